@@ -1,1 +1,24 @@
-//! placeholder
+//! What a BSON document is and what can be done to it: the MongoDB query language as data and pure functions.
+//!
+//! Reading order: [`raw`] (bytes), [`value`] (what they mean, order, numbers, paths), [`filter`], [`pipeline::expr`],
+//! [`project`], [`update`], [`pipeline`], then the nouns between the layers: [`op`] and [`backend`].
+//!
+//! Nothing here does I/O, reads a clock or makes ids: "now" and new ids are arguments ([`Env`]).
+
+pub mod backend;
+pub mod code;
+pub mod env;
+pub mod error;
+pub mod filter;
+pub mod op;
+pub mod pipeline;
+pub mod project;
+pub mod raw;
+pub mod update;
+pub mod value;
+
+pub use code::Code;
+pub use env::Env;
+pub use error::{Error, Result};
+pub use raw::{Array, ArrayWriter, Blob, Doc, DocWriter, Text};
+pub use value::Value;

@@ -1,0 +1,337 @@
+//! The nouns between the layers: what a command asks of a backend, compiled, and what comes back.
+
+use crate::env::Env;
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::pipeline::Pipeline;
+use crate::project::Projection;
+use crate::raw::Doc;
+use crate::update::Update;
+use crate::value::{Path, Value};
+use std::sync::Arc;
+
+/// A database and a collection in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    pub db: Arc<str>,
+    pub collection: Arc<str>,
+}
+
+impl Namespace {
+    pub fn new(db: &str, collection: &str) -> Namespace {
+        Namespace { db: db.into(), collection: collection.into() }
+    }
+}
+
+impl std::fmt::Display for Namespace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.db, self.collection)
+    }
+}
+
+/// `{ a: 1, "b.c": -1 }`, compiled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SortSpec {
+    pub keys: Vec<SortKey>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SortKey {
+    pub path: Path,
+    pub descending: bool,
+}
+
+/// An index by name or by key pattern; `$natural` forces a collection scan.
+#[derive(Clone, Debug)]
+pub enum Hint {
+    Name(String),
+    Keys(Doc<'static>),
+    Natural { descending: bool },
+}
+
+/// Which state of the data a read sees outside a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadConcern {
+    #[default]
+    Local,
+    Available,
+    Majority,
+    Linearizable,
+    Snapshot,
+}
+
+/// When a write is acknowledged (SEMANTICS R30).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// After a sync shared by the commit group: unspecified, `majority`, `j: true`.
+    #[default]
+    Synced,
+    /// Once visible and handed to the operating system; synced within 100 ms: `{ w: 1 }` without `j`.
+    Relaxed,
+}
+
+#[derive(Clone, Debug)]
+pub enum ReadOp {
+    Find(Find),
+    Aggregate(Aggregate),
+    Count(Count),
+    Distinct(Distinct),
+}
+
+#[derive(Clone, Debug)]
+pub struct Find {
+    pub ns: Namespace,
+    pub filter: Filter,
+    pub sort: Option<SortSpec>,
+    pub projection: Option<Arc<Projection>>,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub hint: Option<Hint>,
+    /// Index bounds given by hand: `min` (inclusive) and `max` (exclusive), in the order of the hinted index's keys.
+    pub min: Option<Doc<'static>>,
+    pub max: Option<Doc<'static>>,
+    pub return_key: bool,
+    pub show_record_id: bool,
+    pub allow_disk_use: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub ns: Namespace,
+    /// `{ aggregate: 1 }`: no collection, the first stage makes the documents.
+    pub collectionless: bool,
+    pub pipeline: Pipeline,
+    pub hint: Option<Hint>,
+    pub allow_disk_use: bool,
+}
+
+/// Gives one document `{ n: <count> }`.
+#[derive(Clone, Debug)]
+pub struct Count {
+    pub ns: Namespace,
+    pub filter: Filter,
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub hint: Option<Hint>,
+}
+
+/// Gives one document `{ values: [ … ] }`.
+#[derive(Clone, Debug)]
+pub struct Distinct {
+    pub ns: Namespace,
+    pub key: Path,
+    pub filter: Filter,
+    pub hint: Option<Hint>,
+}
+
+#[derive(Clone, Debug)]
+pub enum WriteOp {
+    Insert(Insert),
+    Update(UpdateOp),
+    Delete(Delete),
+    FindAndModify(Box<FindAndModify>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Insert {
+    pub ns: Namespace,
+    /// Validated BSON; `_id` may be missing or not first: the backend completes them.
+    pub documents: Vec<Doc<'static>>,
+    pub ordered: bool,
+    pub bypass_validation: bool,
+    /// The retry number of each statement; empty means counting from 0.
+    pub statement_ids: Vec<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UpdateOp {
+    pub ns: Namespace,
+    pub statements: Vec<UpdateStatement>,
+    pub ordered: bool,
+    pub bypass_validation: bool,
+    pub statement_ids: Vec<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UpdateStatement {
+    pub filter: Filter,
+    pub update: Update,
+    pub multi: bool,
+    pub upsert: bool,
+    pub hint: Option<Hint>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Delete {
+    pub ns: Namespace,
+    pub statements: Vec<DeleteStatement>,
+    pub ordered: bool,
+    pub statement_ids: Vec<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct DeleteStatement {
+    pub filter: Filter,
+    /// `limit: 0` on the wire.
+    pub multi: bool,
+    pub hint: Option<Hint>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FindAndModify {
+    pub ns: Namespace,
+    pub filter: Filter,
+    pub sort: Option<SortSpec>,
+    pub action: Modify,
+    pub projection: Option<Arc<Projection>>,
+    pub hint: Option<Hint>,
+    pub bypass_validation: bool,
+    pub statement_id: i32,
+}
+
+#[derive(Clone, Debug)]
+pub enum Modify {
+    Remove,
+    Update { update: Update, upsert: bool, return_new: bool },
+}
+
+/// What a write did. Statement errors are in `errors`; a failure of the whole command is the method's `Err`.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Documents inserted, matched or deleted.
+    pub n: u64,
+    pub modified: u64,
+    pub upserted: Vec<(usize, Value<'static>)>,
+    pub errors: Vec<WriteError>,
+    /// findAndModify: the document before or after, projected.
+    pub document: Option<Doc<'static>>,
+    /// The before and after images that the caller asked to capture.
+    pub changes: Vec<Change>,
+    /// Statements answered from the retry record instead of being run.
+    pub retried: Vec<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct WriteError {
+    pub index: usize,
+    pub error: Error,
+}
+
+/// One changed document, cut to the captured paths.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub id: Value<'static>,
+    pub before: Option<Doc<'static>>,
+    pub after: Option<Doc<'static>>,
+}
+
+/// Which parts of changed documents a writer wants to see.
+#[derive(Clone, Debug, Default)]
+pub enum Capture {
+    #[default]
+    Nothing,
+    Paths(Vec<Path>),
+    Everything,
+}
+
+/// `explain`'s operation and how much of it to run.
+#[derive(Clone, Debug)]
+pub enum Explained {
+    Read(ReadOp),
+    Write(WriteOp),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    QueryPlanner,
+    ExecutionStats,
+    AllPlansExecution,
+}
+
+/// Work on the catalog, and figures about it.
+#[derive(Clone, Debug)]
+pub enum AdminOp {
+    Create {
+        ns: Namespace,
+        options: CollectionOptions,
+    },
+    CreateView {
+        ns: Namespace,
+        on: String,
+        pipeline: crate::raw::Array<'static>,
+    },
+    Drop {
+        ns: Namespace,
+    },
+    DropDatabase {
+        db: String,
+    },
+    Rename {
+        from: Namespace,
+        to: Namespace,
+        drop_target: bool,
+    },
+    CollMod {
+        ns: Namespace,
+        change: Doc<'static>,
+    },
+    /// One document per collection, as `listCollections` shows it.
+    ListCollections {
+        db: String,
+        filter: Filter,
+        name_only: bool,
+    },
+    /// One document per database; totals are the caller's.
+    ListDatabases {
+        filter: Filter,
+        name_only: bool,
+    },
+    /// The `indexes` array of `createIndexes`, as sent.
+    CreateIndexes {
+        ns: Namespace,
+        indexes: Vec<Doc<'static>>,
+    },
+    ListIndexes {
+        ns: Namespace,
+    },
+    /// `"*"`, a name, a key pattern or an array of names.
+    DropIndexes {
+        ns: Namespace,
+        which: Value<'static>,
+    },
+    DbStats {
+        db: String,
+        scale: i64,
+    },
+    CollStats {
+        ns: Namespace,
+        scale: i64,
+    },
+    Validate {
+        ns: Namespace,
+        full: bool,
+    },
+    /// The storage part of `serverStatus`.
+    Status,
+}
+
+/// The options of `create`.
+#[derive(Clone, Debug, Default)]
+pub struct CollectionOptions {
+    pub capped: Option<(i64, Option<i64>)>,
+    pub validator: Option<Doc<'static>>,
+    pub validation_level: Option<String>,
+    pub validation_action: Option<String>,
+    /// What else was said and is kept for `listCollections`: `comment`, `storageEngine` … as sent.
+    pub other: Option<Doc<'static>>,
+}
+
+/// What every operation carries besides itself.
+#[derive(Clone)]
+pub struct Context {
+    pub env: Env,
+    pub read_concern: ReadConcern,
+    pub durability: Durability,
+    /// When the client's `maxTimeMS` runs out.
+    pub deadline: Option<std::time::Instant>,
+}

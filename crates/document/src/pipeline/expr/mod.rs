@@ -1,0 +1,187 @@
+//! Aggregation expressions: parsed once to an [`Expr`], evaluated per document over raw bytes.
+//!
+//! Variables are resolved to slots when parsing ([`Names`]), so evaluation looks nothing up by name. A family of
+//! operators is one file; each operator is a constant [`ExprDef`] listed in [`EXPRESSIONS`].
+
+mod parse;
+
+pub use parse::{Names, parse, parse_operand};
+
+use crate::env::Env;
+use crate::error::Result;
+use crate::raw::{ArrayWriter, Doc, DocWriter};
+use crate::value::path::Part;
+use crate::value::{Path, Value};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A compiled expression.
+#[derive(Debug, Clone)]
+pub enum Expr {
+    Const(Value<'static>),
+    /// `$a.b`, from the root document.
+    Field(Path),
+    /// `$$name` or `$$name.a.b`, by slot.
+    Variable {
+        slot: usize,
+        path: Option<Path>,
+    },
+    /// `$$ROOT`.
+    Root,
+    /// `$$NOW` and `$$CLUSTER_TIME`.
+    Now,
+    ClusterTime,
+    Object(Vec<(Arc<str>, Expr)>),
+    Array(Vec<Expr>),
+    /// An operator that needs nothing but its evaluated or unevaluated operands.
+    Call {
+        name: &'static str,
+        eval: EvalFn,
+        operands: Vec<Expr>,
+    },
+    /// An operator with a structure of its own: `$let`, `$switch`, `$dateToString` …
+    Custom(Arc<dyn Operator>),
+}
+
+pub type EvalFn = for<'a> fn(&'a [Expr], &mut Scope<'a>) -> Result<Value<'a>>;
+
+/// An operator that is more than a function of its operands.
+pub trait Operator: Debug + Send + Sync {
+    fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>>;
+    /// Calls `visit` with each direct operand; for finding which fields an expression reads.
+    fn operands(&self, visit: &mut dyn FnMut(&Expr));
+}
+
+/// One entry of the registry.
+pub struct ExprDef {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// Parses the operator's argument: what stands after its name.
+    pub parse: fn(&Value<'_>, &mut Names) -> Result<Expr>,
+}
+
+/// All expression operators, sorted by name.
+pub const EXPRESSIONS: &[&ExprDef] = &[];
+
+/// What an evaluation can see: the root document, the surroundings, and bound variables.
+pub struct Scope<'a> {
+    pub root: Doc<'a>,
+    pub env: &'a Env,
+    slots: Vec<Value<'a>>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(root: Doc<'a>, env: &'a Env) -> Scope<'a> {
+        let slots = env.variables.iter().map(Value::borrow).collect();
+        Scope { root, env, slots }
+    }
+
+    pub fn set(&mut self, slot: usize, value: Value<'a>) {
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, Value::Missing);
+        }
+        if let Some(place) = self.slots.get_mut(slot) {
+            *place = value;
+        }
+    }
+
+    pub fn get(&self, slot: usize) -> Value<'a> {
+        self.slots.get(slot).cloned().unwrap_or(Value::Missing)
+    }
+}
+
+impl Expr {
+    pub fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
+        match self {
+            Expr::Const(value) => Ok(value.borrow()),
+            Expr::Field(path) => Ok(field_of_document(&scope.root, &path.parts)),
+            Expr::Variable { slot, path: None } => Ok(scope.get(*slot)),
+            Expr::Variable { slot, path: Some(path) } => Ok(field(&scope.get(*slot), &path.parts)),
+            Expr::Root => Ok(Value::Document(scope.root.clone())),
+            Expr::Now => Ok(Value::DateTime(scope.env.now)),
+            Expr::ClusterTime => Ok(Value::Timestamp(scope.env.cluster_time)),
+            Expr::Object(fields) => {
+                let mut writer = DocWriter::new();
+                for (name, expr) in fields {
+                    writer.append(name, &expr.eval(scope)?);
+                }
+                Ok(Value::Document(writer.finish()))
+            }
+            Expr::Array(items) => {
+                let mut writer = ArrayWriter::new();
+                for item in items {
+                    writer.push(&item.eval(scope)?);
+                }
+                Ok(Value::Array(writer.finish()))
+            }
+            Expr::Call { eval, operands, .. } => eval(operands, scope),
+            Expr::Custom(operator) => operator.eval(scope),
+        }
+    }
+
+    /// The constant it is, if it is one.
+    pub fn as_const(&self) -> Option<&Value<'static>> {
+        match self {
+            Expr::Const(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each direct operand.
+    pub fn operands(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Expr::Const(_) | Expr::Field(_) | Expr::Variable { .. } | Expr::Root | Expr::Now | Expr::ClusterTime => {}
+            Expr::Object(fields) => fields.iter().for_each(|(_, expr)| visit(expr)),
+            Expr::Array(items) => items.iter().for_each(visit),
+            Expr::Call { operands, .. } => operands.iter().for_each(visit),
+            Expr::Custom(operator) => operator.operands(visit),
+        }
+    }
+
+    /// The root paths it reads; nothing if it reads the whole document.
+    pub fn reads(&self) -> Option<Vec<Path>> {
+        fn walk(expr: &Expr, paths: &mut Vec<Path>, whole: &mut bool) {
+            match expr {
+                Expr::Field(path) => paths.push(path.clone()),
+                Expr::Root => *whole = true,
+                other => other.operands(&mut |operand| walk(operand, paths, whole)),
+            }
+        }
+        let (mut paths, mut whole) = (Vec::new(), false);
+        walk(self, &mut paths, &mut whole);
+        (!whole).then_some(paths)
+    }
+}
+
+/// `parts` from a document, as expressions walk paths: an array on the way gives the array of what its documents give.
+pub fn field_of_document<'a>(doc: &Doc<'a>, parts: &[Part]) -> Value<'a> {
+    match parts.split_first() {
+        None => Value::Document(doc.clone()),
+        Some((first, rest)) => match doc.get(&first.name) {
+            None => Value::Missing,
+            Some(value) => field(&value, rest),
+        },
+    }
+}
+
+/// As [`field_of_document`], from any value.
+pub fn field<'a>(value: &Value<'a>, parts: &[Part]) -> Value<'a> {
+    if parts.is_empty() {
+        return value.clone();
+    }
+    match value {
+        Value::Document(doc) => field_of_document(doc, parts),
+        Value::Array(array) => {
+            let mut writer = ArrayWriter::new();
+            for item in array.iter() {
+                // Nested arrays are walked too; scalars have no fields and drop out.
+                let found = field(&item, parts);
+                if !found.is_missing() {
+                    writer.push(&found);
+                }
+            }
+            Value::Array(writer.finish())
+        }
+        _ => Value::Missing,
+    }
+}
