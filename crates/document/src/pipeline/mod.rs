@@ -5,6 +5,7 @@
 //! that every write path is the same.
 
 pub mod expr;
+pub mod sort_spec;
 
 use crate::env::Env;
 use crate::error::{Error, Result};

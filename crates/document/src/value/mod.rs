@@ -1,10 +1,11 @@
 //! One BSON value, and what MongoDB means by it: type names, order ([`order`]), numbers ([`number`], [`decimal`]) and
-//! dotted paths ([`path`]).
+//! dotted paths ([`path`]), and how messages print it ([`show`]).
 
 pub mod decimal;
 pub mod number;
 pub mod order;
 pub mod path;
+pub mod show;
 
 pub use decimal::Decimal128;
 pub use path::Path;
