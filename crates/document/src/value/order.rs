@@ -172,7 +172,7 @@ fn compare_long_double(long: i64, double: f64) -> Ordering {
 }
 
 /// Exact: the double's full decimal expansion (at most 767 significant digits) against the decimal's digits.
-fn compare_double_decimal(double: f64, decimal: Parts) -> Ordering {
+pub(super) fn compare_double_decimal(double: f64, decimal: Parts) -> Ordering {
     let Parts::Finite { negative, coefficient, exponent } = decimal else {
         // Only infinities remain.
         let Parts::Infinity { negative } = decimal else { return Ordering::Greater };
