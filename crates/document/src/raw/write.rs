@@ -27,6 +27,21 @@ impl DocWriter {
         DocWriter { buffer, open: vec![0] }
     }
 
+    /// Writes behind what `buffer` already holds (a message header); [`DocWriter::into_buffer`] gives it back.
+    pub fn onto(mut buffer: Vec<u8>) -> Self {
+        let at = buffer.len();
+        buffer.extend_from_slice(&[0; 4]);
+        DocWriter { buffer, open: vec![at] }
+    }
+
+    /// Closes what is open and gives the buffer back, whatever it held before included.
+    pub fn into_buffer(mut self) -> Vec<u8> {
+        while !self.open.is_empty() {
+            self.close();
+        }
+        self.buffer
+    }
+
     /// Bytes written so far: close to the finished size.
     pub fn len(&self) -> usize {
         self.buffer.len()
@@ -49,6 +64,30 @@ impl DocWriter {
     pub fn append_raw(&mut self, name: &str, kind: u8, bytes: &[u8]) -> &mut Self {
         self.header(kind, name);
         self.buffer.extend_from_slice(bytes);
+        self
+    }
+
+    /// Appends an array element: as [`DocWriter::append_raw`], named by its index.
+    pub fn append_raw_at(&mut self, index: usize, kind: u8, bytes: &[u8]) -> &mut Self {
+        with_index(index, |name| {
+            self.append_raw(name, kind, bytes);
+        });
+        self
+    }
+
+    /// Appends an array element: as [`DocWriter::append`], named by its index.
+    pub fn append_at(&mut self, index: usize, value: &Value<'_>) -> &mut Self {
+        with_index(index, |name| {
+            self.append(name, value);
+        });
+        self
+    }
+
+    /// Opens a document as an array element.
+    pub fn start_document_at(&mut self, index: usize) -> &mut Self {
+        with_index(index, |name| {
+            self.start_document(name);
+        });
         self
     }
 
