@@ -124,10 +124,10 @@ fn write_uuid(f: &mut Formatter<'_>, bytes: &Blob<'_>) -> Result {
     f.write_str("\")")
 }
 
-/// 16 significant digits, and always something that tells it from an integer.
+/// 16 significant digits, and always a point that tells it from an integer: `1e+20.0` and `inf.0` too.
 fn double(number: f64) -> String {
     let mut text = general(number, 16);
-    if number.is_finite() && !text.contains(['.', 'e']) {
+    if !text.contains('.') {
         text.push_str(".0");
     }
     text
@@ -168,10 +168,10 @@ mod tests {
         };
         check(Bson::Double(1.0), "1.0", "1");
         check(Bson::Double(123_456_789.125), "123456789.125", "1.23457e+08");
-        check(Bson::Double(-1e-7), "-1e-07", "-1e-07");
+        check(Bson::Double(-1e-7), "-1e-07.0", "-1e-07");
         check(Bson::Double(0.1), "0.1", "0.1");
         check(Bson::Double(100_000.0), "100000.0", "100000");
-        check(Bson::Double(f64::INFINITY), "inf", "inf");
+        check(Bson::Double(f64::INFINITY), "inf.0", "inf");
         check(doc! { "a": [1, "x"], "b": {} }.into(), "{ a: [ 1, \"x\" ], b: {} }", "{a: [1, \"x\"], b: {}}");
         check(
             bson::DateTime::from_millis(1_577_934_245_678).into(),

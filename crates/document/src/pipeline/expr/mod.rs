@@ -3,11 +3,20 @@
 //! Variables are resolved to slots when parsing ([`Names`]), so evaluation looks nothing up by name. A family of
 //! operators is one file; each operator is a constant [`ExprDef`] listed in [`EXPRESSIONS`].
 
+mod form;
+mod names;
 mod parse;
+mod refused;
+mod registry;
+mod scope;
+mod variable;
 
-pub use parse::{Names, parse, parse_operand};
+pub use form::{EvalFn, Form, ParseFn};
+pub use names::{Names, check_bindable};
+pub use parse::{parse, parse_operand};
+pub use registry::EXPRESSIONS;
+pub use scope::Scope;
 
-use crate::env::Env;
 use crate::error::Result;
 use crate::raw::{ArrayWriter, Doc, DocWriter};
 use crate::value::path::Part;
@@ -43,8 +52,6 @@ pub enum Expr {
     Custom(Arc<dyn Operator>),
 }
 
-pub type EvalFn = for<'a> fn(&'a [Expr], &mut Scope<'a>) -> Result<Value<'a>>;
-
 /// An operator that is more than a function of its operands.
 pub trait Operator: Debug + Send + Sync {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>>;
@@ -56,38 +63,8 @@ pub trait Operator: Debug + Send + Sync {
 pub struct ExprDef {
     pub name: &'static str,
     pub help: &'static str,
-    /// Parses the operator's argument: what stands after its name.
-    pub parse: fn(&Value<'_>, &mut Names) -> Result<Expr>,
-}
-
-/// All expression operators, sorted by name.
-pub const EXPRESSIONS: &[&ExprDef] = &[];
-
-/// What an evaluation can see: the root document, the surroundings, and bound variables.
-pub struct Scope<'a> {
-    pub root: Doc<'a>,
-    pub env: &'a Env,
-    slots: Vec<Value<'a>>,
-}
-
-impl<'a> Scope<'a> {
-    pub fn new(root: Doc<'a>, env: &'a Env) -> Scope<'a> {
-        let slots = env.variables.iter().map(Value::borrow).collect();
-        Scope { root, env, slots }
-    }
-
-    pub fn set(&mut self, slot: usize, value: Value<'a>) {
-        if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, Value::Missing);
-        }
-        if let Some(place) = self.slots.get_mut(slot) {
-            *place = value;
-        }
-    }
-
-    pub fn get(&self, slot: usize) -> Value<'a> {
-        self.slots.get(slot).cloned().unwrap_or(Value::Missing)
-    }
+    /// What stands after its name, and how it is evaluated.
+    pub form: Form,
 }
 
 impl Expr {
@@ -105,6 +82,7 @@ impl Expr {
                 for (name, expr) in fields {
                     writer.append(name, &expr.eval(scope)?);
                 }
+                scope.check_size(writer.len())?;
                 Ok(Value::Document(writer.finish()))
             }
             Expr::Array(items) => {
@@ -112,6 +90,7 @@ impl Expr {
                 for item in items {
                     writer.push(&item.eval(scope)?);
                 }
+                scope.check_size(writer.len())?;
                 Ok(Value::Array(writer.finish()))
             }
             Expr::Call { eval, operands, .. } => eval(operands, scope),
@@ -154,6 +133,7 @@ impl Expr {
 }
 
 /// `parts` from a document, as expressions walk paths: an array on the way gives the array of what its documents give.
+/// Numbers in the path are field names, never array positions.
 pub fn field_of_document<'a>(doc: &Doc<'a>, parts: &[Part]) -> Value<'a> {
     match parts.split_first() {
         None => Value::Document(doc.clone()),
@@ -174,8 +154,9 @@ pub fn field<'a>(value: &Value<'a>, parts: &[Part]) -> Value<'a> {
         Value::Array(array) => {
             let mut writer = ArrayWriter::new();
             for item in array.iter() {
-                // Nested arrays are walked too; scalars have no fields and drop out.
-                let found = field(&item, parts);
+                // Scalars and arrays directly inside an array have no fields and drop out.
+                let Value::Document(doc) = item else { continue };
+                let found = field_of_document(&doc, parts);
                 if !found.is_missing() {
                     writer.push(&found);
                 }

@@ -1,0 +1,94 @@
+//! The variables a program may name: each is bound to a slot of the [`super::Scope`] or to a constant.
+
+use crate::error::{Error, Result};
+use crate::value::Value;
+
+/// The variables in sight while parsing.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    bound: Vec<(String, Binding)>,
+    next_slot: usize,
+    folding_failed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Binding {
+    Slot(usize),
+    Constant(Value<'static>),
+}
+
+impl Names {
+    pub fn new() -> Names {
+        Names::default()
+    }
+
+    /// Binds a variable whose value is known now: the `let` of a command.
+    pub fn bind_constant(&mut self, name: &str, value: Value<'static>) {
+        self.bound.push((name.to_owned(), Binding::Constant(value)));
+    }
+
+    /// Binds a variable to a new slot, from here until [`Names::release`].
+    pub fn bind(&mut self, name: &str) -> usize {
+        let slot = self.next_slot;
+        self.next_slot += 1;
+        self.bound.push((name.to_owned(), Binding::Slot(slot)));
+        slot
+    }
+
+    /// How many bindings there are: pass to [`Names::release`] to leave a scope.
+    pub fn mark(&self) -> usize {
+        self.bound.len()
+    }
+
+    pub fn release(&mut self, mark: usize) {
+        self.bound.truncate(mark);
+    }
+
+    /// Whether the last parse failed in evaluating constants: MongoDB says then that it "Failed to optimize pipeline".
+    pub fn folding_failed(&self) -> bool {
+        self.folding_failed
+    }
+
+    pub(super) fn note_folding_failed(&mut self) {
+        self.folding_failed = true;
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Binding> {
+        self.bound.iter().rev().find(|(bound, _)| bound == name).map(|(_, binding)| binding)
+    }
+}
+
+/// Checks a name that a client binds: it starts with a lower-case letter (or is not ASCII), `CURRENT` excepted.
+pub fn check_bindable(name: &str) -> Result<()> {
+    if name == "CURRENT" {
+        return Ok(());
+    }
+    check_start(name, |byte| byte.is_ascii_lowercase())?;
+    check_rest(name)
+}
+
+/// Checks a name that a client refers to: system variables start with an upper-case letter.
+pub(super) fn check_readable(name: &str) -> Result<()> {
+    check_start(name, |byte| byte.is_ascii_alphabetic())?;
+    check_rest(name)
+}
+
+fn check_start(name: &str, allowed: fn(u8) -> bool) -> Result<()> {
+    match name.bytes().next() {
+        None => Err(Error::failed_to_parse("empty variable names are not allowed")),
+        Some(first) if allowed(first) || !first.is_ascii() => Ok(()),
+        Some(_) => {
+            Err(Error::failed_to_parse(format!("'{name}' starts with an invalid character for a user variable name")))
+        }
+    }
+}
+
+fn check_rest(name: &str) -> Result<()> {
+    let valid = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii();
+    match name.chars().skip(1).find(|letter| !valid(*letter)) {
+        None => Ok(()),
+        Some(letter) => Err(Error::failed_to_parse(format!(
+            "'{name}' contains an invalid character for a variable name: '{letter}'"
+        ))),
+    }
+}
