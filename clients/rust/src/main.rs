@@ -18,9 +18,13 @@ async fn main() -> Result<()> {
     things.insert_one(doc! { "_id": 1, "name": "one" }).await?;
     let many = things.insert_many((0..250).map(|n| doc! { "n": n, "group": n % 5 })).await?;
     ensure!(many.inserted_ids.len() == 250, "insert_many");
-    let found: Vec<Document> = things.find(doc! { "group": 2 }).sort(doc! { "n": 1 }).batch_size(7).await?.try_collect().await?;
+    let found: Vec<Document> =
+        things.find(doc! { "group": 2 }).sort(doc! { "n": 1 }).batch_size(7).await?.try_collect().await?;
     ensure!(found.len() == 50 && found.first().and_then(|d| d.get_i32("n").ok()) == Some(2), "find over batches");
-    ensure!(things.update_many(doc! { "group": 1 }, doc! { "$inc": { "n": 1000 } }).await?.modified_count == 50, "update_many");
+    ensure!(
+        things.update_many(doc! { "group": 1 }, doc! { "$inc": { "n": 1000 } }).await?.modified_count == 50,
+        "update_many"
+    );
     ensure!(things.count_documents(doc! { "n": { "$gte": 1000 } }).await? == 50, "count");
     ensure!(things.delete_many(doc! { "group": 0 }).await?.deleted_count == 50, "delete_many");
     let after = things.find_one_and_update(doc! { "_id": 1 }, doc! { "$set": { "x": 1 } }).await?;
