@@ -3,12 +3,17 @@
 
 pub mod decimal;
 pub mod key;
+pub mod decimal_math;
 pub mod number;
+#[cfg(test)]
+mod number_tests;
 pub mod order;
 pub mod path;
 pub mod show;
+pub mod sum;
 
 pub use decimal::Decimal128;
+pub use number::Number;
 pub use path::Path;
 
 use crate::raw::{Array, Blob, Doc, Text, kind};

@@ -1,0 +1,137 @@
+//! Sums as MongoDB's `$sum`, `$avg` and `$add` make them: whole numbers exactly, doubles with compensation, decimals apart.
+//!
+//! The running sum is the unevaluated sum of two doubles (Møller's and Dekker's error-free additions), about 107 bits:
+//! int64s add up exactly and the order of doubles hardly matters.
+
+use super::Decimal128;
+use super::number::Number;
+
+#[derive(Clone, Debug)]
+pub struct Sum {
+    high: f64,
+    low: f64,
+    /// The plain sum: the answer when infinities make the compensated one NaN.
+    plain: f64,
+    decimals: Decimal128,
+    widest: Widest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Widest {
+    Int32,
+    Int64,
+    Double,
+    Decimal,
+}
+
+const INT64_END: f64 = 9_223_372_036_854_775_808.0;
+
+impl Default for Sum {
+    fn default() -> Self {
+        Sum { high: 0.0, low: 0.0, plain: 0.0, decimals: Decimal128::ZERO, widest: Widest::Int32 }
+    }
+}
+
+impl Sum {
+    pub fn new() -> Sum {
+        Sum::default()
+    }
+
+    pub fn add(&mut self, number: Number) {
+        let kind = match number {
+            Number::Int32(number) => {
+                self.add_double(f64::from(number));
+                Widest::Int32
+            }
+            Number::Int64(number) => {
+                self.add_long(number);
+                Widest::Int64
+            }
+            Number::Double(number) => {
+                self.add_double(number);
+                Widest::Double
+            }
+            Number::Decimal(number) => {
+                self.decimals = self.decimals.plus(number);
+                Widest::Decimal
+            }
+        };
+        self.widest = self.widest.max(kind);
+    }
+
+    /// In the widest type of what was added: an int that overflows is a long, a long that overflows is a double.
+    pub fn total(&self) -> Number {
+        match (self.widest, self.to_long()) {
+            (Widest::Int32, Some(long)) => Number::int_or_long(long),
+            (Widest::Int64, Some(long)) => Number::Int64(long),
+            (Widest::Decimal, _) => Number::Decimal(self.decimals.plus(self.to_decimal())),
+            (Widest::Int32 | Widest::Int64 | Widest::Double, _) => Number::Double(self.to_double()),
+        }
+    }
+
+    /// The mean of `count` numbers: a double, or a decimal if one of them was.
+    pub fn average(&self, count: u64) -> Number {
+        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+        match self.widest {
+            Widest::Decimal => {
+                let count = Decimal128::from_i64(i64::try_from(count).unwrap_or(i64::MAX));
+                Number::Decimal(self.decimals.plus(self.to_decimal()).divided_by(count))
+            }
+            _ => Number::Double(self.to_double() / count as f64),
+        }
+    }
+
+    fn add_double(&mut self, number: f64) {
+        self.plain += number;
+        // The low part is tinier than the high one: Dekker's addition first, Møller's after.
+        let (number, rest) = add_smaller(number, self.low);
+        let (high, lost) = add_exactly(self.high, number);
+        self.high = high;
+        self.low = rest + lost;
+    }
+
+    /// Both halves are exact as doubles.
+    #[expect(clippy::cast_precision_loss, reason = "each half has at most 32 significant bits")]
+    fn add_long(&mut self, number: i64) {
+        let high = number / (1 << 32) * (1 << 32);
+        self.add_double((number - high) as f64);
+        self.add_double(high as f64);
+    }
+
+    fn to_double(&self) -> f64 {
+        if self.high.is_nan() { self.plain } else { self.high }
+    }
+
+    fn to_decimal(&self) -> Decimal128 {
+        if self.high.is_finite() {
+            Decimal128::from_f64_exact(self.high).plus(Decimal128::from_f64_exact(self.low))
+        } else {
+            Decimal128::from_f64_exact(self.plain)
+        }
+    }
+
+    /// The nearest long, if it is in range.
+    #[expect(clippy::cast_possible_truncation, reason = "in range of i128; the range of i64 is checked at the end")]
+    fn to_long(&self) -> Option<i64> {
+        if self.high.is_nan() || self.high.abs() > INT64_END {
+            return None;
+        }
+        let whole = self.high.round();
+        let rest = (self.high - whole + self.low).round();
+        i64::try_from(whole as i128 + rest as i128).ok()
+    }
+}
+
+/// The rounded sum and what rounding lost, for `|a| >= |b|`.
+fn add_smaller(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    (sum, b - (sum - a))
+}
+
+/// The rounded sum and what rounding lost, for any two.
+fn add_exactly(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let a_part = sum - b;
+    let b_part = sum - a_part;
+    (sum, (a - a_part) + (b - b_part))
+}
