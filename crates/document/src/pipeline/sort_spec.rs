@@ -7,7 +7,8 @@
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::op::{SortKey, SortSpec};
-use crate::raw::{Array, Doc};
+use crate::raw::Doc;
+use crate::value::expand::{self, Refused, Visit, walk};
 use crate::value::path::Part;
 use crate::value::{Path, Value, order, show};
 use smallvec::SmallVec;
@@ -97,157 +98,27 @@ pub fn key<'a>(spec: &SortSpec, doc: &Doc<'a>) -> Result<SortKeyValues<'a>> {
     Ok(values)
 }
 
-/// Follows `parts` through documents, up to their end or to an array; also what is left of them there.
-fn walk<'a, 'p>(doc: &Doc<'a>, parts: &'p [Part]) -> (Value<'a>, &'p [Part]) {
-    match parts.split_first() {
-        None => (Value::Missing, parts),
-        Some((first, rest)) => walk_on(doc.get(&first.name), rest),
-    }
-}
-
-fn walk_on<'a, 'p>(found: Option<Value<'a>>, rest: &'p [Part]) -> (Value<'a>, &'p [Part]) {
-    match found {
-        None => (Value::Missing, rest),
-        Some(Value::Document(inner)) if !rest.is_empty() => walk(&inner, rest),
-        Some(value) if rest.is_empty() || matches!(value, Value::Array(_)) => (value, rest),
-        Some(_) => (Value::Missing, rest),
-    }
-}
-
 fn least_key<'a>(spec: &SortSpec, doc: &Doc<'a>) -> Result<SortKeyValues<'a>> {
-    let open = spec.keys.iter().map(|key| Component { rest: &key.path.parts, ..Component::default() }).collect();
-    let mut expansion = Expansion { spec, least: None };
-    expansion.document(Some(doc), open)?;
-    Ok(expansion.least.unwrap_or_default())
+    let paths: SmallVec<[&[Part]; 2]> = spec.keys.iter().map(|key| &*key.path.parts).collect();
+    let mut least = Least { spec, values: None };
+    expand::expand(doc, &paths, &mut least).map_err(|refused| match refused {
+        Refused::Parallel { .. } => Error::bad_value("cannot sort with keys that are parallel arrays"),
+        Refused::Ambiguous(error) => error,
+    })?;
+    Ok(least.values.unwrap_or_default())
 }
 
-/// One component of a key on its way down: what is left of its path, then its value.
-#[derive(Clone)]
-struct Component<'a, 'p> {
-    rest: &'p [Part],
-    value: Value<'a>,
-    position: Option<Position<'a, 'p>>,
-}
-
-/// A path goes on into an array by a number: what it finds there, for elements that have no such field themselves.
-#[derive(Clone)]
-struct Position<'a, 'p> {
-    array: Array<'a>,
-    is_array: bool,
-    found: Value<'a>,
-    rest: &'p [Part],
-}
-
-impl Default for Component<'_, '_> {
-    fn default() -> Self {
-        Component { rest: &[], value: Value::Null, position: None }
-    }
-}
-
-type Components<'a, 'p> = SmallVec<[Component<'a, 'p>; 2]>;
-
-struct Expansion<'a, 's> {
+struct Least<'a, 's> {
     spec: &'s SortSpec,
-    least: Option<SortKeyValues<'a>>,
+    values: Option<SortKeyValues<'a>>,
 }
 
-impl<'a, 's> Expansion<'a, 's> {
-    /// Takes all components on through `doc` (nothing if the array element is not a document), then through the one
-    /// array they meet, if any.
-    fn document(&mut self, doc: Option<&Doc<'a>>, mut components: Components<'a, 's>) -> Result<()> {
-        let mut array: Option<Array<'a>> = None;
-        let mut through = SmallVec::<[usize; 2]>::new();
-        let mut keep_whole = false;
-        for (at, component) in components.iter_mut().enumerate() {
-            let Some(first) = component.rest.first() else { continue };
-            let (found, rest) = match (doc.filter(|doc| doc.contains(&first.name)), component.position.take()) {
-                (Some(_), Some(position)) => return Err(ambiguous(&first.name, &position.array)),
-                (Some(doc), None) => walk(doc, component.rest),
-                (None, Some(position)) => {
-                    keep_whole |= position.is_array;
-                    (position.found, position.rest)
-                }
-                (None, None) => (Value::Missing, component.rest),
-            };
-            component.rest = rest;
-            match found {
-                Value::Array(met) => {
-                    let other = array.get_or_insert_with(|| met.clone());
-                    if other.as_bytes().as_ptr() != met.as_bytes().as_ptr() {
-                        return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
-                    }
-                    through.push(at);
-                }
-                Value::Missing => (component.rest, component.value) = (&[], Value::Null),
-                value => (component.rest, component.value) = (&[], value),
-            }
-        }
-        match array {
-            None => self.finished(components),
-            Some(array) if array.is_empty() => self.element(&Value::Undefined, &through, components),
-            Some(array) => {
-                for component in &mut components {
-                    component.position = position(&array, component.rest);
-                }
-                for item in array.iter() {
-                    let value = if keep_whole { Value::Array(array.clone()) } else { item.clone() };
-                    let mut each = components.clone();
-                    fill(&mut each, &through, &value);
-                    self.inside(&item, each)?;
-                }
-                Ok(())
-            }
+impl<'a> Visit<'a> for Least<'a, '_> {
+    fn combination(&mut self, values: &[Value<'a>], _missing: usize) {
+        if self.values.as_ref().is_none_or(|least| compare(self.spec, values, least) == Ordering::Less) {
+            self.values = Some(values.iter().cloned().collect());
         }
     }
-
-    fn element(&mut self, value: &Value<'a>, through: &[usize], mut components: Components<'a, 's>) -> Result<()> {
-        fill(&mut components, through, value);
-        self.inside(value, components)
-    }
-
-    fn inside(&mut self, item: &Value<'a>, components: Components<'a, 's>) -> Result<()> {
-        match item {
-            Value::Document(doc) => self.document(Some(doc), components),
-            _ => self.document(None, components),
-        }
-    }
-
-    fn finished(&mut self, components: Components<'a, 's>) -> Result<()> {
-        let values: SortKeyValues<'a> = components.into_iter().map(|component| component.value).collect();
-        if self.least.as_ref().is_none_or(|least| compare(self.spec, &values, least) == Ordering::Less) {
-            self.least = Some(values);
-        }
-        Ok(())
-    }
-}
-
-/// Sets the components that end at the array.
-fn fill<'a>(components: &mut Components<'a, '_>, through: &[usize], value: &Value<'a>) {
-    for at in through {
-        if let Some(component) = components.get_mut(*at).filter(|component| component.rest.is_empty()) {
-            component.value = value.clone();
-        }
-    }
-}
-
-fn position<'a, 'p>(array: &Array<'a>, rest: &'p [Part]) -> Option<Position<'a, 'p>> {
-    let (first, after) = rest.split_first()?;
-    let element = array.get(first.index?)?;
-    let is_array = matches!(element, Value::Array(_));
-    let (found, rest) = walk_on(Some(element), after);
-    Some(Position { array: array.clone(), is_array, found, rest })
-}
-
-fn ambiguous(name: &str, array: &Array<'_>) -> Error {
-    let as_document = Doc(array.0.clone());
-    Error::new(
-        Code::Location(16746),
-        format!(
-            "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
-             field: '{name}' for array: {}",
-            show::document(&as_document)
-        ),
-    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! One BSON value, and what MongoDB means by it: type names, order ([`order`]) and bytes in that order ([`key`]), numbers
-//! ([`number`], [`decimal`]) and dotted paths ([`path`]), and how messages print it ([`show`]).
+//! ([`number`], [`decimal`]) and dotted paths ([`path`], [`expand`]), and how messages print it ([`show`]).
 
 pub mod decimal;
+pub mod expand;
 pub mod key;
 pub mod decimal_math;
 pub mod number;
