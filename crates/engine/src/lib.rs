@@ -1,1 +1,9 @@
-//! placeholder
+//! The embedded backend: documents, indexes and transactions on a key-value store.
+//!
+//! Reading order: [`store`] (bytes), [`catalog`] (what exists), [`view`] (what a reader sees).
+
+pub mod catalog;
+pub mod index;
+pub mod read;
+pub mod store;
+pub mod view;

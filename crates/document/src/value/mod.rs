@@ -2,9 +2,9 @@
 //! ([`number`], [`decimal`]) and dotted paths ([`path`], [`expand`]), and how messages print it ([`show`]).
 
 pub mod decimal;
+pub mod decimal_math;
 pub mod expand;
 pub mod key;
-pub mod decimal_math;
 pub mod number;
 #[cfg(test)]
 mod number_tests;

@@ -1,0 +1,331 @@
+//! The one file that names the storage crate: spaces, snapshots, ranges, atomic batches, sync.
+//!
+//! Invariants kept here. (1) One thread writes batches, and snapshots are taken only between two batches: the storage crate
+//! moves its visible sequence number also when it flushes or compacts, so a snapshot taken while a batch is being applied
+//! could see half of it. [`Store::snapshot`] hands out the last one taken. (2) Spaces are made and removed under the same
+//! lock as batches, for the same reason. (3) No empty key and none over 65,535 bytes arrives here ([`MAX_KEY`]).
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use document::{Code, Error, Result};
+use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode, Readable};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The longest key that the store takes.
+pub const MAX_KEY: usize = 65_535;
+
+/// How the store uses memory and disk.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Blocks read from disk and kept.
+    pub cache_bytes: u64,
+    /// The memtable of one collection is written out at this size.
+    pub memtable_bytes: u64,
+    /// Bounds the replay when opening.
+    pub journal_bytes: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        StoreOptions { cache_bytes: 256 << 20, memtable_bytes: 32 << 20, journal_bytes: 128 << 20 }
+    }
+}
+
+pub struct Store {
+    db: Database,
+    options: StoreOptions,
+    current: ArcSwap<Snapshot>,
+    writing: Mutex<()>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl Store {
+    /// Opens or makes the store in `path`, replaying what a crash left.
+    pub fn open(path: &Path, options: StoreOptions) -> Result<Store> {
+        let db = Database::builder(path)
+            .cache_size(options.cache_bytes)
+            .max_journaling_size(options.journal_bytes.max(64 << 20))
+            .worker_threads(2)
+            .open()
+            .map_err(failed)?;
+        let current = ArcSwap::from_pointee(Snapshot(db.snapshot()));
+        Ok(Store { db, options, current, writing: Mutex::new(()) })
+    }
+
+    /// The names of all spaces.
+    pub fn names(&self) -> Vec<String> {
+        self.db.list_keyspace_names().iter().map(|name| name.to_string()).collect()
+    }
+
+    /// Opens a space, making it if it is not there: that takes tens of milliseconds and holds up writers.
+    pub fn space(&self, name: &str) -> Result<Space> {
+        self.space_sized(name, self.options.memtable_bytes)
+    }
+
+    /// As [`Store::space`], written out at another size.
+    pub fn space_sized(&self, name: &str, memtable_bytes: u64) -> Result<Space> {
+        let _between_batches = self.writing.lock();
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
+        let space = self.db.keyspace(name, options).map_err(failed)?;
+        self.take_snapshot();
+        Ok(Space(space))
+    }
+
+    /// Removes a space; its files go when the last reader lets go of it.
+    pub fn remove(&self, space: Space) -> Result<()> {
+        let _between_batches = self.writing.lock();
+        self.db.delete_keyspace(space.0).map_err(failed)?;
+        self.take_snapshot();
+        Ok(())
+    }
+
+    /// The state after the last batch. Cheap: a reference count.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    pub fn batch(&self, capacity: usize) -> Batch {
+        // `Database::batch` would hand the bytes to the operating system too, but without a capacity.
+        let batch = fjall::OwnedWriteBatch::with_capacity(self.db.clone(), capacity);
+        Batch(batch.durability(Some(PersistMode::Buffer)))
+    }
+
+    /// Applies the batch: all of it is visible, and safe from a kill of this process, when this returns.
+    pub fn commit(&self, batch: Batch) -> Result<()> {
+        let _one_at_a_time = self.writing.lock();
+        batch.0.commit().map_err(failed)?;
+        self.take_snapshot();
+        Ok(())
+    }
+
+    /// Makes every batch so far safe from a loss of power.
+    pub fn sync(&self) -> Result<()> {
+        self.db.persist(PersistMode::SyncData).map_err(failed)
+    }
+
+    /// Lets go of memory and files that only the last snapshot still holds, when no batch came for a while.
+    pub fn refresh(&self) {
+        if let Some(_between_batches) = self.writing.try_lock()
+            && self.db.visible_seqno() != self.current.load().0.seqno()
+        {
+            self.take_snapshot();
+        }
+    }
+
+    fn take_snapshot(&self) {
+        self.current.store(Arc::new(Snapshot(self.db.snapshot())));
+    }
+
+    /// Bytes in memtables: what has not been written out.
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.db.write_buffer_size()
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.db.disk_space().unwrap_or_default()
+    }
+
+    pub fn cache_bytes(&self) -> (u64, u64) {
+        (self.db.cache_size(), self.db.cache_capacity())
+    }
+}
+
+/// A sorted map from keys to values: one per collection, and some for the engine itself.
+#[derive(Clone)]
+pub struct Space(fjall::Keyspace);
+
+impl Space {
+    /// Stable while the store is open.
+    pub fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The newest value, visible to snapshots or not: for who holds the lock on `key`.
+    pub fn latest(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.0.get(key).map_err(failed)?.map(Bytes::from))
+    }
+
+    /// The newest value, and whether it was written after `snapshot` was taken.
+    pub fn latest_since(&self, key: &[u8], snapshot: &Snapshot) -> Result<Option<(Bytes, bool)>> {
+        let entry = self.0.tree.get_internal_entry(key, fjall::SeqNo::MAX).map_err(|error| failed(error.into()))?;
+        Ok(entry.map(|entry| (Bytes::from(entry.value), entry.key.seqno >= snapshot.0.seqno())))
+    }
+
+    /// Whether the next batch with this space in it would be made to sleep by the store.
+    pub fn is_behind(&self) -> bool {
+        self.0.sealed_memtable_count() >= 3 || self.0.tree.l0_run_count() >= 18
+    }
+
+    pub fn memtable_bytes(&self) -> u64 {
+        self.0.tree.active_memtable().size()
+    }
+
+    /// Starts writing the memtable out.
+    pub fn write_out(&self) -> Result<()> {
+        self.0.rotate_memtable().map(|_| ()).map_err(failed)
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.0.disk_space()
+    }
+
+    /// How many keys there are at most: older versions count too.
+    pub fn approximate_keys(&self) -> usize {
+        self.0.approximate_len()
+    }
+}
+
+impl std::fmt::Debug for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Space({})", self.name())
+    }
+}
+
+impl PartialEq for Space {
+    fn eq(&self, other: &Space) -> bool {
+        self.id() == other.id()
+    }
+}
+
+/// A state of all spaces between two batches.
+#[derive(Clone)]
+pub struct Snapshot(fjall::Snapshot);
+
+impl Snapshot {
+    pub fn get(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.0.get(&space.0, key).map_err(failed)?.map(Bytes::from))
+    }
+
+    /// The entries from `from` (inclusive) to `to` (exclusive), from either end.
+    pub fn range(&self, space: &Space, from: &[u8], to: &[u8]) -> StoreRange {
+        if from >= to {
+            return StoreRange(None);
+        }
+        StoreRange(Some(self.0.range::<&[u8], _>(&space.0, from..to)))
+    }
+
+    /// Counts up with each batch: the order of snapshots.
+    pub fn position(&self) -> u64 {
+        self.0.seqno()
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Snapshot({})", self.position())
+    }
+}
+
+/// Keys and values, as slices of the blocks they were read from.
+pub struct StoreRange(Option<fjall::Iter>);
+
+impl StoreRange {
+    fn entry(guard: fjall::Guard) -> Result<(Bytes, Bytes)> {
+        let (key, value) = guard.into_inner().map_err(failed)?;
+        Ok((Bytes::from(key), Bytes::from(value)))
+    }
+}
+
+impl Iterator for StoreRange {
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.as_mut()?.next().map(Self::entry)
+    }
+}
+
+impl DoubleEndedIterator for StoreRange {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.as_mut()?.next_back().map(Self::entry)
+    }
+}
+
+/// Writes that become visible together, in as many spaces as needed.
+pub struct Batch(fjall::OwnedWriteBatch);
+
+impl Batch {
+    pub fn put(&mut self, space: &Space, key: Bytes, value: Bytes) {
+        debug_assert!(!key.is_empty() && key.len() <= MAX_KEY);
+        self.0.insert(&space.0, key, value);
+    }
+
+    pub fn remove(&mut self, space: &Space, key: Bytes) {
+        debug_assert!(!key.is_empty() && key.len() <= MAX_KEY);
+        self.0.remove(&space.0, key);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A failure of the store as the client sees it.
+fn failed(error: fjall::Error) -> Error {
+    let full = matches!(&error, fjall::Error::Io(io) | fjall::Error::Storage(lsm_tree::Error::Io(io))
+        if io.kind() == std::io::ErrorKind::StorageFull || io.kind() == std::io::ErrorKind::QuotaExceeded);
+    let (code, message) = match &error {
+        _ if full => (Code::OutOfDiskSpace, "the disk that holds the data is full".to_owned()),
+        fjall::Error::Poisoned => (
+            Code::InternalError,
+            "the store takes no more writes because an earlier one failed; restart the server".to_owned(),
+        ),
+        fjall::Error::Locked => (Code::ObjectIsBusy, "the data folder is in use by another process".to_owned()),
+        fjall::Error::Io(io) => (Code::InternalError, format!("the store could not read or write: {io}")),
+        other => (Code::InternalError, format!("the store failed: {other}")),
+    };
+    Error::new(code, message).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_seen_whole_and_ranges_from_both_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
+        let space = store.space("a").unwrap();
+        let before = store.snapshot();
+        let mut batch = store.batch(3);
+        for key in ["a", "b", "c"] {
+            batch.put(&space, Bytes::from(key), Bytes::from_static(b"1"));
+        }
+        store.commit(batch).unwrap();
+        assert_eq!(before.get(&space, b"a").unwrap(), None);
+        let now = store.snapshot();
+        let keys: Vec<Bytes> = now.range(&space, b"a", b"c").map(|entry| entry.unwrap().0).collect();
+        assert_eq!(keys, ["a", "b"]);
+        let back: Vec<Bytes> = now.range(&space, b"a", b"d").rev().map(|entry| entry.unwrap().0).collect();
+        assert_eq!(back, ["c", "b", "a"]);
+        assert_eq!(now.range(&space, b"c", b"a").count(), 0);
+        assert!(space.latest_since(b"a", &before).unwrap().unwrap().1);
+        assert!(!space.latest_since(b"a", &now).unwrap().unwrap().1);
+    }
+
+    #[test]
+    fn what_was_committed_is_there_after_reopening() {
+        let folder = tempfile::tempdir().unwrap();
+        {
+            let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
+            let space = store.space("a").unwrap();
+            let mut batch = store.batch(1);
+            batch.put(&space, Bytes::from_static(b"k"), Bytes::from_static(b"v"));
+            store.commit(batch).unwrap();
+        }
+        let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
+        assert_eq!(store.names(), ["a"]);
+        let space = store.space("a").unwrap();
+        assert_eq!(store.snapshot().get(&space, b"k").unwrap().unwrap(), "v");
+    }
+}
