@@ -1,0 +1,3 @@
+//! The integration tests of the binary, one file per subject.
+
+mod tidy;

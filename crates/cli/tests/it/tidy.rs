@@ -1,0 +1,118 @@
+//! The rules of the tree that no compiler checks. Each failure names the file, the rule and the way out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which of our crates each crate may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("cli", &["document", "engine", "server", "wire"]),
+    ("document", &[]),
+    ("engine", &["document"]),
+    ("server", &["document", "wire"]),
+    ("wire", &[]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if path.file_name().is_none_or(|name| name != "target" && name != "node_modules") {
+                files(&path, extension, found);
+            }
+        } else if path.extension().is_some_and(|it| it == extension) {
+            found.push(path);
+        }
+    }
+}
+
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for krate in fs::read_dir(root().join("crates")).unwrap().flatten() {
+        files(&krate.path().join("src"), "rs", &mut found);
+    }
+    found.sort();
+    assert!(found.len() > 20, "the walk found too little: {found:?}");
+    found
+        .into_iter()
+        .map(|path| (path.strip_prefix(root()).unwrap().display().to_string(), fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+fn report(rule: &str, way_out: &str, offenders: &[String]) {
+    assert!(offenders.is_empty(), "{rule}; {way_out}:\n  {}", offenders.join("\n  "));
+}
+
+#[test]
+fn every_file_opens_with_its_responsibility() {
+    let bare: Vec<_> =
+        sources().into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|(name, _)| name).collect();
+    report("D1: a file opens with //! and what it is responsible for", "say it in one line", &bare);
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long: Vec<_> = sources()
+        .into_iter()
+        .filter(|(name, _)| !name.ends_with("tests.rs"))
+        .map(|(name, text)| (name, text.lines().take_while(|line| *line != "mod tests {").count()))
+        .filter(|(_, lines)| *lines > 600)
+        .map(|(name, lines)| format!("{name}: {lines} lines"))
+        .collect();
+    report("S2: no file above 600 lines outside its tests", "split it by responsibility", &long);
+}
+
+#[test]
+fn crates_depend_only_downward() {
+    let names = ["document", "engine", "server", "wire"];
+    let mut wrong = Vec::new();
+    for (krate, allowed) in LAYERS {
+        let manifest = fs::read_to_string(root().join(format!("crates/{krate}/Cargo.toml"))).unwrap();
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+        for name in names {
+            if dependencies.contains(&format!("\n{name}.workspace")) && !allowed.contains(&name) {
+                wrong.push(format!("{krate} depends on {name}"));
+            }
+        }
+    }
+    report("S3: crates depend only downward (ARCHITECTURE.md)", "move the shared noun to document", &wrong);
+}
+
+#[test]
+fn heavy_crates_are_named_in_one_place() {
+    let mut wrong = Vec::new();
+    for (name, text) in sources() {
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for line in code {
+            if (line.contains("fjall::") || line.contains("lsm_tree::")) && name != "crates/engine/src/store.rs" {
+                wrong.push(format!("{name}: {}", line.trim()));
+            }
+            if line.contains("mongodb::") && !line.contains("mongodb://") {
+                wrong.push(format!("{name}: {}", line.trim()));
+            }
+        }
+    }
+    report(
+        "S4: the storage crate is named only in store.rs, the official driver only under clients/",
+        "go through store.rs",
+        &wrong,
+    );
+}
+
+#[test]
+fn no_loose_ends() {
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("todo", "!("), concat!("unimplemented", "!(")];
+    let loose: Vec<_> = sources()
+        .into_iter()
+        .flat_map(|(name, text)| {
+            text.lines()
+                .filter(|line| marks.iter().any(|mark| line.contains(mark)) && !line.contains('#'))
+                .map(|line| format!("{name}: {}", line.trim()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    report("D9: no loose end without an issue number", "finish it or name the issue", &loose);
+}
