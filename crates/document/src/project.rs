@@ -21,6 +21,16 @@ impl Projection {
         Err(Error::not_implemented("projection"))
     }
 
+    /// The computed fields of `$addFields` and `$set`: everything else stays.
+    pub fn parse_add_fields(_spec: &Doc<'_>, _names: &mut Names) -> Result<Projection> {
+        Err(Error::not_implemented("$addFields"))
+    }
+
+    /// The paths that `$unset` takes away.
+    pub fn parse_unset(_paths: &[&str]) -> Result<Projection> {
+        Err(Error::not_implemented("$unset"))
+    }
+
     pub fn apply(&self, _doc: &Doc<'_>, _details: &Details, _env: &Env) -> Result<Doc<'static>> {
         Err(Error::not_implemented("projection"))
     }

@@ -1,13 +1,31 @@
 //! Query filters: parsed once to a tree of [`Node`]s, matched against raw bytes.
 //!
-//! A family of operators is one file; each operator is a constant [`FilterDef`] listed in [`FILTERS`].
+//! A family of operators is one file; each operator is a constant [`FilterDef`] listed in [`FILTERS`]. What a parser
+//! makes of a document is in [`parse`], how paths are walked in [`walk`], how a tree is matched in [`matching`].
+
+mod array;
+mod compare;
+mod element;
+mod evaluation;
+mod logical;
+mod matching;
+mod node;
+mod number;
+mod parse;
+mod refused;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use node::{InSet, LeafTest, Node, Test, WholeTest};
+pub use parse::{Operator, Parser};
+pub use walk::{Leaves, walk};
 
 use crate::env::Env;
-use crate::error::{Error, Result};
-use crate::pipeline::expr::{Expr, Names};
+use crate::error::Result;
+use crate::pipeline::expr::Names;
 use crate::raw::Doc;
-use crate::value::{Path, Value};
-use std::sync::Arc;
 
 /// A compiled filter and the document it came from.
 #[derive(Clone, Debug)]
@@ -17,70 +35,8 @@ pub struct Filter {
     pub source: Doc<'static>,
 }
 
-#[derive(Clone, Debug)]
-pub enum Node {
-    /// Matches everything (an empty And) …
-    And(Vec<Node>),
-    /// … or nothing (an empty Or).
-    Or(Vec<Node>),
-    Nor(Vec<Node>),
-    Field {
-        path: Path,
-        test: Test,
-    },
-    Expr(Arc<Expr>),
-    /// `$jsonSchema`, `$alwaysFalse` and the like: a test of the whole document.
-    Whole(Arc<dyn WholeTest>),
-}
-
-/// What a path is tested for. Negative operators are `Not` of the positive one: `$ne` is `Not(Eq)`.
-#[derive(Clone, Debug)]
-pub enum Test {
-    Eq(Value<'static>),
-    Lt(Value<'static>),
-    Lte(Value<'static>),
-    Gt(Value<'static>),
-    Gte(Value<'static>),
-    In(Arc<InSet>),
-    Exists,
-    All(Vec<Test>),
-    Not(Box<Test>),
-    /// `$elemMatch` with field conditions.
-    ElemMatch(Box<Node>),
-    /// `$elemMatch` with operators on the element itself.
-    ElemMatchValue(Vec<Test>),
-    Size(i64),
-    /// `$regex`, `$mod`, `$type`, `$bits…`: a test of a value or of each element of an array.
-    Leaf(Arc<dyn LeafTest>),
-}
-
-/// The values of an `$in`: sorted by [`crate::value::order`], regexes apart.
-#[derive(Clone, Debug, Default)]
-pub struct InSet {
-    pub values: Vec<Value<'static>>,
-    pub regexes: Vec<Arc<dyn LeafTest>>,
-}
-
-/// A test of one value that no index bound is made from, except a literal prefix.
-pub trait LeafTest: std::fmt::Debug + Send + Sync {
-    fn matches(&self, value: &Value<'_>) -> Result<bool>;
-    /// `$type` looks at a whole array too, most others only at scalars and elements.
-    fn wants_whole_array(&self) -> bool {
-        false
-    }
-    /// The literal that every matching string begins with (`^abc`), for index bounds; and whether that is the whole test.
-    fn prefix(&self) -> Option<(&str, bool)> {
-        None
-    }
-}
-
-/// A test of the whole document.
-pub trait WholeTest: std::fmt::Debug + Send + Sync {
-    fn matches(&self, doc: &Doc<'_>, env: &Env) -> Result<bool>;
-}
-
 /// What a match learned on the way: the array index that positional operators use.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     pub array_index: Option<usize>,
 }
@@ -89,11 +45,57 @@ pub struct Details {
 pub struct FilterDef {
     pub name: &'static str,
     pub help: &'static str,
+    pub parse: Place,
 }
 
+/// Where an operator may stand, and how its argument is read there.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// In the place of a field name: `{ $or: … }`.
+    Document(fn(&crate::Value<'_>, &mut Parser<'_>) -> Result<Node>),
+    /// Under a field: `{ a: { $gt: … } }`. Nothing if a neighbour takes care of it (`$options`).
+    Field(fn(&Operator<'_>, &mut Parser<'_>) -> Result<Option<Test>>),
+}
+
+/// All filter operators, sorted by name.
+pub const FILTERS: &[&FilterDef] = &[
+    &array::ALL,
+    &evaluation::ALWAYS_FALSE,
+    &evaluation::ALWAYS_TRUE,
+    &logical::AND,
+    &evaluation::COMMENT,
+    &array::ELEM_MATCH,
+    &compare::EQ,
+    &element::EXISTS,
+    &evaluation::EXPR,
+    &refused::GEO_INTERSECTS,
+    &refused::GEO_NEAR,
+    &refused::GEO_WITHIN,
+    &compare::GT,
+    &compare::GTE,
+    &compare::IN,
+    &compare::LT,
+    &compare::LTE,
+    &compare::NE,
+    &refused::NEAR,
+    &refused::NEAR_SPHERE,
+    &compare::NIN,
+    &logical::NOR,
+    &logical::NOT,
+    &logical::OR,
+    &evaluation::SAMPLE_RATE,
+    &array::SIZE,
+    &refused::TEXT,
+    &refused::WHERE,
+    &refused::WITHIN,
+];
+
 impl Filter {
-    pub fn parse(_source: &Doc<'_>, _names: &mut Names) -> Result<Filter> {
-        Err(Error::not_implemented("filter"))
+    pub fn parse(source: &Doc<'_>, names: &mut Names) -> Result<Filter> {
+        // Owned first: the values in the tree then share the source's bytes.
+        let source = source.clone().into_owned();
+        let root = Parser::new(names).document(&source)?;
+        Ok(Filter { root, source })
     }
 
     /// The filter that matches everything.
@@ -101,12 +103,44 @@ impl Filter {
         Filter { root: Node::And(Vec::new()), source: Doc::empty() }
     }
 
-    pub fn matches(&self, _doc: &Doc<'_>, _env: &Env) -> Result<bool> {
-        Err(Error::not_implemented("filter"))
+    /// The filter `{ path: { $eq: value } }`, whatever the value is.
+    pub fn equality(path: &str, value: &crate::Value<'_>) -> Filter {
+        Filter::from_node(Node::equality(path, value))
+    }
+
+    /// A filter made by a program; `source` is the node written as a query. An expression cannot be written: it appears
+    /// as a `$comment`.
+    pub fn from_node(root: Node) -> Filter {
+        let source = root.to_query();
+        Filter { root, source }
+    }
+
+    /// Both filters at once.
+    pub fn and(self, other: Filter) -> Filter {
+        if self.is_all() {
+            return other;
+        }
+        if other.is_all() {
+            return self;
+        }
+        let mut source = crate::DocWriter::new();
+        let both: crate::Array<'static> =
+            [&self.source, &other.source].into_iter().map(|s| crate::Value::Document(s.borrow())).collect();
+        source.append("$and", &crate::Value::Array(both));
+        Filter { root: Node::all_of([self.root, other.root]), source: source.finish() }
+    }
+
+    /// Whether it plainly matches everything.
+    pub fn is_all(&self) -> bool {
+        matches!(&self.root, Node::And(nodes) if nodes.is_empty())
+    }
+
+    pub fn matches(&self, doc: &Doc<'_>, env: &Env) -> Result<bool> {
+        self.root.matches(&doc.borrow(), env, None)
     }
 
     /// As [`Filter::matches`], also telling which array element matched.
-    pub fn matches_with(&self, _doc: &Doc<'_>, _env: &Env, _details: &mut Details) -> Result<bool> {
-        Err(Error::not_implemented("filter"))
+    pub fn matches_with(&self, doc: &Doc<'_>, env: &Env, details: &mut Details) -> Result<bool> {
+        self.root.matches(&doc.borrow(), env, Some(details))
     }
 }
