@@ -1,9 +1,10 @@
 //! The embedded backend: documents, indexes and transactions on a key-value store.
 //!
-//! Reading order: [`store`] (bytes), [`catalog`] (what exists), [`view`] (what a reader sees).
+//! Reading order: [`store`] (bytes), [`keys`] (which bytes), [`catalog`] (what exists), [`view`] (what a reader sees).
 
 pub mod catalog;
 pub mod index;
+pub mod keys;
 pub mod read;
 pub mod store;
 pub mod view;
