@@ -1,0 +1,91 @@
+//! Kills a server under load, again and again, and checks each time that what it acknowledged is there, that nothing is torn,
+//! and that a request sent again after the crash has one effect.
+//!
+//! With `--power-loss` the server runs under `shim.c`, and after the kill every byte that was written but not synced is taken
+//! back, as a power cut would.
+#![expect(clippy::print_stdout, reason = "a harness prints what it saw")]
+
+mod model;
+mod power;
+mod process;
+mod worker;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use model::Model;
+use rand::RngExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+#[derive(Parser)]
+struct Args {
+    /// The server's binary.
+    #[arg(long, default_value = "target/release/pleach")]
+    pleach: PathBuf,
+    /// The folder of the data; made anew.
+    #[arg(long)]
+    data: PathBuf,
+    #[arg(long, default_value_t = 100)]
+    rounds: usize,
+    #[arg(long, default_value_t = 8)]
+    workers: usize,
+    /// The longest time under load before a kill, in milliseconds.
+    #[arg(long, default_value_t = 600)]
+    millis: u64,
+    /// Take back what was not synced; the path of the built shim.
+    #[arg(long)]
+    power_loss: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let _ = std::fs::remove_dir_all(&args.data);
+    std::fs::create_dir_all(&args.data)?;
+    let log = args.data.with_extension("writes");
+    let mut models: Vec<Model> = (0..args.workers).map(Model::new).collect();
+    let (mut acknowledged, mut taken_back) = (0, 0);
+    for round in 0..=args.rounds {
+        let shim = args.power_loss.as_deref().map(|shim| (shim, log.as_path()));
+        let server =
+            process::start(&args.pleach, &args.data, shim).with_context(|| format!("start of round {round}"))?;
+        let mut client = judge::client::Client::connect(&server.address)?;
+        worker::prepare(&mut client)?;
+        for model in &mut models {
+            worker::settle(&mut client, model).with_context(|| format!("round {round}, worker {}", model.worker))?;
+        }
+        worker::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
+        if round == args.rounds {
+            server.stop()?;
+            break;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let relaxed = args.power_loss.is_none();
+        let threads: Vec<_> = models
+            .drain(..)
+            .map(|model| {
+                let (address, stop) = (server.address.clone(), stop.clone());
+                std::thread::spawn(move || worker::run(&address, model, relaxed, &stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(rand::rng().random_range(30..args.millis.max(31))));
+        server.kill()?;
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            let (model, count) = thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+            acknowledged += count;
+            models.push(model);
+        }
+        models.sort_by_key(|model| model.worker);
+        if args.power_loss.is_some() {
+            taken_back += power::take_back(&args.data, &log)?;
+        }
+    }
+    ensure!(acknowledged > 0, "no write was acknowledged in any round: nothing was tested");
+    println!(
+        "crash: {} rounds, {acknowledged} acknowledged writes, none lost; {taken_back} bytes taken back",
+        args.rounds
+    );
+    Ok(())
+}
