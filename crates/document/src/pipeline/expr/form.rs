@@ -21,6 +21,8 @@ pub enum Form {
     Associative(EvalFn),
     /// Any number; constants are combined when parsing and moved to the end, as MongoDB does.
     Commutative(EvalFn),
+    /// As `Commutative`, for operators that take a single operand apart if it is an array.
+    Summary(EvalFn),
     /// An argument with a structure of its own.
     Special(ParseFn),
 }
@@ -56,17 +58,15 @@ impl Form {
             }
             Form::Any(eval) => call(name, *eval, parse_operand(argument, names)?, names),
             Form::Associative(eval) => {
-                let operands = flatten(name, parse_operand(argument, names)?);
+                let operands = flatten(name, 1, parse_operand(argument, names)?);
+                if operands.iter().all(is_constant) {
+                    return call(name, *eval, operands, names);
+                }
                 let operands = combine_neighbours(*eval, operands, names)?;
                 call(name, *eval, operands, names)
             }
-            Form::Commutative(eval) => {
-                let operands = flatten(name, parse_operand(argument, names)?);
-                let (constants, mut rest): (Vec<_>, Vec<_>) =
-                    operands.into_iter().partition(|operand| operand.as_const().is_some());
-                rest.extend(combine_neighbours(*eval, constants, names)?);
-                call(name, *eval, rest, names)
-            }
+            Form::Commutative(eval) => commutative(name, *eval, 1, parse_operand(argument, names)?, names),
+            Form::Summary(eval) => commutative(name, *eval, 2, parse_operand(argument, names)?, names),
             Form::Special(parse) => parse(argument, names),
         }
     }
@@ -74,7 +74,7 @@ impl Form {
 
 /// A call of `eval`, or its result if all operands are constant.
 pub(super) fn call(name: &'static str, eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> Result<Expr> {
-    let constant = operands.iter().all(|operand| operand.as_const().is_some());
+    let constant = operands.iter().all(is_constant);
     let expr = Expr::Call { name, eval, operands };
     if constant { fold(&expr, names).map(Expr::Const) } else { Ok(expr) }
 }
@@ -89,12 +89,28 @@ pub(super) fn fold(expr: &Expr, names: &mut Names) -> Result<Value<'static>> {
     result
 }
 
-/// `$add` of `$add`s is one `$add`.
-fn flatten(name: &str, operands: Vec<Expr>) -> Vec<Expr> {
+fn is_constant(operand: &Expr) -> bool {
+    operand.as_const().is_some()
+}
+
+/// Combines the constants and moves them to the end, if there are at least `least` operands.
+fn commutative(name: &'static str, eval: EvalFn, least: usize, operands: Vec<Expr>, names: &mut Names) -> Result<Expr> {
+    if operands.len() < least || operands.iter().all(is_constant) {
+        return call(name, eval, operands, names);
+    }
+    let (constants, mut rest): (Vec<_>, Vec<_>) = flatten(name, least, operands).into_iter().partition(is_constant);
+    rest.extend(combine_neighbours(eval, constants, names)?);
+    call(name, eval, rest, names)
+}
+
+/// `$add` of `$add`s is one `$add`; inner ones of fewer than `least` operands are left.
+pub(super) fn flatten(name: &str, least: usize, operands: Vec<Expr>) -> Vec<Expr> {
     let mut flat = Vec::with_capacity(operands.len());
     for operand in operands {
         match operand {
-            Expr::Call { name: inner, operands, .. } if inner == name => flat.extend(operands),
+            Expr::Call { name: inner, operands, .. } if inner == name && operands.len() >= least => {
+                flat.extend(operands);
+            }
             other => flat.push(other),
         }
     }
@@ -155,10 +171,16 @@ impl<'v> Arguments<'v> {
         }
     }
 
+    /// The first name that is not in `known`.
+    pub(super) fn unknown(&self, known: &[&str]) -> Option<String> {
+        let unknown = self.0.iter().find(|(name, _)| !known.contains(&name.as_str()));
+        unknown.map(|(name, _)| name.as_str().to_owned())
+    }
+
     /// Refuses every name not in `known`; the name follows `message`.
     pub(super) fn only(self, known: &[&str], code: i32, message: &str) -> Result<Arguments<'v>> {
-        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            Some((name, _)) => fail(code, format!("{message}{name}")),
+        match self.unknown(known) {
+            Some(name) => fail(code, format!("{message}{name}")),
             None => Ok(self),
         }
     }

@@ -3,12 +3,14 @@
 //! Variables are resolved to slots when parsing ([`Names`]), so evaluation looks nothing up by name. A family of
 //! operators is one file; each operator is a constant [`ExprDef`] listed in [`EXPRESSIONS`].
 
+pub mod accumulator;
 mod form;
 mod names;
 mod parse;
 mod refused;
 mod registry;
 mod scope;
+mod summary;
 mod variable;
 
 pub use form::{EvalFn, Form, ParseFn};

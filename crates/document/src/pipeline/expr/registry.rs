@@ -1,14 +1,25 @@
 //! The list of all expression operators.
 
-use super::{ExprDef, refused, variable};
+use super::{ExprDef, refused, summary, variable};
 
 /// All expression operators, sorted by name.
 pub const EXPRESSIONS: &[&ExprDef] = &[
     &refused::ACCUMULATOR,
+    &summary::AVG,
+    &summary::FIRST_N,
     &refused::FUNCTION,
+    &summary::LAST_N,
     &variable::LET,
     &variable::LITERAL,
+    &summary::MAX,
+    &summary::MAX_N,
+    &summary::MERGE_OBJECTS,
     &refused::META,
+    &summary::MIN,
+    &summary::MIN_N,
+    &summary::STD_DEV_POP,
+    &summary::STD_DEV_SAMP,
+    &summary::SUM,
     &refused::TO_HASHED_INDEX_KEY,
 ];
 
