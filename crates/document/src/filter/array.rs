@@ -4,7 +4,7 @@ use super::parse::{Operator, Parser, References, find, is_operator_document};
 use super::{FilterDef, InSet, Place, Test};
 use crate::error::{Error, Result};
 use crate::raw::{Array, Doc};
-use crate::value::{Value, show};
+use crate::value::Value;
 use std::sync::Arc;
 
 pub(super) const ALL: FilterDef = FilterDef {
@@ -16,7 +16,7 @@ pub(super) const ALL: FilterDef = FilterDef {
 pub(super) const ELEM_MATCH: FilterDef = FilterDef {
     name: "$elemMatch",
     help: "Matches arrays with an element that passes all the given conditions.",
-    parse: Place::Field(|operator, parser| Ok(Some(elem_match(operator.path, &operator.argument, parser)?))),
+    parse: Place::Field(|operator, parser| Ok(Some(elem_match(&operator.argument, parser)?))),
 };
 
 pub(super) const SIZE: FilterDef = FilterDef {
@@ -28,12 +28,12 @@ pub(super) const SIZE: FilterDef = FilterDef {
 fn all(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>> {
     let Value::Array(items) = &operator.argument else { return Err(Error::bad_value("$all needs an array")) };
     if items.get(0).is_some_and(|first| elem_match_argument(&first).is_some()) {
-        return Ok(Some(Test::All(all_elem_match(operator.path, items, parser)?)));
+        return Ok(Some(Test::All(all_elem_match(items, parser)?)));
     }
     let mut tests = Vec::new();
     for item in items.iter() {
         tests.push(match &item {
-            Value::Regex { .. } => Test::Leaf(super::compare::regex_value(&item)?),
+            Value::Regex { pattern, options } => Test::Leaf(super::regex::from_value(pattern, options)?),
             Value::Document(doc) if starts_with_field_operator(doc) => {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }
@@ -44,11 +44,11 @@ fn all(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>>
     Ok(Some(if tests.is_empty() { Test::In(Arc::new(InSet::default())) } else { Test::All(tests) }))
 }
 
-fn all_elem_match(path: &str, items: &Array<'_>, parser: &mut Parser<'_>) -> Result<Vec<Test>> {
+fn all_elem_match(items: &Array<'_>, parser: &mut Parser<'_>) -> Result<Vec<Test>> {
     items
         .iter()
         .map(|item| match elem_match_argument(&item) {
-            Some(argument) => elem_match(path, &argument, parser),
+            Some(argument) => elem_match(&argument, parser),
             None => Err(Error::bad_value("$all/$elemMatch has to be consistent")),
         })
         .collect()
@@ -67,8 +67,7 @@ fn starts_with_field_operator(doc: &Doc<'_>) -> bool {
         .is_some_and(|(name, _)| find(name.as_str()).is_some_and(|def| matches!(def.parse, Place::Field(_))))
 }
 
-fn elem_match(path: &str, argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Test> {
-    let _ = path;
+fn elem_match(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Test> {
     let Value::Document(conditions) = argument else { return Err(Error::bad_value("$elemMatch needs an Object")) };
     if is_operator_document(conditions, References::Partial) && !starts_with_document_operator(conditions) {
         return Ok(Test::ElemMatchValue(parser.operators("", conditions)?));
@@ -87,17 +86,7 @@ fn starts_with_document_operator(doc: &Doc<'_>) -> bool {
 }
 
 fn size(argument: &Value<'_>) -> Result<i64> {
-    let fail =
-        |what: &str| Error::bad_value(format!("Failed to parse $size. {what}: $size: {}", show::element(argument)));
-    if !argument.is_number() {
-        return Err(fail("Expected a number in"));
-    }
-    let count = super::number::exact_integer(argument).map_err(|problem| match problem {
-        super::number::Inexact::Fraction => fail("Expected an integer"),
-        super::number::Inexact::Range => fail("Cannot represent as a 64-bit integer"),
-    })?;
-    if count < 0 {
-        return Err(fail("Expected a non-negative number in"));
-    }
-    Ok(count)
+    super::number::non_negative_int("$size", argument)
+        .map(i64::from)
+        .map_err(|message| Error::bad_value(format!("Failed to parse $size. {message}")))
 }

@@ -1,7 +1,7 @@
 //! `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`, `$nin`, and equality without an operator.
 
 use super::parse::{Operator, Parser, References, is_operator_document};
-use super::{FilterDef, InSet, LeafTest, Place, Test};
+use super::{FilterDef, InSet, Place, Test};
 use crate::error::{Error, Result};
 use crate::value::Value;
 use std::sync::Arc;
@@ -86,15 +86,10 @@ fn membership(operator: &Operator<'_>, _: &mut Parser<'_>) -> Result<Test> {
             Value::Document(doc) if is_operator_document(doc, References::Whole) => {
                 return Err(Error::bad_value("cannot nest $ under $in"));
             }
-            Value::Regex { .. } => regexes.push(regex_value(&item)?),
+            Value::Regex { pattern, options } => regexes.push(super::regex::from_value(pattern, options)?),
             Value::Undefined => return Err(Error::bad_value("InMatchExpression equality cannot be undefined")),
             _ => values.push(item.into_owned()),
         }
     }
     Ok(Test::In(Arc::new(InSet::new(values, regexes))))
-}
-
-/// A regular expression standing as a value: `{ a: /^x/ }`.
-pub(super) fn regex_value(_value: &Value<'_>) -> Result<Arc<dyn LeafTest>> {
-    Err(Error::not_implemented("$regex"))
 }

@@ -1,6 +1,12 @@
 //! `$exists` and `$type`.
 
-use super::{FilterDef, Place, Test};
+use super::parse::Operator;
+use super::types::TypeSet;
+use super::{FilterDef, LeafTest, Parser, Place, Test};
+use crate::error::{Error, Result};
+use crate::raw::DocWriter;
+use crate::value::Value;
+use std::sync::Arc;
 
 pub(super) const EXISTS: FilterDef = FilterDef {
     name: "$exists",
@@ -12,3 +18,33 @@ pub(super) const EXISTS: FilterDef = FilterDef {
         }))
     }),
 };
+
+pub(super) const TYPE: FilterDef = FilterDef {
+    name: "$type",
+    help: "Matches values, or elements of arrays, of the given BSON types.",
+    parse: Place::Field(parse_type),
+};
+
+fn parse_type(operator: &Operator<'_>, _: &mut Parser<'_>) -> Result<Option<Test>> {
+    let types = TypeSet::parse(&operator.argument)?;
+    if types.is_empty() {
+        return Err(Error::failed_to_parse(format!("{} must match at least one type", operator.path)));
+    }
+    Ok(Some(Test::Leaf(Arc::new(Type { types, argument: operator.argument.clone().into_owned() }))))
+}
+
+#[derive(Debug)]
+struct Type {
+    types: TypeSet,
+    argument: Value<'static>,
+}
+
+impl LeafTest for Type {
+    fn matches(&self, value: &Value<'_>) -> Result<bool> {
+        Ok(self.types.contains(value))
+    }
+
+    fn write(&self, query: &mut DocWriter) {
+        query.append("$type", &self.argument);
+    }
+}

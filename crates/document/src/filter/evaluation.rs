@@ -54,7 +54,7 @@ fn expression(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Node> {
 }
 
 fn constant(name: &str, argument: &Value<'_>, node: Node) -> Result<Node> {
-    match argument.is_number() && super::number::exact_integer(argument) == Ok(1) {
+    match super::number::integer(name, argument) == Ok(1) {
         true => Ok(node),
         false => Err(Error::failed_to_parse(format!("{name} must be an integer value of 1"))),
     }

@@ -67,7 +67,7 @@ fn any_of(mut nodes: Vec<Node>) -> Node {
 
 fn not(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>> {
     let negated = match &operator.argument {
-        regex @ Value::Regex { .. } => Test::Leaf(super::compare::regex_value(regex)?),
+        Value::Regex { pattern, options } => Test::Leaf(super::regex::from_value(pattern, options)?),
         Value::Document(operators) if operators.is_empty() => {
             return Err(Error::bad_value("$not cannot be empty"));
         }

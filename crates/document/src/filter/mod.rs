@@ -4,6 +4,7 @@
 //! makes of a document is in [`parse`], how paths are walked in [`walk`], how a tree is matched in [`matching`].
 
 mod array;
+mod bits;
 mod compare;
 mod element;
 mod evaluation;
@@ -13,6 +14,9 @@ mod node;
 mod number;
 mod parse;
 mod refused;
+mod regex;
+mod remainder;
+mod types;
 mod walk;
 
 #[cfg(test)]
@@ -20,6 +24,8 @@ mod tests;
 
 pub use node::{InSet, LeafTest, Node, Test, WholeTest};
 pub use parse::{Operator, Parser};
+pub use regex::Regex;
+pub use types::TypeSet;
 pub use walk::{Leaves, walk};
 
 use crate::env::Env;
@@ -63,6 +69,10 @@ pub const FILTERS: &[&FilterDef] = &[
     &evaluation::ALWAYS_FALSE,
     &evaluation::ALWAYS_TRUE,
     &logical::AND,
+    &bits::ALL_CLEAR,
+    &bits::ALL_SET,
+    &bits::ANY_CLEAR,
+    &bits::ANY_SET,
     &evaluation::COMMENT,
     &array::ELEM_MATCH,
     &compare::EQ,
@@ -76,16 +86,20 @@ pub const FILTERS: &[&FilterDef] = &[
     &compare::IN,
     &compare::LT,
     &compare::LTE,
+    &remainder::MOD,
     &compare::NE,
     &refused::NEAR,
     &refused::NEAR_SPHERE,
     &compare::NIN,
     &logical::NOR,
     &logical::NOT,
+    &regex::OPTIONS,
     &logical::OR,
+    &regex::REGEX,
     &evaluation::SAMPLE_RATE,
     &array::SIZE,
     &refused::TEXT,
+    &element::TYPE,
     &refused::WHERE,
     &refused::WITHIN,
 ];

@@ -1,36 +1,43 @@
-//! Numbers as filter operators take them: exactly, or cut to an integer.
+//! Numbers as filter operators take them: exactly, cut to an integer, or refused in the server's words.
 
-use crate::value::Value;
 use crate::value::decimal::Parts;
-
-/// Why a number is no 64-bit integer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inexact {
-    Fraction,
-    Range,
-}
+use crate::value::{Value, order, show};
 
 /// 2^63: the first double above every 64-bit integer.
 const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// The 64-bit integer that the number is, whatever its type.
-pub(super) fn exact_integer(value: &Value<'_>) -> Result<i64, Inexact> {
+/// The 64-bit integer that the number is, whatever its type. The message names the element as `name: value`.
+pub(super) fn integer(name: &str, value: &Value<'_>) -> Result<i64, String> {
+    let shown = || format!("{name}: {}", show::element(value));
     match value {
         Value::Int32(number) => Ok(i64::from(*number)),
         Value::Int64(number) => Ok(*number),
-        Value::Double(number) if !(-LIMIT..LIMIT).contains(number) => Err(Inexact::Range),
-        Value::Double(number) if number.trunc() != *number => Err(Inexact::Fraction),
-        Value::Decimal(number) => match number.parts() {
-            Parts::Finite { coefficient: 0, .. } => Ok(0),
-            Parts::Finite { .. } => match truncated(value) {
-                Some(whole) if crate::value::order::equal(value, &Value::Int64(whole)) => Ok(whole),
-                Some(_) => Err(Inexact::Fraction),
-                None => Err(Inexact::Range),
-            },
-            _ => Err(Inexact::Range),
+        Value::Double(number) if number.is_nan() => Err(format!("Expected an integer, but found NaN in: {}", shown())),
+        Value::Double(number) => match truncated(value) {
+            None => Err(format!("Cannot represent as a 64-bit integer: {}", shown())),
+            Some(_) if number.fract() != 0.0 => Err(format!("Expected an integer: {}", shown())),
+            Some(whole) => Ok(whole),
         },
-        _ => truncated(value).ok_or(Inexact::Range),
+        Value::Decimal(_) => match truncated(value) {
+            Some(whole) if order::equal(value, &Value::Int64(whole)) => Ok(whole),
+            _ => Err(format!("Cannot represent as a 64-bit integer: {}", shown())),
+        },
+        _ => Err(format!("Expected a number in: {}", shown())),
     }
+}
+
+/// As [`integer`], refusing negative numbers.
+pub(super) fn non_negative(name: &str, value: &Value<'_>) -> Result<i64, String> {
+    match integer(name, value)? {
+        number if number < 0 => Err(format!("Expected a non-negative number in: {name}: {}", show::element(value))),
+        number => Ok(number),
+    }
+}
+
+/// As [`non_negative`], refusing what is above the 32-bit integers.
+pub(super) fn non_negative_int(name: &str, value: &Value<'_>) -> Result<i32, String> {
+    let number = non_negative(name, value)?;
+    i32::try_from(number).map_err(|_| format!("Cannot represent {name}: {} in an int", show::element(value)))
 }
 
 /// The number without its fraction, if it is in range.

@@ -43,8 +43,8 @@ impl<'n> Parser<'n> {
                         add_field(&mut nodes, &path, test);
                     }
                 }
-                Value::Regex { .. } => {
-                    let test = super::compare::regex_value(&value)?;
+                Value::Regex { pattern, options } => {
+                    let test = super::regex::from_value(pattern, options)?;
                     nodes.push(Node::field(name, Test::Leaf(test)));
                 }
                 _ => nodes.push(Node::field(name, super::compare::equality(&value)?)),
@@ -56,6 +56,9 @@ impl<'n> Parser<'n> {
     fn document_operator(&mut self, name: &str, argument: &Value<'_>) -> Result<Node> {
         match find(name).map(|def| def.parse) {
             Some(Place::Document(parse)) => parse(argument, self),
+            _ if name == "$not" => Err(Error::bad_value(
+                "unknown top level operator: $not. If you are trying to negate an entire expression, use $nor.",
+            )),
             _ => Err(Error::bad_value(format!(
                 "unknown top level operator: {name}. If you have a field name that starts with a '$' symbol, consider using $getField or $setField."
             ))),

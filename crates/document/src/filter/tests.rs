@@ -59,6 +59,40 @@ fn paths_go_through_arrays_and_indexes() {
 }
 
 #[test]
+fn types_remainders_and_bits() {
+    let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
+    check(doc! { "a": { "$type": "number" } }, &[(bson!(1), true), (decimal("1"), true), (bson!(["x", 1]), true)]);
+    check(doc! { "a": { "$type": ["array", -1] } }, &[(bson!([]), true), (Bson::MinKey, true), (bson!(1), false)]);
+    check(doc! { "a": { "$mod": [4, 0] } }, &[(bson!(8.7), true), (bson!(i64::MIN), true), (bson!(f64::NAN), false)]);
+    check(doc! { "a": { "$mod": [-1, 0] } }, &[(bson!(i64::MIN), true), (bson!(1e300), false)]);
+    check(doc! { "a": { "$bitsAllSet": [1, 70] } }, &[(bson!(-1), true), (bson!(2), false), (bson!(-1.5), false)]);
+    check(doc! { "a": { "$bitsAnySet": 54 } }, &[(decimal("53.5"), true), (decimal("0.5"), false)]);
+}
+
+#[test]
+fn regexes_match_text_and_equal_regexes() {
+    let regex = |pattern: &str, options: &str| {
+        Bson::RegularExpression(bson::Regex {
+            pattern: pattern.try_into().unwrap(),
+            options: options.try_into().unwrap(),
+        })
+    };
+    check(doc! { "a": regex("^b", "") }, &[(bson!("bc"), true), (bson!(["x", "b"]), true), (regex("^b", ""), true)]);
+    check(doc! { "a": regex("É.$", "i") }, &[(bson!("éx"), true), (regex("É.$", ""), false), (bson!(1), false)]);
+    check(doc! { "a": { "$not": { "$regex": "^\\w$" } } }, &[(bson!("é"), true), (bson!("e"), false)]);
+    check(doc! { "a": { "$in": [regex("b+", ""), 5] } }, &[(bson!("abb"), true), (bson!(5.0), true)]);
+}
+
+#[test]
+fn a_match_without_end_is_an_error_and_a_deep_one_is_not() {
+    let runaway = parse(doc! { "a": { "$regex": "^(a|a?)+$" } }).unwrap();
+    let text = format!("{}b", "a".repeat(64));
+    let error = runaway.matches(&Doc::from(doc! { "a": text }), &Env::fixed()).unwrap_err();
+    assert_eq!(error.code().number(), 51156);
+    check(doc! { "a": { "$regex": "^(a|x)+$" } }, &[(bson!("x".repeat(100_000)), true)]);
+}
+
+#[test]
 fn errors_are_the_servers() {
     check_error(doc! { "a": { "$foo": 1 } }, 2, "unknown operator: $foo");
     check_error(doc! { "a": { "$gt": 1, "b": 1 } }, 2, "unknown operator: b");

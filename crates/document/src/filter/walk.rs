@@ -37,7 +37,13 @@ fn document(
     visit: &mut impl FnMut(&Value<'_>, Option<usize>) -> Result<bool>,
 ) -> Result<bool> {
     let Some((first, rest)) = parts.split_first() else { return Ok(false) };
-    match (doc.get(&first.name), rest.is_empty()) {
+    let found = doc.get(&first.name);
+    // A path that ends with a dot ends at an array before it.
+    let rest = match (&found, rest) {
+        (Some(Value::Array(_)), [last]) if last.name.is_empty() => &[],
+        _ => rest,
+    };
+    match (found, rest.is_empty()) {
         (Some(Value::Array(items)), true) if leaves == Leaves::ArrayOnly => visit(&Value::Array(items), index),
         (Some(Value::Array(items)), _) => array(&items, rest, leaves, index, visit),
         (Some(value), true) => visit(&value, index),
