@@ -1,0 +1,149 @@
+//! What is fuzzed, as plain functions: the libFuzzer binaries call them, and `cargo test` replays the corpora through them.
+//!
+//! A target takes any bytes. It must return: a panic, an endless loop or an assertion here is a finding.
+
+use document::filter::{Details, Filter};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::{self, Names, Scope};
+use document::project::Projection;
+use document::raw::{Doc, DocWriter, validate};
+use document::update::Update;
+use document::value::{key, order};
+use document::{Env, Value};
+
+pub struct Target {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub run: fn(&[u8]),
+}
+
+/// All targets, sorted by name; each has a folder in `corpus/`.
+pub const TARGETS: &[Target] = &[
+    Target { name: "bson", help: "Validate bytes; what passes is read and written back unchanged.", run: bson },
+    Target { name: "expression", help: "Parse `e` as an expression and evaluate it on `doc`.", run: expression },
+    Target { name: "filter", help: "Parse `q` as a filter and match `doc`.", run: filter },
+    Target { name: "key", help: "Encode all pairs of top-level values; byte order equals value order.", run: keys },
+    Target { name: "message", help: "Decode a wire message: header, sections, checksum.", run: message },
+    Target { name: "pipeline", help: "Parse `p` as a pipeline.", run: pipeline },
+    Target { name: "projection", help: "Parse `f` as a projection and apply it to `doc`.", run: projection },
+    Target { name: "update", help: "Parse `u` as an update and apply it to `doc`.", run: update },
+];
+
+/// Inputs are documents: anything else is turned away as the server would.
+fn input(bytes: &[u8]) -> Option<Doc<'_>> {
+    validate(bytes).is_ok().then(|| Doc::trusted(bytes))
+}
+
+fn document<'a>(input: &Doc<'a>, name: &str) -> Doc<'a> {
+    match input.get(name) {
+        Some(Value::Document(doc)) => doc,
+        _ => Doc::empty(),
+    }
+}
+
+/// A result must be valid BSON: it would be stored or sent.
+fn check_result(result: &Doc<'_>) {
+    if let Err(error) = validate(result.as_bytes()) {
+        assert!(error.message().contains("nesting"), "not valid BSON: {error}");
+    }
+}
+
+fn bson(bytes: &[u8]) {
+    let Some(doc) = input(bytes) else { return };
+    let mut writer = DocWriter::new();
+    for (name, value) in doc.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    assert_eq!(writer.finish().as_bytes(), bytes, "not written back as read");
+}
+
+fn message(bytes: &[u8]) {
+    if let Some(Ok(header)) = wire::Header::peek(bytes) {
+        let _ = wire::message::parse(&header, bytes);
+    }
+}
+
+fn filter(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    if let Ok(filter) = Filter::parse(&document(&input, "q"), &mut Names::new()) {
+        let _ = filter.matches(&document(&input, "doc"), &Env::fixed());
+    }
+}
+
+fn projection(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    let spec = document(&input, "f");
+    for parsed in [
+        Projection::parse_find(&spec, &Filter::all(), &mut Names::new()),
+        Projection::parse_stage(&spec, &mut Names::new()),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        if let Ok(result) = parsed.apply(&document(&input, "doc"), &Details::default(), &Env::fixed()) {
+            check_result(&result);
+        }
+    }
+}
+
+fn update(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    let filters: Vec<Doc<'_>> = match input.get("arrayFilters") {
+        Some(Value::Array(array)) => array
+            .iter()
+            .filter_map(|item| match item {
+                Value::Document(doc) => Some(doc),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let Some(spec) = input.get("u") else { return };
+    if let Ok(update) = Update::parse(&spec, &filters, &mut Names::new()) {
+        let details = Details { array_index: Some(0), ..Details::default() };
+        if let Ok(document::update::Applied::Changed(result)) =
+            update.apply(&document(&input, "doc"), &details, &Env::fixed())
+        {
+            check_result(&result);
+        }
+        if let Ok(result) = update.upsert(&Filter::all(), &Env::fixed()) {
+            check_result(&result);
+        }
+    }
+}
+
+fn expression(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    let Some(spec) = input.get("e") else { return };
+    if let Ok(parsed) = expr::parse(&spec, &mut Names::new()) {
+        let env = Env::fixed();
+        let doc = document(&input, "doc");
+        if let Ok(value) = parsed.eval(&mut Scope::new(doc.borrow(), &env)) {
+            let mut writer = DocWriter::new();
+            writer.append("value", &value);
+            check_result(&writer.finish());
+        }
+    }
+}
+
+fn pipeline(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    if let Some(Value::Array(stages)) = input.get("p") {
+        let _ = Pipeline::parse(&stages, &mut Names::new());
+    }
+}
+
+fn keys(bytes: &[u8]) {
+    let Some(input) = input(bytes) else { return };
+    let values: Vec<Value<'_>> = input.iter().map(|(_, value)| value).take(8).collect();
+    let encode = |value: &Value<'_>| {
+        let mut out = Vec::new();
+        key::encode(value, &mut out);
+        out
+    };
+    for left in &values {
+        for right in &values {
+            assert_eq!(encode(left).cmp(&encode(right)), order::compare(left, right), "{left:?} {right:?}");
+        }
+    }
+}
