@@ -39,4 +39,9 @@ impl Projection {
     pub fn reads(&self) -> Option<Vec<crate::value::Path>> {
         None
     }
+
+    /// Whether what is at `path`, and below, is the same after it as before.
+    pub fn keeps(&self, _path: &crate::value::Path) -> bool {
+        false
+    }
 }

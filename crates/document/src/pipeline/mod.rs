@@ -2,45 +2,93 @@
 //!
 //! A stage is one file with a constant [`StageDef`] listed in [`STAGES`]. Stages pull; blocking ones (`$group`, `$sort`)
 //! drain their input first. Writing stages (`$merge`, `$out`) are a [`Sink`]: the server runs them through the backend, so
-//! that every write path is the same.
+//! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
 pub mod expr;
+mod leading;
+mod map;
+mod nested;
+mod optimise;
+mod parse;
+mod registry;
+mod rows;
+mod sink;
 pub mod sort_spec;
+
+mod count;
+mod limit;
+mod match_;
+mod merge;
+mod out;
+mod project;
+mod refused;
+mod replace_root;
+mod skip;
+mod sort;
+mod unwind;
+
+#[cfg(test)]
+mod testing;
+
+pub use leading::{Leading, Split};
+pub use parse::{Parser, Within};
+pub use registry::STAGES;
+pub use rows::{Rows, Stream, empty, from_documents};
+pub use sink::{MergeSpec, Sink, WhenMatched, WhenNotMatched};
+pub use sort::sorted;
 
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::filter::Filter;
 use crate::raw::{Array, Doc};
+use crate::value::{Path, Value};
 use expr::Names;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A stream of documents.
-pub trait Stream: Send {
-    fn next(&mut self) -> Result<Option<Doc<'static>>>;
-    /// Called when nobody will ask for a while (between two getMores): let go of snapshots and iterators; forward it.
-    fn pause(&mut self);
-}
-
-pub type Rows = Box<dyn Stream>;
-
 /// A compiled stage: immutable, shared by all runs.
 pub trait Stage: Debug + Send + Sync {
     fn name(&self) -> &'static str;
+
     fn start(self: Arc<Self>, input: Rows, run: &Run) -> Result<Rows>;
-    /// What the access layer can take over when the stage leads the pipeline.
-    fn leading(&self) -> Leading<'_> {
-        Leading::Other
+
+    /// What the optimiser and the access layer know more about than [`Stage::start`].
+    fn role(&self) -> Role<'_> {
+        Role::Other
+    }
+
+    /// Which paths of its input matter, given those of its output that do; nothing means all.
+    fn needs(&self, _after: Option<Vec<Path>>) -> Option<Vec<Path>> {
+        None
+    }
+
+    /// Whether it gives one document for each, in the same order, so that a window before it is one behind it.
+    fn one_to_one(&self) -> bool {
+        matches!(self.role(), Role::Transform(_))
+    }
+
+    /// Whether a condition on `path` holds after the stage exactly for what comes of the documents for which it holds before, so
+    /// that a `$match` on it may be moved ahead.
+    fn keeps(&self, _path: &Path) -> bool {
+        false
     }
 }
 
-/// The stages an access layer understands.
-pub enum Leading<'a> {
-    Match(&'a Filter),
-    Sort(&'a crate::op::SortSpec),
+/// The stages that are understood by others than themselves.
+pub enum Role<'a> {
+    Match(&'a match_::Match),
+    Sort(&'a sort::Sort),
     Skip(u64),
     Limit(u64),
+    /// Gives one document for each, whatever the others are: what an update may consist of.
+    Transform(&'a dyn Transform),
+    /// The first stage makes the documents: there is no collection behind it.
+    Source,
     Other,
+}
+
+/// A function of one document.
+pub trait Transform {
+    fn apply(&self, doc: &Doc<'_>, env: &Env) -> Result<Doc<'static>>;
 }
 
 /// What running a pipeline needs from outside.
@@ -60,12 +108,36 @@ pub trait Collections: Send + Sync {
 pub struct StageDef {
     pub name: &'static str,
     pub help: &'static str,
-    pub parse: fn(&crate::Value<'_>, &mut Names) -> Result<Arc<dyn Stage>>,
+    pub parse: fn(&Value<'_>, &mut Parser<'_>) -> Result<Parsed>,
+    pub place: Place,
+    /// Known to MongoDB, refused by us: `parse` only says so.
+    pub refused: bool,
 }
 
-/// All stages, sorted by name.
-pub const STAGES: &[&StageDef] = &[];
+/// What a stage is parsed to: `$count` and `$sortByCount` are two stages.
+pub enum Parsed {
+    One(Arc<dyn Stage>),
+    Two(Arc<dyn Stage>, Arc<dyn Stage>),
+    Sink(Sink),
+}
 
+impl Parsed {
+    fn one(stage: impl Stage + 'static) -> Result<Parsed> {
+        Ok(Parsed::One(Arc::new(stage)))
+    }
+}
+
+/// Where in a pipeline a stage may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Anywhere,
+    First,
+    Last,
+    /// Anywhere but inside `$facet`.
+    NotInFacet,
+}
+
+/// A compiled pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     pub stages: Vec<Arc<dyn Stage>>,
@@ -73,49 +145,48 @@ pub struct Pipeline {
     pub sink: Option<Sink>,
 }
 
-/// Where a writing pipeline puts its results.
-#[derive(Clone, Debug)]
-pub enum Sink {
-    Out { db: Option<String>, collection: String },
-    Merge(Arc<MergeSpec>),
-}
-
-#[derive(Clone, Debug)]
-pub struct MergeSpec {
-    pub db: Option<String>,
-    pub collection: String,
-    pub on: Vec<String>,
-    pub matched: WhenMatched,
-    pub not_matched: WhenNotMatched,
-}
-
-#[derive(Clone, Debug)]
-pub enum WhenMatched {
-    Replace,
-    KeepExisting,
-    Merge,
-    Fail,
-    /// The stages as written; `$$new` and the `let` variables are constants per result.
-    Pipeline {
-        stages: Array<'static>,
-        variables: Option<Doc<'static>>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenNotMatched {
-    Insert,
-    Discard,
-    Fail,
-}
-
 impl Pipeline {
-    pub fn parse(_stages: &Array<'_>, _names: &mut Names) -> Result<Pipeline> {
-        Err(Error::not_implemented("aggregate"))
+    /// Parses and optimises the pipeline of a command or a view.
+    pub fn parse(stages: &Array<'_>, names: &mut Names) -> Result<Pipeline> {
+        parse::pipeline(stages, &mut Parser::new(names)).map(Pipeline::optimised)
+    }
+
+    /// Parses the pipeline of an update: stages that turn one document into one.
+    pub fn parse_update(stages: &Array<'_>, names: &mut Names) -> Result<Pipeline> {
+        parse::update(stages, names)
+    }
+
+    /// This pipeline, then `next`: a view's and then what is asked of the view.
+    pub fn then(mut self, next: Pipeline) -> Pipeline {
+        self.stages.extend(next.stages);
+        self.sink = self.sink.or(next.sink);
+        self.optimised()
     }
 
     /// Chains the stages behind `input`.
     pub fn start(&self, input: Rows, run: &Run) -> Result<Rows> {
-        self.stages.iter().try_fold(input, |rows, stage| stage.clone().start(rows, run))
+        self.stages.iter().try_fold(input, |rows, stage| Arc::clone(stage).start(rows, run))
     }
+
+    /// Whether the first stage makes the documents, so that no collection is read.
+    pub fn makes_documents(&self) -> bool {
+        self.stages.first().is_some_and(|stage| matches!(stage.role(), Role::Source))
+    }
+
+    /// Runs a pipeline of an update on one document.
+    pub fn transform(&self, doc: &Doc<'_>, env: &Env) -> Result<Doc<'static>> {
+        let mut result: Option<Doc<'static>> = None;
+        for stage in &self.stages {
+            let Role::Transform(transform) = stage.role() else {
+                return Err(parse::not_in_update(stage.name()));
+            };
+            result = Some(transform.apply(result.as_ref().map_or(&doc.borrow(), |done| done), env)?);
+        }
+        Ok(result.unwrap_or_else(|| doc.clone().into_owned()))
+    }
+}
+
+/// Known to MongoDB, not there: the same words for every stage.
+fn refuse(name: &str) -> Error {
+    Error::not_implemented(format_args!("The stage {name}"))
 }

@@ -49,6 +49,11 @@ impl Names {
         self.folding_failed
     }
 
+    /// As [`Names::folding_failed`], and forgets it: the error is kept until the rest is parsed.
+    pub fn take_folding_failed(&mut self) -> bool {
+        std::mem::take(&mut self.folding_failed)
+    }
+
     pub(super) fn note_folding_failed(&mut self) {
         self.folding_failed = true;
     }

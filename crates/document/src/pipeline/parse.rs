@@ -1,0 +1,148 @@
+//! From a BSON array to a [`Pipeline`]: one field per stage, known names, positions, and limits.
+
+use super::{Parsed, Pipeline, Place, Role, STAGES, StageDef};
+use crate::code::Code;
+use crate::error::{Error, Result};
+use crate::pipeline::expr::Names;
+use crate::raw::{Array, Doc};
+use crate::value::Value;
+
+const MAX_STAGES: usize = 1000;
+/// How deep `$lookup`, `$unionWith` and `$facet` may nest.
+const MAX_DEPTH: usize = 20;
+
+/// What a stage's parser sees besides its argument.
+pub struct Parser<'n> {
+    pub names: &'n mut Names,
+    within: Within,
+    depth: usize,
+}
+
+/// Where the pipeline being parsed stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    Command,
+    Facet,
+    Lookup,
+    UnionWith,
+}
+
+impl<'n> Parser<'n> {
+    pub(super) fn new(names: &'n mut Names) -> Parser<'n> {
+        Parser { names, within: Within::Command, depth: 0 }
+    }
+
+    /// Parses a pipeline inside the one being parsed.
+    pub fn nested(&mut self, stages: &Array<'_>, within: Within) -> Result<Pipeline> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Error::new(
+                Code::MaxSubPipelineDepthExceeded,
+                format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}"),
+            ));
+        }
+        pipeline(stages, &mut Parser { names: self.names, within, depth: self.depth + 1 })
+    }
+}
+
+/// Parses `stages` as written, without optimising.
+pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pipeline> {
+    let mut docs = Vec::new();
+    for stage in stages.iter() {
+        let Value::Document(doc) = stage else {
+            return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
+        };
+        docs.push(doc);
+    }
+    if docs.len() > MAX_STAGES {
+        return Err(Error::failed_to_parse(format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
+    }
+    let mut result = Pipeline::default();
+    let mut defs = Vec::with_capacity(docs.len());
+    let mut failed_to_fold = None;
+    for doc in &docs {
+        let (def, spec) = definition(doc)?;
+        defs.push(def);
+        let parsed = match (def.parse)(&spec, parser) {
+            Ok(parsed) => parsed,
+            // MongoDB evaluates constants only when all stages are parsed, so what is wrong with those comes first.
+            Err(error) if parser.names.take_folding_failed() => {
+                failed_to_fold.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match parsed {
+            Parsed::One(stage) => result.stages.push(stage),
+            Parsed::Two(first, second) => result.stages.extend([first, second]),
+            Parsed::Sink(sink) => result.sink = Some(sink),
+        }
+    }
+    check_places(&defs, parser.within)?;
+    match failed_to_fold {
+        Some(error) => Err(error.context("Failed to optimize pipeline :: caused by :: ")),
+        None => Ok(result),
+    }
+}
+
+/// Parses the pipeline of an update: only stages that turn one document into one.
+pub(super) fn update(stages: &Array<'_>, names: &mut Names) -> Result<Pipeline> {
+    let parsed = pipeline(stages, &mut Parser::new(names))?;
+    if let Some(stage) = parsed.stages.iter().find(|stage| !matches!(stage.role(), Role::Transform(_))) {
+        return Err(not_in_update(stage.name()));
+    }
+    match &parsed.sink {
+        Some(sink) => Err(not_in_update(sink.stage_name())),
+        None => Ok(parsed),
+    }
+}
+
+pub(super) fn not_in_update(name: &str) -> Error {
+    Error::new(Code::InvalidOptions, format!("{name} is not allowed to be used within an update"))
+}
+
+/// The one field of a stage: what it is, and its argument.
+fn definition<'a>(doc: &Doc<'a>) -> Result<(&'static StageDef, Value<'a>)> {
+    let mut fields = doc.iter();
+    let (Some((name, spec)), None) = (fields.next(), fields.next()) else {
+        return Err(Error::new(
+            Code::Location(40323),
+            "A pipeline stage specification object must contain exactly one field.",
+        ));
+    };
+    let def = find(name.as_str()).ok_or_else(|| unrecognized(name.as_str()))?;
+    Ok((def, spec))
+}
+
+fn find(name: &str) -> Option<&'static StageDef> {
+    let at = STAGES.binary_search_by(|def| def.name.cmp(name)).ok()?;
+    STAGES.get(at).copied()
+}
+
+pub(super) fn unrecognized(name: &str) -> Error {
+    Error::new(Code::Location(40324), format!("Unrecognized pipeline stage name: '{name}'"))
+}
+
+fn check_places(defs: &[&StageDef], within: Within) -> Result<()> {
+    for (at, def) in defs.iter().enumerate() {
+        let (name, refuse) = (def.name, |code, message| Err(Error::new(Code::Location(code), message)));
+        match (def.place, within) {
+            (Place::First | Place::Last | Place::NotInFacet, Within::Facet) => {
+                return refuse(40600, format!("{name} is not allowed to be used within a $facet stage"));
+            }
+            (Place::Last, Within::Lookup) => {
+                return refuse(51047, format!("{name} is not allowed within a $lookup's sub-pipeline"));
+            }
+            (Place::Last, Within::UnionWith) => {
+                return refuse(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline"));
+            }
+            (Place::First, _) if at > 0 => {
+                return refuse(40602, format!("{name} is only valid as the first stage in a pipeline"));
+            }
+            (Place::Last, _) if at + 1 < defs.len() => {
+                return refuse(40601, format!("{name} can only be the final stage in the pipeline"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

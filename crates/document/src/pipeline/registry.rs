@@ -1,0 +1,49 @@
+//! The list of all stages.
+
+use super::*;
+
+/// All stages, sorted by name.
+pub const STAGES: &[&StageDef] = &[
+    &project::ADD_FIELDS,
+    &refused::CHANGE_STREAM,
+    &refused::COLL_STATS,
+    &count::STAGE,
+    &refused::CURRENT_OP,
+    &refused::GEO_NEAR,
+    &refused::INDEX_STATS,
+    &limit::STAGE,
+    &refused::LIST_LOCAL_SESSIONS,
+    &refused::LIST_SEARCH_INDEXES,
+    &refused::LIST_SESSIONS,
+    &match_::STAGE,
+    &merge::STAGE,
+    &out::STAGE,
+    &refused::PLAN_CACHE_STATS,
+    &project::PROJECT,
+    &replace_root::REPLACE_ROOT,
+    &replace_root::REPLACE_WITH,
+    &refused::SEARCH,
+    &refused::SEARCH_META,
+    &project::SET,
+    &skip::STAGE,
+    &sort::STAGE,
+    &project::UNSET,
+    &unwind::STAGE,
+    &refused::VECTOR_SEARCH,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_sorted_unique_and_documented() {
+        for pair in STAGES.windows(2) {
+            assert!(pair[0].name < pair[1].name, "{} before {}", pair[0].name, pair[1].name);
+        }
+        for def in STAGES {
+            assert!(def.name.starts_with('$'), "{}", def.name);
+            assert!(def.help.ends_with('.') && def.help.len() > 10, "{} has no help", def.name);
+        }
+    }
+}
