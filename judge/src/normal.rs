@@ -102,6 +102,23 @@ impl<'a> Normal<'a> {
     }
 }
 
+/// Identifiers of collections and index builds appear in messages.
+fn without_uuids(text: &str) -> String {
+    let is_uuid = |part: &str| part.len() == 36 && part.contains('-') && bson::Uuid::parse_str(part).is_ok();
+    let parts: Vec<&str> = text
+        .split_inclusive(|letter: char| !letter.is_ascii_hexdigit() && letter != '-')
+        .flat_map(|part| match part.char_indices().last() {
+            Some((at, _)) if !part.ends_with(|letter: char| letter.is_ascii_hexdigit()) => {
+                let (word, end) = part.split_at(at);
+                [word, end]
+            }
+            _ => [part, ""],
+        })
+        .map(|part| if is_uuid(part) { "@UUID" } else { part })
+        .collect();
+    parts.concat()
+}
+
 /// Applies `change` to every field that a dotted path with `*` reaches.
 fn edit(document: &mut Document, path: &str, change: &mut dyn FnMut(&mut Document, &str)) {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
