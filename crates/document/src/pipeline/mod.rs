@@ -16,6 +16,7 @@ mod sink;
 pub mod sort_spec;
 
 mod count;
+mod group;
 mod limit;
 mod match_;
 mod merge;
@@ -25,8 +26,11 @@ mod refused;
 mod replace_root;
 mod skip;
 mod sort;
+mod sort_by_count;
 mod unwind;
 
+#[cfg(test)]
+mod group_tests;
 #[cfg(test)]
 mod testing;
 
