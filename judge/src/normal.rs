@@ -91,7 +91,7 @@ impl<'a> Normal<'a> {
                 for (name, id) in sessions {
                     text = text.replace(&id.to_string(), &format!("@session:{name}"));
                 }
-                text.into()
+                without_uuids(&text).into()
             }
             Bson::Document(document) => {
                 Bson::Document(document.into_iter().map(|(key, value)| (key, self.value(value, sessions))).collect())
