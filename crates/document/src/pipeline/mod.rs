@@ -5,8 +5,6 @@
 //! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
 pub mod expr;
-mod foreign;
-mod implied;
 mod leading;
 mod map;
 mod nested;
@@ -18,11 +16,7 @@ mod sink;
 pub mod sort_spec;
 
 mod count;
-mod documents;
-mod facet;
-mod group;
 mod limit;
-mod lookup;
 mod match_;
 mod merge;
 mod out;
@@ -31,14 +25,8 @@ mod refused;
 mod replace_root;
 mod skip;
 mod sort;
-mod sort_by_count;
-mod union_with;
 mod unwind;
 
-#[cfg(test)]
-mod group_tests;
-#[cfg(test)]
-mod joins_tests;
 #[cfg(test)]
 mod testing;
 
