@@ -86,7 +86,7 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
 }
 
 fn watch_disk(inner: &Inner) {
-    let Some(free) = free_bytes(&inner.options.path) else { return };
+    let Some(free) = free_bytes(&inner.path) else { return };
     let full = free < DISK_RESERVE;
     if inner.disk_full.swap(full, Ordering::Relaxed) != full {
         if full {

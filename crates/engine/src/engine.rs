@@ -14,7 +14,7 @@ use crate::view::ReadView;
 use crate::work::Moment;
 use document::op::{Context, Namespace};
 use document::{Code, Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,31 +23,31 @@ use tokio::sync::OwnedRwLockReadGuard;
 /// How to open an engine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub path: PathBuf,
     /// What the store may use for caches and unwritten data, about.
     pub memory_bytes: u64,
     /// Where the server listens: told to who finds the folder taken.
     pub address: Option<String>,
     /// How often expired documents are looked for.
-    pub expire_every: Duration,
+    pub ttl_period: Duration,
     /// How long a transaction may stay open.
     pub transaction_lifetime: Duration,
     /// How long the answers of retryable writes are kept.
     pub retries_kept: Duration,
 }
 
-impl Options {
-    pub fn new(path: impl Into<PathBuf>) -> Options {
+impl Default for Options {
+    fn default() -> Self {
         Options {
-            path: path.into(),
             memory_bytes: 512 << 20,
             address: None,
-            expire_every: Duration::from_secs(60),
+            ttl_period: Duration::from_secs(60),
             transaction_lifetime: Duration::from_secs(60),
             retries_kept: Duration::from_secs(30 * 60),
         }
     }
+}
 
+impl Options {
     fn store(&self) -> StoreOptions {
         StoreOptions {
             cache_bytes: self.memory_bytes / 2,
@@ -85,6 +85,7 @@ pub(crate) struct Inner {
     pub(crate) background: Background,
     /// The disk is nearly full: only what frees space is taken.
     pub(crate) disk_full: AtomicBool,
+    pub(crate) path: PathBuf,
     pub(crate) options: Options,
     _folder: FolderLock,
 }
@@ -97,9 +98,9 @@ pub(crate) struct Entered {
 
 impl Engine {
     /// Opens or makes the data folder.
-    pub fn open(options: Options) -> Result<Engine> {
-        let folder = FolderLock::take(&options.path, options.address.as_deref())?;
-        let opened = recover::open(&options.path, options.store())?;
+    pub fn open(path: &Path, options: Options) -> Result<Engine> {
+        let folder = FolderLock::take(path, options.address.as_deref())?;
+        let opened = recover::open(path, options.store())?;
         let ground = Arc::new(opened.ground);
         let retries = Retries::load(&ground.retries, &ground.current.load().snapshot)?;
         let committer = Committer::start(ground.clone(), opened.batches, opened.synced)?;
@@ -113,6 +114,7 @@ impl Engine {
             retries,
             background: Background::default(),
             disk_full: AtomicBool::new(false),
+            path: path.to_owned(),
             options,
             _folder: folder,
         });
@@ -194,6 +196,6 @@ impl Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Engine({})", self.inner.options.path.display())
+        write!(f, "Engine({})", self.inner.path.display())
     }
 }

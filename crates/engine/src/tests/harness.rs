@@ -71,7 +71,7 @@ pub(super) fn delete_op(query: bson::Document, multi: bool) -> WriteOp {
 impl Bench {
     pub(super) fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let engine = Engine::open(options(&folder)).unwrap();
+        let engine = Engine::open(folder.path(), options()).unwrap();
         Bench { engine, folder }
     }
 
@@ -80,7 +80,7 @@ impl Bench {
         let Bench { engine, folder } = self;
         engine.close();
         drop(engine);
-        let engine = Engine::open(options(&folder)).unwrap();
+        let engine = Engine::open(folder.path(), options()).unwrap();
         Bench { engine, folder }
     }
 
@@ -146,8 +146,8 @@ impl Bench {
     }
 }
 
-fn options(folder: &tempfile::TempDir) -> Options {
-    Options { memory_bytes: 64 << 20, ..Options::new(folder.path()) }
+fn options() -> Options {
+    Options { memory_bytes: 64 << 20, ..Options::default() }
 }
 
 pub(super) fn run<R>(test: impl Future<Output = R>) -> R {
