@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 use judge::client::Client;
 use judge::suite::Suite;
-use judge::{order, values};
+use judge::{interleave, order, values};
 
 #[derive(Parser)]
 #[command(name = "pleach-judge", about = "Compares a server with a real MongoDB")]
@@ -33,6 +33,18 @@ enum Arguments {
         /// Only cases whose `area/topic: name` contains this.
         #[arg(default_value = "")]
         filter: String,
+    },
+    /// Play pairs of transactions in every order of their statements on a server and on the judge.
+    Interleave {
+        #[arg(long)]
+        server: String,
+        #[arg(long)]
+        judge: String,
+        /// How many random pairs of transactions; each is played in up to 70 orders.
+        #[arg(long, default_value_t = 20)]
+        pairs: usize,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// Ask the judge how values of all types compare, and write its order down.
     Order {
@@ -76,6 +88,14 @@ fn run(arguments: Arguments) -> Result<bool> {
                 (_, None) => bail!("--server is missing"),
                 (judge, Some(server)) => compare(&suite, &server, judge, brief),
             }
+        }
+        Arguments::Interleave { server, judge, pairs, seed } => {
+            let outcome = interleave::run(&server, &judge, pairs, seed)?;
+            if let Some(difference) = &outcome.difference {
+                println!("{difference}");
+            }
+            println!("{} passed, {} failed", outcome.runs, usize::from(outcome.difference.is_some()));
+            Ok(outcome.difference.is_none())
         }
         Arguments::Order { judge, out, values, seed } => {
             let values = values::for_order(values, seed);

@@ -87,13 +87,17 @@ impl<'a> Run<'a> {
             Bson::String(text) if text == "@db" || text.starts_with("@db.") => {
                 text.replacen("@db", &self.database, 1).into()
             }
-            Bson::String(text) => match text.strip_prefix("@session:") {
-                Some(name) => {
+            Bson::String(text) => match text.split_once(':') {
+                Some(("@session", name)) => {
                     let id = *self.sessions.entry(name.to_owned()).or_default();
                     let id = Binary { subtype: BinarySubtype::Uuid, bytes: id.bytes().to_vec() };
                     doc! { "id": id }.into()
                 }
-                None => value.clone(),
+                Some(("@deep", levels)) => {
+                    (0..levels.parse().unwrap_or(0)).fold(Bson::Int32(1), |inner, _| doc! { "a": inner }.into())
+                }
+                Some(("@text", length)) => "x".repeat(length.parse().unwrap_or(0)).into(),
+                _ => value.clone(),
             },
             other => other.clone(),
         }

@@ -5,6 +5,8 @@
 //! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
 pub mod expr;
+mod foreign;
+mod implied;
 mod leading;
 mod map;
 mod nested;
@@ -16,7 +18,11 @@ mod sink;
 pub mod sort_spec;
 
 mod count;
+mod documents;
+mod facet;
+mod group;
 mod limit;
+mod lookup;
 mod match_;
 mod merge;
 mod out;
@@ -25,8 +31,14 @@ mod refused;
 mod replace_root;
 mod skip;
 mod sort;
+mod sort_by_count;
+mod union_with;
 mod unwind;
 
+#[cfg(test)]
+mod group_tests;
+#[cfg(test)]
+mod joins_tests;
 #[cfg(test)]
 mod testing;
 

@@ -12,6 +12,7 @@ mod write;
 pub use blob::{Blob, Text};
 pub use read::{Array, Doc, Fields, Items};
 pub use validate::{MAX_DEPTH, validate};
+pub(crate) use write::with_index;
 pub use write::{ArrayWriter, DocWriter};
 
 /// The element type bytes of BSON.

@@ -108,6 +108,11 @@ impl<'a> Array<'a> {
         Items(Fields { blob: self.0.clone(), position: 4 })
     }
 
+    /// The elements with the names they are stored under, for [`Fields::next_raw`].
+    pub fn raw_iter(&self) -> Fields<'a> {
+        Fields { blob: self.0.clone(), position: 4 }
+    }
+
     /// How many elements there are; walks the whole array.
     pub fn count(&self) -> usize {
         let bytes = self.as_bytes();
@@ -136,6 +141,11 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Where the next element begins, in the bytes of the whole document: what lies between two positions is whole elements.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
     /// The next element without looking at its value: its name, type byte and the bytes of its value.
     pub fn next_raw(&mut self) -> Option<(Text<'a>, u8, Blob<'a>)> {
         let element = Element::at(self.blob.as_slice(), self.position)?;

@@ -91,6 +91,12 @@ impl DocWriter {
         self
     }
 
+    /// Appends whole elements copied from another document (see [`super::Fields::position`]).
+    pub fn append_elements(&mut self, bytes: &[u8]) -> &mut Self {
+        self.buffer.extend_from_slice(bytes);
+        self
+    }
+
     pub fn start_document(&mut self, name: &str) -> &mut Self {
         self.start(kind::DOCUMENT, name)
     }

@@ -110,9 +110,9 @@ impl Sum {
         }
     }
 
-    /// The nearest long, if it is in range.
+    /// The nearest long (of two, the one nearer to zero), if it is in range; decimals do not count.
     #[expect(clippy::cast_possible_truncation, reason = "in range of i128; the range of i64 is checked at the end")]
-    fn to_long(&self) -> Option<i64> {
+    pub fn to_long(&self) -> Option<i64> {
         if self.high.is_nan() || self.high.abs() > INT64_END {
             return None;
         }

@@ -4,7 +4,7 @@ use super::{Expr, Names, Scope, parse, parse_operand};
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::raw::Doc;
+use crate::raw::{Doc, Fields};
 use crate::value::Value;
 use std::fmt::Display;
 
@@ -169,6 +169,11 @@ impl<'v> Arguments<'v> {
             Value::Document(doc) => Ok(Arguments(doc.clone())),
             _ => fail(code, otherwise.to_string()),
         }
+    }
+
+    /// All arguments as they stand.
+    pub(super) fn iter(&self) -> Fields<'v> {
+        self.0.iter()
     }
 
     /// The first name that is not in `known`.

@@ -4,13 +4,20 @@
 //! operators is one file; each operator is a constant [`ExprDef`] listed in [`EXPRESSIONS`].
 
 pub mod accumulator;
+mod arithmetic;
+mod boolean;
+mod comparison;
+mod condition;
 mod form;
+mod mathematics;
 mod names;
 mod parse;
 mod refused;
 mod registry;
 mod scope;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod variable;
 
 pub use form::{EvalFn, Form, ParseFn};

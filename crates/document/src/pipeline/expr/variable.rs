@@ -6,6 +6,12 @@ use crate::error::Result;
 use crate::value::Value;
 use std::sync::Arc;
 
+pub(super) const CONST: ExprDef = ExprDef {
+    name: "$const",
+    help: "The same as $literal.",
+    form: Form::Special(|argument, _| Ok(Expr::Const(argument.clone().into_owned()))),
+};
+
 pub(super) const LET: ExprDef = ExprDef {
     name: "$let",
     help: "Binds variables and evaluates an expression that uses them.",
