@@ -61,6 +61,8 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
         Some((local, foreign)) => Some((Path::field_path(&local)?, Path::field_path(&foreign)?)),
         None => None,
     };
+    // MongoDB's read engine joins by equality alone, and puts the result at the end; elsewhere it replaces what was there.
+    let at_end = parser.with_the_read && options.pipeline.is_none() && !unwinds(parser.next.as_ref(), &output);
     let variables = bound_expressions(options.variables.as_ref(), parser)?;
     let mark = parser.names.mark();
     let variables: Vec<(usize, Expr)> =
@@ -72,7 +74,17 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
         Some(Role::Match(leading)) => implied::equalities(&leading.filter),
         _ => Vec::new(),
     };
-    Parsed::one(Lookup { foreign, join, variables, equalities, output })
+    Parsed::one(Lookup { foreign, join, variables, equalities, output, at_end })
+}
+
+/// Whether the next stage unwinds what this one adds.
+fn unwinds(next: Option<&Doc<'_>>, output: &Path) -> bool {
+    let path = match next.and_then(|next| next.get("$unwind")) {
+        Some(Value::Document(options)) => options.get("path"),
+        other => other,
+    };
+    let path = path.as_ref().and_then(Value::as_str).and_then(|path| path.strip_prefix('$'));
+    path.is_some_and(|path| path == output.dotted())
 }
 
 fn bound_expressions(given: Option<&Doc<'_>>, parser: &mut Parser<'_>) -> Result<Vec<(String, Expr)>> {
@@ -149,6 +161,8 @@ struct Lookup {
     /// What the pipeline's leading `$expr` says must be equal, for an index to use.
     equalities: Vec<(Path, Expr)>,
     output: Path,
+    /// Whether an existing field of that name moves to the end.
+    at_end: bool,
 }
 
 impl Stage for Lookup {
@@ -195,7 +209,8 @@ impl Stream for LookingUp {
             Some(found) => found.clone(),
             None => self.stage.find(&doc, &self.run)?,
         };
-        let result = nested::with(&doc, &self.stage.output.parts, &Value::Array(found.borrow()));
+        let set = if self.stage.at_end { nested::at_end } else { nested::with };
+        let result = set(&doc, &self.stage.output.parts, &Value::Array(found.borrow()));
         if is_constant {
             self.constant = Some(found);
         }

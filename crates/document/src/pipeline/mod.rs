@@ -17,6 +17,7 @@ mod rows;
 mod sink;
 pub mod sort_spec;
 
+mod bucket;
 mod count;
 mod documents;
 mod facet;
@@ -27,8 +28,10 @@ mod match_;
 mod merge;
 mod out;
 mod project;
+mod redact;
 mod refused;
 mod replace_root;
+mod sample;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -39,6 +42,8 @@ mod unwind;
 mod group_tests;
 #[cfg(test)]
 mod joins_tests;
+#[cfg(test)]
+mod recorded_tests;
 #[cfg(test)]
 mod testing;
 

@@ -5,6 +5,7 @@ use super::*;
 /// All stages, sorted by name.
 pub const STAGES: &[&StageDef] = &[
     &project::ADD_FIELDS,
+    &bucket::STAGE,
     &refused::CHANGE_STREAM,
     &refused::COLL_STATS,
     &count::STAGE,
@@ -24,8 +25,10 @@ pub const STAGES: &[&StageDef] = &[
     &out::STAGE,
     &refused::PLAN_CACHE_STATS,
     &project::PROJECT,
+    &redact::STAGE,
     &replace_root::REPLACE_ROOT,
     &replace_root::REPLACE_WITH,
+    &sample::STAGE,
     &refused::SEARCH,
     &refused::SEARCH_META,
     &project::SET,
