@@ -178,18 +178,19 @@ impl<'a> Iterator for Items<'a> {
 }
 
 /// Where one element lies.
-pub(super) struct Element {
-    pub(super) kind: u8,
-    pub(super) name: std::ops::Range<usize>,
+#[derive(Clone)]
+pub(crate) struct Element {
+    pub(crate) kind: u8,
+    pub(crate) name: std::ops::Range<usize>,
     /// The value's bytes are `start..end`; the next element begins at `end`.
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl Element {
     /// The element that begins at `position`; nothing at the final NUL or where the bytes are torn.
     #[inline]
-    pub(super) fn at(bytes: &[u8], position: usize) -> Option<Element> {
+    pub(crate) fn at(bytes: &[u8], position: usize) -> Option<Element> {
         let kind = *bytes.get(position)?;
         if kind == 0 {
             return None;
@@ -212,7 +213,7 @@ fn short_nul(bytes: &[u8]) -> Option<usize> {
 }
 
 #[inline]
-pub(super) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
+pub(crate) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(i32::from_le_bytes)
 }
 
