@@ -22,6 +22,7 @@ mod set;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod trigonometry;
 mod variable;
 
 pub use form::{EvalFn, Form, ParseFn};
