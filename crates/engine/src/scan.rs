@@ -1,0 +1,388 @@
+//! Running a plan: the documents that it finds, one after the other, as a view shows them.
+//!
+//! A scan holds an iterator only while it is used: after [`Scan::pause`] it goes on behind the last key it saw, in
+//! whatever state the data is then.
+
+use crate::access::plan::{IndexScan, Plan, Source};
+use crate::access::ranges::KeyRange;
+use crate::catalog::Collection;
+use crate::keys::{EntryParts, document_key_of};
+use crate::store::Space;
+use crate::view::{DOCUMENTS, ReadView, ViewRange, document};
+use bytes::Bytes;
+use document::filter::{Details, Filter};
+use document::value::key;
+use document::{Code, Doc, Env, Error, Result};
+use hashbrown::HashSet;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A document that a scan found, and the key it is stored under.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub key: Bytes,
+    /// Empty if nobody wanted to see it and it was not read.
+    pub doc: Doc<'static>,
+    pub details: Details,
+}
+
+/// What is wanted of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    Documents,
+    /// How many there are: documents are read only to test them.
+    Count,
+}
+
+/// What a scan did, for `explain` and for judging plans.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Entries looked at.
+    pub keys: u64,
+    /// Ranges begun.
+    pub seeks: u64,
+    /// Documents read.
+    pub documents: u64,
+    /// Entries that passed their own tests and were of a new document.
+    pub entries: u64,
+    pub repeated: u64,
+    pub rows: u64,
+}
+
+impl Counters {
+    pub fn works(&self) -> u64 {
+        self.keys + self.documents
+    }
+
+    fn add(&mut self, other: &Counters) {
+        self.keys += other.keys;
+        self.seeks += other.seeks;
+        self.documents += other.documents;
+        self.entries += other.entries;
+        self.repeated += other.repeated;
+        self.rows += other.rows;
+    }
+}
+
+type Seen = HashSet<Bytes, foldhash::fast::FixedState>;
+
+const BETWEEN_CHECKS: u64 = 256;
+
+pub struct Scan {
+    plan: Arc<Plan>,
+    space: Option<Space>,
+    env: Env,
+    want: Want,
+    /// Set if matches are to tell which array element matched: then every document is tested with this filter.
+    details: Option<Filter>,
+    place: Place,
+    counters: Counters,
+    unchecked: u64,
+}
+
+/// How far a scan has come.
+enum Place {
+    Done,
+    Id,
+    Ranges(Cursor),
+    Union { scans: Vec<Scan>, at: usize, seen: Seen },
+}
+
+/// A place in a list of ranges.
+struct Cursor {
+    /// How many ranges are behind.
+    begun: usize,
+    open: Option<ViewRange>,
+    last: Option<Bytes>,
+    seen: Option<Seen>,
+}
+
+impl Cursor {
+    fn new(may_repeat: bool) -> Cursor {
+        Cursor { begun: 0, open: None, last: None, seen: may_repeat.then(Seen::default) }
+    }
+
+    /// The next key and value, beginning the next range when one ends.
+    fn next(
+        &mut self,
+        ranges: &[KeyRange],
+        reverse: bool,
+        view: &ReadView,
+        space: &Space,
+        seeks: &mut u64,
+    ) -> Result<Option<(Bytes, Bytes)>> {
+        loop {
+            if let Some(open) = &mut self.open {
+                match open.next() {
+                    Some(entry) => return entry.map(Some),
+                    None => {
+                        self.open = None;
+                        self.last = None;
+                        self.begun += 1;
+                    }
+                }
+            }
+            let at = if reverse { ranges.len().checked_sub(self.begun + 1) } else { Some(self.begun) };
+            let Some(range) = at.and_then(|at| ranges.get(at)) else { return Ok(None) };
+            *seeks += 1;
+            self.open = Some(match (&self.last, reverse) {
+                (None, _) => view.range(space, &range.from, &range.to, reverse),
+                (Some(last), true) => view.range(space, &range.from, last, true),
+                (Some(last), false) => {
+                    let behind = [last, &[0][..]].concat();
+                    view.range(space, &behind, &range.to, false)
+                }
+            });
+        }
+    }
+}
+
+impl Scan {
+    pub fn new(plan: Arc<Plan>, collection: Option<&Collection>, env: &Env, want: Want) -> Result<Scan> {
+        let space = match collection {
+            Some(collection) => Some(collection.space()?.clone()),
+            None => None,
+        };
+        let place = match &plan.source {
+            Source::Nothing => Place::Done,
+            Source::Id { .. } => Place::Id,
+            Source::Collection { .. } => Place::Ranges(Cursor::new(false)),
+            Source::Index(scan) => Place::Ranges(Cursor::new(scan.may_repeat())),
+            Source::Union(plans) => {
+                let scan = |plan: &Plan| Scan::new(Arc::new(plan.clone()), collection, env, want);
+                Place::Union { scans: plans.iter().map(scan).collect::<Result<_>>()?, at: 0, seen: Seen::default() }
+            }
+        };
+        Ok(Scan {
+            plan,
+            space,
+            env: env.clone(),
+            want,
+            details: None,
+            place,
+            counters: Counters::default(),
+            unchecked: 0,
+        })
+    }
+
+    /// Tests every document with `filter`, to learn which array element matched.
+    pub fn with_details(mut self, filter: &Filter) -> Scan {
+        self.details = Some(filter.clone());
+        self
+    }
+
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// From here on, what is wanted of each row: rows that are skipped need no document.
+    pub fn want(&mut self, want: Want) {
+        self.want = want;
+        if let Place::Union { scans, .. } = &mut self.place {
+            scans.iter_mut().for_each(|scan| scan.want(want));
+        }
+    }
+
+    /// What was done so far; for a union, by all its parts.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.counters.clone();
+        if let Place::Union { scans, .. } = &self.place {
+            let rows = sum.rows;
+            scans.iter().for_each(|scan| sum.add(&scan.counters()));
+            sum.rows = rows;
+        }
+        sum
+    }
+
+    /// The parts of a union.
+    pub fn parts(&self) -> &[Scan] {
+        match &self.place {
+            Place::Union { scans, .. } => scans,
+            _ => &[],
+        }
+    }
+
+    /// Lets go of the view.
+    pub fn pause(&mut self) {
+        match &mut self.place {
+            Place::Ranges(cursor) => cursor.open = None,
+            Place::Union { scans, .. } => scans.iter_mut().for_each(Scan::pause),
+            Place::Done | Place::Id => {}
+        }
+    }
+
+    pub fn next(&mut self, view: &ReadView) -> Result<Option<Row>> {
+        let plan = self.plan.clone();
+        let row = match &plan.source {
+            Source::Nothing => None,
+            Source::Id { key, .. } => self.next_by_id(view, key)?,
+            Source::Collection { reverse, ranges } => self.next_document(view, ranges, *reverse)?,
+            Source::Index(scan) if scan.index().id == DOCUMENTS => {
+                self.next_document(view, &scan.ranges.ranges, scan.reverse)?
+            }
+            Source::Index(scan) => self.next_entry(view, scan)?,
+            Source::Union(_) => self.next_of_union(view)?,
+        };
+        match &row {
+            Some(_) => self.counters.rows += 1,
+            None => self.place = finished(std::mem::replace(&mut self.place, Place::Done)),
+        }
+        Ok(row)
+    }
+
+    fn next_by_id(&mut self, view: &ReadView, key: &Bytes) -> Result<Option<Row>> {
+        if !matches!(self.place, Place::Id) {
+            return Ok(None);
+        }
+        self.place = Place::Done;
+        self.counters.keys += 1;
+        let Some(value) = view.get(self.space()?, key)? else { return Ok(None) };
+        self.counters.documents += 1;
+        self.counters.entries += 1;
+        self.judge(key.clone(), document(value)?, None)
+    }
+
+    fn next_document(&mut self, view: &ReadView, ranges: &[KeyRange], reverse: bool) -> Result<Option<Row>> {
+        loop {
+            self.check_interrupt()?;
+            let Some((key, value)) = self.advance(view, ranges, reverse)? else { return Ok(None) };
+            self.counters.documents += 1;
+            self.counters.entries += 1;
+            if let Some(row) = self.judge(key, document(value)?, None)? {
+                return Ok(Some(row));
+            }
+        }
+    }
+
+    fn next_entry(&mut self, view: &ReadView, scan: &IndexScan) -> Result<Option<Row>> {
+        loop {
+            self.check_interrupt()?;
+            let Some((key, value)) = self.advance(view, &scan.ranges.ranges, scan.reverse)? else { return Ok(None) };
+            let entry = EntryParts::parse(&key, &value).ok_or_else(torn)?;
+            if !entry.inexact && !passes(scan, &entry, &self.env)? {
+                continue;
+            }
+            let document_key = document_key_of(entry.id);
+            if let Place::Ranges(Cursor { seen: Some(seen), .. }) = &mut self.place
+                && !seen.insert(document_key.clone())
+            {
+                self.counters.repeated += 1;
+                continue;
+            }
+            self.counters.entries += 1;
+            let exact = !entry.inexact && !scan.ranges.inexact;
+            if exact && self.plan.residual.is_none() && self.details.is_none() {
+                if self.want == Want::Count {
+                    return Ok(Some(Row { key: document_key, doc: Doc::empty(), details: Details::default() }));
+                }
+                if let Some(doc) = scan.covering.as_ref().and_then(|covering| covering.document(&entry)) {
+                    return Ok(Some(Row { key: document_key, doc, details: Details::default() }));
+                }
+            }
+            // An entry without its document would be a fault of the writer; a reader leaves it out.
+            let Some(value) = view.get(self.space()?, &document_key)? else { continue };
+            self.counters.documents += 1;
+            let whole = if exact { None } else { scan.filter.as_ref() };
+            if let Some(row) = self.judge(document_key, document(value)?, whole)? {
+                return Ok(Some(row));
+            }
+        }
+    }
+
+    fn next_of_union(&mut self, view: &ReadView) -> Result<Option<Row>> {
+        let Place::Union { scans, at, seen } = &mut self.place else { return Ok(None) };
+        while let Some(scan) = scans.get_mut(*at) {
+            while let Some(mut row) = scan.next(view)? {
+                if !seen.insert(row.key.clone()) {
+                    self.counters.repeated += 1;
+                    continue;
+                }
+                if let Some(filter) = &self.details
+                    && !filter.matches_with(&row.doc, &self.env, &mut row.details)?
+                {
+                    continue;
+                }
+                return Ok(Some(row));
+            }
+            *at += 1;
+        }
+        Ok(None)
+    }
+
+    fn advance(&mut self, view: &ReadView, ranges: &[KeyRange], reverse: bool) -> Result<Option<(Bytes, Bytes)>> {
+        let Place::Ranges(cursor) = &mut self.place else { return Ok(None) };
+        let Some(space) = &self.space else { return Ok(None) };
+        let found = cursor.next(ranges, reverse, view, space, &mut self.counters.seeks)?;
+        if let Some((key, _)) = &found {
+            self.counters.keys += 1;
+            cursor.last = Some(key.clone());
+        }
+        Ok(found)
+    }
+
+    /// The row, if the document passes what the plan left to test; `whole` is tested instead if given.
+    fn judge(&self, key: Bytes, doc: Doc<'static>, whole: Option<&Filter>) -> Result<Option<Row>> {
+        let mut details = Details::default();
+        let passes = match (&self.details, whole, &self.plan.residual) {
+            (Some(filter), ..) => filter.matches_with(&doc, &self.env, &mut details)?,
+            (None, Some(filter), _) => filter.matches(&doc, &self.env)?,
+            (None, None, Some(residual)) => residual.matches(&doc.borrow(), &self.env, None)?,
+            (None, None, None) => true,
+        };
+        Ok(passes.then_some(Row { key, doc, details }))
+    }
+
+    fn space(&self) -> Result<&Space> {
+        self.space.as_ref().ok_or_else(|| Error::new(Code::InternalError, "a plan without a collection"))
+    }
+
+    fn check_interrupt(&mut self) -> Result<()> {
+        self.unchecked += 1;
+        if self.unchecked.is_multiple_of(BETWEEN_CHECKS) {
+            (self.env.interrupt)()?;
+        }
+        Ok(())
+    }
+}
+
+/// What is left of a place when nothing more comes: the parts of a union keep their counts.
+fn finished(place: Place) -> Place {
+    match place {
+        Place::Union { scans, .. } => Place::Union { at: scans.len(), scans, seen: Seen::default() },
+        _ => Place::Done,
+    }
+}
+
+fn torn() -> Error {
+    Error::new(Code::InternalError, "an index entry cannot be read")
+}
+
+/// Whether an entry passes what is said about the keys behind the range, and the tests on its values.
+fn passes(scan: &IndexScan, entry: &EntryParts<'_>, env: &Env) -> Result<bool> {
+    if scan.ranges.checks.is_empty() && scan.candidate.key_tests.is_empty() {
+        return Ok(true);
+    }
+    let keys = &scan.index().keys;
+    if !scan.ranges.checks.is_empty() {
+        let mut parts = SmallVec::<[&[u8]; 8]>::new();
+        let mut rest = entry.fields;
+        for key in keys {
+            let (part, behind) =
+                key::length(rest, key.descending).and_then(|length| rest.split_at_checked(length)).ok_or_else(torn)?;
+            parts.push(part);
+            rest = behind;
+        }
+        if !scan.ranges.checks.iter().all(|check| parts.get(check.at).is_some_and(|part| check.allows(part))) {
+            return Ok(false);
+        }
+    }
+    if !scan.candidate.key_tests.is_empty() {
+        let values = entry.values(keys.iter().map(|key| key.descending)).ok_or_else(torn)?;
+        for (at, test) in &scan.candidate.key_tests {
+            if !values.get(*at).map_or(Ok(false), |value| test.matches_value(value, env))? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
