@@ -11,7 +11,7 @@ mod write;
 
 pub use blob::{Blob, Text};
 pub use read::{Array, Doc, Fields, Items};
-pub use validate::{MAX_DEPTH, validate};
+pub use validate::{MAX_DEPTH, depth, validate};
 pub use write::{ArrayWriter, DocWriter};
 
 /// The element type bytes of BSON.
