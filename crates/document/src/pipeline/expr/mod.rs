@@ -5,19 +5,24 @@
 
 pub mod accumulator;
 mod arithmetic;
+mod array;
 mod boolean;
 mod comparison;
 mod condition;
 mod form;
 mod mathematics;
+mod misc;
 mod names;
+mod object;
 mod parse;
 mod refused;
 mod registry;
 mod scope;
+mod set;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod trigonometry;
 mod variable;
 
 pub use form::{EvalFn, Form, ParseFn};
