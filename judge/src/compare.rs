@@ -35,7 +35,11 @@ fn documents(path: &str, theirs: &Document, ours: &Document, message: bool, foun
             found.push(difference(&join(path, key), "(missing)", &json::line(value)));
         }
     }
-    if found.len() == before && !left.iter().map(|(key, _)| key).eq(right.iter().map(|(key, _)| key)) {
+    // A real server writes the fields of a cursor in one order for a collection and in another for none.
+    if path != "cursor"
+        && found.len() == before
+        && !left.iter().map(|(key, _)| key).eq(right.iter().map(|(key, _)| key))
+    {
         let names = |fields: &[(&String, &Bson)]| {
             let names: Vec<_> = fields.iter().map(|(key, _)| key.as_str()).collect();
             format!("fields in order {}", names.join(", "))
@@ -98,6 +102,7 @@ mod tests {
         check(doc! { "a": 0.0 }, doc! { "a": -0.0 }, &["a"]);
         check(doc! { "a": f64::NAN }, doc! { "a": f64::NAN }, &[]);
         check(doc! { "a": 1, "b": 2 }, doc! { "b": 2, "a": 1 }, &[""]);
+        check(doc! { "cursor": { "id": 1, "ns": 2 } }, doc! { "cursor": { "ns": 2, "id": 1 } }, &[]);
         check(doc! { "a": { "b": 1 } }, doc! { "a": { "c": 1 } }, &["a.b", "a.c"]);
         check(doc! { "a": [1, 2] }, doc! { "a": [1] }, &["a"]);
         check(doc! { "errmsg": "x", "code": 2 }, doc! { "errmsg": "y", "code": 3 }, &["code"]);
