@@ -8,7 +8,6 @@ mod bits;
 mod compare;
 mod element;
 mod evaluation;
-mod failure;
 mod logical;
 mod matching;
 mod node;
@@ -17,17 +16,15 @@ mod parse;
 mod refused;
 mod regex;
 mod remainder;
-mod schema;
 mod types;
 mod walk;
 
 #[cfg(test)]
 mod tests;
 
-pub use failure::failure_details;
 pub use node::{InSet, LeafTest, Node, Test, WholeTest};
 pub use parse::{Operator, Parser};
-pub use regex::Regex;
+pub use regex::{Finder, Found, Regex};
 pub use types::TypeSet;
 pub use walk::{Leaves, walk};
 
@@ -87,7 +84,6 @@ pub const FILTERS: &[&FilterDef] = &[
     &compare::GT,
     &compare::GTE,
     &compare::IN,
-    &schema::JSON_SCHEMA,
     &compare::LT,
     &compare::LTE,
     &remainder::MOD,

@@ -11,9 +11,7 @@ mod write;
 
 pub use blob::{Blob, Text};
 pub use read::{Array, Doc, Fields, Items};
-pub(crate) use read::{Element, decode, read_i32};
-pub use validate::{MAX_DEPTH, depth, validate};
-pub(crate) use write::with_index;
+pub use validate::{MAX_DEPTH, validate};
 pub use write::{ArrayWriter, DocWriter};
 
 /// The element type bytes of BSON.

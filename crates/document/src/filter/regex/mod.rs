@@ -3,8 +3,11 @@
 //! Patterns are PCRE in UTF mode, classes ASCII only (`\w` is no `é`), as in MongoDB. A pattern that is plain text, or plain
 //! text after `^`, never reaches PCRE. A match that goes on too long is an error, not a silent "no".
 
+mod find;
 mod invalid;
 mod literal;
+
+pub use find::{Finder, Found};
 
 use super::parse::{Operator, Parser};
 use super::{FilterDef, LeafTest, Place, Test};
@@ -112,10 +115,6 @@ impl Regex {
         };
         let prefix = literal::prefix(pattern, options);
         Ok(Regex { pattern: pattern.to_owned(), options: options.to_owned(), engine, prefix })
-    }
-
-    pub fn pattern(&self) -> &str {
-        &self.pattern
     }
 
     pub fn is_match(&self, text: &[u8]) -> Result<bool> {

@@ -5,24 +5,27 @@
 
 pub mod accumulator;
 mod arithmetic;
-mod array;
 mod boolean;
 mod comparison;
 mod condition;
+mod convert;
+mod date;
 mod form;
 mod mathematics;
-mod misc;
 mod names;
-mod object;
 mod parse;
 mod refused;
+mod regex;
 mod registry;
+mod replace;
 mod scope;
-mod set;
+mod size;
+mod string;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod trigonometry;
+mod text;
+mod trim;
 mod variable;
 
 pub use form::{EvalFn, Form, ParseFn};

@@ -1,4 +1,0 @@
-//! The engine through its backend interface.
-
-mod harness;
-mod writes;
