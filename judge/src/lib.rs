@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod compare;
+pub mod fuzz;
 pub mod interleave;
 pub mod json;
 pub mod normal;

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 use judge::client::Client;
 use judge::suite::Suite;
-use judge::{interleave, order, values};
+use judge::{fuzz, interleave, order, values};
 
 #[derive(Parser)]
 #[command(name = "pleach-judge", about = "Compares a server with a real MongoDB")]
@@ -33,6 +33,26 @@ enum Arguments {
         /// Only cases whose `area/topic: name` contains this.
         #[arg(default_value = "")]
         filter: String,
+    },
+    /// Try random commands on random documents on a server and on the judge; print small cases that differ.
+    Fuzz {
+        #[arg(long)]
+        server: String,
+        #[arg(long)]
+        judge: String,
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Two errors agree only if their codes do.
+        #[arg(long)]
+        strict: bool,
+        /// Stop after so many different differences.
+        #[arg(long, default_value_t = 1)]
+        most: usize,
+        /// Only trials of this kind: find, pipeline, expression, update, upsert.
+        #[arg(long, default_value = "")]
+        kind: String,
     },
     /// Play pairs of transactions in every order of their statements on a server and on the judge.
     Interleave {
@@ -88,6 +108,15 @@ fn run(arguments: Arguments) -> Result<bool> {
                 (_, None) => bail!("--server is missing"),
                 (judge, Some(server)) => compare(&suite, &server, judge, brief),
             }
+        }
+        Arguments::Fuzz { server, judge, seconds, seed, strict, most, kind } => {
+            let settings = fuzz::Settings { seconds, seed, strict, most, kind };
+            let mut server = Client::connect(&server)?;
+            let mut judge = Client::connect(&judge)?;
+            let outcome = fuzz::run(&mut server, &mut judge, &settings, &mut |text| println!("{text}"))?;
+            let fuzz::Outcome { trials, refused, empty, differences } = outcome;
+            println!("{trials} trials ({refused} refused, {empty} without results), {differences} differences");
+            Ok(differences == 0)
         }
         Arguments::Interleave { server, judge, pairs, seed } => {
             let outcome = interleave::run(&server, &judge, pairs, seed)?;

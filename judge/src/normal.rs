@@ -57,16 +57,10 @@ impl<'a> Normal<'a> {
             *id = i64::from(*id != 0);
         }
         for path in &self.options.ignore {
-            edit(&mut out, path, &mut |document, key| {
-                document.remove(key);
-            });
+            edit(&mut out, path, Edit::Remove);
         }
         for path in &self.options.types {
-            edit(&mut out, path, &mut |document, key| {
-                if let Some(value) = document.get_mut(key) {
-                    *value = format!("@type {:?}", value.element_type()).into();
-                }
-            });
+            edit(&mut out, path, Edit::Type);
         }
         if self.options.sets {
             out.iter_mut().for_each(|(_, value)| sort_all(value));
@@ -91,7 +85,7 @@ impl<'a> Normal<'a> {
                 for (name, id) in sessions {
                     text = text.replace(&id.to_string(), &format!("@session:{name}"));
                 }
-                text.into()
+                without_uuids(&text).into()
             }
             Bson::Document(document) => {
                 Bson::Document(document.into_iter().map(|(key, value)| (key, self.value(value, sessions))).collect())
@@ -119,32 +113,39 @@ fn without_uuids(text: &str) -> String {
     parts.concat()
 }
 
-/// Applies `change` to every field that a dotted path with `*` reaches.
-fn edit(document: &mut Document, path: &str, change: &mut dyn FnMut(&mut Document, &str)) {
-    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+/// What to do with a value that a case does not compare in full.
+#[derive(Clone, Copy)]
+enum Edit {
+    Remove,
+    Type,
+}
+
+/// Changes every field or element that a dotted path with `*` reaches.
+fn edit(document: &mut Document, path: &str, what: Edit) {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     let keys: Vec<String> = document.keys().filter(|key| first == "*" || *key == first).cloned().collect();
     for key in keys {
-        match rest {
-            None => change(document, &key),
-            Some(rest) => {
-                if let Some(value) = document.get_mut(&key) {
-                    edit_within(value, rest, change);
-                }
-            }
+        if rest.is_empty() && matches!(what, Edit::Remove) {
+            document.remove(&key);
+        } else if let Some(value) = document.get_mut(&key) {
+            edit_value(value, rest, what);
         }
     }
 }
 
-fn edit_within(value: &mut Bson, path: &str, change: &mut dyn FnMut(&mut Document, &str)) {
-    match value {
-        Bson::Document(document) => edit(document, path, change),
-        Bson::Array(items) => {
-            let (first, rest) = path.split_once('.').unwrap_or((path, ""));
-            for (at, item) in items.iter_mut().enumerate() {
-                if first == "*" || first == at.to_string() {
-                    edit_within(item, rest, change);
-                }
-            }
+fn edit_value(value: &mut Bson, path: &str, what: Edit) {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    match (value, what) {
+        (value, Edit::Remove) if path.is_empty() => *value = "@ignored".into(),
+        (value, Edit::Type) if path.is_empty() => *value = format!("@type {:?}", value.element_type()).into(),
+        (Bson::Document(document), _) => edit(document, path, what),
+        (Bson::Array(items), _) => {
+            let chosen = |at: usize| first == "*" || first == at.to_string();
+            items
+                .iter_mut()
+                .enumerate()
+                .filter(|(at, _)| chosen(*at))
+                .for_each(|(_, item)| edit_value(item, rest, what));
         }
         _ => {}
     }

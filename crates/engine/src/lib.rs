@@ -1,14 +1,38 @@
 //! The embedded backend: documents, indexes and transactions on a key-value store.
 //!
-//! Reading order: [`store`] (bytes), [`keys`] (which bytes), [`catalog`] (what exists), [`view`] (what a reader sees).
+//! Reading order: [`store`] (bytes), [`keys`] (which bytes), [`catalog`] (what exists), [`view`] (what a reader sees), [`locks`],
+//! [`work`] (writes before they are committed), [`commit`] (how they are), [`collection`] (one document), then the operations.
 
-pub mod access;
+mod access;
+mod admin;
+pub mod backend;
+mod background;
 pub mod catalog;
+mod clock;
+mod collection;
+mod commit;
+mod engine;
+mod folder;
 pub mod index;
 pub mod keys;
+mod locks;
+mod pool;
 pub mod read;
-pub mod scan;
+mod recover;
+mod retries;
+mod scan;
 pub mod store;
+mod synced;
+mod transaction;
+mod validate;
+pub mod view;
+mod work;
+mod write;
+
+pub use engine::{Engine, Options};
+pub use work::Moment;
+
 #[cfg(test)]
 mod testing;
-pub mod view;
+#[cfg(test)]
+mod tests;

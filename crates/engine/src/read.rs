@@ -1,11 +1,13 @@
 //! Reading: find, aggregate, count and distinct as cursors; and the documents that an update or a delete works on.
 
 use crate::catalog::Collection;
+use crate::engine::Engine;
 use crate::view::{DOCUMENTS, ReadView, document, index_prefix};
 use bytes::Bytes;
+use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::{Details, Filter};
-use document::op::{Hint, SortSpec};
-use document::{Doc, Env, Result};
+use document::op::{Context, Hint, ReadOp, SortSpec};
+use document::{Doc, Env, Error, Result};
 use std::sync::Arc;
 
 /// Which documents a writing statement works on, and in which order.
@@ -42,4 +44,42 @@ pub fn matching(
         });
         found.transpose()
     })))
+}
+
+/// Opens a cursor.
+pub(crate) fn open(engine: &Engine, session: &mut Session, _context: &Context, op: ReadOp) -> Result<Box<dyn Cursor>> {
+    let ReadOp::Find(op) = op else { return Err(Error::not_implemented("this read")) };
+    let moment = engine.moment(session)?;
+    let mut rows: Box<dyn Iterator<Item = Result<Found>> + Send> = match moment.catalog.get(&op.ns) {
+        None => Box::new(std::iter::empty()),
+        Some(collection) => {
+            let query =
+                Matching { filter: &op.filter, sort: op.sort.as_ref(), hint: op.hint.as_ref(), env: &_context.env };
+            match crate::write::by_id(&op.filter) {
+                Some(id) => {
+                    let key = crate::keys::document_key(id);
+                    let doc = moment.view.get(collection.space()?, &key)?.map(document).transpose()?;
+                    Box::new(doc.map(|doc| Ok(Found { key, doc, details: Details::default() })).into_iter())
+                }
+                None => matching(&moment.view, collection, query)?,
+            }
+        }
+    };
+    let mut documents = std::collections::VecDeque::new();
+    let limit = op.limit.map_or(usize::MAX, |limit| limit as usize);
+    for found in rows.by_ref().skip(op.skip as usize).take(limit) {
+        documents.push_back(found?.doc);
+    }
+    Ok(Box::new(All(documents)))
+}
+
+struct All(std::collections::VecDeque<Doc<'static>>);
+
+impl Cursor for All {
+    fn next<'a>(&'a mut self, _: &'a mut Session, _: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
+        let count = limit.documents.min(self.0.len());
+        let documents = self.0.drain(..count).collect();
+        let exhausted = self.0.is_empty();
+        Box::pin(async move { Ok(Batch { documents, exhausted }) })
+    }
 }

@@ -1,11 +1,10 @@
 //! The one file that names the storage crate: spaces, snapshots, ranges, atomic batches, sync.
 //!
-//! Invariants kept here. (1) One thread writes batches, and snapshots are taken only between two batches: the storage crate
-//! moves its visible sequence number also when it flushes or compacts, so a snapshot taken while a batch is being applied
-//! could see half of it. [`Store::snapshot`] hands out the last one taken. (2) Spaces are made and removed under the same
-//! lock as batches, for the same reason. (3) No empty key and none over 65,535 bytes arrives here ([`MAX_KEY`]).
+//! Invariants kept here. (1) Snapshots are taken only between two batches, under the lock of the one who writes: the storage
+//! crate moves its visible sequence number also when it flushes or compacts, so a snapshot taken while a batch is being
+//! applied could see half of it. (2) Spaces are made and removed under the same lock, for the same reason. (3) No empty key
+//! and none over 65,535 bytes arrives here ([`MAX_KEY`]).
 
-use arc_swap::ArcSwap;
 use bytes::Bytes;
 use document::{Code, Error, Result};
 use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode, Readable};
@@ -36,7 +35,6 @@ impl Default for StoreOptions {
 pub struct Store {
     db: Database,
     options: StoreOptions,
-    current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
 }
 
@@ -55,8 +53,7 @@ impl Store {
             .worker_threads(2)
             .open()
             .map_err(failed)?;
-        let current = ArcSwap::from_pointee(Snapshot(db.snapshot()));
-        Ok(Store { db, options, current, writing: Mutex::new(()) })
+        Ok(Store { db, options, writing: Mutex::new(()) })
     }
 
     /// The names of all spaces.
@@ -73,22 +70,19 @@ impl Store {
     pub fn space_sized(&self, name: &str, memtable_bytes: u64) -> Result<Space> {
         let _between_batches = self.writing.lock();
         let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
-        let space = self.db.keyspace(name, options).map_err(failed)?;
-        self.take_snapshot();
-        Ok(Space(space))
+        Ok(Space(self.db.keyspace(name, options).map_err(failed)?))
     }
 
     /// Removes a space; its files go when the last reader lets go of it.
     pub fn remove(&self, space: Space) -> Result<()> {
         let _between_batches = self.writing.lock();
-        self.db.delete_keyspace(space.0).map_err(failed)?;
-        self.take_snapshot();
-        Ok(())
+        self.db.delete_keyspace(space.0).map_err(failed)
     }
 
-    /// The state after the last batch. Cheap: a reference count.
+    /// The state after the last batch; waits while one is being applied.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.current.load_full()
+        let _between_batches = self.writing.lock();
+        Arc::new(Snapshot(self.db.snapshot()))
     }
 
     pub fn batch(&self, capacity: usize) -> Batch {
@@ -97,12 +91,11 @@ impl Store {
         Batch(batch.durability(Some(PersistMode::Buffer)))
     }
 
-    /// Applies the batch: all of it is visible, and safe from a kill of this process, when this returns.
-    pub fn commit(&self, batch: Batch) -> Result<()> {
+    /// Applies the batch: all of it is safe from a kill of this process, and in the snapshot that this returns.
+    pub fn commit(&self, batch: Batch) -> Result<Arc<Snapshot>> {
         let _one_at_a_time = self.writing.lock();
         batch.0.commit().map_err(failed)?;
-        self.take_snapshot();
-        Ok(())
+        Ok(Arc::new(Snapshot(self.db.snapshot())))
     }
 
     /// Makes every batch so far safe from a loss of power.
@@ -110,17 +103,9 @@ impl Store {
         self.db.persist(PersistMode::SyncData).map_err(failed)
     }
 
-    /// Lets go of memory and files that only the last snapshot still holds, when no batch came for a while.
-    pub fn refresh(&self) {
-        if let Some(_between_batches) = self.writing.try_lock()
-            && self.db.visible_seqno() != self.current.load().0.seqno()
-        {
-            self.take_snapshot();
-        }
-    }
-
-    fn take_snapshot(&self) {
-        self.current.store(Arc::new(Snapshot(self.db.snapshot())));
+    /// A newer snapshot of the same data if the store has moved things meanwhile: the old one holds on to memory and files.
+    pub fn newer(&self, than: &Snapshot) -> Option<Arc<Snapshot>> {
+        (self.db.visible_seqno() != than.0.seqno()).then(|| self.snapshot())
     }
 
     /// Bytes in memtables: what has not been written out.

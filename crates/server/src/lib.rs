@@ -1,1 +1,33 @@
-//! placeholder
+//! Messages to commands and back, on any [`Backend`]. Knows no store, no pattern and no file.
+//!
+//! Reading order: [`run`] accepts connections; `connection` reads a message and writes the reply; `dispatch` finds the command,
+//! its session and its concerns; `commands` has one file per command; `request` and `params` are what a command reads,
+//! `reply` is what it writes.
+
+mod batch;
+mod bindings;
+mod client;
+mod commands;
+mod concern;
+mod connection;
+mod counters;
+mod cursors;
+mod dispatch;
+mod identity;
+mod labels;
+mod listener;
+mod namespace;
+mod options;
+mod params;
+mod reply;
+mod request;
+mod session;
+mod sink;
+mod state;
+mod statements;
+
+pub use commands::{COMMANDS, Command};
+pub use listener::run;
+pub use options::Options;
+
+use document::backend::Backend;

@@ -8,6 +8,7 @@ mod bits;
 mod compare;
 mod element;
 mod evaluation;
+mod failure;
 mod logical;
 mod matching;
 mod node;
@@ -16,12 +17,14 @@ mod parse;
 mod refused;
 mod regex;
 mod remainder;
+mod schema;
 mod types;
 mod walk;
 
 #[cfg(test)]
 mod tests;
 
+pub use failure::failure_details;
 pub use node::{InSet, LeafTest, Node, Test, WholeTest};
 pub use parse::{Operator, Parser};
 pub use regex::{Finder, Found, Regex};
@@ -84,6 +87,7 @@ pub const FILTERS: &[&FilterDef] = &[
     &compare::GT,
     &compare::GTE,
     &compare::IN,
+    &schema::JSON_SCHEMA,
     &compare::LT,
     &compare::LTE,
     &remainder::MOD,

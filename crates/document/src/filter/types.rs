@@ -57,6 +57,10 @@ impl TypeSet {
         TypeSet(self.0 | other.0)
     }
 
+    pub fn meets(self, other: TypeSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// A number, an alias, or an array of them.
     pub fn parse(argument: &Value<'_>) -> Result<TypeSet> {
         match argument {

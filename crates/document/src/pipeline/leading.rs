@@ -1,7 +1,7 @@
 //! What of a pipeline an access layer can answer itself: the filter, order and window at its beginning, and which fields
 //! the rest needs.
 
-use super::{Pipeline, Role};
+use super::{Pipeline, Role, implied};
 use crate::filter::Filter;
 use crate::op::SortSpec;
 use crate::value::Path;
@@ -30,6 +30,7 @@ impl Pipeline {
     pub fn split(&self) -> Split {
         let mut leading = Leading { filter: Filter::all(), sort: None, skip: 0, limit: None };
         let taken = self.stages.iter().take_while(|stage| leading.take(&stage.role())).count();
+        leading.filter = implied::constants(&leading.filter).and(leading.filter);
         let stages = self.stages.get(taken..).unwrap_or_default().to_vec();
         let rest = Pipeline { stages, sink: self.sink.clone() };
         let needed = rest.needs();

@@ -24,10 +24,22 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let Value::Document(source) = spec else {
         return Err(Error::new(Code::Location(15959), "the match filter must be an expression in an object"));
     };
-    let filter = Filter::parse(source, parser.names)?;
+    let filter = Filter::parse(source, parser.names).map_err(|error| not_here(source).unwrap_or(error))?;
     let mut conditions = Vec::new();
     split(source, parser, &mut conditions)?;
     Parsed::one(Match { filter, conditions })
+}
+
+/// What a query may say and a `$match` may not.
+fn not_here(source: &Doc<'_>) -> Option<Error> {
+    source.iter().find_map(|(name, value)| match (name.as_str(), &value) {
+        ("$near" | "$nearSphere" | "$geoNear", _) => Some(Error::new(
+            Code::Location(5_626_500),
+            "$geoNear, $near, and $nearSphere are not allowed in this context",
+        )),
+        (_, Value::Document(inner)) => not_here(inner),
+        _ => None,
+    })
 }
 
 /// One filter for each field of the document, and of the documents in `$and`.

@@ -5,6 +5,8 @@
 //! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
 pub mod expr;
+mod foreign;
+mod implied;
 mod leading;
 mod map;
 mod nested;
@@ -15,22 +17,33 @@ mod rows;
 mod sink;
 pub mod sort_spec;
 
+mod bucket;
 mod count;
+mod documents;
+mod facet;
 mod group;
 mod limit;
+mod lookup;
 mod match_;
 mod merge;
 mod out;
 mod project;
+mod redact;
 mod refused;
 mod replace_root;
+mod sample;
 mod skip;
 mod sort;
 mod sort_by_count;
+mod union_with;
 mod unwind;
 
 #[cfg(test)]
 mod group_tests;
+#[cfg(test)]
+mod joins_tests;
+#[cfg(test)]
+mod recorded_tests;
 #[cfg(test)]
 mod testing;
 

@@ -54,6 +54,33 @@ fn put(writer: &mut DocWriter, name: &str, inner: &Doc<'_>, rest: &[Part], value
     writer.end();
 }
 
+/// As [`with`], but what is changed moves to the end, on every level.
+pub(super) fn at_end(doc: &Doc<'_>, parts: &[Part], value: &Value<'_>) -> Doc<'static> {
+    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 64);
+    copy_at_end(&mut writer, doc, parts, value);
+    writer.finish()
+}
+
+fn copy_at_end(writer: &mut DocWriter, doc: &Doc<'_>, parts: &[Part], value: &Value<'_>) {
+    let Some((first, rest)) = parts.split_first() else { return };
+    let (doc, mut inner) = (doc.borrow(), Doc::empty());
+    let mut fields = doc.iter();
+    while let Some((name, of_kind, bytes)) = fields.next_raw() {
+        if name.as_bytes() != first.name.as_bytes() {
+            writer.append_raw(name.as_str(), of_kind, bytes.as_slice());
+        } else if of_kind == kind::DOCUMENT {
+            inner = Doc(bytes);
+        }
+    }
+    if rest.is_empty() {
+        writer.append(&first.name, value);
+        return;
+    }
+    writer.start_document(&first.name);
+    copy_at_end(writer, &inner, rest, value);
+    writer.end();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +97,13 @@ mod tests {
         check(doc! { "a": { "x": 1, "y": 1 } }, "a.x", Value::Int32(2), doc! { "a": { "x": 2, "y": 1 } });
         check(doc! { "a": [1], "c": 3 }, "a.b.c", Value::Int32(2), doc! { "a": { "b": { "c": 2 } }, "c": 3 });
         check(doc! { "a": { "x": 1 }, "b": 1 }, "a.x", Value::Missing, doc! { "a": {}, "b": 1 });
+    }
+
+    #[test]
+    fn a_changed_field_may_move_to_the_end() {
+        let doc = Doc::from(doc! { "a": { "x": 1, "y": 1 }, "b": 1 });
+        let moved = at_end(&doc, &Path::new("a.x").parts, &Value::Int32(2));
+        assert_eq!(moved, Doc::from(doc! { "b": 1, "a": { "y": 1, "x": 2 } }));
     }
 
     #[test]

@@ -11,11 +11,18 @@ const MAX_STAGES: usize = 1000;
 /// How deep `$lookup`, `$unionWith` and `$facet` may nest.
 const MAX_DEPTH: usize = 20;
 
+/// Stages that MongoDB hands to its read engine when they lead a pipeline. It matters where that engine orders fields in
+/// its own way.
+const READ_TOGETHER: &[&str] = &["$group", "$limit", "$lookup", "$match", "$project", "$skip", "$sort"];
+
 /// What a stage's parser sees besides its argument.
 pub struct Parser<'n> {
     pub names: &'n mut Names,
     within: Within,
     depth: usize,
+    /// Whether all stages so far are of those that MongoDB runs together with the read of the collection, and what follows.
+    pub(super) with_the_read: bool,
+    pub(super) next: Option<Doc<'static>>,
 }
 
 /// Where the pipeline being parsed stands.
@@ -29,7 +36,7 @@ pub enum Within {
 
 impl<'n> Parser<'n> {
     pub(super) fn new(names: &'n mut Names) -> Parser<'n> {
-        Parser { names, within: Within::Command, depth: 0 }
+        Parser { names, within: Within::Command, depth: 0, with_the_read: true, next: None }
     }
 
     /// Parses a pipeline inside the one being parsed.
@@ -40,7 +47,8 @@ impl<'n> Parser<'n> {
                 format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}"),
             ));
         }
-        pipeline(stages, &mut Parser { names: self.names, within, depth: self.depth + 1 })
+        let depth = self.depth + 1;
+        pipeline(stages, &mut Parser { names: self.names, within, depth, with_the_read: true, next: None })
     }
 }
 
@@ -58,10 +66,11 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
     }
     let mut result = Pipeline::default();
     let mut defs = Vec::with_capacity(docs.len());
-    let mut failed_to_fold = None;
-    for doc in &docs {
+    let (mut failed_to_fold, mut refused) = (None, None);
+    for (at, doc) in docs.iter().enumerate() {
         let (def, spec) = definition(doc)?;
         defs.push(def);
+        parser.next = docs.get(at + 1).map(|next| next.clone().into_owned());
         let parsed = match (def.parse)(&spec, parser) {
             Ok(parsed) => parsed,
             // MongoDB evaluates constants only when all stages are parsed, so what is wrong with those comes first.
@@ -69,8 +78,14 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
                 failed_to_fold.get_or_insert(error);
                 continue;
             }
+            // Nor is it said that a stage is missing before MongoDB's own complaints.
+            Err(error) if error.code() == Code::NotImplemented && def.refused => {
+                refused.get_or_insert(error);
+                continue;
+            }
             Err(error) => return Err(error),
         };
+        parser.with_the_read &= READ_TOGETHER.contains(&def.name);
         match parsed {
             Parsed::One(stage) => result.stages.push(stage),
             Parsed::Two(first, second) => result.stages.extend([first, second]),
@@ -78,6 +93,9 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
         }
     }
     check_places(&defs, parser.within)?;
+    if let Some(error) = refused {
+        return Err(error);
+    }
     match failed_to_fold {
         Some(error) => Err(error.context("Failed to optimize pipeline :: caused by :: ")),
         None => Ok(result),

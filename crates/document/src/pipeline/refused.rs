@@ -1,6 +1,9 @@
 //! Stages that MongoDB knows and we refuse, in so many words.
 
 use super::{Place, StageDef, parse::unrecognized, refuse};
+use crate::code::Code;
+use crate::error::Error;
+use crate::value::Value;
 
 /// A stage of ordinary MongoDB servers that is not there.
 macro_rules! refused {
@@ -25,13 +28,53 @@ macro_rules! atlas {
 
 refused!(CHANGE_STREAM, "$changeStream", Place::First, "Watches the changes of a collection.");
 refused!(COLL_STATS, "$collStats", Place::First, "Gives figures about a collection.");
-refused!(CURRENT_OP, "$currentOp", Place::First, "Lists what the server is doing.");
-refused!(GEO_NEAR, "$geoNear", Place::First, "Gives the documents nearest to a point.");
+pub(super) const GEO_NEAR: StageDef = StageDef {
+    name: "$geoNear",
+    help: "Gives the documents nearest to a point.",
+    parse: |spec, _| match spec {
+        Value::Document(options) if !options.contains("near") => {
+            Err(Error::new(Code::Location(5_860_400), "$geoNear requires a 'near' argument"))
+        }
+        _ => Err(refuse("$geoNear")),
+    },
+    place: Place::First,
+    refused: true,
+};
 refused!(INDEX_STATS, "$indexStats", Place::First, "Tells how much each index is used.");
-refused!(LIST_LOCAL_SESSIONS, "$listLocalSessions", Place::First, "Lists the sessions of this server.");
-refused!(LIST_SESSIONS, "$listSessions", Place::First, "Lists the sessions of the deployment.");
 refused!(PLAN_CACHE_STATS, "$planCacheStats", Place::First, "Lists the cached query plans.");
 atlas!(LIST_SEARCH_INDEXES, "$listSearchIndexes", "Lists the full-text indexes of a collection.");
 atlas!(SEARCH, "$search", "Searches full text.");
 atlas!(SEARCH_META, "$searchMeta", "Gives figures about a search of full text.");
 atlas!(VECTOR_SEARCH, "$vectorSearch", "Gives the documents nearest to a vector.");
+
+/// A stage that has its own place, which no collection of a client is.
+macro_rules! elsewhere {
+    ($constant:ident, $name:literal, $where:literal, $help:literal) => {
+        pub(super) const $constant: StageDef = StageDef {
+            name: $name,
+            help: $help,
+            parse: |_, _| Err(Error::new(Code::InvalidNamespace, concat!($name, $where))),
+            place: Place::First,
+            refused: true,
+        };
+    };
+}
+
+elsewhere!(
+    CURRENT_OP,
+    "$currentOp",
+    " must be run against the 'admin' database with {aggregate: 1}",
+    "Lists what the server is doing."
+);
+elsewhere!(
+    LIST_LOCAL_SESSIONS,
+    "$listLocalSessions",
+    " must be run against the database with {aggregate: 1}, not a collection",
+    "Lists the sessions of this server."
+);
+elsewhere!(
+    LIST_SESSIONS,
+    "$listSessions",
+    " may only be run against config.system.sessions",
+    "Lists the sessions of the deployment."
+);

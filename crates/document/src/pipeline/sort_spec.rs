@@ -90,12 +90,17 @@ pub fn key<'a>(spec: &SortSpec, doc: &Doc<'a>) -> Result<SortKeyValues<'a>> {
     let mut values = SortKeyValues::new();
     for key in &spec.keys {
         match walk(doc, &key.path.parts) {
-            (Value::Array(_), _) => return least_key(spec, doc),
+            (Value::Array(_), _) if !is_id_alone(spec) => return least_key(spec, doc),
             (Value::Missing, _) => values.push(Value::Null),
             (value, _) => values.push(value),
         }
     }
     Ok(values)
+}
+
+/// Sorted by `_id` alone, an array (which only a stage can have put there) is one value.
+fn is_id_alone(spec: &SortSpec) -> bool {
+    matches!(spec.keys.as_slice(), [key] if matches!(key.path.parts.as_slice(), [part] if &*part.name == "_id"))
 }
 
 fn least_key<'a>(spec: &SortSpec, doc: &Doc<'a>) -> Result<SortKeyValues<'a>> {
@@ -157,6 +162,13 @@ mod tests {
         let inner = of(bson!([{ "b": [1, 2] }, [{ "b": [3, 4] }], [{ "b": [0, 9] }, { "b": 5 }]]));
         check(doc! { "a.b": 1 }, &inner, &[2, 0, 1]);
         check(doc! { "a.b": -1 }, &inner, &[2, 1, 0]);
+    }
+
+    #[test]
+    fn an_array_as_the_only_id_is_one_value() {
+        let docs = [doc! { "_id": [5] }, doc! { "_id": 1 }, doc! { "_id": { "a": 1 } }];
+        assert_eq!(sorted(doc! { "_id": 1 }, &docs).unwrap(), [1, 2, 0]);
+        assert_eq!(sorted(doc! { "_id": 1, "a": 1 }, &docs).unwrap(), [1, 0, 2]);
     }
 
     #[test]

@@ -11,7 +11,9 @@ mod write;
 
 pub use blob::{Blob, Text};
 pub use read::{Array, Doc, Fields, Items};
-pub use validate::{MAX_DEPTH, validate};
+pub(crate) use read::{Element, decode, read_i32};
+pub use validate::{MAX_DEPTH, depth, validate};
+pub(crate) use write::with_index;
 pub use write::{ArrayWriter, DocWriter};
 
 /// The element type bytes of BSON.

@@ -108,6 +108,11 @@ impl<'a> Array<'a> {
         Items(Fields { blob: self.0.clone(), position: 4 })
     }
 
+    /// The elements with the names they are stored under, for [`Fields::next_raw`].
+    pub fn raw_iter(&self) -> Fields<'a> {
+        Fields { blob: self.0.clone(), position: 4 }
+    }
+
     /// How many elements there are; walks the whole array.
     pub fn count(&self) -> usize {
         let bytes = self.as_bytes();
@@ -136,6 +141,11 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Where the next element begins, in the bytes of the whole document: what lies between two positions is whole elements.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
     /// The next element without looking at its value: its name, type byte and the bytes of its value.
     pub fn next_raw(&mut self) -> Option<(Text<'a>, u8, Blob<'a>)> {
         let element = Element::at(self.blob.as_slice(), self.position)?;
@@ -168,18 +178,19 @@ impl<'a> Iterator for Items<'a> {
 }
 
 /// Where one element lies.
-pub(super) struct Element {
-    pub(super) kind: u8,
-    pub(super) name: std::ops::Range<usize>,
+#[derive(Clone)]
+pub(crate) struct Element {
+    pub(crate) kind: u8,
+    pub(crate) name: std::ops::Range<usize>,
     /// The value's bytes are `start..end`; the next element begins at `end`.
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl Element {
     /// The element that begins at `position`; nothing at the final NUL or where the bytes are torn.
     #[inline]
-    pub(super) fn at(bytes: &[u8], position: usize) -> Option<Element> {
+    pub(crate) fn at(bytes: &[u8], position: usize) -> Option<Element> {
         let kind = *bytes.get(position)?;
         if kind == 0 {
             return None;
@@ -202,7 +213,7 @@ fn short_nul(bytes: &[u8]) -> Option<usize> {
 }
 
 #[inline]
-pub(super) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
+pub(crate) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(i32::from_le_bytes)
 }
 

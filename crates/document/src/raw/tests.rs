@@ -64,6 +64,6 @@ fn nesting_is_bounded() {
 #[test]
 fn index_names_are_decimal() {
     for n in [0, 9, 10, 12345, usize::MAX] {
-        assert_eq!(write::with_index(n, str::to_owned), n.to_string());
+        assert_eq!(with_index(n, str::to_owned), n.to_string());
     }
 }

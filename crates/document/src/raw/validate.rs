@@ -3,7 +3,7 @@
 //! Unlike mongod, text and names must be UTF-8: everything behind this line may rely on it.
 
 use super::kind;
-use super::read::{read_i32, value_length};
+use super::read::{Element, read_i32, value_length};
 use crate::code::Code;
 use crate::error::{Error, Result};
 
@@ -13,6 +13,19 @@ pub const MAX_DEPTH: usize = 200;
 /// Checks one whole document: `bytes` holds it and nothing else.
 pub fn validate(bytes: &[u8]) -> Result<()> {
     document(bytes, 0)
+}
+
+/// How deep the documents and arrays in a valid document nest; a flat one has depth 1.
+pub fn depth(bytes: &[u8]) -> usize {
+    let mut deepest = 0;
+    let mut position = 4;
+    while let Some(element) = Element::at(bytes, position) {
+        if matches!(element.kind, kind::DOCUMENT | kind::ARRAY) {
+            deepest = deepest.max(depth(bytes.get(element.start..element.end).unwrap_or_default()));
+        }
+        position = element.end;
+    }
+    deepest + 1
 }
 
 fn invalid(what: &str) -> Error {

@@ -2,12 +2,13 @@
 
 use super::{Array, Blob, Doc, kind};
 use crate::value::Value;
+use smallvec::{SmallVec, smallvec};
 
 /// Writes a document element by element. Sub-documents and arrays are opened and closed in place, never copied again.
 pub struct DocWriter {
     buffer: Vec<u8>,
     /// Where each open container's length goes.
-    open: Vec<usize>,
+    open: SmallVec<[usize; 6]>,
 }
 
 impl Default for DocWriter {
@@ -24,14 +25,14 @@ impl DocWriter {
     pub fn with_capacity(bytes: usize) -> Self {
         let mut buffer = Vec::with_capacity(bytes.max(16));
         buffer.extend_from_slice(&[0; 4]);
-        DocWriter { buffer, open: vec![0] }
+        DocWriter { buffer, open: smallvec![0] }
     }
 
     /// Writes behind what `buffer` already holds (a message header); [`DocWriter::into_buffer`] gives it back.
     pub fn onto(mut buffer: Vec<u8>) -> Self {
         let at = buffer.len();
         buffer.extend_from_slice(&[0; 4]);
-        DocWriter { buffer, open: vec![at] }
+        DocWriter { buffer, open: smallvec![at] }
     }
 
     /// Closes what is open and gives the buffer back, whatever it held before included.
@@ -49,6 +50,19 @@ impl DocWriter {
 
     pub fn is_empty(&self) -> bool {
         self.buffer.len() <= 4
+    }
+
+    /// What is written so far, as it is: lengths of open containers are not filled in.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Takes back everything behind the first `length` bytes, containers opened there included.
+    pub(crate) fn rewind(&mut self, length: usize) {
+        self.buffer.truncate(length);
+        while self.open.len() > 1 && self.open.last().is_some_and(|at| *at >= length) {
+            self.open.pop();
+        }
     }
 
     /// Appends a field. A missing value appends nothing.
@@ -88,6 +102,12 @@ impl DocWriter {
         with_index(index, |name| {
             self.start_document(name);
         });
+        self
+    }
+
+    /// Appends whole elements copied from another document (see [`super::Fields::position`]).
+    pub fn append_elements(&mut self, bytes: &[u8]) -> &mut Self {
+        self.buffer.extend_from_slice(bytes);
         self
     }
 

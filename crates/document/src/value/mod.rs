@@ -3,6 +3,7 @@
 
 pub mod decimal;
 pub mod decimal_math;
+mod decimal_trigonometry;
 pub mod expand;
 pub mod key;
 pub mod number;

@@ -5,7 +5,7 @@ use memchr::memmem::Finder;
 /// A pattern that is plain text, perhaps after `^`.
 #[derive(Debug)]
 pub(super) enum Literal {
-    Anywhere(Finder<'static>),
+    Anywhere(Box<Finder<'static>>),
     AtStart(Vec<u8>),
 }
 
@@ -23,7 +23,7 @@ impl Literal {
         let text = plain(rest)?;
         Some(match anchored {
             true => Literal::AtStart(text.into_bytes()),
-            false => Literal::Anywhere(Finder::new(text.as_bytes()).into_owned()),
+            false => Literal::Anywhere(Box::new(Finder::new(text.as_bytes()).into_owned())),
         })
     }
 

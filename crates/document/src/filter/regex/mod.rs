@@ -117,6 +117,10 @@ impl Regex {
         Ok(Regex { pattern: pattern.to_owned(), options: options.to_owned(), engine, prefix })
     }
 
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
     pub fn is_match(&self, text: &[u8]) -> Result<bool> {
         match &self.engine {
             Engine::Literal(literal) => Ok(literal.is_in(text)),

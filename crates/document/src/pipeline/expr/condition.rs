@@ -96,7 +96,13 @@ fn parse_switch(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
                     );
                 };
                 for branch in array.iter() {
-                    branches.push(parse_branch(&branch, names)?);
+                    let decided = branches.iter().any(|(case, _)| is_true(case));
+                    match parse_branch(&branch, names) {
+                        Ok(branch) => branches.push(branch),
+                        // What comes after a case that is always true is never computed.
+                        Err(_) if decided && names.take_folding_failed() => {}
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             "default" => default = Some(parse(&value, names)?),
@@ -119,6 +125,10 @@ fn parse_branch(branch: &Value<'_>, names: &mut Names) -> Result<(Expr, Expr)> {
     let case = arguments.required("case", 40064, "$switch requires each branch have a 'case' expression")?;
     let then = arguments.required("then", 40065, "$switch requires each branch have a 'then' expression.")?;
     Ok((parse(&case, names)?, parse(&then, names)?))
+}
+
+fn is_true(case: &Expr) -> bool {
+    case.as_const().is_some_and(Value::is_truthy)
 }
 
 /// Drops branches that are never taken; a case that is always true is the default of those before it.

@@ -5,6 +5,7 @@
 
 pub mod accumulator;
 mod arithmetic;
+mod array;
 mod boolean;
 mod comparison;
 mod condition;
@@ -12,19 +13,22 @@ mod convert;
 mod date;
 mod form;
 mod mathematics;
+mod misc;
 mod names;
+mod object;
 mod parse;
 mod refused;
 mod regex;
 mod registry;
 mod replace;
 mod scope;
-mod size;
+mod set;
 mod string;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trigonometry;
 mod trim;
 mod variable;
 

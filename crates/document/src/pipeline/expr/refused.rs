@@ -13,7 +13,5 @@ macro_rules! refused {
     };
 }
 
-refused!(ACCUMULATOR, "$accumulator", "Not supported: it runs JavaScript.");
 refused!(FUNCTION, "$function", "Not supported: it runs JavaScript.");
-refused!(META, "$meta", "Not supported: there are no text or vector scores to give.");
 refused!(TO_HASHED_INDEX_KEY, "$toHashedIndexKey", "Not supported: there are no hashed indexes.");

@@ -10,7 +10,6 @@ mod from_string;
 mod math;
 mod parts;
 mod read;
-mod timestamp;
 mod to_parts;
 mod to_string;
 mod trunc;
@@ -22,7 +21,6 @@ pub(super) use from_parts::DATE_FROM_PARTS;
 pub(super) use from_string::DATE_FROM_STRING;
 pub(super) use math::{DATE_ADD, DATE_SUBTRACT};
 pub(super) use parts::*;
-pub(super) use timestamp::{TS_INCREMENT, TS_SECOND};
 pub(super) use to_parts::DATE_TO_PARTS;
 pub(super) use to_string::{DATE_TO_STRING, iso_string};
 pub(super) use trunc::DATE_TRUNC;
@@ -33,7 +31,6 @@ use super::form::fail;
 use crate::error::Result;
 use crate::value::Value;
 
-/// The milliseconds of a date, or of the time inside a timestamp or an ObjectId.
 fn millis_of(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::DateTime(millis) => Some(*millis),

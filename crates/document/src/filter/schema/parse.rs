@@ -1,0 +1,549 @@
+//! From a schema document to rules; everything MongoDB refuses is refused with its words.
+
+use super::Schema;
+use super::equality::same;
+use super::rule::{Additional, Check, Dependency, Rule, to_decimal};
+use crate::error::{Error, Result};
+use crate::filter::number::non_negative;
+use crate::filter::{Regex, TypeSet};
+use crate::raw::{Array, Doc, DocWriter};
+use crate::value::{Path, Value};
+
+const KNOWN: &[&str] = &[
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "bsonType",
+    "dependencies",
+    "description",
+    "encrypt",
+    "encryptMetadata",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+/// Keywords of JSON Schema that MongoDB knows and does not have.
+const UNSUPPORTED: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
+
+/// A schema for whole documents.
+pub(in crate::filter) fn parse(source: &Doc<'_>) -> Result<Schema> {
+    schema(source, Of::Document)
+}
+
+/// What a schema describes: keywords for other kinds of values say nothing of a whole document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Document,
+    Anything,
+}
+
+fn mismatch<T>(message: String) -> Result<T> {
+    Err(Error::type_mismatch(message))
+}
+
+fn unparsable<T>(message: String) -> Result<T> {
+    Err(Error::failed_to_parse(message))
+}
+
+fn schema(source: &Doc<'_>, of: Of) -> Result<Schema> {
+    check_keywords(source)?;
+    let mut parse = Parse { source, of, types: None, rules: Vec::new() };
+    let title = parse.text("title")?;
+    let description = parse.text("description")?;
+    let stated = parse.stated_type()?;
+    parse.types = stated.as_ref().map(|(_, types)| *types);
+    parse.numbers()?;
+    parse.strings()?;
+    parse.arrays()?;
+    parse.objects()?;
+    parse.logic()?;
+    if let Some((keyword, types)) = stated {
+        if of == Of::Document && !types.contains(&Value::Document(Doc::empty())) {
+            parse.rules.clear();
+            parse.add("$jsonSchema", Check::Never);
+        } else {
+            parse.add(keyword, Check::Type(types));
+        }
+    }
+    Ok(Schema { title, description, rules: parse.rules })
+}
+
+fn check_keywords(source: &Doc<'_>) -> Result<()> {
+    let mut seen: Vec<&'static str> = Vec::new();
+    for (name, _) in source.iter() {
+        let name = name.as_str();
+        let Some(known) = KNOWN.iter().find(|known| **known == name) else {
+            return unparsable(match UNSUPPORTED.contains(&name) {
+                true => format!("$jsonSchema keyword '{name}' is not currently supported"),
+                false => format!("Unknown $jsonSchema keyword: {name}"),
+            });
+        };
+        if seen.contains(known) {
+            return unparsable(format!("Duplicate $jsonSchema keyword: {name}"));
+        }
+        if name.starts_with("encrypt") {
+            return Err(Error::not_implemented(format!("the $jsonSchema keyword '{name}'")));
+        }
+        seen.push(known);
+    }
+    Ok(())
+}
+
+struct Parse<'s> {
+    source: &'s Doc<'s>,
+    of: Of,
+    types: Option<TypeSet>,
+    rules: Vec<Rule>,
+}
+
+impl<'s> Parse<'s> {
+    fn get(&self, keyword: &str) -> Option<Value<'s>> {
+        self.source.get(keyword)
+    }
+
+    fn add(&mut self, keyword: &'static str, check: Check) {
+        self.add_with(keyword, &[], check);
+    }
+
+    /// `also` are further keywords that the rule takes in.
+    fn add_with(&mut self, keyword: &'static str, also: &[&str], check: Check) {
+        let mut specified = DocWriter::new();
+        for keyword in std::iter::once(&keyword).chain(also) {
+            specified.append(keyword, &self.get(keyword).unwrap_or(Value::Missing));
+        }
+        self.rules.push(Rule { keyword, specified: specified.finish(), check });
+    }
+
+    /// Whether a keyword for values of this kind can say anything.
+    fn concerns(&self, alias: &str) -> bool {
+        let kind = TypeSet::of_alias(alias).unwrap_or_default();
+        let possible = match self.of {
+            Of::Document => alias == "object",
+            Of::Anything => true,
+        };
+        possible && self.types.is_none_or(|types| types.meets(kind))
+    }
+
+    fn text(&self, keyword: &str) -> Result<Option<String>> {
+        match self.get(keyword) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str().to_owned())),
+            Some(_) => mismatch(format!("$jsonSchema keyword '{keyword}' must be of type string")),
+        }
+    }
+
+    fn flag(&self, keyword: &str) -> Result<bool> {
+        match self.get(keyword) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => mismatch(format!("$jsonSchema keyword '{keyword}' must be a boolean")),
+        }
+    }
+
+    fn count(&self, keyword: &str) -> Result<Option<usize>> {
+        match self.get(keyword) {
+            None => Ok(None),
+            Some(value) => {
+                let count = non_negative(keyword, &value).map_err(Error::failed_to_parse)?;
+                Ok(Some(usize::try_from(count).unwrap_or(usize::MAX)))
+            }
+        }
+    }
+
+    fn stated_type(&self) -> Result<Option<(&'static str, TypeSet)>> {
+        match (self.get("type"), self.get("bsonType")) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => {
+                unparsable("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'".to_owned())
+            }
+            (Some(value), None) => Ok(Some(("type", types("type", &value, json_type)?))),
+            (None, Some(value)) => {
+                let alias = |alias: &str| TypeSet::parse(&Value::from(alias));
+                Ok(Some(("bsonType", types("bsonType", &value, alias)?)))
+            }
+        }
+    }
+
+    fn numbers(&mut self) -> Result<()> {
+        if let Some(value) = self.get("multipleOf") {
+            let Some(divisor) = to_decimal(&value) else {
+                return mismatch("$jsonSchema keyword 'multipleOf' must be a number".to_owned());
+            };
+            if divisor.is_zero() || (divisor.is_negative() && !divisor.is_nan()) {
+                return unparsable("$jsonSchema keyword 'multipleOf' must have a positive value".to_owned());
+            }
+            if self.concerns("number") {
+                if divisor.is_nan() {
+                    return Err(Error::bad_value("divisor cannot be NaN"));
+                }
+                if divisor.is_infinite() {
+                    return Err(Error::bad_value("divisor cannot be infinite"));
+                }
+                self.add("multipleOf", Check::MultipleOf(divisor));
+            }
+        }
+        if let Some((limit, exclusive)) = self.limit("maximum", "exclusiveMaximum")? {
+            let also: &[&str] = if exclusive { &["exclusiveMaximum"] } else { &[] };
+            self.add_with("maximum", also, Check::Maximum { limit, exclusive });
+        }
+        if let Some((limit, exclusive)) = self.limit("minimum", "exclusiveMinimum")? {
+            let also: &[&str] = if exclusive { &["exclusiveMinimum"] } else { &[] };
+            self.add_with("minimum", also, Check::Minimum { limit, exclusive });
+        }
+        Ok(())
+    }
+
+    fn limit(&self, keyword: &str, exclusive: &str) -> Result<Option<(Value<'static>, bool)>> {
+        match self.get(keyword) {
+            None if self.get(exclusive).is_some() => {
+                unparsable(format!("$jsonSchema keyword '{keyword}' must be a present if {exclusive} is present"))
+            }
+            None => Ok(None),
+            Some(value) if !value.is_number() => mismatch(format!("$jsonSchema keyword '{keyword}' must be a number")),
+            Some(value) => {
+                let exclusive = self.flag(exclusive)?;
+                Ok(self.concerns("number").then(|| (value.into_owned(), exclusive)))
+            }
+        }
+    }
+
+    fn strings(&mut self) -> Result<()> {
+        let concerned = self.concerns("string");
+        if let Some(value) = self.get("pattern") {
+            let Value::String(pattern) = value else {
+                return mismatch("$jsonSchema keyword 'pattern' must be a string".to_owned());
+            };
+            if concerned {
+                self.add("pattern", Check::Pattern(Regex::compile(pattern.as_str(), "")?));
+            }
+        }
+        if let Some(limit) = self.count("maxLength")?.filter(|_| concerned) {
+            self.add("maxLength", Check::MaxLength(limit));
+        }
+        if let Some(limit) = self.count("minLength")?.filter(|_| concerned) {
+            self.add("minLength", Check::MinLength(limit));
+        }
+        Ok(())
+    }
+
+    fn arrays(&mut self) -> Result<()> {
+        let concerned = self.concerns("array");
+        if let Some(limit) = self.count("minItems")?.filter(|_| concerned) {
+            self.add("minItems", Check::MinItems(limit));
+        }
+        if let Some(limit) = self.count("maxItems")?.filter(|_| concerned) {
+            self.add("maxItems", Check::MaxItems(limit));
+        }
+        if self.flag("uniqueItems")? && concerned {
+            self.add("uniqueItems", Check::UniqueItems);
+        }
+        let mut listed = None;
+        match self.get("items") {
+            None => {}
+            Some(Value::Document(items)) => {
+                let items = schema(&items, Of::Anything)?;
+                if concerned {
+                    self.add("items", Check::Items(items));
+                }
+            }
+            Some(Value::Array(items)) => {
+                let schemas = items.iter().map(|item| match item {
+                    Value::Document(item) => schema(&item, Of::Anything),
+                    other => mismatch(format!(
+                        "$jsonSchema keyword 'items' requires that each element of the array is an object, but found a {}",
+                        other.type_name()
+                    )),
+                });
+                let schemas = schemas.collect::<Result<Vec<_>>>()?;
+                listed = Some(schemas.len());
+                if concerned {
+                    self.add("items", Check::ItemsByPosition(schemas));
+                }
+            }
+            Some(other) => {
+                let kind = other.type_name();
+                return mismatch(format!("$jsonSchema keyword 'items' must be an array or an object, not {kind}"));
+            }
+        }
+        let allowed = match self.get("additionalItems") {
+            None | Some(Value::Bool(true)) => return Ok(()),
+            Some(Value::Bool(false)) => Additional::Forbidden,
+            Some(Value::Document(items)) => Additional::Schema(schema(&items, Of::Anything)?),
+            Some(other) => {
+                return mismatch(format!(
+                    "$jsonSchema keyword 'additionalItems' must be either an object or a boolean, but got a {}",
+                    other.type_name()
+                ));
+            }
+        };
+        // Without a list of items nothing is additional.
+        if let Some(from) = listed.filter(|_| concerned) {
+            self.add("additionalItems", Check::AdditionalItems { from, allowed });
+        }
+        Ok(())
+    }
+
+    fn objects(&mut self) -> Result<()> {
+        let concerned = self.concerns("object");
+        let mut named = Vec::new();
+        if let Some(value) = self.get("properties") {
+            let Value::Document(properties) = value else {
+                return mismatch("$jsonSchema keyword 'properties' must be an object".to_owned());
+            };
+            let mut parsed = Vec::new();
+            for (name, value) in properties.iter() {
+                let Value::Document(inner) = value else {
+                    return mismatch(format!("Nested schema for $jsonSchema property '{name}' must be an object"));
+                };
+                parsed.push((Path::new(name.as_str()), schema(&inner, Of::Anything)?));
+                named.push(name.as_str().to_owned());
+            }
+            if concerned {
+                self.add("properties", Check::Properties(parsed));
+            }
+        }
+        let patterns = self.pattern_properties()?;
+        if let Some(value) = self.get("additionalProperties") {
+            let allowed = match value {
+                Value::Bool(true) => None,
+                Value::Bool(false) => Some(Additional::Forbidden),
+                Value::Document(inner) => Some(Additional::Schema(schema(&inner, Of::Anything)?)),
+                _ => {
+                    return mismatch(
+                        "$jsonSchema keyword 'additionalProperties' must be an object or a boolean".to_owned(),
+                    );
+                }
+            };
+            if let Some(allowed) = allowed.filter(|_| concerned) {
+                let patterns = self.pattern_properties()?.into_iter().map(|(regex, _)| regex).collect();
+                self.add("additionalProperties", Check::AdditionalProperties { named, patterns, allowed });
+            }
+        }
+        if !patterns.is_empty() && concerned {
+            self.add("patternProperties", Check::PatternProperties(patterns));
+        }
+        if let Some(value) = self.get("required") {
+            let required = required(&value)?;
+            if concerned {
+                self.add("required", Check::Required(required));
+            }
+        }
+        if let Some(limit) = self.count("minProperties")?.filter(|_| concerned) {
+            self.add("minProperties", Check::MinProperties(limit));
+        }
+        if let Some(limit) = self.count("maxProperties")?.filter(|_| concerned) {
+            self.add("maxProperties", Check::MaxProperties(limit));
+        }
+        self.dependencies()
+    }
+
+    fn pattern_properties(&self) -> Result<Vec<(Regex, Schema)>> {
+        let properties = match self.get("patternProperties") {
+            None => return Ok(Vec::new()),
+            Some(Value::Document(properties)) => properties,
+            Some(_) => return mismatch("$jsonSchema keyword 'patternProperties' must be an object".to_owned()),
+        };
+        let mut parsed = Vec::new();
+        for (pattern, value) in properties.iter() {
+            let Value::Document(inner) = value else {
+                return mismatch(format!(
+                    "$jsonSchema keyword 'patternProperties' has property '{pattern}' which is not an object"
+                ));
+            };
+            let regex = Regex::compile(pattern.as_str(), "").map_err(|error| {
+                let reason = error.message().rsplit("invalid: ").next().unwrap_or_default();
+                Error::bad_value(format!("Invalid regular expression: {reason}"))
+            })?;
+            parsed.push((regex, schema(&inner, Of::Anything)?));
+        }
+        Ok(parsed)
+    }
+
+    fn dependencies(&mut self) -> Result<()> {
+        let Some(value) = self.get("dependencies") else { return Ok(()) };
+        let Value::Document(dependencies) = value else {
+            return mismatch("$jsonSchema keyword 'dependencies' must be an object".to_owned());
+        };
+        let mut parsed = Vec::new();
+        for (name, value) in dependencies.iter() {
+            let dependency = match value {
+                Value::Document(inner) => Dependency::Schema(schema(&inner, self.of)?),
+                Value::Array(names) => Dependency::Properties(property_dependency(name.as_str(), &names)?),
+                _ => {
+                    return mismatch(format!(
+                        "property '{name}' in $jsonSchema keyword 'dependencies' must be either an object or an array"
+                    ));
+                }
+            };
+            parsed.push((Path::new(name.as_str()), dependency));
+        }
+        self.add("dependencies", Check::Dependencies(parsed));
+        Ok(())
+    }
+
+    fn logic(&mut self) -> Result<()> {
+        for (keyword, check) in
+            [("allOf", Check::AllOf as fn(Vec<Schema>) -> Check), ("anyOf", Check::AnyOf), ("oneOf", Check::OneOf)]
+        {
+            if let Some(value) = self.get(keyword) {
+                let schemas = self.alternatives(keyword, &value)?;
+                self.add(keyword, check(schemas));
+            }
+        }
+        match self.get("not") {
+            None => {}
+            Some(Value::Document(inner)) => {
+                let inner = schema(&inner, self.of)?;
+                self.add("not", Check::Not(Box::new(inner)));
+            }
+            Some(other) => {
+                return mismatch(format!(
+                    "$jsonSchema keyword 'not' must be an object, but found an element of type {}",
+                    other.type_name()
+                ));
+            }
+        }
+        let Some(value) = self.get("enum") else { return Ok(()) };
+        let Value::Array(items) = value else {
+            return mismatch(format!(
+                "$jsonSchema keyword 'enum' must be an array, but found an element of type {}",
+                value.type_name()
+            ));
+        };
+        let values: Vec<Value<'static>> = items.iter().map(Value::into_owned).collect();
+        if values.is_empty() {
+            return unparsable("$jsonSchema keyword 'enum' cannot be an empty array".to_owned());
+        }
+        if values.iter().enumerate().any(|(at, value)| values.iter().take(at).any(|earlier| same(earlier, value))) {
+            return unparsable("$jsonSchema keyword 'enum' array cannot contain duplicate values.".to_owned());
+        }
+        let possible = self.of == Of::Anything || values.iter().any(|value| matches!(value, Value::Document(_)));
+        self.add("enum", Check::Enum { values, possible });
+        Ok(())
+    }
+
+    fn alternatives(&self, keyword: &str, value: &Value<'_>) -> Result<Vec<Schema>> {
+        let Value::Array(items) = value else {
+            return mismatch(format!("$jsonSchema keyword '{keyword}' must be an array"));
+        };
+        if items.is_empty() {
+            return Err(Error::bad_value(format!("$jsonSchema keyword '{keyword}' must be a non-empty array")));
+        }
+        let parse = |item| match item {
+            Value::Document(inner) => schema(&inner, self.of),
+            other => mismatch(format!(
+                "$jsonSchema keyword '{keyword}' must be an array of objects, but found an element of type {}",
+                other.type_name()
+            )),
+        };
+        items.iter().map(parse).collect()
+    }
+}
+
+/// The types of JSON Schema itself; `integer` is refused, as numbers have their own types here.
+fn json_type(alias: &str) -> Result<TypeSet> {
+    match alias {
+        "integer" => unparsable("$jsonSchema type 'integer' is not currently supported.".to_owned()),
+        "boolean" => Ok(TypeSet::of_alias("bool").unwrap_or_default()),
+        "array" | "null" | "number" | "object" | "string" => Ok(TypeSet::of_alias(alias).unwrap_or_default()),
+        other => Err(Error::bad_value(format!("Unknown type name alias: {other}"))),
+    }
+}
+
+fn types(keyword: &str, value: &Value<'_>, one: impl Fn(&str) -> Result<TypeSet>) -> Result<TypeSet> {
+    let items = match value {
+        Value::String(alias) => return one(alias.as_str()),
+        Value::Array(items) => items,
+        _ => {
+            return mismatch(format!("$jsonSchema keyword '{keyword}' must be either a string or an array of strings"));
+        }
+    };
+    let mut seen: Vec<String> = Vec::new();
+    let mut set = TypeSet::default();
+    for item in items.iter() {
+        let Value::String(alias) = &item else {
+            return mismatch(format!("$jsonSchema keyword '{keyword}' array elements must be strings"));
+        };
+        let alias = alias.as_str();
+        set = set.and(one(alias)?);
+        if seen.iter().any(|earlier| earlier == alias) {
+            return unparsable(format!("$jsonSchema keyword '{keyword}' has duplicate value: {alias}"));
+        }
+        seen.push(alias.to_owned());
+    }
+    if seen.is_empty() {
+        return unparsable(format!("$jsonSchema keyword '{keyword}' must name at least one type"));
+    }
+    Ok(set)
+}
+
+fn required(value: &Value<'_>) -> Result<Vec<Path>> {
+    let Value::Array(items) = value else {
+        return mismatch(format!(
+            "$jsonSchema keyword 'required' must be an array, but found an element of type {}",
+            value.type_name()
+        ));
+    };
+    let mut names: Vec<String> = Vec::new();
+    for item in items.iter() {
+        let Value::String(name) = &item else {
+            return mismatch(format!(
+                "$jsonSchema keyword 'required' must be an array of strings, but found an element of type: {}",
+                item.type_name()
+            ));
+        };
+        names.push(name.as_str().to_owned());
+    }
+    if names.is_empty() {
+        return unparsable("$jsonSchema keyword 'required' cannot be an empty array".to_owned());
+    }
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair.first() == pair.last()) {
+        return unparsable("$jsonSchema keyword 'required' array cannot contain duplicate values".to_owned());
+    }
+    Ok(names.iter().map(|name| Path::new(name)).collect())
+}
+
+fn property_dependency(name: &str, items: &Array<'_>) -> Result<Vec<Path>> {
+    let mut names: Vec<String> = Vec::new();
+    for item in items.iter() {
+        let Value::String(text) = &item else {
+            return mismatch(format!(
+                "array '{name}' in $jsonSchema keyword 'dependencies' can only contain strings, but found element of type: {}",
+                item.type_name()
+            ));
+        };
+        let text = text.as_str();
+        if names.iter().any(|earlier| earlier == text) {
+            return unparsable(format!(
+                "array '{name}' in $jsonSchema keyword 'dependencies' contains duplicate element: {text}"
+            ));
+        }
+        names.push(text.to_owned());
+    }
+    if names.is_empty() {
+        return unparsable(format!("property '{name}' in $jsonSchema keyword 'dependencies' cannot be an empty array"));
+    }
+    Ok(names.iter().map(|name| Path::new(name)).collect())
+}

@@ -1,0 +1,98 @@
+//! The bridge between the asynchronous [`Backend`] and the engine's plain code: the only file where the two meet.
+
+use crate::engine::Engine;
+use crate::locks::LockKey;
+use crate::transaction::EngineTransaction;
+use crate::work::Moment;
+use crate::{admin, read, write};
+use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session};
+use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
+use document::{Code, Doc, Error, Result};
+
+impl Engine {
+    /// What a read of this session sees: its transaction's moment, or now.
+    pub fn moment(&self, session: &mut Session) -> Result<Moment> {
+        match session.transaction.as_mut() {
+            Some(transaction) => EngineTransaction::of(&mut **transaction)?.moment(),
+            None => Ok(self.now()),
+        }
+    }
+}
+
+/// Runs code that may take long without holding up the other connections of this worker.
+pub fn long<R>(work: impl FnOnce() -> R) -> R {
+    let many = tokio::runtime::Handle::try_current()
+        .is_ok_and(|handle| handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread);
+    if many { tokio::task::block_in_place(work) } else { work() }
+}
+
+impl Backend for Engine {
+    fn abilities(&self) -> Abilities {
+        Abilities { forwards: false }
+    }
+
+    fn begin<'a>(&'a self, session: &'a mut Session, _context: &'a Context) -> Answer<'a, ()> {
+        Box::pin(async move {
+            session.transaction = Some(Box::new(EngineTransaction::begin(self)));
+            Ok(())
+        })
+    }
+
+    fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
+        Box::pin(async move { read::open(self, session, context, op) })
+    }
+
+    fn write<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: &'a WriteOp,
+        capture: &'a Capture,
+    ) -> Answer<'a, Written> {
+        Box::pin(write::write(self, session, context, op, capture))
+    }
+
+    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let transaction = session
+                .transaction
+                .as_mut()
+                .ok_or_else(|| Error::new(Code::IllegalOperation, "a fence belongs in a transaction"))?;
+            let transaction = EngineTransaction::of(&mut **transaction)?;
+            let mut open = transaction.take()?;
+            match open.work.fence(LockKey::fence(&key.0), mode) {
+                Ok(()) => {
+                    transaction.give_back(open);
+                    Ok(())
+                }
+                Err(error) => {
+                    transaction.fail(open);
+                    Err(error)
+                }
+            }
+        })
+    }
+
+    fn explain<'a>(
+        &'a self,
+        _session: &'a mut Session,
+        _context: &'a Context,
+        _op: Explained,
+        _verbosity: Verbosity,
+    ) -> Answer<'a, Doc<'static>> {
+        Box::pin(async move { Err(Error::not_implemented("explain")) })
+    }
+
+    fn admin<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: AdminOp,
+    ) -> Answer<'a, Vec<Doc<'static>>> {
+        Box::pin(admin::run(self, session, context, op))
+    }
+
+    fn cluster_time(&self) -> u64 {
+        self.inner.ground.clock.committed()
+    }
+}

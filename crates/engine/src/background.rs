@@ -1,0 +1,145 @@
+//! What nobody waits for: spaces made ahead and removed, entries of dropped indexes erased, memory and disk watched,
+//! transactions past their lifetime ended. One thread; expiry of documents has its own ([`crate::ttl`]).
+
+use crate::catalog::{Collection, Content};
+use crate::engine::Inner;
+use crate::folder::free_bytes;
+use crate::store::Space;
+use crate::view::index_prefix;
+use document::{Code, Error, Result};
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Below this only what frees space is written: enough for a journal and for writing out what is in memory.
+const DISK_RESERVE: u64 = 96 << 20;
+/// Entries erased in one batch.
+const ERASE_AT_ONCE: usize = 2_000;
+
+pub(crate) enum Job {
+    /// Make spaces ahead again.
+    Refill,
+    Remove(Space),
+    EraseIndex(Arc<Collection>, u32),
+    Stop,
+}
+
+#[derive(Default)]
+pub(crate) struct Background {
+    jobs: Mutex<Option<Sender<Job>>>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Background {
+    pub(crate) fn start(&self, inner: &Arc<Inner>) -> Result<()> {
+        let (sender, jobs) = channel();
+        let weak = Arc::downgrade(inner);
+        let thread = std::thread::Builder::new()
+            .name("background".to_owned())
+            .spawn(move || run(&weak, &jobs))
+            .map_err(|error| Error::new(Code::InternalError, format!("no thread for background work: {error}")))?;
+        *self.jobs.lock() = Some(sender);
+        *self.thread.lock() = Some(thread);
+        self.send(Job::Refill);
+        Ok(())
+    }
+
+    pub(crate) fn send(&self, job: Job) {
+        if let Some(jobs) = &*self.jobs.lock() {
+            let _stopped = jobs.send(job);
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.send(Job::Stop);
+        *self.jobs.lock() = None;
+        if let Some(thread) = self.thread.lock().take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
+    loop {
+        let job = jobs.recv_timeout(LOOK_EVERY);
+        let Some(inner) = inner.upgrade() else { return };
+        let result = match job {
+            Ok(Job::Refill) => inner.pool.refill(&inner.ground.store),
+            Ok(Job::Remove(space)) => inner.ground.store.remove(space),
+            Ok(Job::EraseIndex(collection, index)) => erase(&inner, &collection, index),
+            Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                inner.transactions.expire(&inner);
+                watch_disk(&inner);
+                watch_memory(&inner)
+            }
+        };
+        if let Err(error) = result {
+            tracing::warn!(%error, "background work failed");
+        }
+    }
+}
+
+fn watch_disk(inner: &Inner) {
+    let Some(free) = free_bytes(&inner.path) else { return };
+    let full = free < DISK_RESERVE;
+    if inner.disk_full.swap(full, Ordering::Relaxed) != full {
+        if full {
+            tracing::error!(free, "the disk is nearly full: only reads and deletes are taken");
+        } else {
+            tracing::info!(free, "the disk has room again");
+        }
+    }
+}
+
+/// Writes the largest memtables out while all together take too much.
+fn watch_memory(inner: &Inner) -> Result<()> {
+    let ground = &inner.ground;
+    if ground.store.unwritten_bytes() <= inner.options.unwritten_bytes() {
+        return Ok(());
+    }
+    let catalog = ground.current.load().catalog.clone();
+    let largest = catalog
+        .all()
+        .filter_map(|collection| match &collection.content {
+            Content::Stored(space) => Some(space.clone()),
+            Content::View(_) => None,
+        })
+        .chain([ground.state.clone(), ground.retries.clone()])
+        .max_by_key(Space::memtable_bytes);
+    match largest {
+        Some(space) if space.memtable_bytes() > 0 => space.write_out(),
+        _ => Ok(()),
+    }
+}
+
+/// Erases the entries of an index that is gone. Nobody reads or writes them any more, so no locks are needed.
+fn erase(inner: &Inner, collection: &Arc<Collection>, index: u32) -> Result<()> {
+    let space = collection.space()?;
+    let (mut from, to) = (index_prefix(index).to_vec(), index_prefix(index + 1));
+    loop {
+        let snapshot = inner.ground.current.load().snapshot.clone();
+        let keys: Vec<bytes::Bytes> = snapshot
+            .range(space, &from, &to)
+            .take(ERASE_AT_ONCE)
+            .map(|entry| entry.map(|(key, _)| key))
+            .collect::<Result<_>>()?;
+        let Some(last) = keys.last().cloned() else { return Ok(()) };
+        if collection.life.dropped.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut work = crate::work::Work::loose(&inner.ground);
+        for key in keys {
+            work.remove(space, key);
+        }
+        let pending = inner.committer.submit(work.take(document::op::Durability::Relaxed));
+        pending.wait()?;
+        from = last.to_vec();
+        from.push(0);
+    }
+}

@@ -1,0 +1,401 @@
+//! The committer: one thread takes what is queued, makes one batch of it, syncs once if someone asked, and tells everybody.
+//!
+//! Invariants. (1) Locks go when the batch is visible, before its sync; acknowledgements of synced writes wait for it.
+//! (2) Relaxed writes are synced within [`RELAXED_SYNC`]. (3) Each batch carries its number and the clock; the number of
+//! the last synced batch stands in a file beside the store, so that a journal that lost its tail is noticed when opening.
+//! (4) After a failed batch or sync nothing more is written: what was acknowledged stays readable.
+
+use crate::catalog::{Catalog, Collection, CollectionId, Life, record_key};
+use crate::clock::Clock;
+use crate::locks::{LockKey, LockTable, Owner};
+use crate::store::{Batch, Snapshot, Space, Store};
+use crate::synced::SyncedFile;
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use document::backend::Mode;
+use document::op::{Durability, Namespace};
+use document::{Code, Error, Result};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long a relaxed write may stay unsynced.
+const RELAXED_SYNC: Duration = Duration::from_millis(100);
+/// One batch takes at most so many commits …
+const GROUP_COMMITS: usize = 1_024;
+/// … and about so many bytes, so that a waiting small write is not held up by many large ones.
+const GROUP_BYTES: usize = 16 << 20;
+/// How often an idle store looks whether its snapshot holds on to things.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
+
+/// The data and the catalog that belongs to it.
+#[derive(Debug)]
+pub(crate) struct Current {
+    pub snapshot: Arc<Snapshot>,
+    pub catalog: Arc<Catalog>,
+}
+
+/// What the parts of the engine share.
+pub(crate) struct Ground {
+    pub store: Store,
+    pub catalog: Space,
+    pub state: Space,
+    pub retries: Space,
+    pub current: ArcSwap<Current>,
+    pub locks: LockTable,
+    pub clock: Clock,
+}
+
+/// Writes that become visible together.
+pub(crate) struct Commit {
+    pub writes: Vec<(Space, Bytes, Option<Bytes>)>,
+    pub bytes: usize,
+    pub counts: Vec<Counted>,
+    pub changes: Vec<Change>,
+    pub owner: Owner,
+    pub locks: Vec<LockKey>,
+    pub fences: Vec<(LockKey, Mode)>,
+    pub durability: Durability,
+}
+
+/// How a collection's figures change.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub id: CollectionId,
+    pub life: Arc<Life>,
+    pub documents: i64,
+    pub bytes: i64,
+}
+
+/// How the catalog changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// A new collection, or a new version of one.
+    Put(Arc<Collection>),
+    /// A collection is gone; its space is removed in the background.
+    Drop(Arc<Collection>),
+    /// The name is free: the collection got another one.
+    Unname(Namespace),
+    /// Array marks of an index were set; the collection's record says so.
+    Marked(Namespace),
+}
+
+/// Where the numbers of the state space stand.
+pub(crate) const BATCH: &[u8] = b"b";
+pub(crate) const COUNT: u8 = b'n';
+
+pub(crate) fn count_key(id: CollectionId) -> Bytes {
+    let mut key = vec![COUNT];
+    key.extend_from_slice(&id.0.to_be_bytes());
+    Bytes::from(key)
+}
+
+/// An acknowledgement to come: the commit's timestamp.
+pub(crate) struct Pending(oneshot::Receiver<Result<u64>>);
+
+impl Pending {
+    pub(crate) async fn done(self) -> Result<u64> {
+        self.0.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// As [`Pending::done`], for a thread of its own.
+    pub(crate) fn wait(self) -> Result<u64> {
+        self.0.blocking_recv().unwrap_or_else(|_| Err(stopped()))
+    }
+}
+
+fn stopped() -> Error {
+    Error::new(Code::InterruptedAtShutdown, "interrupted at shutdown")
+}
+
+#[derive(Default)]
+struct Queue {
+    commits: Vec<(Commit, oneshot::Sender<Result<u64>>)>,
+    asleep: bool,
+    stopping: bool,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    failure: OnceLock<Error>,
+}
+
+pub(crate) struct Committer {
+    shared: Arc<Shared>,
+    ground: Arc<Ground>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Committer {
+    /// `batches` is the number of the last batch in the store.
+    pub(crate) fn start(ground: Arc<Ground>, batches: u64, synced: SyncedFile) -> Result<Committer> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), wake: Condvar::new(), failure: OnceLock::new() });
+        let mut worker =
+            Worker { shared: shared.clone(), ground: ground.clone(), batches, synced, unsynced_since: None };
+        let thread = std::thread::Builder::new()
+            .name("committer".to_owned())
+            .spawn(move || worker.run())
+            .map_err(|error| Error::new(Code::InternalError, format!("no thread for the committer: {error}")))?;
+        Ok(Committer { shared, ground, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Queues a commit. Its locks are the committer's from now on.
+    pub(crate) fn submit(&self, commit: Commit) -> Pending {
+        let (done, pending) = oneshot::channel();
+        let mut queue = self.shared.queue.lock();
+        let refused = match self.shared.failure.get() {
+            Some(failure) => Some(failure.clone()),
+            None => queue.stopping.then(stopped),
+        };
+        if let Some(error) = refused {
+            drop(queue);
+            self.ground.locks.release(commit.owner, &commit.locks);
+            let _nobody_listens = done.send(Err(error));
+        } else {
+            queue.commits.push((commit, done));
+            if queue.asleep {
+                queue.asleep = false;
+                self.shared.wake.notify_one();
+            }
+        }
+        Pending(pending)
+    }
+
+    /// Why nothing is written any more, if so.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.shared.failure.get()
+    }
+
+    /// Finishes what is queued, syncs, and ends the thread.
+    pub(crate) fn stop(&self) {
+        self.shared.queue.lock().stopping = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.lock().take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    ground: Arc<Ground>,
+    batches: u64,
+    synced: SyncedFile,
+    unsynced_since: Option<Instant>,
+}
+
+impl Worker {
+    fn run(&mut self) {
+        let _loud = Loud(self.shared.clone());
+        let mut group = Vec::new();
+        loop {
+            match self.next(&mut group) {
+                Next::Group => self.commit(&mut group),
+                Next::Sync => self.sync(Vec::new()),
+                Next::Idle => self.look(),
+                Next::Stop => break,
+            }
+        }
+        if self.unsynced_since.is_some() {
+            self.sync(Vec::new());
+        }
+    }
+
+    /// Waits for something to do; fills `group` from the queue.
+    fn next(&mut self, group: &mut Vec<(Commit, oneshot::Sender<Result<u64>>)>) -> Next {
+        let mut queue = self.shared.queue.lock();
+        while queue.commits.is_empty() {
+            if queue.stopping {
+                return Next::Stop;
+            }
+            queue.asleep = true;
+            let until = self.unsynced_since.map_or_else(|| Instant::now() + IDLE_LOOK, |since| since + RELAXED_SYNC);
+            let late = self.shared.wake.wait_until(&mut queue, until).timed_out();
+            queue.asleep = false;
+            if late && queue.commits.is_empty() {
+                return if self.unsynced_since.is_some() { Next::Sync } else { Next::Idle };
+            }
+        }
+        let mut bytes = 0;
+        let count = queue
+            .commits
+            .iter()
+            .take(GROUP_COMMITS)
+            .take_while(|(commit, _)| {
+                let first_or_fits = bytes == 0 || bytes + commit.bytes <= GROUP_BYTES;
+                bytes += commit.bytes;
+                first_or_fits
+            })
+            .count();
+        group.extend(queue.commits.drain(..count));
+        Next::Group
+    }
+
+    fn commit(&mut self, group: &mut Vec<(Commit, oneshot::Sender<Result<u64>>)>) {
+        let result = match self.shared.failure.get() {
+            Some(failure) => Err(failure.clone()),
+            None => self.apply(group),
+        };
+        let wants_sync = group.iter().any(|(commit, _)| commit.durability == Durability::Synced);
+        let mut waiting = Vec::new();
+        for (commit, done) in group.drain(..) {
+            self.ground.locks.release(commit.owner, &commit.locks);
+            match (&result, commit.durability) {
+                (Ok(_), Durability::Synced) => waiting.push(done),
+                // Who asked may have gone away; the write stands.
+                _ => drop(done.send(result.clone())),
+            }
+        }
+        match result {
+            Ok(_) if wants_sync => self.sync(waiting),
+            Ok(_) => {
+                let since = *self.unsynced_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= RELAXED_SYNC {
+                    self.sync(Vec::new());
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// One batch of the whole group; publishes what it makes visible.
+    fn apply(&mut self, group: &mut [(Commit, oneshot::Sender<Result<u64>>)]) -> Result<u64> {
+        let ground = self.ground.clone();
+        let writes: usize = group.iter().map(|(commit, _)| commit.writes.len()).sum();
+        let mut batch = ground.store.batch(writes + 4);
+        let mut counts: Vec<Counted> = Vec::new();
+        let mut catalog = ground.current.load().catalog.clone();
+        for (commit, _) in group.iter_mut() {
+            for (space, key, value) in commit.writes.drain(..) {
+                match value {
+                    Some(value) => batch.put(&space, key, value),
+                    None => batch.remove(&space, key),
+                }
+            }
+            for count in commit.counts.drain(..) {
+                match counts.iter_mut().find(|counted| counted.id == count.id) {
+                    Some(counted) => {
+                        counted.documents += count.documents;
+                        counted.bytes += count.bytes;
+                    }
+                    None => counts.push(count),
+                }
+            }
+            for change in &commit.changes {
+                self.change(change, &mut batch, Arc::make_mut(&mut catalog));
+            }
+        }
+        if batch.is_empty() && counts.is_empty() {
+            return Ok(ground.clock.committed());
+        }
+        for count in &mut counts {
+            count.documents += count.life.documents.load(Ordering::Relaxed);
+            count.bytes += count.life.bytes.load(Ordering::Relaxed);
+            if !count.life.dropped.load(Ordering::Relaxed) {
+                let mut value = Vec::with_capacity(16);
+                value.extend_from_slice(&count.documents.to_be_bytes());
+                value.extend_from_slice(&count.bytes.to_be_bytes());
+                batch.put(&ground.state, count_key(count.id), Bytes::from(value));
+            }
+        }
+        let time = ground.clock.tick();
+        let number = self.batches + 1;
+        let mut value = Vec::with_capacity(16);
+        value.extend_from_slice(&number.to_be_bytes());
+        value.extend_from_slice(&time.to_be_bytes());
+        batch.put(&ground.state, Bytes::from_static(BATCH), Bytes::from(value));
+
+        let snapshot = ground.store.commit(batch).inspect_err(|error| self.fail(error, "a write"))?;
+        self.batches = number;
+        for count in counts {
+            count.life.documents.store(count.documents, Ordering::Relaxed);
+            count.life.bytes.store(count.bytes, Ordering::Relaxed);
+        }
+        for (commit, _) in group.iter() {
+            if !commit.fences.is_empty() {
+                ground.locks.fences_committed(&commit.fences, snapshot.position());
+            }
+        }
+        ground.current.store(Arc::new(Current { snapshot, catalog }));
+        ground.clock.commit(time);
+        Ok(time)
+    }
+
+    fn change(&self, change: &Change, batch: &mut Batch, catalog: &mut Catalog) {
+        let put = |collection: &Collection, batch: &mut Batch| {
+            let (key, value) = collection.record();
+            batch.put(&self.ground.catalog, key, value);
+        };
+        match change {
+            Change::Put(collection) => {
+                put(collection, batch);
+                catalog.insert(collection.clone());
+            }
+            Change::Drop(collection) => {
+                batch.remove(&self.ground.catalog, record_key(collection.id));
+                batch.remove(&self.ground.state, count_key(collection.id));
+                collection.life.dropped.store(true, Ordering::Release);
+                catalog.remove(&collection.ns);
+            }
+            Change::Unname(ns) => catalog.remove(ns),
+            Change::Marked(ns) => {
+                if let Some(collection) = catalog.get(ns) {
+                    put(&collection.clone(), batch);
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self, waiting: Vec<oneshot::Sender<Result<u64>>>) {
+        let result = self.ground.store.sync().inspect_err(|error| self.fail(error, "a sync"));
+        if result.is_ok() {
+            self.synced.record(self.batches);
+        }
+        self.unsynced_since = None;
+        let time = self.ground.clock.committed();
+        for done in waiting {
+            let _nobody_listens = done.send(result.clone().map(|()| time));
+        }
+    }
+
+    fn look(&self) {
+        let current = self.ground.current.load();
+        if let Some(snapshot) = self.ground.store.newer(&current.snapshot) {
+            self.ground.current.store(Arc::new(Current { snapshot, catalog: current.catalog.clone() }));
+        }
+    }
+
+    fn fail(&self, error: &Error, what: &str) {
+        tracing::error!(%error, "{what} failed; the server goes on reading but takes no more writes until it is restarted");
+        let _first_stays = self.shared.failure.set(error.clone());
+    }
+}
+
+enum Next {
+    Group,
+    Sync,
+    Idle,
+    Stop,
+}
+
+/// A panic of the committer stops writes, loudly.
+struct Loud(Arc<Shared>);
+
+impl Drop for Loud {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("the committer panicked; no more writes are taken until the server is restarted");
+            let _first_stays = self.0.failure.set(Error::new(Code::InternalError, "the committer stopped"));
+            self.0.queue.lock().commits.clear();
+        }
+    }
+}

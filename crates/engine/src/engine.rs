@@ -1,0 +1,201 @@
+//! The engine: what is shared by all operations, and how they enter a collection.
+
+use crate::background::{Background, Job};
+use crate::catalog::{Catalog, Collection, CollectionId};
+use crate::commit::{Committer, Ground};
+use crate::folder::FolderLock;
+use crate::locks::check_patience;
+use crate::pool::Pool;
+use crate::recover;
+use crate::retries::Retries;
+use crate::store::StoreOptions;
+use crate::transaction::Transactions;
+use crate::view::ReadView;
+use crate::work::Moment;
+use document::op::{Context, Namespace};
+use document::{Code, Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::OwnedRwLockReadGuard;
+
+/// How to open an engine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the store may use for caches and unwritten data, about.
+    pub memory_bytes: u64,
+    /// Where the server listens: told to who finds the folder taken.
+    pub address: Option<String>,
+    /// How often expired documents are looked for.
+    pub ttl_period: Duration,
+    /// How long a transaction may stay open.
+    pub transaction_lifetime: Duration,
+    /// How long the answers of retryable writes are kept.
+    pub retries_kept: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            memory_bytes: 512 << 20,
+            address: None,
+            ttl_period: Duration::from_secs(60),
+            transaction_lifetime: Duration::from_secs(60),
+            retries_kept: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl Options {
+    fn store(&self) -> StoreOptions {
+        StoreOptions {
+            cache_bytes: self.memory_bytes / 2,
+            memtable_bytes: (self.memory_bytes / 16).clamp(4 << 20, 64 << 20),
+            journal_bytes: 128 << 20,
+        }
+    }
+
+    /// How much may be in memtables before the largest is written out.
+    pub(crate) fn unwritten_bytes(&self) -> u64 {
+        self.memory_bytes / 4
+    }
+
+    /// How large one transaction's writes may grow.
+    pub(crate) fn transaction_bytes(&self) -> usize {
+        usize::try_from(self.memory_bytes / 4).unwrap_or(usize::MAX).max(64 << 20)
+    }
+}
+
+/// The embedded store. Cheap to clone.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) committer: Committer,
+    pub(crate) pool: Pool,
+    pub(crate) next_id: AtomicU64,
+    /// Held by who makes, drops, renames or changes collections and indexes.
+    pub(crate) defining: tokio::sync::Mutex<()>,
+    pub(crate) transactions: Transactions,
+    pub(crate) retries: Retries,
+    pub(crate) background: Background,
+    /// The disk is nearly full: only what frees space is taken.
+    pub(crate) disk_full: AtomicBool,
+    pub(crate) path: PathBuf,
+    pub(crate) options: Options,
+    _folder: FolderLock,
+}
+
+/// A collection to write to, and the right to do so until dropped.
+pub(crate) struct Entered {
+    pub(crate) collection: Arc<Collection>,
+    pub(crate) gate: OwnedRwLockReadGuard<()>,
+}
+
+impl Engine {
+    /// Opens or makes the data folder.
+    pub fn open(path: &Path, options: Options) -> Result<Engine> {
+        let folder = FolderLock::take(path, options.address.as_deref())?;
+        let opened = recover::open(path, options.store())?;
+        let ground = Arc::new(opened.ground);
+        let retries = Retries::load(&ground.retries, &ground.current.load().snapshot)?;
+        let committer = Committer::start(ground.clone(), opened.batches, opened.synced)?;
+        let inner = Arc::new(Inner {
+            ground,
+            committer,
+            pool: opened.pool,
+            next_id: AtomicU64::new(opened.next_id.0),
+            defining: tokio::sync::Mutex::new(()),
+            transactions: Transactions::default(),
+            retries,
+            background: Background::default(),
+            disk_full: AtomicBool::new(false),
+            path: path.to_owned(),
+            options,
+            _folder: folder,
+        });
+        inner.background.start(&inner)?;
+        for space in opened.remains {
+            inner.background.send(Job::Remove(space));
+        }
+        for (collection, index) in opened.cut_off {
+            inner.background.send(Job::EraseIndex(collection, index));
+        }
+        Ok(Engine { inner })
+    }
+
+    /// Finishes what was acknowledged and stops writing.
+    pub fn close(&self) {
+        self.inner.background.stop();
+        self.inner.committer.stop();
+    }
+
+    /// What a read outside a transaction sees now.
+    pub fn now(&self) -> Moment {
+        let current = self.inner.ground.current.load();
+        Moment { catalog: current.catalog.clone(), view: ReadView::new(current.snapshot.clone()) }
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.ground.current.load().catalog.clone()
+    }
+
+    pub(crate) fn new_collection_id(&self) -> CollectionId {
+        CollectionId(self.inner.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Enters a collection for writing, if it is there; waits while it is being changed.
+    pub(crate) async fn enter(&self, ns: &Namespace, context: &Context) -> Result<Option<Entered>> {
+        loop {
+            let Some(collection) = self.inner.ground.current.load().catalog.get(ns).cloned() else { return Ok(None) };
+            let gate = match collection.life.gate.clone().try_read_owned() {
+                Ok(gate) => gate,
+                Err(_) => self.wait_for_gate(&collection, context).await?,
+            };
+            // Its newest version: it may have changed, or gone, before the gate opened.
+            let newest = self.inner.ground.current.load().catalog.get(ns).cloned();
+            match newest {
+                Some(newest) if Arc::ptr_eq(&newest.life, &collection.life) => {
+                    return Ok(Some(Entered { collection: newest, gate }));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn wait_for_gate(&self, collection: &Collection, context: &Context) -> Result<OwnedRwLockReadGuard<()>> {
+        let mut waiting = std::pin::pin!(collection.life.gate.clone().read_owned());
+        loop {
+            match tokio::time::timeout(Duration::from_millis(20), &mut waiting).await {
+                Ok(gate) => return Ok(gate),
+                Err(_) => check_patience(context)?,
+            }
+        }
+    }
+
+    /// Waits while the store is behind with writing out what the collection has, so that the committer need not.
+    pub(crate) async fn admit(&self, collection: &Collection, context: &Context) -> Result<()> {
+        if self.inner.disk_full.load(Ordering::Relaxed) {
+            return Err(Error::new(
+                Code::OutOfDiskSpace,
+                "the disk that holds the data is nearly full; only reads and deletes are taken",
+            ));
+        }
+        let space = collection.space()?;
+        while space.is_behind() {
+            check_patience(context)?;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Engine({})", self.inner.path.display())
+    }
+}

@@ -1,0 +1,76 @@
+//! The data folder: one process at a time, and the next one is told who has it.
+
+use document::{Code, Error, Result};
+use std::fs::{File, TryLockError};
+use std::io::Write;
+use std::path::Path;
+
+const LOCK: &str = "pleach.lock";
+
+/// Holds the folder until dropped (or the process ends, however it does).
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Makes the folder if needed and takes it. `address` is where this process listens.
+    pub(crate) fn take(folder: &Path, address: Option<&str>) -> Result<FolderLock> {
+        let failed = |what: &str, error: std::io::Error| {
+            let code = if error.kind() == std::io::ErrorKind::StorageFull {
+                Code::OutOfDiskSpace
+            } else {
+                Code::InternalError
+            };
+            Error::new(code, format!("cannot {what} the data folder {}: {error}", folder.display()))
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed("make", error))?;
+        let path = folder.join(LOCK);
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|error| failed("open", error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = std::fs::read_to_string(&path).unwrap_or_default();
+                let holder = if holder.trim().is_empty() { "another process" } else { holder.trim() };
+                let message = format!("the data folder {} is in use by {holder}", folder.display());
+                return Err(Error::new(Code::ObjectIsBusy, message)
+                    .with_hint("stop that process, or give another folder with --data"));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("lock", error)),
+        }
+        let listening = address.map(|address| format!(" (listening on {address})")).unwrap_or_default();
+        file.set_len(0)
+            .and_then(|()| file.write_all(format!("process {}{listening}\n", std::process::id()).as_bytes()))
+            .map_err(|error| failed("write to", error))?;
+        Ok(FolderLock { _file: file })
+    }
+}
+
+/// How many bytes the disk under `folder` has left; nothing if it does not say.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = FolderLock::take(folder.path(), Some("127.0.0.1:27017")).unwrap();
+        let error = FolderLock::take(folder.path(), None).unwrap_err();
+        let holder = format!("in use by process {} (listening on 127.0.0.1:27017)", std::process::id());
+        assert!(error.message().ends_with(&holder), "{error}");
+        drop(first);
+        FolderLock::take(folder.path(), None).unwrap();
+        assert!(free_bytes(folder.path()).unwrap() > 0);
+    }
+}

@@ -1,0 +1,275 @@
+//! Retryable writes: what each statement answered, written in the batch of its effects, so that a repeated command is
+//! answered and not run again (SEMANTICS R4). One session's latest transaction number is kept, as in MongoDB.
+//!
+//! Space `retries`: the session's id and a chunk number (4 bytes); each batch of a command adds a chunk, and a newer
+//! command begins again at chunk 0. The value is a document: number, time, results.
+
+use crate::engine::Engine;
+use crate::locks::{LockKey, Owner};
+use crate::store::{Snapshot, Space};
+use crate::work::Work;
+use bytes::Bytes;
+use document::backend::Mode;
+use document::op::{Context, Written};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a statement answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    n: u64,
+    modified: u64,
+    upserted: Option<Value<'static>>,
+    document: Option<Doc<'static>>,
+}
+
+impl Done {
+    /// Adds the remembered answer of statement `index` to a reply.
+    pub(crate) fn add_to(self, written: &mut Written, index: usize, statement: i32) {
+        written.n += self.n;
+        written.modified += self.modified;
+        written.upserted.extend(self.upserted.map(|id| (index, id)));
+        written.document = self.document;
+        written.retried.push(statement);
+    }
+}
+
+/// What is known of all sessions.
+#[derive(Default)]
+pub(crate) struct Retries {
+    sessions: Mutex<HashMap<[u8; 16], Known, foldhash::fast::RandomState>>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    number: i64,
+    chunks: u32,
+    /// Milliseconds since 1970.
+    used: i64,
+}
+
+impl Retries {
+    /// Reads the sessions of earlier runs.
+    pub(crate) fn load(space: &Space, snapshot: &Snapshot) -> Result<Retries> {
+        let mut sessions: HashMap<[u8; 16], Known, _> = HashMap::default();
+        for entry in snapshot.range(space, &[0], &[0xFF; 21]) {
+            let (key, value) = entry?;
+            let Some((id, chunk)) = split_key(&key) else { continue };
+            let record = Doc::trusted_bytes(value);
+            let (Some(Value::Int64(number)), Some(Value::DateTime(used))) = (record.get("t"), record.get("at")) else {
+                continue;
+            };
+            let known = sessions.entry(id).or_insert(Known { number, chunks: 0, used });
+            known.chunks = known.chunks.max(chunk + 1);
+            known.number = known.number.max(number);
+        }
+        Ok(Retries { sessions: Mutex::new(sessions) })
+    }
+
+    /// Forgets sessions that were not used for so long; gives the keys to remove.
+    pub(crate) fn expire(&self, kept: Duration) -> Vec<Bytes> {
+        let limit = now().saturating_sub(i64::try_from(kept.as_millis()).unwrap_or(i64::MAX));
+        let mut keys = Vec::new();
+        self.sessions.lock().retain(|id, known| {
+            let keep = known.used >= limit;
+            if !keep {
+                keys.extend((0..known.chunks).map(|chunk| chunk_key(id, chunk)));
+            }
+            keep
+        });
+        keys
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sessions.lock().len()
+    }
+}
+
+/// The retryable writes of one command.
+pub(crate) struct Retry {
+    engine: Engine,
+    id: [u8; 16],
+    number: i64,
+    owner: Owner,
+    /// Answers of an earlier run.
+    done: HashMap<i32, Done, foldhash::fast::RandomState>,
+    fresh: Vec<(i32, Done)>,
+    chunks: u32,
+    /// Chunks of the command before, that this one does not overwrite.
+    stale: u32,
+}
+
+impl Retry {
+    /// Waits for another command of the same session; refuses a number older than the newest.
+    pub(crate) async fn begin(engine: &Engine, id: [u8; 16], number: i64, context: &Context) -> Result<Retry> {
+        let owner = engine.inner.ground.locks.owner();
+        let locks = &engine.inner.ground.locks;
+        locks.wait(owner, LockKey::session(&id), Mode::Exclusive, context).await?;
+        let mut retry = Retry {
+            engine: engine.clone(),
+            id,
+            number,
+            owner,
+            done: HashMap::default(),
+            fresh: Vec::new(),
+            chunks: 0,
+            stale: 0,
+        };
+        let known = engine.inner.retries.sessions.lock().get(&id).copied();
+        match known {
+            Some(known) if known.number > number => {
+                let message = format!(
+                    "Retryable write with txnNumber {number} is prohibited on session {} because a newer retryable write with txnNumber {} has already started on this session.",
+                    document::value::show::element(&Value::Binary { subtype: 4, bytes: document::Blob::Borrowed(&id) }),
+                    known.number
+                );
+                return Err(Error::new(Code::TransactionTooOld, message));
+            }
+            Some(known) if known.number == number => {
+                retry.chunks = known.chunks;
+                retry.read()?;
+            }
+            Some(known) => retry.stale = known.chunks,
+            None => {}
+        }
+        Ok(retry)
+    }
+
+    /// The answer of a statement that was run before.
+    pub(crate) fn done(&self, statement: i32) -> Option<&Done> {
+        self.done.get(&statement)
+    }
+
+    pub(crate) fn inserted(&mut self, statement: i32) {
+        self.fresh.push((statement, Done { n: 1, ..Done::default() }));
+    }
+
+    /// An update or delete; one that matched nothing is run again.
+    pub(crate) fn updated(&mut self, statement: i32, n: u64, modified: u64, upserted: Option<Value<'static>>) {
+        if n > 0 {
+            self.fresh.push((statement, Done { n, modified, upserted, document: None }));
+        }
+    }
+
+    /// A findAndModify.
+    pub(crate) fn modified(
+        &mut self,
+        statement: i32,
+        n: u64,
+        modified: u64,
+        upserted: Option<Value<'static>>,
+        document: Option<Doc<'static>>,
+    ) {
+        if n > 0 {
+            self.fresh.push((statement, Done { n, modified, upserted, document }));
+        }
+    }
+
+    /// Adds what is new to the work that holds its effects.
+    pub(crate) fn save(&mut self, engine: &Engine, work: &mut Work) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        let space = &engine.inner.ground.retries;
+        let used = now();
+        work.put(space, chunk_key(&self.id, self.chunks), encode(self.number, used, &self.fresh));
+        self.done.extend(self.fresh.drain(..));
+        self.chunks += 1;
+        for chunk in self.chunks..self.stale {
+            work.remove(space, chunk_key(&self.id, chunk));
+        }
+        self.stale = 0;
+        let known = Known { number: self.number, chunks: self.chunks, used };
+        engine.inner.retries.sessions.lock().insert(self.id, known);
+    }
+
+    fn read(&mut self) -> Result<()> {
+        for chunk in 0..self.chunks {
+            let Some(value) = self.engine.inner.ground.retries.latest(&chunk_key(&self.id, chunk))? else { continue };
+            let record = Doc::trusted_bytes(value);
+            if !matches!(record.get("t"), Some(Value::Int64(number)) if number == self.number) {
+                continue;
+            }
+            let Some(Value::Array(results)) = record.get("r") else { continue };
+            for result in results.iter() {
+                if let Value::Document(result) = result {
+                    self.done.extend(decode(&result));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Retry {
+    fn drop(&mut self) {
+        self.engine.inner.ground.locks.release(self.owner, &[LockKey::session(&self.id)]);
+    }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or_default())
+}
+
+fn chunk_key(id: &[u8; 16], chunk: u32) -> Bytes {
+    let mut key = Vec::with_capacity(20);
+    key.extend_from_slice(id);
+    key.extend_from_slice(&chunk.to_be_bytes());
+    Bytes::from(key)
+}
+
+fn split_key(key: &[u8]) -> Option<([u8; 16], u32)> {
+    let (id, chunk) = key.split_at_checked(16)?;
+    Some((id.try_into().ok()?, u32::from_be_bytes(chunk.try_into().ok()?)))
+}
+
+/// Inserts with consecutive numbers are one entry with their count.
+fn encode(number: i64, used: i64, fresh: &[(i32, Done)]) -> Bytes {
+    let mut writer = DocWriter::new();
+    writer.append("t", &Value::Int64(number));
+    writer.append("at", &Value::DateTime(used));
+    writer.start_array("r");
+    let plain = |done: &Done| done.n == 1 && done.modified == 0 && done.upserted.is_none() && done.document.is_none();
+    let mut rest = fresh;
+    let mut position = 0;
+    while let Some((statement, done)) = rest.first() {
+        let same = rest
+            .iter()
+            .zip(0..)
+            .take_while(|((other, done), offset)| Some(*other) == statement.checked_add(*offset) && plain(done));
+        let count = if plain(done) { same.count() } else { 1 };
+        writer.start_document(&position.to_string());
+        writer.append("s", &Value::Int32(*statement));
+        if plain(done) {
+            writer.append("k", &Value::Int32(i32::try_from(count).unwrap_or(i32::MAX)));
+        } else {
+            writer.append("n", &Value::Int64(i64::try_from(done.n).unwrap_or(i64::MAX)));
+            writer.append("m", &Value::Int64(i64::try_from(done.modified).unwrap_or(i64::MAX)));
+            writer.append("u", done.upserted.as_ref().unwrap_or(&Value::Missing));
+            writer.append("d", &done.document.as_ref().map_or(Value::Missing, |doc| Value::Document(doc.borrow())));
+        }
+        writer.end();
+        position += 1;
+        rest = rest.get(count..).unwrap_or_default();
+    }
+    writer.finish().into_bytes()
+}
+
+fn decode(result: &Doc<'_>) -> Vec<(i32, Done)> {
+    let Some(Value::Int32(statement)) = result.get("s") else { return Vec::new() };
+    if let Some(Value::Int32(count)) = result.get("k") {
+        return (0..count).map(|offset| (statement + offset, Done { n: 1, ..Done::default() })).collect();
+    }
+    let number = |name: &str| match result.get(name) {
+        Some(Value::Int64(number)) => u64::try_from(number).unwrap_or_default(),
+        _ => 0,
+    };
+    let document = match result.get("d") {
+        Some(Value::Document(doc)) => Some(doc.into_owned()),
+        _ => None,
+    };
+    let upserted = result.get("u").map(Value::into_owned);
+    vec![(statement, Done { n: number("n"), modified: number("m"), upserted, document })]
+}

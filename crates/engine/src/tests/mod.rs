@@ -1,0 +1,4 @@
+//! The engine through its backend interface.
+
+mod harness;
+mod writes;

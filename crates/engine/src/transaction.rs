@@ -1,0 +1,237 @@
+//! Multi-document transactions: a moment, the work laid over it, and the right to write to the collections it touched.
+//!
+//! A transaction ends once: by commit, abort, an error of one of its statements, or the lifetime limit. While a statement
+//! runs it holds the open part; whoever ends the transaction meanwhile leaves a note.
+
+use crate::catalog::{Collection, Content};
+use crate::commit::Change;
+use crate::engine::{Engine, Entered, Inner};
+use crate::work::{Moment, Work, write_conflict};
+use document::backend::{Answer, Transaction};
+use document::op::{Context, Namespace};
+use document::{Code, Error, Result};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How long a transaction waits to enter a collection that is being changed; MongoDB's default.
+const ENTER_WITHIN: Duration = Duration::from_millis(5);
+
+/// The transaction of a session.
+pub(crate) struct EngineTransaction {
+    engine: Engine,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    started: Instant,
+    position: u64,
+    state: Mutex<State>,
+}
+
+enum State {
+    Open(Box<Open>),
+    /// A statement has the open part.
+    Busy,
+    Ended,
+}
+
+/// What an open transaction holds.
+pub(crate) struct Open {
+    pub(crate) work: Work,
+    entered: Vec<Entered>,
+}
+
+impl EngineTransaction {
+    pub(crate) fn begin(engine: &Engine) -> EngineTransaction {
+        let work = Work::transaction(&engine.inner.ground);
+        let position = work.position().unwrap_or_default();
+        let open = Box::new(Open { work, entered: Vec::new() });
+        let shared = Arc::new(Shared { started: Instant::now(), position, state: Mutex::new(State::Open(open)) });
+        engine.inner.transactions.add(&shared);
+        EngineTransaction { engine: engine.clone(), shared }
+    }
+
+    /// The engine's own transaction in a session.
+    pub(crate) fn of(transaction: &mut dyn Transaction) -> Result<&mut EngineTransaction> {
+        transaction
+            .as_any_mut()
+            .downcast_mut()
+            .ok_or_else(|| Error::new(Code::InternalError, "the session's transaction belongs to another backend"))
+    }
+
+    /// What a read in the transaction sees.
+    pub(crate) fn moment(&self) -> Result<Moment> {
+        match &*self.shared.state.lock() {
+            State::Open(open) => Ok(open.work.moment()),
+            State::Busy | State::Ended => Err(aborted()),
+        }
+    }
+
+    /// Takes the open part for a statement. Not giving it back aborts the transaction.
+    pub(crate) fn take(&self) -> Result<Box<Open>> {
+        let mut state = self.shared.state.lock();
+        match std::mem::replace(&mut *state, State::Ended) {
+            State::Open(open) => {
+                *state = State::Busy;
+                Ok(open)
+            }
+            State::Busy | State::Ended => Err(aborted()),
+        }
+    }
+
+    /// Gives the open part back after a statement that went well.
+    pub(crate) fn give_back(&self, open: Box<Open>) {
+        let mut state = self.shared.state.lock();
+        match &*state {
+            State::Busy => *state = State::Open(open),
+            // It expired meanwhile.
+            State::Open(_) | State::Ended => open.discard(&self.engine.inner),
+        }
+    }
+
+    pub(crate) fn fail(&self, open: Box<Open>) {
+        open.discard(&self.engine.inner);
+        *self.shared.state.lock() = State::Ended;
+    }
+}
+
+impl Open {
+    /// The work, for the time of a statement.
+    pub(crate) fn lend(&mut self, engine: &Engine) -> Work {
+        std::mem::replace(&mut self.work, Work::loose(&engine.inner.ground))
+    }
+
+    /// Enters a collection for writing, as the transaction's moment has it.
+    pub(crate) async fn enter(
+        &mut self,
+        engine: &Engine,
+        work: &Work,
+        ns: &Namespace,
+        context: &Context,
+    ) -> Result<Option<Arc<Collection>>> {
+        let known = work.moment().catalog.get(ns).cloned();
+        if let Some(known) = &known
+            && work.made(known)
+        {
+            return Ok(Some(known.clone()));
+        }
+        if let Some(entered) = self.entered.iter().find(|entered| entered.collection.ns == *ns) {
+            return Ok(Some(entered.collection.clone()));
+        }
+        let entered = match tokio::time::timeout(ENTER_WITHIN, engine.enter(ns, context)).await {
+            Ok(entered) => entered?,
+            Err(_) => {
+                let message = format!("Unable to acquire IX lock on '{ns}' within {}ms.", ENTER_WITHIN.as_millis());
+                return Err(Error::new(Code::LockTimeout, message).with_label("TransientTransactionError"));
+            }
+        };
+        match (known, entered) {
+            (None, None) => Ok(None),
+            (Some(known), Some(entered)) if Arc::ptr_eq(&known, &entered.collection) => {
+                self.entered.push(entered);
+                Ok(Some(known))
+            }
+            // It was made, changed or dropped since the transaction began.
+            _ => Err(Error::new(
+                Code::SnapshotUnavailable,
+                "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.",
+            )
+            .with_label("TransientTransactionError")),
+        }
+    }
+
+    /// Makes a collection as part of the transaction.
+    pub(crate) fn make(engine: &Engine, work: &mut Work, collection: Collection) -> Result<Arc<Collection>> {
+        let key = crate::locks::LockKey::namespace(&collection.ns);
+        if work.lock(key).is_err() || engine.catalog().get(&collection.ns).is_some() {
+            return Err(write_conflict());
+        }
+        let collection = Arc::new(collection);
+        work.change(Change::Put(collection.clone()));
+        Ok(collection)
+    }
+
+    /// Undoes what would outlive the transaction: the spaces of collections that now never come to be.
+    fn discard(mut self, inner: &Inner) {
+        for collection in self.work.take_made() {
+            if let Content::Stored(space) = &collection.content {
+                inner.pool.give_back(space.clone());
+            }
+        }
+    }
+}
+
+/// The error of every statement after the end.
+fn aborted() -> Error {
+    Error::new(Code::NoSuchTransaction, "Transaction has been aborted.").with_label("TransientTransactionError")
+}
+
+impl Transaction for EngineTransaction {
+    fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let mut open = self.take()?;
+            *self.shared.state.lock() = State::Ended;
+            if open.work.is_empty() && !open.work.has_fences() {
+                return Ok(());
+            }
+            let commit = open.work.take(context.durability);
+            self.engine.inner.committer.submit(commit).done().await?;
+            Ok(())
+        })
+    }
+
+    fn abort(self: Box<Self>) {}
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Drop for EngineTransaction {
+    fn drop(&mut self) {
+        if let State::Open(open) = std::mem::replace(&mut *self.shared.state.lock(), State::Ended) {
+            open.discard(&self.engine.inner);
+        }
+        self.engine.inner.transactions.remove(&self.shared, &self.engine.inner);
+    }
+}
+
+/// The open transactions, for the lifetime limit and for what only they still need.
+#[derive(Default)]
+pub(crate) struct Transactions {
+    open: Mutex<Vec<Weak<Shared>>>,
+}
+
+impl Transactions {
+    fn add(&self, transaction: &Arc<Shared>) {
+        self.open.lock().push(Arc::downgrade(transaction));
+    }
+
+    fn remove(&self, transaction: &Arc<Shared>, inner: &Inner) {
+        let mut open = self.open.lock();
+        open.retain(|other| other.as_ptr() != Arc::as_ptr(transaction));
+        let oldest = open.iter().filter_map(Weak::upgrade).map(|other| other.position).min();
+        drop(open);
+        inner.ground.locks.forget_fences(oldest.unwrap_or(u64::MAX));
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Ends those that are older than the limit.
+    pub(crate) fn expire(&self, inner: &Inner) {
+        let open: Vec<Arc<Shared>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
+        for transaction in open {
+            if transaction.started.elapsed() < inner.options.transaction_lifetime {
+                continue;
+            }
+            if let State::Open(open) = std::mem::replace(&mut *transaction.state.lock(), State::Ended) {
+                tracing::info!("a transaction was aborted because it reached the lifetime limit");
+                open.discard(inner);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! findAndModify: one document, found in the order asked, changed or removed, and given back.
+
+use super::target::first;
+use super::update::{Single, single};
+use super::{Driver, Stop};
+use crate::catalog::Collection;
+use crate::collection::{self, Target};
+use crate::read::{Found, Matching};
+use document::filter::Details;
+use document::op::{FindAndModify, Modify, Written};
+use document::{Code, Doc, Result, Value};
+use std::sync::Arc;
+
+pub(super) async fn run(driver: &mut Driver<'_>, op: &FindAndModify) -> Result<Written> {
+    if let Some(done) = driver.retry.as_ref().and_then(|retry| retry.done(op.statement_id)).cloned() {
+        let mut written = Written::default();
+        done.add_to(&mut written, 0, op.statement_id);
+        return Ok(written);
+    }
+    let upsert = matches!(op.action, Modify::Update { upsert: true, .. });
+    let collection = if upsert {
+        driver.enter_or_make(&op.ns).await?
+    } else {
+        match driver.enter(&op.ns).await? {
+            Some(collection) => collection,
+            None => return Ok(Written::default()),
+        }
+    };
+    let mut written = Written::default();
+    let result = match &op.action {
+        Modify::Remove => remove(driver, op, &collection, &mut written).await,
+        Modify::Update { .. } => update(driver, op, &collection, &mut written).await,
+    };
+    match result {
+        Ok(()) => {}
+        Err(Stop::Command(error) | Stop::Statement(error)) => return Err(error),
+    }
+    if let Some(retry) = &mut driver.retry {
+        let upserted = written.upserted.first().map(|(_, id)| id.clone());
+        retry.modified(op.statement_id, written.n, written.modified, upserted, written.document.clone());
+    }
+    Ok(written)
+}
+
+async fn remove(
+    driver: &mut Driver<'_>,
+    op: &FindAndModify,
+    collection: &Arc<Collection>,
+    written: &mut Written,
+) -> Result<(), Stop> {
+    let env = &driver.context.env;
+    let target = Target { collection, env, bypass: true };
+    loop {
+        let removed = first(&mut driver.work, &target, query(op, &target)).and_then(|found| {
+            if let Some(found) = &found {
+                collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
+            }
+            Ok(found)
+        });
+        match removed {
+            Ok(None) => return Ok(()),
+            Ok(Some(Found { doc, details, .. })) => {
+                written.n = 1;
+                driver.captured(written, doc.get("_id").unwrap_or(Value::Missing), Some(&doc), None);
+                written.document = Some(project(op, doc, &details, &target)?);
+                return Ok(());
+            }
+            Err(halt) => driver.settle(halt).await?,
+        }
+    }
+}
+
+async fn update(
+    driver: &mut Driver<'_>,
+    op: &FindAndModify,
+    collection: &Arc<Collection>,
+    written: &mut Written,
+) -> Result<(), Stop> {
+    let Modify::Update { update, upsert, return_new } = &op.action else { return Ok(()) };
+    driver.engine.admit(collection, driver.context).await?;
+    let target = Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
+    let mut tried = false;
+    loop {
+        match single(&mut driver.work, &target, query(op, &target), update, *upsert) {
+            Ok(Single::Nothing) => return Ok(()),
+            Ok(Single::Updated { id, before, after, details }) => {
+                written.n = 1;
+                written.modified = u64::from(after.is_some());
+                if let Some(after) = &after {
+                    driver.captured(written, id, Some(&before), Some(after));
+                }
+                let shown = if *return_new { after.unwrap_or(before) } else { before };
+                written.document = Some(project(op, shown, &details, &target)?);
+                return Ok(());
+            }
+            Ok(Single::Upserted { id, after }) => {
+                written.n = 1;
+                driver.captured(written, id.borrow(), None, Some(&after));
+                written.upserted.push((0, id));
+                if *return_new {
+                    written.document = Some(project(op, after, &Details::default(), &target)?);
+                }
+                return Ok(());
+            }
+            Err(crate::work::Halt::Failed(error)) if error.code() == Code::DuplicateKey && *upsert && !tried => {
+                tried = true;
+            }
+            Err(halt) => driver.settle(halt).await?,
+        }
+    }
+}
+
+fn query<'q>(op: &'q FindAndModify, target: &Target<'q>) -> Matching<'q> {
+    Matching { filter: &op.filter, sort: op.sort.as_ref(), hint: op.hint.as_ref(), env: target.env }
+}
+
+fn project(op: &FindAndModify, doc: Doc<'static>, details: &Details, target: &Target<'_>) -> Result<Doc<'static>> {
+    match &op.projection {
+        Some(projection) => projection.apply(&doc, details, target.env),
+        None => Ok(doc),
+    }
+}

@@ -1,0 +1,241 @@
+//! Writing: insert, update, delete and findAndModify, in and outside transactions.
+//!
+//! A statement is plain code over [`Work`]; the [`Driver`] decides what happens when it meets a lock that somebody else
+//! holds: in a transaction that is a write conflict, outside the work so far is committed, the lock waited for, and the
+//! statement run again. So the statements of one command share a batch as long as nothing is in the way.
+
+mod delete;
+mod find_and_modify;
+mod insert;
+mod target;
+mod update;
+
+use crate::admin;
+use crate::catalog::Collection;
+use crate::engine::{Engine, Entered};
+use crate::locks::LockKey;
+use crate::retries::Retry;
+use crate::transaction::{EngineTransaction, Open};
+use crate::work::{Halt, Work, write_conflict};
+use document::backend::{Mode, Session};
+use document::op::{Capture, Change, Context, Durability, Namespace, WriteOp, Written};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::sync::Arc;
+
+pub(crate) use target::by_id;
+
+/// Outside a transaction the work is committed when it has so many entries …
+const FLUSH_WRITES: usize = 2_000;
+/// … or so many bytes.
+const FLUSH_BYTES: usize = 4 << 20;
+
+/// Runs a write operation.
+pub(crate) async fn write(
+    engine: &Engine,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    capture: &Capture,
+) -> Result<Written> {
+    if let Some(transaction) = session.transaction.as_mut() {
+        let transaction = EngineTransaction::of(&mut **transaction)?;
+        return in_transaction(engine, transaction, context, op, capture).await;
+    }
+    let retry = match (session.id, session.retry) {
+        (Some(id), Some(number)) => Some(Retry::begin(engine, id, number, context).await?),
+        _ => None,
+    };
+    let work = Work::loose(&engine.inner.ground);
+    let mut driver = Driver { engine, context, capture, work, place: Place::Loose(None), retry, flushed: false };
+    let written = driver.run(op).await?;
+    driver.finish().await?;
+    Ok(written)
+}
+
+async fn in_transaction(
+    engine: &Engine,
+    transaction: &EngineTransaction,
+    context: &Context,
+    op: &WriteOp,
+    capture: &Capture,
+) -> Result<Written> {
+    let mut open = transaction.take()?;
+    let work = open.lend(engine);
+    let place = Place::Transaction(&mut open);
+    let mut driver = Driver { engine, context, capture, work, place, retry: None, flushed: false };
+    let result = driver.run(op).await;
+    let work = driver.work;
+    open.work = work;
+    match &result {
+        Ok(written) if written.errors.is_empty() => transaction.give_back(open),
+        _ => transaction.fail(open),
+    }
+    result
+}
+
+/// Where the statements of one operation run.
+pub(crate) struct Driver<'a> {
+    engine: &'a Engine,
+    context: &'a Context,
+    capture: &'a Capture,
+    work: Work,
+    place: Place<'a>,
+    retry: Option<Retry>,
+    /// Something was committed without a sync.
+    flushed: bool,
+}
+
+enum Place<'a> {
+    Loose(Option<Entered>),
+    Transaction(&'a mut Open),
+}
+
+/// Why a statement ended without a result.
+pub(crate) enum Stop {
+    /// The statement failed; the command may go on.
+    Statement(Error),
+    /// The command fails.
+    Command(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        let whole = matches!(
+            error.code(),
+            Code::WriteConflict
+                | Code::MaxTimeMSExpired
+                | Code::Interrupted
+                | Code::InterruptedAtShutdown
+                | Code::OutOfDiskSpace
+                | Code::InternalError
+                | Code::NoSuchTransaction
+                | Code::TransactionTooLarge
+                | Code::LockTimeout
+                | Code::SnapshotUnavailable
+                | Code::CommandNotSupportedOnView
+        );
+        if whole { Stop::Command(error) } else { Stop::Statement(error) }
+    }
+}
+
+impl Driver<'_> {
+    async fn run(&mut self, op: &WriteOp) -> Result<Written> {
+        match op {
+            WriteOp::Insert(op) => insert::run(self, op).await,
+            WriteOp::Update(op) => update::run(self, op).await,
+            WriteOp::Delete(op) => delete::run(self, op).await,
+            WriteOp::FindAndModify(op) => find_and_modify::run(self, op).await,
+        }
+    }
+
+    /// The collection to write to, if it is there.
+    async fn enter(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        match &mut self.place {
+            Place::Loose(Some(entered)) => Ok(Some(entered.collection.clone())),
+            Place::Loose(place) => {
+                let Some(entered) = self.engine.enter(ns, self.context).await? else { return Ok(None) };
+                let collection = entered.collection.clone();
+                *place = Some(entered);
+                Ok(Some(collection))
+            }
+            Place::Transaction(open) => open.enter(self.engine, &self.work, ns, self.context).await,
+        }
+    }
+
+    /// As [`Driver::enter`], making the collection if it is not there.
+    async fn enter_or_make(&mut self, ns: &Namespace) -> Result<Arc<Collection>> {
+        loop {
+            if let Some(collection) = self.enter(ns).await? {
+                return Ok(collection);
+            }
+            match &mut self.place {
+                Place::Loose(_) => {
+                    admin::create::implicitly(self.engine, ns, self.context).await?;
+                }
+                Place::Transaction(_) => {
+                    let collection = admin::create::new_collection(self.engine, ns)?;
+                    return Open::make(self.engine, &mut self.work, collection);
+                }
+            }
+        }
+    }
+
+    /// After a halt: an error, or time to run the statement again.
+    async fn settle(&mut self, halt: Halt) -> Result<(), Stop> {
+        match halt {
+            Halt::Failed(error) => Err(Stop::from(error)),
+            Halt::Blocked(_) if self.work.is_transaction() => Err(Stop::Command(write_conflict())),
+            Halt::Blocked(key) => self.wait_for(key).await.map_err(Stop::Command),
+        }
+    }
+
+    async fn wait_for(&mut self, key: LockKey) -> Result<()> {
+        // Who waits holds nothing.
+        self.flush(Durability::Relaxed).await?;
+        self.engine.inner.ground.locks.wait(self.work.owner(), key, Mode::Exclusive, self.context).await?;
+        self.work.adopt(key);
+        Ok(())
+    }
+
+    /// Between two statements: commits a large piece of work, or refuses a transaction that grew too large.
+    async fn breathe(&mut self) -> Result<()> {
+        if self.work.is_transaction() {
+            let limit = self.engine.inner.options.transaction_bytes();
+            if self.work.bytes() > limit {
+                let message = format!(
+                    "Total size of all transaction operations must be less than {limit}. Actual size is {}",
+                    self.work.bytes()
+                );
+                return Err(Error::new(Code::TransactionTooLarge, message));
+            }
+        } else if self.work.writes() >= FLUSH_WRITES || self.work.bytes() >= FLUSH_BYTES {
+            self.flush(Durability::Relaxed).await?;
+            crate::locks::check_patience(self.context)?;
+            if let Place::Loose(Some(entered)) = &self.place {
+                self.engine.admit(&entered.collection, self.context).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits the work so far and waits until it is visible (or synced), so that what follows sees it.
+    async fn flush(&mut self, durability: Durability) -> Result<()> {
+        if let Some(retry) = &mut self.retry {
+            retry.save(self.engine, &mut self.work);
+        }
+        let commit = self.work.take(durability);
+        if commit.writes.is_empty() && commit.changes.is_empty() && !(self.flushed && durability == Durability::Synced)
+        {
+            self.engine.inner.ground.locks.release(commit.owner, &commit.locks);
+            return Ok(());
+        }
+        self.flushed = durability == Durability::Relaxed;
+        self.engine.inner.committer.submit(commit).done().await?;
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<()> {
+        self.flush(self.context.durability).await
+    }
+
+    /// Remembers a changed document for who asked to see it.
+    fn captured(&self, written: &mut Written, id: Value<'_>, before: Option<&Doc<'_>>, after: Option<&Doc<'_>>) {
+        let cut = |doc: &Doc<'_>| match self.capture {
+            Capture::Nothing => Doc::empty(),
+            Capture::Everything => doc.clone().into_owned(),
+            Capture::Paths(paths) => {
+                let mut writer = DocWriter::new();
+                for (name, value) in doc.borrow().iter() {
+                    if paths.iter().any(|path| path.first() == name.as_str()) {
+                        writer.append(name.as_str(), &value);
+                    }
+                }
+                writer.finish()
+            }
+        };
+        if !matches!(self.capture, Capture::Nothing) {
+            let (before, after) = (before.map(cut), after.map(cut));
+            written.changes.push(Change { id: id.into_owned(), before, after });
+        }
+    }
+}

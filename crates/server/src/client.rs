@@ -1,0 +1,131 @@
+//! One connected client: who it is, what it is doing, and how that is stopped.
+
+use document::{Code, Doc, Error, Result};
+use parking_lot::Mutex;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+pub(crate) struct Client {
+    pub(crate) id: i32,
+    pub(crate) address: SocketAddr,
+    /// What the client said about itself in its first hello.
+    pub(crate) metadata: Mutex<Option<Doc<'static>>>,
+    pub(crate) operation: Arc<Operation>,
+    /// What long work asks now and then; made once, so that a command allocates nothing for it.
+    pub(crate) interrupt: Arc<dyn Fn() -> Result<()> + Send + Sync>,
+}
+
+impl Client {
+    pub(crate) fn new(id: i32, address: SocketAddr) -> Client {
+        let operation = Arc::new(Operation::new());
+        let asked = operation.clone();
+        Client { id, address, metadata: Mutex::new(None), operation, interrupt: Arc::new(move || asked.check()) }
+    }
+}
+
+/// What a connection is doing now. Others may read it (`currentOp`) and stop it (`killOp`).
+pub(crate) struct Operation {
+    born: Instant,
+    /// 0 when idle.
+    id: AtomicI32,
+    killed: AtomicBool,
+    /// Nanoseconds after `born`; 0 for none.
+    deadline: AtomicU64,
+    lifetime: AtomicU64,
+    started: AtomicU64,
+    what: Mutex<What>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct What {
+    pub(crate) command: &'static str,
+    pub(crate) namespace: String,
+}
+
+impl Operation {
+    fn new() -> Operation {
+        Operation {
+            born: Instant::now(),
+            id: AtomicI32::new(0),
+            killed: AtomicBool::new(false),
+            deadline: AtomicU64::new(0),
+            lifetime: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            what: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn start(&self, id: i32, command: &'static str, db: &str, collection: &str) {
+        self.killed.store(false, Ordering::Relaxed);
+        self.deadline.store(0, Ordering::Relaxed);
+        self.lifetime.store(0, Ordering::Relaxed);
+        self.started.store(self.after_birth(Instant::now()), Ordering::Relaxed);
+        let mut what = self.what.lock();
+        what.command = command;
+        what.namespace.clear();
+        what.namespace.push_str(db);
+        if !collection.is_empty() {
+            what.namespace.push('.');
+            what.namespace.push_str(collection);
+        }
+        drop(what);
+        self.id.store(id, Ordering::Release);
+    }
+
+    pub(crate) fn finish(&self) {
+        self.id.store(0, Ordering::Release);
+    }
+
+    /// The end of `maxTimeMS`.
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        self.deadline.store(self.after_birth(deadline), Ordering::Relaxed);
+    }
+
+    /// The end of the transaction that the command runs in.
+    pub(crate) fn set_transaction_end(&self, end: Instant) {
+        self.lifetime.store(self.after_birth(end), Ordering::Relaxed);
+    }
+
+    pub(crate) fn kill(&self) {
+        self.killed.store(true, Ordering::Relaxed);
+    }
+
+    /// Its id, what it does and for how long; nothing when idle.
+    pub(crate) fn running(&self) -> Option<(i32, What, Duration)> {
+        let id = self.id.load(Ordering::Acquire);
+        let elapsed = self.after_birth(Instant::now()).saturating_sub(self.started.load(Ordering::Relaxed));
+        (id != 0).then(|| (id, self.what.lock().clone(), Duration::from_nanos(elapsed)))
+    }
+
+    pub(crate) fn id(&self) -> i32 {
+        self.id.load(Ordering::Acquire)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.killed.load(Ordering::Relaxed) {
+            return Err(Error::new(Code::Interrupted, "operation was interrupted"));
+        }
+        let (deadline, lifetime) = (self.deadline.load(Ordering::Relaxed), self.lifetime.load(Ordering::Relaxed));
+        if deadline == 0 && lifetime == 0 {
+            return Ok(());
+        }
+        let now = self.after_birth(Instant::now());
+        if deadline != 0 && now > deadline {
+            return Err(Error::new(Code::MaxTimeMSExpired, "operation exceeded time limit"));
+        }
+        if lifetime != 0 && now > lifetime {
+            return Err(Error::new(
+                Code::TransactionExceededLifetimeLimitSeconds,
+                "operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'",
+            ));
+        }
+        Ok(())
+    }
+
+    fn after_birth(&self, instant: Instant) -> u64 {
+        let elapsed = instant.saturating_duration_since(self.born);
+        u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).max(1)
+    }
+}

@@ -1,0 +1,61 @@
+//! `count`.
+
+use super::{Command, InTransaction};
+use crate::dispatch::Call;
+use crate::request::Request;
+use crate::{batch, namespace, statements};
+use document::filter::Filter;
+use document::op::{Count, ReadOp};
+use document::pipeline::expr::Names;
+use document::{Error, Result, Value};
+
+const STRUCTURE: &str = "count";
+
+pub(crate) const COMMAND: Command = Command {
+    names: &["count"],
+    help: "Counts the documents that match a query.",
+    structure: STRUCTURE,
+    in_transaction: InTransaction::Refused(
+        "Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.",
+    ),
+    run: |call| Box::pin(run(call)),
+    ..Command::READ
+};
+
+async fn run(call: &mut Call<'_>) -> Result<()> {
+    call.server.counters.commands.add(1);
+    let op = parse(call.request)?;
+    let answer = batch::only(call, ReadOp::Count(op)).await?;
+    let number = answer.get("n").and_then(|number| number.as_i64_exact()).unwrap_or_default();
+    call.reply.append("n", statements::count(number.unsigned_abs()));
+    Ok(())
+}
+
+pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
+    let ns = namespace::to_read(request.db.as_str(), &request.target)?;
+    let (mut filter, mut skip, mut limit, mut hint) = (None, 0, None, None);
+    for param in request.params(STRUCTURE) {
+        match param.name() {
+            "query" => filter = param.document_or_null()?,
+            "skip" => skip = param.count()?,
+            // A negative limit is its absolute value.
+            "limit" => limit = Some(whole(&param.value)?.unsigned_abs()),
+            "hint" => hint = statements::hint(&param.value)?,
+            "collation" => param.simple_collation()?,
+            "fields" | "queryOptions" | "encryptionInformation" => {}
+            _ => return Err(param.unknown()),
+        }
+    }
+    let filter = match filter {
+        Some(filter) => Filter::parse(&filter, &mut Names::new())?,
+        None => Filter::all(),
+    };
+    Ok(Count { ns, filter, skip, limit: limit.filter(|limit| *limit != 0), hint })
+}
+
+fn whole(value: &Value<'_>) -> Result<i64> {
+    match value.as_number() {
+        Some(number) => Ok(number.to_i64_saturated()),
+        None => Err(Error::bad_value("limit value is not a valid number")),
+    }
+}

@@ -1,0 +1,53 @@
+//! `createIndexes`.
+
+use super::{Command, InTransaction};
+use crate::dispatch::Call;
+use crate::namespace;
+use crate::params::required;
+use document::op::AdminOp;
+use document::{Code, Doc, Error, Result, Value};
+
+const STRUCTURE: &str = "createIndexes";
+
+pub(crate) const COMMAND: Command = Command {
+    names: &["createIndexes"],
+    help: "Makes indexes, and the collection if it is missing.",
+    structure: STRUCTURE,
+    in_transaction: InTransaction::Allowed,
+    run: |call| Box::pin(run(call)),
+    ..Command::CATALOG
+};
+
+async fn run(call: &mut Call<'_>) -> Result<()> {
+    call.server.counters.commands.add(1);
+    let ns = namespace::to_write(call.db(), &call.request.target)?;
+    let (mut indexes, mut quorum) = (None, Value::from("votingMembers"));
+    for param in call.request.params(STRUCTURE) {
+        match param.name() {
+            "indexes" => indexes = Some(param.documents()?),
+            "commitQuorum" => quorum = param.value.into_owned(),
+            "ignoreUnknownIndexOptions" => {
+                if param.bool()? {
+                    return Err(Error::not_implemented("ignoreUnknownIndexOptions"));
+                }
+            }
+            _ => return Err(param.unknown()),
+        }
+    }
+    let indexes: Vec<Doc<'static>> =
+        required(indexes, STRUCTURE, "indexes")?.into_iter().map(Doc::into_owned).collect();
+    if indexes.is_empty() {
+        return Err(Error::bad_value("Must specify at least one index to create"));
+    }
+    if quorum.as_i64_exact().is_some_and(|nodes| nodes > 1) {
+        return Err(Error::new(Code::Location(278), "Not enough data-bearing nodes to satisfy commit quorum"));
+    }
+    let op = AdminOp::CreateIndexes { ns, indexes };
+    for answer in call.server.backend.admin(&mut call.session, &call.context, op).await? {
+        call.reply.append_all(&answer);
+        if answer.contains("createdCollectionAutomatically") && !answer.contains("commitQuorum") {
+            call.reply.fields().append("commitQuorum", &quorum);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! `find`.
+
+use super::Command;
+use crate::batch::{self, First};
+use crate::dispatch::Call;
+use crate::request::Request;
+use crate::{bindings, namespace, statements};
+use document::filter::Filter;
+use document::op::{Find, ReadOp};
+use document::pipeline::sort_spec;
+use document::project::Projection;
+use document::{Doc, Env, Error, Result, Value};
+use std::sync::Arc;
+
+const STRUCTURE: &str = "FindCommandRequest";
+
+pub(crate) const COMMAND: Command = Command {
+    names: &["find"],
+    help: "Returns the documents that match a filter, sorted, projected and in batches.",
+    structure: STRUCTURE,
+    run: |call| Box::pin(run(call)),
+    ..Command::READ
+};
+
+pub(crate) struct Parsed {
+    pub(crate) op: Find,
+    first: First,
+}
+
+async fn run(call: &mut Call<'_>) -> Result<()> {
+    call.server.counters.queries.add(1);
+    let Parsed { op, first } = parse(call.request, &call.context.env)?;
+    let cursor = call.server.backend.read(&mut call.session, &call.context, ReadOp::Find(op)).await?;
+    batch::first(call, cursor, first).await
+}
+
+pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
+    let ns = namespace::to_read(request.db.as_str(), &request.target)?;
+    let (mut filter, mut projection, mut sort, mut variables) = (None, None, None, None);
+    let (mut hint, mut min, mut max) = (None, None, None);
+    let (mut skip, mut limit, mut to_return) = (0, 0, None);
+    let (mut tailable, mut await_data) = (false, false);
+    let (mut return_key, mut show_record_id, mut allow_disk_use) = (false, false, true);
+    let mut first = First { namespace: ns.to_string(), doing: batch::FINDING, ..First::default() };
+    for param in request.params(STRUCTURE) {
+        match param.name() {
+            "filter" => filter = Some(param.owned_document()?),
+            "projection" => projection = Some(param.owned_document()?),
+            "sort" => sort = Some(param.owned_document()?),
+            "hint" => hint = statements::hint(&param.value)?,
+            "skip" => skip = param.count()?,
+            "limit" => limit = param.count()?,
+            "batchSize" => first.size = Some(param.count()?),
+            "ntoreturn" => to_return = Some(param.count()?),
+            "singleBatch" => first.single = param.flag()?,
+            "noCursorTimeout" => first.never_expires = param.flag()?,
+            "min" => min = Some(param.owned_document()?.into_owned()),
+            "max" => max = Some(param.owned_document()?.into_owned()),
+            "returnKey" => return_key = param.flag()?,
+            "showRecordId" => show_record_id = param.flag()?,
+            "allowDiskUse" => allow_disk_use = param.flag()?,
+            "tailable" => tailable = param.flag()?,
+            "awaitData" => await_data = param.flag()?,
+            "let" => variables = Some(param.document()?),
+            "collation" => param.simple_collation()?,
+            "allowPartialResults" | "oplogReplay" => {
+                param.flag()?;
+            }
+            // Internal ones that change nothing on one node.
+            "term" | "options" | "legacyRuntimeConstants" | "runtimeConstants" if !matches!(&param.value, Value::Document(doc) if !doc.is_empty()) =>
+                {}
+            _ => return Err(param.unknown()),
+        }
+    }
+    if await_data && !tailable {
+        return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
+    }
+    if tailable {
+        return Err(Error::bad_value(format!(
+            "error processing query: ns={ns}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non capped collection"
+        )));
+    }
+    if let Some(number) = to_return {
+        if limit != 0 || first.size.is_some() {
+            return Err(Error::bad_value("'limit' or 'batchSize' fields can not be set with 'ntoreturn' field."));
+        }
+        limit = number;
+        first.single = true;
+    }
+    let mut names = bindings::bind(variables.as_ref(), env)?;
+    let filter = match filter {
+        Some(source) if !source.is_empty() => Filter::parse(&source, &mut names)?,
+        _ => Filter::all(),
+    };
+    let sort = match sort.filter(|spec| !spec.is_empty()) {
+        Some(spec) => Some(sort_spec::parse(&spec)?),
+        None => None,
+    };
+    let projection = match projection.filter(|spec: &Doc<'_>| !spec.is_empty()) {
+        Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?)),
+        None => None,
+    };
+    let limit = (limit != 0).then_some(limit);
+    // With a sort MongoDB learns only from the next batch that nothing is left.
+    first.limit = limit.filter(|_| sort.is_none());
+    let op =
+        Find { ns, filter, sort, projection, skip, limit, hint, min, max, return_key, show_record_id, allow_disk_use };
+    Ok(Parsed { op, first })
+}

@@ -1,0 +1,94 @@
+//! `hello` and `isMaster`: the server as drivers see it.
+//!
+//! It presents itself as a mongos: drivers then use sessions, transactions and retryable writes, and ask for no other hosts.
+
+use super::Command;
+use crate::dispatch::Call;
+use crate::identity;
+use document::{Result, Value};
+use wire::limits::{MAX_BATCH, MAX_DOCUMENT, MAX_MESSAGE};
+
+pub(crate) const COMMAND: Command = Command {
+    names: &["hello"],
+    help: "Tells a client what the server is and what its limits are.",
+    structure: "hello",
+    in_api_version_1: true,
+    run: |call| Box::pin(std::future::ready(run(call, "isWritablePrimary"))),
+    ..Command::SERVER
+};
+
+pub(crate) const IS_MASTER: Command = Command {
+    names: &["isMaster", "ismaster"],
+    help: "As hello, for older clients.",
+    structure: "isMaster",
+    run: |call| Box::pin(std::future::ready(run(call, "ismaster"))),
+    ..Command::SERVER
+};
+
+/// What a client says about itself is kept up to this size.
+const MAX_METADATA: usize = 4096;
+
+fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
+    call.server.counters.commands.add(1);
+    // Drivers of all ages add what they can do (compression, authentication, load balancing); what is not there is not answered.
+    let mut hello_ok = false;
+    for param in call.request.params("hello") {
+        match param.name() {
+            "helloOk" => hello_ok = param.value.is_truthy(),
+            "client" => {
+                if let Value::Document(metadata) = param.value
+                    && metadata.as_bytes().len() <= MAX_METADATA
+                {
+                    call.client.metadata.lock().get_or_insert_with(|| metadata.into_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    let minutes = call.server.options.session_timeout.as_secs() / 60;
+    let wire_version = wire_version(&call.server.options.version);
+    let reply = &mut call.reply;
+    if hello_ok {
+        reply.append("helloOk", true);
+    }
+    reply.append(primary, true).append_text("msg", "isdbgrid");
+    reply.append("maxBsonObjectSize", int(MAX_DOCUMENT));
+    reply.append("maxMessageSizeBytes", int(MAX_MESSAGE)).append("maxWriteBatchSize", int(MAX_BATCH));
+    reply.append("localTime", Value::DateTime(identity::milliseconds()));
+    reply.append("logicalSessionTimeoutMinutes", i32::try_from(minutes).unwrap_or(i32::MAX));
+    reply.append("connectionId", call.client.id);
+    reply.append("minWireVersion", 0).append("maxWireVersion", wire_version);
+    reply.append("readOnly", false);
+    Ok(())
+}
+
+fn int(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// The wire version that MongoDB of that version speaks.
+fn wire_version(version: &str) -> i32 {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    match (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) {
+        (0..=3, _) => 6,
+        (4, 0 | 1) => 7,
+        (4, 2 | 3) => 8,
+        (4, _) => 9,
+        (5, _) => 13,
+        (6, _) => 17,
+        (7, _) => 21,
+        _ => 25,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn wire_versions_follow_the_reported_version() {
+        for (version, expected) in
+            [("4.2.1", 8), ("4.4.0", 9), ("5.0.2", 13), ("6.0.5", 17), ("7.0.0", 21), ("8.0", 25)]
+        {
+            assert_eq!(super::wire_version(version), expected, "{version}");
+        }
+    }
+}
