@@ -39,7 +39,7 @@ function!(ASIN, "$asin", "The inverse sine.", Bounds::Unit, f64::asin, Decimal12
 function!(ASINH, "$asinh", "The inverse hyperbolic sine.", Bounds::Everywhere, asinh, Decimal128::asinh);
 function!(ATAN, "$atan", "The inverse tangent.", Bounds::Everywhere, f64::atan, Decimal128::atan);
 function!(ATANH, "$atanh", "The inverse hyperbolic tangent.", Bounds::Unit, f64::atanh, Decimal128::atanh);
-function!(COS, "$cos", "The cosine.", Bounds::Finite, f64::cos, Decimal128::cos);
+function!(COS, "$cos", "The cosine of an angle.", Bounds::Finite, f64::cos, Decimal128::cos);
 function!(COSH, "$cosh", "The hyperbolic cosine.", Bounds::Everywhere, f64::cosh, Decimal128::cosh);
 function!(
     DEGREES_TO_RADIANS,
@@ -57,9 +57,9 @@ function!(
     f64::to_degrees,
     Decimal128::to_degrees
 );
-function!(SIN, "$sin", "The sine.", Bounds::Finite, f64::sin, Decimal128::sin);
+function!(SIN, "$sin", "The sine of an angle.", Bounds::Finite, f64::sin, Decimal128::sin);
 function!(SINH, "$sinh", "The hyperbolic sine.", Bounds::Everywhere, f64::sinh, Decimal128::sinh);
-function!(TAN, "$tan", "The tangent.", Bounds::Finite, f64::tan, Decimal128::tan);
+function!(TAN, "$tan", "The tangent of an angle.", Bounds::Finite, f64::tan, Decimal128::tan);
 function!(TANH, "$tanh", "The hyperbolic tangent.", Bounds::Everywhere, f64::tanh, Decimal128::tanh);
 
 pub(super) const ATAN2: ExprDef =
