@@ -22,6 +22,8 @@ mod types;
 mod walk;
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
 
 pub use failure::failure_details;

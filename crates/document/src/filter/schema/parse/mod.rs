@@ -1,13 +1,18 @@
 //! From a schema document to rules; everything MongoDB refuses is refused with its words.
 
+mod arrays;
+mod objects;
+mod types;
+
 use super::Schema;
 use super::equality::same;
-use super::rule::{Additional, Check, Dependency, Rule, to_decimal};
+use super::rule::{Check, Rule, to_decimal};
 use crate::error::{Error, Result};
 use crate::filter::number::non_negative;
 use crate::filter::{Regex, TypeSet};
-use crate::raw::{Array, Doc, DocWriter};
-use crate::value::{Path, Value};
+use crate::raw::{Doc, DocWriter};
+use crate::value::Value;
+use types::{json_type, types};
 
 const KNOWN: &[&str] = &[
     "additionalItems",
@@ -247,161 +252,6 @@ impl<'s> Parse<'s> {
         Ok(())
     }
 
-    fn arrays(&mut self) -> Result<()> {
-        let concerned = self.concerns("array");
-        if let Some(limit) = self.count("minItems")?.filter(|_| concerned) {
-            self.add("minItems", Check::MinItems(limit));
-        }
-        if let Some(limit) = self.count("maxItems")?.filter(|_| concerned) {
-            self.add("maxItems", Check::MaxItems(limit));
-        }
-        if self.flag("uniqueItems")? && concerned {
-            self.add("uniqueItems", Check::UniqueItems);
-        }
-        let mut listed = None;
-        match self.get("items") {
-            None => {}
-            Some(Value::Document(items)) => {
-                let items = schema(&items, Of::Anything)?;
-                if concerned {
-                    self.add("items", Check::Items(items));
-                }
-            }
-            Some(Value::Array(items)) => {
-                let schemas = items.iter().map(|item| match item {
-                    Value::Document(item) => schema(&item, Of::Anything),
-                    other => mismatch(format!(
-                        "$jsonSchema keyword 'items' requires that each element of the array is an object, but found a {}",
-                        other.type_name()
-                    )),
-                });
-                let schemas = schemas.collect::<Result<Vec<_>>>()?;
-                listed = Some(schemas.len());
-                if concerned {
-                    self.add("items", Check::ItemsByPosition(schemas));
-                }
-            }
-            Some(other) => {
-                let kind = other.type_name();
-                return mismatch(format!("$jsonSchema keyword 'items' must be an array or an object, not {kind}"));
-            }
-        }
-        let allowed = match self.get("additionalItems") {
-            None | Some(Value::Bool(true)) => return Ok(()),
-            Some(Value::Bool(false)) => Additional::Forbidden,
-            Some(Value::Document(items)) => Additional::Schema(schema(&items, Of::Anything)?),
-            Some(other) => {
-                return mismatch(format!(
-                    "$jsonSchema keyword 'additionalItems' must be either an object or a boolean, but got a {}",
-                    other.type_name()
-                ));
-            }
-        };
-        // Without a list of items nothing is additional.
-        if let Some(from) = listed.filter(|_| concerned) {
-            self.add("additionalItems", Check::AdditionalItems { from, allowed });
-        }
-        Ok(())
-    }
-
-    fn objects(&mut self) -> Result<()> {
-        let concerned = self.concerns("object");
-        let mut named = Vec::new();
-        if let Some(value) = self.get("properties") {
-            let Value::Document(properties) = value else {
-                return mismatch("$jsonSchema keyword 'properties' must be an object".to_owned());
-            };
-            let mut parsed = Vec::new();
-            for (name, value) in properties.iter() {
-                let Value::Document(inner) = value else {
-                    return mismatch(format!("Nested schema for $jsonSchema property '{name}' must be an object"));
-                };
-                parsed.push((Path::new(name.as_str()), schema(&inner, Of::Anything)?));
-                named.push(name.as_str().to_owned());
-            }
-            if concerned {
-                self.add("properties", Check::Properties(parsed));
-            }
-        }
-        let patterns = self.pattern_properties()?;
-        if let Some(value) = self.get("additionalProperties") {
-            let allowed = match value {
-                Value::Bool(true) => None,
-                Value::Bool(false) => Some(Additional::Forbidden),
-                Value::Document(inner) => Some(Additional::Schema(schema(&inner, Of::Anything)?)),
-                _ => {
-                    return mismatch(
-                        "$jsonSchema keyword 'additionalProperties' must be an object or a boolean".to_owned(),
-                    );
-                }
-            };
-            if let Some(allowed) = allowed.filter(|_| concerned) {
-                let patterns = self.pattern_properties()?.into_iter().map(|(regex, _)| regex).collect();
-                self.add("additionalProperties", Check::AdditionalProperties { named, patterns, allowed });
-            }
-        }
-        if !patterns.is_empty() && concerned {
-            self.add("patternProperties", Check::PatternProperties(patterns));
-        }
-        if let Some(value) = self.get("required") {
-            let required = required(&value)?;
-            if concerned {
-                self.add("required", Check::Required(required));
-            }
-        }
-        if let Some(limit) = self.count("minProperties")?.filter(|_| concerned) {
-            self.add("minProperties", Check::MinProperties(limit));
-        }
-        if let Some(limit) = self.count("maxProperties")?.filter(|_| concerned) {
-            self.add("maxProperties", Check::MaxProperties(limit));
-        }
-        self.dependencies()
-    }
-
-    fn pattern_properties(&self) -> Result<Vec<(Regex, Schema)>> {
-        let properties = match self.get("patternProperties") {
-            None => return Ok(Vec::new()),
-            Some(Value::Document(properties)) => properties,
-            Some(_) => return mismatch("$jsonSchema keyword 'patternProperties' must be an object".to_owned()),
-        };
-        let mut parsed = Vec::new();
-        for (pattern, value) in properties.iter() {
-            let Value::Document(inner) = value else {
-                return mismatch(format!(
-                    "$jsonSchema keyword 'patternProperties' has property '{pattern}' which is not an object"
-                ));
-            };
-            let regex = Regex::compile(pattern.as_str(), "").map_err(|error| {
-                let reason = error.message().rsplit("invalid: ").next().unwrap_or_default();
-                Error::bad_value(format!("Invalid regular expression: {reason}"))
-            })?;
-            parsed.push((regex, schema(&inner, Of::Anything)?));
-        }
-        Ok(parsed)
-    }
-
-    fn dependencies(&mut self) -> Result<()> {
-        let Some(value) = self.get("dependencies") else { return Ok(()) };
-        let Value::Document(dependencies) = value else {
-            return mismatch("$jsonSchema keyword 'dependencies' must be an object".to_owned());
-        };
-        let mut parsed = Vec::new();
-        for (name, value) in dependencies.iter() {
-            let dependency = match value {
-                Value::Document(inner) => Dependency::Schema(schema(&inner, self.of)?),
-                Value::Array(names) => Dependency::Properties(property_dependency(name.as_str(), &names)?),
-                _ => {
-                    return mismatch(format!(
-                        "property '{name}' in $jsonSchema keyword 'dependencies' must be either an object or an array"
-                    ));
-                }
-            };
-            parsed.push((Path::new(name.as_str()), dependency));
-        }
-        self.add("dependencies", Check::Dependencies(parsed));
-        Ok(())
-    }
-
     fn logic(&mut self) -> Result<()> {
         for (keyword, check) in
             [("allOf", Check::AllOf as fn(Vec<Schema>) -> Check), ("anyOf", Check::AnyOf), ("oneOf", Check::OneOf)]
@@ -459,91 +309,4 @@ impl<'s> Parse<'s> {
         };
         items.iter().map(parse).collect()
     }
-}
-
-/// The types of JSON Schema itself; `integer` is refused, as numbers have their own types here.
-fn json_type(alias: &str) -> Result<TypeSet> {
-    match alias {
-        "integer" => unparsable("$jsonSchema type 'integer' is not currently supported.".to_owned()),
-        "boolean" => Ok(TypeSet::of_alias("bool").unwrap_or_default()),
-        "array" | "null" | "number" | "object" | "string" => Ok(TypeSet::of_alias(alias).unwrap_or_default()),
-        other => Err(Error::bad_value(format!("Unknown type name alias: {other}"))),
-    }
-}
-
-fn types(keyword: &str, value: &Value<'_>, one: impl Fn(&str) -> Result<TypeSet>) -> Result<TypeSet> {
-    let items = match value {
-        Value::String(alias) => return one(alias.as_str()),
-        Value::Array(items) => items,
-        _ => {
-            return mismatch(format!("$jsonSchema keyword '{keyword}' must be either a string or an array of strings"));
-        }
-    };
-    let mut seen: Vec<String> = Vec::new();
-    let mut set = TypeSet::default();
-    for item in items.iter() {
-        let Value::String(alias) = &item else {
-            return mismatch(format!("$jsonSchema keyword '{keyword}' array elements must be strings"));
-        };
-        let alias = alias.as_str();
-        set = set.and(one(alias)?);
-        if seen.iter().any(|earlier| earlier == alias) {
-            return unparsable(format!("$jsonSchema keyword '{keyword}' has duplicate value: {alias}"));
-        }
-        seen.push(alias.to_owned());
-    }
-    if seen.is_empty() {
-        return unparsable(format!("$jsonSchema keyword '{keyword}' must name at least one type"));
-    }
-    Ok(set)
-}
-
-fn required(value: &Value<'_>) -> Result<Vec<Path>> {
-    let Value::Array(items) = value else {
-        return mismatch(format!(
-            "$jsonSchema keyword 'required' must be an array, but found an element of type {}",
-            value.type_name()
-        ));
-    };
-    let mut names: Vec<String> = Vec::new();
-    for item in items.iter() {
-        let Value::String(name) = &item else {
-            return mismatch(format!(
-                "$jsonSchema keyword 'required' must be an array of strings, but found an element of type: {}",
-                item.type_name()
-            ));
-        };
-        names.push(name.as_str().to_owned());
-    }
-    if names.is_empty() {
-        return unparsable("$jsonSchema keyword 'required' cannot be an empty array".to_owned());
-    }
-    names.sort_unstable();
-    if names.windows(2).any(|pair| pair.first() == pair.last()) {
-        return unparsable("$jsonSchema keyword 'required' array cannot contain duplicate values".to_owned());
-    }
-    Ok(names.iter().map(|name| Path::new(name)).collect())
-}
-
-fn property_dependency(name: &str, items: &Array<'_>) -> Result<Vec<Path>> {
-    let mut names: Vec<String> = Vec::new();
-    for item in items.iter() {
-        let Value::String(text) = &item else {
-            return mismatch(format!(
-                "array '{name}' in $jsonSchema keyword 'dependencies' can only contain strings, but found element of type: {}",
-                item.type_name()
-            ));
-        };
-        let text = text.as_str();
-        if names.iter().any(|earlier| earlier == text) {
-            return unparsable(format!(
-                "array '{name}' in $jsonSchema keyword 'dependencies' contains duplicate element: {text}"
-            ));
-        }
-        names.push(text.to_owned());
-    }
-    if names.is_empty() {
-        return unparsable(format!("property '{name}' in $jsonSchema keyword 'dependencies' cannot be an empty array"));
-    }
-    Ok(names.iter().map(|name| Path::new(name)).collect())
 }
