@@ -113,6 +113,15 @@ impl LeafTest for Bits {
         Ok(self.test(|position| number >> position.min(63) & 1 == 1))
     }
 
+    fn rank(&self) -> u8 {
+        match self.want {
+            Want::AllSet => 14,
+            Want::AllClear => 15,
+            Want::AnySet => 16,
+            Want::AnyClear => 17,
+        }
+    }
+
     fn write(&self, query: &mut DocWriter) {
         query.append(self.name, &self.argument);
     }

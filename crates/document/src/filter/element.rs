@@ -44,6 +44,10 @@ impl LeafTest for Type {
         Ok(self.types.contains(value))
     }
 
+    fn rank(&self) -> u8 {
+        22
+    }
+
     fn write(&self, query: &mut DocWriter) {
         query.append("$type", &self.argument);
     }

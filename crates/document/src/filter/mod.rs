@@ -114,7 +114,7 @@ impl Filter {
     pub fn parse(source: &Doc<'_>, names: &mut Names) -> Result<Filter> {
         // Owned first: the values in the tree then share the source's bytes.
         let source = source.clone().into_owned();
-        let root = Parser::new(names).document(&source)?;
+        let root = Parser::new(names).document(&source)?.sorted();
         Ok(Filter { root, source })
     }
 

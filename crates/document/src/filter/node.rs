@@ -60,6 +60,8 @@ pub trait LeafTest: std::fmt::Debug + Send + Sync {
     fn prefix(&self) -> Option<(&str, bool)> {
         None
     }
+    /// The place of the operator in MongoDB's order (see [`Node::sorted`]).
+    fn rank(&self) -> u8;
     /// Writes the operator and its argument: `$mod: [ 4, 0 ]`.
     fn write(&self, query: &mut DocWriter);
 }
@@ -106,6 +108,28 @@ impl Node {
         match flat.len() {
             1 => flat.pop().unwrap_or(Node::And(Vec::new())),
             _ => Node::And(flat),
+        }
+    }
+
+    /// Puts the parts of a conjunction into MongoDB's order: by operator, then by path. It decides which array index a
+    /// positional operator gets, as the last part that finds one wins.
+    pub fn sorted(self) -> Node {
+        match self {
+            Node::And(mut nodes) => {
+                nodes.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+                Node::And(nodes)
+            }
+            other => other,
+        }
+    }
+
+    fn sort_key(&self) -> (u8, Option<&Path>) {
+        match self {
+            Node::And(_) => (0, None),
+            Node::Or(_) => (1, None),
+            Node::Field { path, test } => (test.rank(), Some(path)),
+            Node::Nor(_) => (21, None),
+            Node::Expr(_) | Node::Whole(_) => (u8::MAX, None),
         }
     }
 
@@ -201,6 +225,25 @@ impl Node {
 }
 
 impl Test {
+    /// The place of the operator in MongoDB's order.
+    fn rank(&self) -> u8 {
+        match self {
+            Test::All(_) => 0,
+            Test::ElemMatch(_) => 2,
+            Test::ElemMatchValue(_) => 3,
+            Test::Size(_) => 4,
+            Test::Eq(_) => 5,
+            Test::Lte(_) => 6,
+            Test::Lt(_) => 7,
+            Test::Gt(_) => 8,
+            Test::Gte(_) => 9,
+            Test::Exists => 12,
+            Test::In(_) => 13,
+            Test::Not(_) => 20,
+            Test::Leaf(leaf) => leaf.rank(),
+        }
+    }
+
     /// The test written as an operator document: `{ $gt: 5 }`.
     pub fn to_query(&self) -> Doc<'static> {
         let mut writer = DocWriter::new();

@@ -62,6 +62,10 @@ impl LeafTest for Mod {
         Ok(truncated(value).is_some_and(|number| number.wrapping_rem(self.divisor) == self.remainder))
     }
 
+    fn rank(&self) -> u8 {
+        11
+    }
+
     fn write(&self, query: &mut DocWriter) {
         let pair = [Value::Int64(self.divisor), Value::Int64(self.remainder)];
         query.append("$mod", &Value::Array(pair.into_iter().collect()));

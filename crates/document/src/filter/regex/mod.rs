@@ -190,6 +190,10 @@ impl LeafTest for Regex {
         self.prefix.as_ref().map(|(prefix, whole)| (prefix.as_str(), *whole))
     }
 
+    fn rank(&self) -> u8 {
+        10
+    }
+
     fn write(&self, query: &mut DocWriter) {
         query.append("$regex", &Value::from(self.pattern.as_str()));
         if !self.options.is_empty() {
