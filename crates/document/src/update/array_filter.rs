@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::filter::{Filter, Node};
+use crate::filter::Filter;
 use crate::pipeline::expr::Names;
 use crate::raw::{Doc, DocWriter};
 use crate::value::{Value, show};
@@ -62,7 +62,7 @@ fn parse_one(source: &Doc<'_>, names: &mut Names) -> Result<ArrayFilter> {
         .and_then(|()| Filter::parse(source, names))
         .map_err(|error| error.context("Error parsing array filter :: caused by :: "))?;
     let mut id = None;
-    collect_identifier(&filter.root, &mut id)?;
+    collect_identifier(source, &mut id)?;
     let Some(id) = id else {
         return Err(Error::failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters"));
     };
@@ -75,23 +75,28 @@ fn parse_one(source: &Doc<'_>, names: &mut Names) -> Result<ArrayFilter> {
     Ok(ArrayFilter { id, filter, used: false })
 }
 
-fn collect_identifier(node: &Node, id: &mut Option<String>) -> Result<()> {
-    match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-            nodes.iter().try_for_each(|node| collect_identifier(node, id))
-        }
-        Node::Field { path, .. } => match id {
-            Some(id) if id != path.first() => Err(Error::failed_to_parse(format!(
-                "Error parsing array filter :: caused by :: Expected a single top-level field name, found '{id}' and '{}'",
-                path.first()
-            ))),
-            _ => {
-                *id = Some(path.first().to_owned());
-                Ok(())
+/// In the order of the source: the message names the first two.
+fn collect_identifier(filter: &Doc<'_>, id: &mut Option<String>) -> Result<()> {
+    for (name, value) in filter.iter() {
+        if let ("$and" | "$or" | "$nor", Value::Array(parts)) = (name.as_str(), &value) {
+            for part in parts.iter() {
+                if let Value::Document(part) = &part {
+                    collect_identifier(part, id)?;
+                }
             }
-        },
-        Node::Expr(_) | Node::Whole(_) => Ok(()),
+        } else if !name.as_str().starts_with('$') {
+            let first = name.as_str().split('.').next().unwrap_or_default();
+            match id {
+                Some(id) if id != first => {
+                    return Err(Error::failed_to_parse(format!(
+                        "Error parsing array filter :: caused by :: Expected a single top-level field name, found '{id}' and '{first}'"
+                    )));
+                }
+                _ => *id = Some(first.to_owned()),
+            }
+        }
     }
+    Ok(())
 }
 
 /// Refuses `$expr` where MongoDB does; `place` completes the sentence.

@@ -25,7 +25,6 @@ mod tests;
 
 pub use upsert::check_filter as check_upsert_filter;
 
-use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::filter::{Details, Filter};
@@ -158,6 +157,7 @@ impl Update {
             Kind::Pipeline(pipeline) => {
                 let base = upsert::from_filter(filter)?;
                 let new = pipeline::apply(pipeline, &base, env)?;
+                storable::refuse_array_id(&new)?;
                 match base.get("_id") {
                     Some(id) => {
                         storable::check_same_id(&id, &new)?;
@@ -169,13 +169,8 @@ impl Update {
             Kind::Replacement(new) => {
                 let id = upsert::id_from_filter(filter)?;
                 let new = replacement::with_timestamps(new, env);
+                storable::refuse_array_id(&new)?;
                 match (new.get("_id"), &id) {
-                    (Some(Value::Array(_)), _) => {
-                        return Err(Error::new(
-                            Code::NotSingleValueField,
-                            "After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.",
-                        ));
-                    }
                     (Some(own), Some(id)) if !order::equal(&own, id) => {
                         storable::check_same_id(id, &new)?;
                         new

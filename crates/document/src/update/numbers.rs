@@ -91,8 +91,9 @@ impl Operation for Arithmetic {
         };
         let result = result.ok_or_else(|| {
             Error::bad_value(format!(
-                "Failed to apply {} operations to current value ((NumberLong){}) for document {}",
+                "Failed to apply {} operations to current value (({}){}) for document {}",
                 self.name(),
+                if matches!(number, Number::Int32(_)) { "NumberInt" } else { "NumberLong" },
                 show::element(current),
                 site.id_in_braces()
             ))

@@ -79,3 +79,14 @@ pub(super) fn check_same_id(old: &Value<'_>, new: &Doc<'_>) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+/// What MongoDB says of a whole new document that an upsert would insert.
+pub(super) fn refuse_array_id(new: &Doc<'_>) -> Result<()> {
+    match new.get("_id") {
+        Some(Value::Array(_)) => Err(Error::new(
+            Code::NotSingleValueField,
+            "After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.",
+        )),
+        _ => Ok(()),
+    }
+}

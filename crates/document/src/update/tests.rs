@@ -1,6 +1,7 @@
 //! Updates against a real server's answers, recorded in `tests/data/updates.json`; and what no recording can show.
 
 use super::*;
+use crate::code::Code;
 use bson::{Bson, doc};
 use proptest::prelude::*;
 
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 fn run(row: &bson::Document) -> std::result::Result<(Option<bool>, bson::Document), Error> {
     let spec = Value::from(row.get("update").unwrap().clone());
     let filters: Vec<Doc<'static>> = match row.get("arrayFilters") {
-        Some(Bson::Array(filters)) => filters.iter().map(|filter| Doc::from(filter.as_document().unwrap())).collect(),
+        Some(Bson::Array(filters)) => filters.iter().filter_map(Bson::as_document).map(Doc::from).collect(),
         _ => Vec::new(),
     };
     let env = Env::fixed();
@@ -118,6 +119,26 @@ fn a_number_is_replaced_in_place() {
     assert_eq!(after.as_bytes().len(), before.as_bytes().len());
     let different = after.as_bytes().iter().zip(before.as_bytes()).filter(|(a, b)| a != b).count();
     assert_eq!(different, 1);
+}
+
+#[test]
+fn the_positional_element_is_that_of_the_last_test_in_canonical_order() {
+    let document = doc! { "_id": 1, "a": [1, 5, 9], "b": [9, 1, 5], "c": [{ "x": 3 }, { "x": 7 }] };
+    for (filter, index) in [
+        (doc! { "a": { "$gte": 5 }, "b": 5 }, 1),
+        (doc! { "b": 5, "a": 5 }, 2),
+        (doc! { "a": { "$in": [5] }, "b": 5 }, 2),
+        (doc! { "a": { "$in": [5, 9] }, "b": 5 }, 1),
+        (doc! { "b": { "$exists": true }, "a": 5 }, 0),
+        (doc! { "a": { "$elemMatch": { "$gt": 4 } }, "b": 5 }, 2),
+        (doc! { "c.x": 7, "b": { "$gt": 4, "$lt": 6 } }, 0),
+        (doc! { "b": { "$lt": 6, "$gt": 6 } }, 0),
+        (doc! { "a": { "$all": [9, 5] } }, 1),
+    ] {
+        let row = doc! { "document": document.clone(), "filter": filter.clone(), "update": { "$set": { "r.$": 0 } } };
+        let after = run(&row).unwrap().1;
+        assert_eq!(after.get_document("r").unwrap(), &doc! { index.to_string(): 0 }, "{filter}");
+    }
 }
 
 fn any_name() -> impl Strategy<Value = String> {
