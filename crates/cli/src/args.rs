@@ -1,0 +1,71 @@
+//! The command line as types. Parsing does no I/O.
+
+use crate::size::Size;
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Data-modeling patterns for MongoDB, kept true.
+///
+/// Pleach speaks the MongoDB wire protocol: mongosh and every driver connect to it as to MongoDB.
+#[derive(Debug, Parser)]
+#[command(name = "pleach", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve MongoDB clients from an embedded store; nothing to install
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Serve),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  pleach serve                          a server to try things on; its data goes when it stops
+  pleach serve --data ~/shop            keep the data in a folder
+  pleach serve --port 0                 any free port; the connection string is printed
+  mongosh mongodb://127.0.0.1:27017     talk to it";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serve {
+    /// The folder that holds the data; made if it is not there. Without it: a temporary one, removed at the end
+    #[arg(long, value_name = "DIR", env = "PLEACH_DATA")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// The port to listen on; 0 takes any free one
+    #[arg(long, default_value_t = 27017, env = "PLEACH_PORT")]
+    pub(crate) port: u16,
+
+    /// The address to listen on; loopback only, until there is authentication
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) bind: IpAddr,
+
+    /// How much memory the store may use for its caches and buffers, such as 512MB or 2GB
+    #[arg(long, value_name = "SIZE", default_value = "1GB", env = "PLEACH_MEMORY")]
+    pub(crate) memory: Size,
+
+    /// The MongoDB version that clients are told; some tools insist on one
+    #[arg(long, value_name = "VERSION", default_value = "6.0.5")]
+    pub(crate) report_version: String,
+
+    /// How often expired documents of TTL indexes are deleted, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) ttl_seconds: u64,
+
+    /// What to log on stderr
+    #[arg(long, value_enum, default_value_t = LogLevel::Info, env = "PLEACH_LOG")]
+    pub(crate) log: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}

@@ -1,0 +1,3 @@
+//! One file per verb of the command line.
+
+pub(crate) mod serve;
