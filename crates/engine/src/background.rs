@@ -3,7 +3,7 @@
 
 use crate::catalog::{Collection, Content};
 use crate::engine::Inner;
-use crate::folder::free_bytes;
+use crate::folder::disk_bytes;
 use crate::store::Space;
 use crate::view::index_prefix;
 use document::{Code, Error, Result};
@@ -86,7 +86,7 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
 }
 
 fn watch_disk(inner: &Inner) {
-    let Some(free) = free_bytes(&inner.path) else { return };
+    let Some((_, free)) = disk_bytes(&inner.path) else { return };
     let full = free < DISK_RESERVE;
     if inner.disk_full.swap(full, Ordering::Relaxed) != full {
         if full {

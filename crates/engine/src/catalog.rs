@@ -133,7 +133,7 @@ pub struct Index {
     /// Whether queries may use it: not while it is being built.
     pub ready: bool,
     /// Per key, one bit for each part of its path that some document has an array at. Never cleared.
-    multikey: Vec<AtomicU64>,
+    multikey: Arc<[AtomicU64]>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -296,7 +296,7 @@ impl Index {
             hidden: false,
             spec: spec.finish(),
             ready: true,
-            multikey: vec![AtomicU64::new(0)],
+            multikey: Arc::new([AtomicU64::new(0)]),
         }
     }
 
@@ -327,11 +327,8 @@ impl Index {
         if self.id == crate::view::DOCUMENTS {
             return Ok(Index { spec, ..Index::on_id() });
         }
-        let index = Index::from_spec(self.id, spec, ready)?;
-        for (new, old) in index.multikey.iter().zip(&self.multikey) {
-            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-        Ok(index)
+        // The marks are shared: a writer that still has the old version sets them for both.
+        Ok(Index { multikey: self.multikey.clone(), ..Index::from_spec(self.id, spec, ready)? })
     }
 
     fn from_record(record: &Doc<'_>) -> Option<Result<Index>> {

@@ -52,10 +52,10 @@ impl FolderLock {
     }
 }
 
-/// How many bytes the disk under `folder` has left; nothing if it does not say.
-pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+/// How many bytes the disk under `folder` has in all, and left; nothing if it does not say.
+pub(crate) fn disk_bytes(folder: &Path) -> Option<(u64, u64)> {
     let disk = rustix::fs::statvfs(folder).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    Some((disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
 #[cfg(test)]
@@ -71,6 +71,6 @@ mod tests {
         assert!(error.message().ends_with(&holder), "{error}");
         drop(first);
         FolderLock::take(folder.path(), None).unwrap();
-        assert!(free_bytes(folder.path()).unwrap() > 0);
+        assert!(disk_bytes(folder.path()).unwrap().1 > 0);
     }
 }

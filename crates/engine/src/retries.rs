@@ -120,9 +120,10 @@ impl Retry {
         let known = engine.inner.retries.sessions.lock().get(&id).copied();
         match known {
             Some(known) if known.number > number => {
+                // The second part is the digest of the user, of which there is none.
                 let message = format!(
-                    "Retryable write with txnNumber {number} is prohibited on session {} because a newer retryable write with txnNumber {} has already started on this session.",
-                    document::value::show::element(&Value::Binary { subtype: 4, bytes: document::Blob::Borrowed(&id) }),
+                    "Retryable write with txnNumber {number} is prohibited on session {} - 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= -  -  because a newer retryable write with txnNumber {} has already started on this session.",
+                    uuid_text(&id),
                     known.number
                 );
                 return Err(Error::new(Code::TransactionTooOld, message));
@@ -207,6 +208,18 @@ impl Drop for Retry {
     fn drop(&mut self) {
         self.engine.inner.ground.locks.release(self.owner, &[LockKey::session(&self.id)]);
     }
+}
+
+/// `b1dadcad-7b5f-4756-8205-2183dd92247a`
+pub(crate) fn uuid_text(id: &[u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (position, byte) in id.iter().enumerate() {
+        if matches!(position, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 fn now() -> i64 {

@@ -21,8 +21,6 @@ pub(crate) fn check(target: &Target<'_>, before: Option<&Doc<'_>>, after: &Doc<'
         return Ok(());
     }
     let mut info = DocWriter::new();
-    info.start_document("errInfo");
     info.append("failingDocumentId", &after.borrow().get("_id").unwrap_or(Value::Missing));
-    info.end();
     Err(Error::new(Code::DocumentValidationFailure, "Document failed validation").with_info(info.finish()))
 }

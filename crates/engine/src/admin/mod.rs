@@ -1,18 +1,109 @@
-//! Work on the catalog: one file per operation.
+//! Work on the catalog: one file per operation. Who changes the catalog holds `defining`; who changes a collection also
+//! has its gate to itself, so that no writer has an older version in hand.
 
+mod build;
+mod coll_mod;
 pub(crate) mod create;
+mod create_indexes;
+mod create_view;
+mod drop;
+mod drop_indexes;
+mod index_spec;
+mod list;
+mod names;
+mod rename;
+mod stats;
+mod validate;
 
+use crate::catalog::{Collection, CollectionId};
+use crate::commit::Change;
 use crate::engine::Engine;
+use crate::locks::check_patience;
+use crate::work::Work;
 use document::backend::Session;
-use document::op::{AdminOp, Context};
-use document::{Doc, Error, Result};
+use document::op::{AdminOp, Context, Durability, Namespace};
+use document::{Code, Doc, Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// Runs an operation on the catalog.
 pub(crate) async fn run(
-    _engine: &Engine,
-    _session: &mut Session,
-    _context: &Context,
-    _op: AdminOp,
+    engine: &Engine,
+    session: &mut Session,
+    context: &Context,
+    op: AdminOp,
 ) -> Result<Vec<Doc<'static>>> {
-    Err(Error::not_implemented("this administrative command"))
+    match op {
+        AdminOp::Create { ns, options } => create::run(engine, session, context, ns, options).await,
+        AdminOp::CreateView { ns, on, pipeline } => create_view::run(engine, context, ns, &on, pipeline).await,
+        AdminOp::Drop { ns } => drop::collection(engine, context, &ns).await,
+        AdminOp::DropDatabase { db } => drop::database(engine, context, &db).await,
+        AdminOp::Rename { from, to, drop_target } => rename::run(engine, context, &from, to, drop_target).await,
+        AdminOp::CollMod { ns, change } => coll_mod::run(engine, context, &ns, &change).await,
+        AdminOp::ListCollections { db, filter, name_only } => {
+            let moment = engine.moment(session)?;
+            list::collections(&moment.catalog, &db, &filter, name_only, context)
+        }
+        AdminOp::ListDatabases { filter, name_only } => list::databases(engine, &filter, name_only, context),
+        AdminOp::CreateIndexes { ns, indexes } => create_indexes::run(engine, context, &ns, &indexes).await,
+        AdminOp::ListIndexes { ns } => list::indexes(&engine.moment(session)?.catalog, &ns),
+        AdminOp::DropIndexes { ns, which } => drop_indexes::run(engine, context, &ns, &which).await,
+        AdminOp::DbStats { db, scale } => Ok(vec![stats::database(engine, &db, scale)]),
+        AdminOp::CollStats { ns, scale } => Ok(vec![stats::collection(engine, &ns, scale)?]),
+        AdminOp::Validate { ns, full: _ } => {
+            let moment = engine.now();
+            crate::backend::long(|| validate::run(&moment, &ns, context)).map(|doc| vec![doc])
+        }
+        AdminOp::Status => Ok(vec![stats::status(engine)]),
+    }
+}
+
+/// Waits until nobody writes to the collection any more, and keeps writers out.
+async fn alone(collection: &Collection, context: &Context) -> Result<OwnedRwLockWriteGuard<()>> {
+    let mut waiting = std::pin::pin!(collection.life.gate.clone().write_owned());
+    loop {
+        match tokio::time::timeout(Duration::from_millis(20), &mut waiting).await {
+            Ok(gate) => return Ok(gate),
+            Err(_) => check_patience(context)?,
+        }
+    }
+}
+
+/// Makes changes of the catalog true.
+async fn apply(engine: &Engine, context: &Context, changes: Vec<Change>) -> Result<()> {
+    let mut work = Work::loose(&engine.inner.ground);
+    for change in changes {
+        work.change(change);
+    }
+    engine.inner.committer.submit(work.take(context.durability)).done().await?;
+    Ok(())
+}
+
+/// As [`apply`], when a later step waits for the sync.
+async fn apply_relaxed(engine: &Engine, changes: Vec<Change>) -> Result<()> {
+    let mut work = Work::loose(&engine.inner.ground);
+    for change in changes {
+        work.change(change);
+    }
+    engine.inner.committer.submit(work.take(Durability::Relaxed)).done().await?;
+    Ok(())
+}
+
+/// The newest version of a collection, whatever its name is now.
+fn newest(engine: &Engine, id: CollectionId) -> Option<Arc<Collection>> {
+    engine.catalog().all().find(|collection| collection.id == id).cloned()
+}
+
+fn not_found(message: impl Into<String>) -> Error {
+    Error::new(Code::NamespaceNotFound, message)
+}
+
+fn is_view(ns: &Namespace) -> Error {
+    Error::new(Code::CommandNotSupportedOnView, format!("Namespace {ns} is a view, not a collection"))
+}
+
+/// A reply without fields.
+fn nothing() -> Vec<Doc<'static>> {
+    vec![Doc::empty()]
 }

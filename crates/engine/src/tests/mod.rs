@@ -1,4 +1,5 @@
 //! The engine through its backend interface.
 
+mod catalog;
 mod harness;
 mod writes;

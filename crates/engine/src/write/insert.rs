@@ -7,8 +7,13 @@ use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
 
 pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written> {
     let mut written = Written::default();
-    let collection = driver.enter_or_make(&op.ns).await?;
-    driver.engine.admit(&collection, driver.context).await?;
+    let collection = match driver.enter_or_make(&op.ns).await {
+        Ok(collection) => collection,
+        Err(error) => return refused(error, op),
+    };
+    if let Err(error) = driver.engine.admit(&collection, driver.context).await {
+        return refused(error, op);
+    }
     for (index, doc) in op.documents.iter().enumerate() {
         let statement = super::target::statement_id(&op.statement_ids, index);
         if driver.retry.as_ref().is_some_and(|retry| retry.done(statement).is_some()) {
@@ -38,6 +43,18 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written>
         }
     }
     Ok(written)
+}
+
+/// What is wrong with the collection is wrong with each document.
+fn refused(error: Error, op: &Insert) -> Result<Written> {
+    match Stop::from(error) {
+        Stop::Command(error) => Err(error),
+        Stop::Statement(error) => {
+            let count = if op.ordered { 1 } else { op.documents.len() };
+            let errors = (0..count).map(|index| WriteError { index, error: error.clone() }).collect();
+            Ok(Written { errors, ..Written::default() })
+        }
+    }
 }
 
 async fn one(
@@ -100,23 +117,27 @@ pub(super) fn complete<'d>(doc: &'d Doc<'_>, env: &Env, now: impl Fn() -> u64) -
 
 /// What MongoDB refuses as an `_id`.
 pub(super) fn check_id(id: &Value<'_>) -> Result<()> {
-    let kind = match id {
-        Value::Array(_) => "array",
-        Value::Regex { .. } => "regex",
-        Value::Undefined => "undefined",
-        Value::Document(doc) => {
-            for (name, _) in doc.borrow().iter() {
-                if name.as_str().starts_with('$') {
-                    let message =
-                        format!("_id fields may not contain '$'-prefixed fields: {name} is not valid for storage.");
-                    return Err(Error::new(Code::DollarPrefixedFieldName, message));
-                }
-            }
-            return Ok(());
+    match id {
+        Value::Array(_) | Value::Regex { .. } | Value::Undefined => {
+            let message = format!("The '_id' value cannot be of type {}", id.type_name());
+            Err(Error::new(Code::InvalidIdField, message))
         }
-        _ => return Ok(()),
-    };
-    Err(Error::new(Code::BadValue, format!("can't use a{} {kind} for _id", if kind == "array" { "n" } else { "" })))
+        Value::Document(doc) => check_names(doc),
+        _ => Ok(()),
+    }
+}
+
+fn check_names(doc: &Doc<'_>) -> Result<()> {
+    for (name, value) in doc.borrow().iter() {
+        if name.as_str().starts_with('$') {
+            let message = format!("_id fields may not contain '$'-prefixed fields: {name} is not valid for storage.");
+            return Err(Error::new(Code::DollarPrefixedFieldName, message));
+        }
+        if let Value::Document(doc) = value {
+            check_names(&doc)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -146,9 +167,9 @@ mod tests {
             let error = complete(&given, &Env::fixed(), || 0).unwrap_err();
             assert_eq!((error.code().number(), error.message()), (code, message));
         };
-        check(Bson::Array(vec![]), 2, "can't use an array for _id");
-        check(Bson::Undefined, 2, "can't use a undefined for _id");
+        check(Bson::Array(vec![]), 53, "The '_id' value cannot be of type array");
+        check(Bson::Undefined, 53, "The '_id' value cannot be of type undefined");
         let dollar = "_id fields may not contain '$'-prefixed fields: $a is not valid for storage.";
-        check(Bson::Document(doc! {"$a": 1}), 52, dollar);
+        check(Bson::Document(doc! {"b": {"$a": 1}}), 52, dollar);
     }
 }

@@ -112,7 +112,7 @@ impl From<Error> for Stop {
                 | Code::TransactionTooLarge
                 | Code::LockTimeout
                 | Code::SnapshotUnavailable
-                | Code::CommandNotSupportedOnView
+                | Code::InvalidNamespace
         );
         if whole { Stop::Command(error) } else { Stop::Statement(error) }
     }

@@ -1,0 +1,111 @@
+//! Filling new indexes from the documents that were there before.
+//!
+//! Writers keep the index up to date from the moment it is registered. The builder goes through the documents of a snapshot
+//! taken after that, and indexes each under its lock in its newest version: so it never puts back an entry that a
+//! writer took away, and whichever of two equal unique keys comes second finds the first.
+
+use crate::catalog::{Collection, Index};
+use crate::collection::{Target, check_unique, id_part, lock_and_read, write_entries};
+use crate::commit::Change;
+use crate::engine::Engine;
+use crate::index;
+use crate::locks::check_patience;
+use crate::view::{DOCUMENTS, document, index_prefix};
+use crate::work::{Halt, Work};
+use bytes::Bytes;
+use document::backend::Mode;
+use document::op::{Context, Durability};
+use document::{Code, Doc, Error, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Documents indexed in one batch: their locks are held for that long.
+const AT_ONCE: usize = 64;
+
+/// Indexes all documents while writers are kept out, in one batch with the catalog's change.
+pub(super) async fn at_once(
+    engine: &Engine,
+    context: &Context,
+    collection: &Arc<Collection>,
+    new: &[Arc<Index>],
+) -> Result<()> {
+    let target = Target { collection, env: &context.env, bypass: true };
+    let space = collection.space()?;
+    let mut work = Work::loose(&engine.inner.ground);
+    let view = engine.now().view;
+    for entry in view.range(space, &index_prefix(DOCUMENTS), &index_prefix(DOCUMENTS + 1), false) {
+        let (key, value) = entry?;
+        match add(&mut work, &target, new, &key, &document(value)?) {
+            Ok(()) => {}
+            Err(Halt::Failed(error)) => return Err(error),
+            Err(Halt::Blocked(_)) => {
+                return Err(Error::new(Code::InternalError, "a lock is held in a collection that nobody writes to"));
+            }
+        }
+    }
+    work.change(Change::Put(collection.clone()));
+    engine.inner.committer.submit(work.take(context.durability)).done().await?;
+    Ok(())
+}
+
+/// Indexes all documents beside the writers.
+pub(super) async fn entries(
+    engine: &Engine,
+    context: &Context,
+    collection: &Arc<Collection>,
+    new: &[Arc<Index>],
+) -> Result<()> {
+    let target = Target { collection, env: &context.env, bypass: true };
+    let space = collection.space()?;
+    let (mut from, to) = (index_prefix(DOCUMENTS).to_vec(), index_prefix(DOCUMENTS + 1));
+    loop {
+        // A newer snapshot each time: what was inserted meanwhile has its entries, and indexing it again does no harm.
+        let view = engine.now().view;
+        let keys: Vec<Bytes> = view
+            .range(space, &from, &to, false)
+            .take(AT_ONCE)
+            .map(|entry| entry.map(|(key, _)| key))
+            .collect::<Result<_>>()?;
+        let Some(last) = keys.last() else { return Ok(()) };
+        from = last.to_vec();
+        from.push(0);
+        let mut work = Work::loose(&engine.inner.ground);
+        for key in &keys {
+            loop {
+                let added = lock_and_read(&mut work, space, key).and_then(|doc| match doc {
+                    Some(doc) => add(&mut work, &target, new, key, &doc),
+                    None => Ok(()),
+                });
+                match added {
+                    Ok(()) => break,
+                    Err(Halt::Failed(error)) => return Err(error),
+                    Err(Halt::Blocked(key)) => {
+                        engine.inner.committer.submit(work.take(Durability::Relaxed)).done().await?;
+                        engine.inner.ground.locks.wait(work.owner(), key, Mode::Exclusive, context).await?;
+                        work.adopt(key);
+                    }
+                }
+            }
+        }
+        engine.inner.committer.submit(work.take(Durability::Relaxed)).done().await?;
+        check_patience(context)?;
+        if collection.life.dropped.load(Ordering::Acquire) {
+            return Err(Error::new(
+                Code::IndexBuildAborted,
+                "the collection was dropped while the index was being built",
+            ));
+        }
+        engine.admit(collection, context).await?;
+    }
+}
+
+fn add(work: &mut Work, target: &Target<'_>, new: &[Arc<Index>], key: &[u8], doc: &Doc<'_>) -> Result<(), Halt> {
+    let mut added = Vec::with_capacity(new.len());
+    for index in new {
+        let entries = index::entries(index, doc, id_part(key), target.env)?;
+        check_unique(work, target, index, target.space()?, &entries.entries)?;
+        added.push((index.clone(), entries));
+    }
+    write_entries(work, target.collection, target.space()?, added);
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! `createIndexes`: all of them or none.
+
+use super::{alone, apply, build, create, index_spec, is_view, newest, not_found};
+use crate::background::Job;
+use crate::catalog::{Collection, Index};
+use crate::commit::Change;
+use crate::engine::Engine;
+use crate::retries::uuid_text;
+use document::op::{Context, Namespace};
+use document::value::show;
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// MongoDB's limit of indexes per collection.
+const MAX_INDEXES: usize = 64;
+/// Up to so many documents are indexed while writers wait.
+const SMALL: u64 = 1_000;
+
+pub(super) async fn run(
+    engine: &Engine,
+    context: &Context,
+    ns: &Namespace,
+    given: &[Doc<'static>],
+) -> Result<Vec<Doc<'static>>> {
+    if given.is_empty() {
+        return Err(Error::bad_value("Must specify at least one index to create"));
+    }
+    let specs: Vec<Doc<'static>> = given.iter().map(index_spec::complete).collect::<Result<_>>()?;
+    let made = engine.catalog().get(ns).is_none();
+    if made {
+        create::implicitly(engine, ns, context).await?;
+    }
+    let (collection, before, new) = match register(engine, context, ns, &specs).await? {
+        Registered::All(count) => return Ok(vec![reply(count, count, None)]),
+        Registered::Ready(before, after) => return Ok(vec![reply(before, after, Some(made))]),
+        Registered::Building(collection, before, new) => (collection, before, new),
+    };
+    let result = build::entries(engine, context, &collection, &new).await;
+    let _one_at_a_time = engine.inner.defining.lock().await;
+    let Some(current) = newest(engine, collection.id) else {
+        return Err(Error::new(Code::IndexBuildAborted, "the collection was dropped while the index was being built"));
+    };
+    if let Err(error) = result {
+        let _gate = alone(&current, context).await?;
+        let kept = |index: &Arc<Index>| !new.iter().any(|new| new.id == index.id);
+        let indexes = current.indexes.iter().filter(|index| kept(index)).cloned().collect();
+        apply(engine, context, vec![Change::Put(Arc::new(Collection { indexes, ..(*current).clone() }))]).await?;
+        for index in new {
+            engine.inner.background.send(Job::EraseIndex(current.clone(), index.id));
+        }
+        return Err(failed(&current, error));
+    }
+    let indexes: Vec<Arc<Index>> = current
+        .indexes
+        .iter()
+        .map(|index| match new.iter().any(|new| new.id == index.id) {
+            true => index.with_spec(index.spec.clone(), true).map(Arc::new),
+            false => Ok(index.clone()),
+        })
+        .collect::<Result<_>>()?;
+    let after = indexes.len();
+    apply(engine, context, vec![Change::Put(Arc::new(Collection { indexes, ..(*current).clone() }))]).await?;
+    Ok(vec![reply(before, after, Some(made))])
+}
+
+enum Registered {
+    /// They are all there already.
+    All(usize),
+    /// Nothing or little was to be indexed: it is done.
+    Ready(usize, usize),
+    Building(Arc<Collection>, usize, Vec<Arc<Index>>),
+}
+
+/// Adds the new indexes to the collection. From then on every writer keeps them up to date.
+async fn register(engine: &Engine, context: &Context, ns: &Namespace, specs: &[Doc<'static>]) -> Result<Registered> {
+    let _one_at_a_time = engine.inner.defining.lock().await;
+    let find = || engine.catalog().get(ns).cloned().ok_or_else(|| not_found(format!("ns does not exist: {ns}")));
+    let collection = find()?;
+    if collection.view().is_some() {
+        return Err(is_view(ns));
+    }
+    let before = collection.indexes.len();
+    let mut next = Collection { indexes: collection.indexes.clone(), ..(*collection).clone() };
+    let mut new = Vec::new();
+    for spec in specs {
+        if let Some(existing) = index_spec::find_existing(&next, spec)? {
+            if !existing.ready && !new.iter().any(|new: &Arc<Index>| new.id == existing.id) {
+                let message = format!("the index {} is being built", existing.name);
+                return Err(Error::new(Code::ConflictingOperationInProgress, message));
+            }
+            continue;
+        }
+        if next.indexes.len() >= MAX_INDEXES {
+            let key = match spec.get("key") {
+                Some(Value::Document(key)) => show::document(&key).to_string(),
+                _ => String::new(),
+            };
+            let message = format!("add index fails, too many indexes for {ns} key:{key}");
+            return Err(Error::new(Code::CannotCreateIndex, message));
+        }
+        let id = u32::try_from(collection.life.next_index.fetch_add(1, Ordering::Relaxed)).unwrap_or(u32::MAX);
+        let index = Arc::new(Index::from_spec(id, spec.clone(), false)?);
+        next.indexes.push(index.clone());
+        new.push(index);
+    }
+    if new.is_empty() {
+        return Ok(Registered::All(before));
+    }
+    let _gate = alone(&collection, context).await?;
+    if collection.count() > SMALL {
+        let next = Arc::new(next);
+        super::apply_relaxed(engine, vec![Change::Put(next.clone())]).await?;
+        return Ok(Registered::Building(next, before, new));
+    }
+    for index in &mut next.indexes {
+        if !index.ready && new.iter().any(|new| new.id == index.id) {
+            *index = Arc::new(index.with_spec(index.spec.clone(), true)?);
+        }
+    }
+    let next = Arc::new(next);
+    let fresh: Vec<Arc<Index>> =
+        next.indexes.iter().filter(|index| new.iter().any(|new| new.id == index.id)).cloned().collect();
+    build::at_once(engine, context, &next, &fresh).await.map_err(|error| failed(&next, error))?;
+    Ok(Registered::Ready(before, next.indexes.len()))
+}
+
+fn failed(collection: &Collection, error: Error) -> Error {
+    let prefix = format!(
+        "Index build failed: {}: Collection {} ( {} ) :: caused by :: ",
+        uuid_text(&create::new_uuid()),
+        collection.ns,
+        uuid_text(&collection.uuid)
+    );
+    match error.code() {
+        Code::MaxTimeMSExpired | Code::Interrupted | Code::InterruptedAtShutdown => error,
+        _ => error.context(&prefix),
+    }
+}
+
+fn reply(before: usize, after: usize, made: Option<bool>) -> Doc<'static> {
+    let count = |count: usize| Value::Int32(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut reply = DocWriter::new();
+    reply.append("numIndexesBefore", &count(before));
+    reply.append("numIndexesAfter", &count(after));
+    match made {
+        Some(made) => {
+            reply.append("createdCollectionAutomatically", &Value::Bool(made));
+            reply.append("commitQuorum", &Value::from("votingMembers"));
+        }
+        None => {
+            reply.append("note", &Value::from("all indexes already exist"));
+        }
+    }
+    reply.finish()
+}
