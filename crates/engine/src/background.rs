@@ -6,14 +6,17 @@ use crate::engine::Inner;
 use crate::folder::disk_bytes;
 use crate::store::Space;
 use crate::view::index_prefix;
+use crate::work::Work;
+use document::op::Durability;
 use document::{Code, Error, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// Below this only what frees space is written: enough for a journal and for writing out what is in memory.
 const DISK_RESERVE: u64 = 96 << 20;
 /// Entries erased in one batch.
@@ -65,6 +68,7 @@ impl Background {
 }
 
 fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
+    let mut forgot = Instant::now();
     loop {
         let job = jobs.recv_timeout(LOOK_EVERY);
         let Some(inner) = inner.upgrade() else { return };
@@ -76,6 +80,12 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
             Err(RecvTimeoutError::Timeout) => {
                 inner.transactions.expire(&inner);
                 watch_disk(&inner);
+                if forgot.elapsed() >= FORGET_EVERY {
+                    forgot = Instant::now();
+                    if let Err(error) = forget_retries(&inner) {
+                        tracing::warn!(%error, "old retry records could not be removed");
+                    }
+                }
                 watch_memory(&inner)
             }
         };
@@ -95,6 +105,18 @@ fn watch_disk(inner: &Inner) {
             tracing::info!(free, "the disk has room again");
         }
     }
+}
+
+/// Removes the answers of retryable writes that nobody will ask for any more.
+fn forget_retries(inner: &Inner) -> Result<()> {
+    for sessions in inner.retries.idle(inner.options.retries_kept).chunks(1_000) {
+        let mut work = Work::loose(&inner.ground);
+        for id in sessions {
+            inner.retries.forget(id, &inner.ground.retries, &mut work);
+        }
+        inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
+    }
+    Ok(())
 }
 
 /// Writes the largest memtables out while all together take too much.
@@ -133,11 +155,11 @@ fn erase(inner: &Inner, collection: &Arc<Collection>, index: u32) -> Result<()> 
         if collection.life.dropped.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut work = crate::work::Work::loose(&inner.ground);
+        let mut work = Work::loose(&inner.ground);
         for key in keys {
             work.remove(space, key);
         }
-        let pending = inner.committer.submit(work.take(document::op::Durability::Relaxed));
+        let pending = inner.committer.submit(work.take(Durability::Relaxed));
         pending.wait()?;
         from = last.to_vec();
         from.push(0);

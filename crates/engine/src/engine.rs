@@ -10,6 +10,7 @@ use crate::recover;
 use crate::retries::Retries;
 use crate::store::StoreOptions;
 use crate::transaction::Transactions;
+use crate::ttl::Ttl;
 use crate::view::ReadView;
 use crate::work::Moment;
 use document::op::{Context, Namespace};
@@ -83,6 +84,7 @@ pub(crate) struct Inner {
     pub(crate) transactions: Transactions,
     pub(crate) retries: Retries,
     pub(crate) background: Background,
+    pub(crate) ttl: Ttl,
     /// The disk is nearly full: only what frees space is taken.
     pub(crate) disk_full: AtomicBool,
     pub(crate) path: PathBuf,
@@ -93,7 +95,7 @@ pub(crate) struct Inner {
 /// A collection to write to, and the right to do so until dropped.
 pub(crate) struct Entered {
     pub(crate) collection: Arc<Collection>,
-    pub(crate) gate: OwnedRwLockReadGuard<()>,
+    _gate: OwnedRwLockReadGuard<()>,
 }
 
 impl Engine {
@@ -113,12 +115,14 @@ impl Engine {
             transactions: Transactions::default(),
             retries,
             background: Background::default(),
+            ttl: Ttl::default(),
             disk_full: AtomicBool::new(false),
             path: path.to_owned(),
             options,
             _folder: folder,
         });
         inner.background.start(&inner)?;
+        inner.ttl.start(&inner)?;
         for space in opened.remains {
             inner.background.send(Job::Remove(space));
         }
@@ -130,6 +134,7 @@ impl Engine {
 
     /// Finishes what was acknowledged and stops writing.
     pub fn close(&self) {
+        self.inner.ttl.stop();
         self.inner.background.stop();
         self.inner.committer.stop();
     }
@@ -160,7 +165,7 @@ impl Engine {
             let newest = self.inner.ground.current.load().catalog.get(ns).cloned();
             match newest {
                 Some(newest) if Arc::ptr_eq(&newest.life, &collection.life) => {
-                    return Ok(Some(Entered { collection: newest, gate }));
+                    return Ok(Some(Entered { collection: newest, _gate: gate }));
                 }
                 _ => {}
             }

@@ -24,6 +24,7 @@ mod scan;
 pub mod store;
 mod synced;
 mod transaction;
+mod ttl;
 mod validate;
 pub mod view;
 mod work;

@@ -68,18 +68,22 @@ impl Retries {
         Ok(Retries { sessions: Mutex::new(sessions) })
     }
 
-    /// Forgets sessions that were not used for so long; gives the keys to remove.
-    pub(crate) fn expire(&self, kept: Duration) -> Vec<Bytes> {
+    /// The sessions that were not used for so long.
+    pub(crate) fn idle(&self, kept: Duration) -> Vec<[u8; 16]> {
         let limit = now().saturating_sub(i64::try_from(kept.as_millis()).unwrap_or(i64::MAX));
-        let mut keys = Vec::new();
-        self.sessions.lock().retain(|id, known| {
-            let keep = known.used >= limit;
-            if !keep {
-                keys.extend((0..known.chunks).map(|chunk| chunk_key(id, chunk)));
+        self.sessions.lock().iter().filter(|(_, known)| known.used < limit).map(|(id, _)| *id).collect()
+    }
+
+    /// Forgets an idle session, unless a command of it is just running; its records go with `work`.
+    pub(crate) fn forget(&self, id: &[u8; 16], space: &Space, work: &mut Work) {
+        if work.lock(LockKey::session(id)).is_err() {
+            return;
+        }
+        if let Some(known) = self.sessions.lock().remove(id) {
+            for chunk in 0..known.chunks {
+                work.remove(space, chunk_key(id, chunk));
             }
-            keep
-        });
-        keys
+        }
     }
 
     pub(crate) fn count(&self) -> usize {

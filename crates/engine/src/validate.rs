@@ -1,6 +1,7 @@
 //! Validators: whether a document may be written as it is.
 
 use crate::collection::Target;
+use document::filter::failure_details;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 
 /// Refuses `after` if the collection's validator does. `before` is the document it replaces.
@@ -22,5 +23,6 @@ pub(crate) fn check(target: &Target<'_>, before: Option<&Doc<'_>>, after: &Doc<'
     }
     let mut info = DocWriter::new();
     info.append("failingDocumentId", &after.borrow().get("_id").unwrap_or(Value::Missing));
+    info.append("details", &Value::Document(failure_details(&validation.filter, after, target.env)));
     Err(Error::new(Code::DocumentValidationFailure, "Document failed validation").with_info(info.finish()))
 }

@@ -70,8 +70,12 @@ pub(super) fn delete_op(query: bson::Document, multi: bool) -> WriteOp {
 
 impl Bench {
     pub(super) fn new() -> Bench {
+        Bench::with(options())
+    }
+
+    pub(super) fn with(options: Options) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let engine = Engine::open(folder.path(), options()).unwrap();
+        let engine = Engine::open(folder.path(), options).unwrap();
         Bench { engine, folder }
     }
 
@@ -146,7 +150,7 @@ impl Bench {
     }
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options { memory_bytes: 64 << 20, ..Options::default() }
 }
 

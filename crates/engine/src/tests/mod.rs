@@ -2,4 +2,6 @@
 
 mod catalog;
 mod harness;
+mod model;
+mod transactions;
 mod writes;
