@@ -139,7 +139,7 @@ fn area(context: &mut Context, x: &Wide, add: i32) -> Wide {
 impl Decimal128 {
     #[must_use]
     pub fn sin(self) -> Decimal128 {
-        self.on_circle(|context, x| sin_of(context, x))
+        self.on_circle(sin_of)
     }
 
     #[must_use]
@@ -147,7 +147,7 @@ impl Decimal128 {
         if self.is_zero() {
             return filled(Decimal128::from_i64(1));
         }
-        whole_if_one(self.on_circle(|context, x| cos_of(context, x)))
+        whole_if_one(self.on_circle(cos_of))
     }
 
     #[must_use]
@@ -211,7 +211,7 @@ impl Decimal128 {
         match self.parts() {
             Parts::Infinity { negative } => half_turn(negative, 2),
             _ if self.is_zero() => self,
-            _ => self.series(|context, x| atan_of(context, x)),
+            _ => self.series(atan_of),
         }
     }
 

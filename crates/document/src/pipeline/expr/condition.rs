@@ -3,7 +3,8 @@
 
 use super::form::{Arguments, call, fail};
 use super::{Expr, ExprDef, Form, Names, Operator, Scope, parse, parse_operand};
-use crate::error::Result;
+use crate::code::Code;
+use crate::error::{Error, Result};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -97,11 +98,11 @@ fn parse_switch(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
                 };
                 for branch in array.iter() {
                     let decided = branches.iter().any(|(case, _)| is_true(case));
-                    match parse_branch(&branch, names) {
-                        Ok(branch) => branches.push(branch),
+                    let kept = names.kept_error().clone();
+                    branches.push(parse_branch(&branch, names)?);
+                    if decided {
                         // What comes after a case that is always true is never computed.
-                        Err(_) if decided && names.take_folding_failed() => {}
-                        Err(error) => return Err(error),
+                        *names.kept_error() = kept;
                     }
                 }
             }
@@ -112,7 +113,7 @@ fn parse_switch(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     if branches.is_empty() {
         return fail(40068, "$switch requires at least one branch");
     }
-    simplify(branches, default)
+    Ok(simplify(branches, default, names))
 }
 
 fn parse_branch(branch: &Value<'_>, names: &mut Names) -> Result<(Expr, Expr)> {
@@ -132,7 +133,7 @@ fn is_true(case: &Expr) -> bool {
 }
 
 /// Drops branches that are never taken; a case that is always true is the default of those before it.
-fn simplify(parsed: Vec<(Expr, Expr)>, mut default: Option<Expr>) -> Result<Expr> {
+fn simplify(parsed: Vec<(Expr, Expr)>, mut default: Option<Expr>, names: &mut Names) -> Expr {
     let mut branches = Vec::with_capacity(parsed.len());
     for (case, then) in parsed {
         match case.as_const().map(Value::is_truthy) {
@@ -145,11 +146,15 @@ fn simplify(parsed: Vec<(Expr, Expr)>, mut default: Option<Expr>) -> Result<Expr
         }
     }
     match (branches.is_empty(), default) {
-        (true, Some(default)) => Ok(default),
+        (true, Some(default)) => default,
         (true, None) => {
-            fail(40069, "Cannot execute a switch statement where all the cases evaluate to false without a default")
+            names.fold_error(Error::new(
+                Code::Location(40069),
+                "Cannot execute a switch statement where all the cases evaluate to false without a default",
+            ));
+            Expr::Const(Value::Null)
         }
-        (false, default) => Ok(Expr::Custom(Arc::new(Switch { branches, default }))),
+        (false, default) => Expr::Custom(Arc::new(Switch { branches, default })),
     }
 }
 

@@ -62,7 +62,7 @@ impl Form {
                 if operands.iter().all(is_constant) {
                     return call(name, *eval, operands, names);
                 }
-                let operands = combine_neighbours(*eval, operands, names)?;
+                let operands = combine_neighbours(*eval, operands, names);
                 call(name, *eval, operands, names)
             }
             Form::Commutative(eval) => commutative(name, *eval, 1, parse_operand(argument, names)?, names),
@@ -76,17 +76,19 @@ impl Form {
 pub(super) fn call(name: &'static str, eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> Result<Expr> {
     let constant = operands.iter().all(is_constant);
     let expr = Expr::Call { name, eval, operands };
-    if constant { fold(&expr, names).map(Expr::Const) } else { Ok(expr) }
+    Ok(if constant { Expr::Const(fold(&expr, names)) } else { expr })
 }
 
-/// The value of an expression that depends on nothing but constants.
-pub(super) fn fold(expr: &Expr, names: &mut Names) -> Result<Value<'static>> {
+/// The value of an expression that depends on nothing but constants; null, and the error kept, if it has none.
+fn fold(expr: &Expr, names: &mut Names) -> Value<'static> {
     let env = Env::fixed();
-    let result = expr.eval(&mut Scope::new(Doc::empty(), &env)).map(Value::into_owned);
-    if result.is_err() {
-        names.note_folding_failed();
+    match expr.eval(&mut Scope::new(Doc::empty(), &env)) {
+        Ok(value) => value.into_owned(),
+        Err(error) => {
+            names.fold_error(error);
+            Value::Null
+        }
     }
-    result
 }
 
 fn is_constant(operand: &Expr) -> bool {
@@ -99,7 +101,7 @@ fn commutative(name: &'static str, eval: EvalFn, least: usize, operands: Vec<Exp
         return call(name, eval, operands, names);
     }
     let (constants, mut rest): (Vec<_>, Vec<_>) = flatten(name, least, operands).into_iter().partition(is_constant);
-    rest.extend(combine_neighbours(eval, constants, names)?);
+    rest.extend(combine_neighbours(eval, constants, names));
     call(name, eval, rest, names)
 }
 
@@ -117,27 +119,26 @@ pub(super) fn flatten(name: &str, least: usize, operands: Vec<Expr>) -> Vec<Expr
     flat
 }
 
-fn combine_neighbours(eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> Result<Vec<Expr>> {
+fn combine_neighbours(eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> Vec<Expr> {
     let mut combined: Vec<Expr> = Vec::with_capacity(operands.len());
     let mut run: Vec<Expr> = Vec::new();
-    let mut flush = |run: &mut Vec<Expr>, combined: &mut Vec<Expr>| -> Result<()> {
+    let mut flush = |run: &mut Vec<Expr>, combined: &mut Vec<Expr>| {
         if run.len() > 1 {
             let call = Expr::Call { name: "", eval, operands: std::mem::take(run) };
-            combined.push(Expr::Const(fold(&call, names)?));
+            combined.push(Expr::Const(fold(&call, names)));
         }
         combined.append(run);
-        Ok(())
     };
     for operand in operands {
         if operand.as_const().is_some() {
             run.push(operand);
         } else {
-            flush(&mut run, &mut combined)?;
+            flush(&mut run, &mut combined);
             combined.push(operand);
         }
     }
-    flush(&mut run, &mut combined)?;
-    Ok(combined)
+    flush(&mut run, &mut combined);
+    combined
 }
 
 /// The values of the first `N` operands; an absent optional one is missing. The form has checked their number.

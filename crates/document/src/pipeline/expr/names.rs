@@ -8,6 +8,10 @@ use crate::value::Value;
 pub struct Names {
     bound: Vec<(String, Binding)>,
     next_slot: usize,
+    /// How many expressions are being parsed, one inside the other.
+    depth: usize,
+    /// The first failure in evaluating constants: reported only when everything has been parsed.
+    folding_error: Option<Error>,
     folding_failed: bool,
 }
 
@@ -54,8 +58,31 @@ impl Names {
         std::mem::take(&mut self.folding_failed)
     }
 
-    pub(super) fn note_folding_failed(&mut self) {
-        self.folding_failed = true;
+    /// Keeps the error of evaluating constants until the outermost expression is parsed: errors of parsing come first.
+    pub(super) fn fold_error(&mut self, error: Error) {
+        self.folding_error.get_or_insert(error);
+    }
+
+    /// What was kept so far; for putting it back when something turns out not to be evaluated.
+    pub(super) fn kept_error(&mut self) -> &mut Option<Error> {
+        &mut self.folding_error
+    }
+
+    /// Parses one expression with `parse`, noticing where the outermost one ends.
+    pub(super) fn within<T>(&mut self, parse: impl FnOnce(&mut Names) -> Result<T>) -> Result<T> {
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        if self.depth > 0 {
+            return result;
+        }
+        match (result, self.folding_error.take()) {
+            (Ok(_), Some(error)) => {
+                self.folding_failed = true;
+                Err(error)
+            }
+            (result, _) => result,
+        }
     }
 
     pub(super) fn find(&self, name: &str) -> Option<&Binding> {

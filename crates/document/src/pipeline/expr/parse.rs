@@ -9,8 +9,12 @@ use crate::raw::{Doc, DocWriter};
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
 
-/// Parses any expression.
+/// Parses any expression. What depends on constants only is evaluated at once.
 pub fn parse(value: &Value<'_>, names: &mut Names) -> Result<Expr> {
+    names.within(|names| parse_any(value, names))
+}
+
+fn parse_any(value: &Value<'_>, names: &mut Names) -> Result<Expr> {
     match value {
         Value::String(text) => match text.as_str().strip_prefix('$') {
             Some(path) => parse_path(path, names),
@@ -112,6 +116,13 @@ fn parse_path(path: &str, names: &mut Names) -> Result<Expr> {
         None => (variable, None),
     };
     check_readable(name)?;
+    match name {
+        "JS_SCOPE" | "IS_MR" => return fail(51144, format!("Builtin variable '$${name}' is not available")),
+        "SEARCH_META" => {
+            return fail(6_347_903, "Can't access $$SEARCH_META without a $search stage earlier in the pipeline");
+        }
+        _ => {}
+    }
     let binding = names.find(name);
     if binding.is_none() && !matches!(name, "ROOT" | "CURRENT" | "REMOVE" | "NOW" | "CLUSTER_TIME") {
         return fail(17276, format!("Use of undefined variable: {name}"));

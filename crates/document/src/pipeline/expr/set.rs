@@ -1,7 +1,7 @@
 //! Sets in arrays: equal values are one, order does not count. `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`,
 //! `$setIsSubset`; `$allElementsTrue` and `$anyElementTrue`.
 
-use super::form::{call, fail, fold, only, values};
+use super::form::{call, fail, only, values};
 use super::{Expr, ExprDef, Form, Names, Scope, parse_operand};
 use crate::error::Result;
 use crate::raw::{Array, ArrayWriter};
@@ -164,7 +164,10 @@ fn parse_set_equals(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     }
     for (place, operand) in operands.iter().enumerate() {
         if let Some(constant) = operand.as_const() {
-            check_operand(5_887_502, place, constant).inspect_err(|_| names.note_folding_failed())?;
+            if let Err(error) = check_operand(5_887_502, place, constant) {
+                names.fold_error(error);
+                return Ok(Expr::Const(Value::Null));
+            }
         }
     }
     call("$setEquals", set_equals, operands, names)
@@ -206,18 +209,18 @@ fn parse_set_is_subset(argument: &Value<'_>, names: &mut Names) -> Result<Expr> 
         let count = operands.len();
         return fail(16020, format!("Expression $setIsSubset takes exactly 2 arguments. {count} were passed in."));
     };
-    let constant = right.as_const().is_some() && left.as_const().is_none();
-    if !constant {
-        return call("$setIsSubset", set_is_subset, operands, names);
+    match (left.as_const(), right.as_const()) {
+        // A constant superset is checked now; MongoDB gives these errors numbers of their own.
+        (None, Some(Value::Array(_))) => call("$setIsSubset", set_is_subset_of_constant, operands, names),
+        (None, Some(other)) => {
+            let refused = both_arrays("$setIsSubset", Value::Array(Array::empty()), other.borrow(), 0, 17311);
+            if let Err(error) = refused {
+                names.fold_error(error);
+            }
+            Ok(Expr::Const(Value::Null))
+        }
+        _ => call("$setIsSubset", set_is_subset, operands, names),
     }
-    // A constant superset is checked now; MongoDB gives these errors numbers of their own.
-    let superset = fold(right, names)?;
-    if !matches!(superset, Value::Array(_)) {
-        names.note_folding_failed();
-        return both_arrays("$setIsSubset", Value::Array(Array::empty()), superset, 0, 17311)
-            .map(|_| Expr::Const(Value::Missing));
-    }
-    call("$setIsSubset", set_is_subset_of_constant, operands, names)
 }
 
 fn set_is_subset<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>> {

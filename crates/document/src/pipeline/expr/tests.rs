@@ -3,6 +3,7 @@
 use super::*;
 use crate::Env;
 use bson::Bson;
+use proptest::prelude::*;
 use std::path::Path as FilePath;
 
 /// One row: an expression, the document it is evaluated on, and the value, nothing, or the error's code and message.
@@ -57,4 +58,85 @@ fn answers_are_mongodbs() {
         failures.extend(check_file(&entry.unwrap().path()));
     }
     assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Any value that a client could write where an expression is expected, biased to operators and their arguments.
+fn any_expression() -> impl Strategy<Value = Bson> {
+    let leaf = prop_oneof![
+        Just(Bson::Null),
+        any::<bool>().prop_map(Bson::Boolean),
+        prop_oneof![Just(0), Just(1), Just(-1), Just(i32::MAX), Just(i32::MIN), any::<i32>()].prop_map(Bson::Int32),
+        prop_oneof![Just(i64::MAX), Just(i64::MIN), any::<i64>()].prop_map(Bson::Int64),
+        prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(1e300), any::<f64>()].prop_map(Bson::Double),
+        prop_oneof![Just("NaN"), Just("Infinity"), Just("-0"), Just("1E+6144"), Just("9.99E-6143"), Just("1.5")]
+            .prop_map(|text| Bson::Decimal128(text.parse().unwrap())),
+        any::<i64>().prop_map(|millis| Bson::DateTime(bson::DateTime::from_millis(millis))),
+        prop_oneof![
+            Just("$a"),
+            Just("$a.b.0"),
+            Just("$$this"),
+            Just("$$value.x"),
+            Just("$$ROOT"),
+            Just("$$REMOVE"),
+            Just("$"),
+            Just("$$"),
+            Just(""),
+            Just("é\0"),
+        ]
+        .prop_map(|text| Bson::String(text.to_owned())),
+    ];
+    leaf.prop_recursive(4, 48, 4, |inner| {
+        let arguments = prop::sample::select(vec![
+            "input",
+            "as",
+            "in",
+            "cond",
+            "limit",
+            "n",
+            "initialValue",
+            "vars",
+            "branches",
+            "case",
+            "then",
+            "default",
+            "inputs",
+            "defaults",
+            "useLongestLength",
+            "sortBy",
+            "field",
+            "value",
+            "if",
+            "else",
+            "k",
+            "v",
+            "x.y",
+        ]);
+        let operators: Vec<&str> = EXPRESSIONS.iter().map(|def| def.name).collect();
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Bson::Array),
+            (prop::sample::select(operators), inner.clone())
+                .prop_map(|(name, argument)| Bson::Document(bson::doc! { name: argument })),
+            prop::collection::vec((arguments, inner), 0..4).prop_map(|fields| {
+                Bson::Document(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_a_client_writes_panics(spec in any_expression(), a in any_expression()) {
+        let mut names = Names::new();
+        names.bind("this");
+        names.bind("value");
+        if let Ok(expr) = parse(&Value::from(spec), &mut names) {
+            let env = Env::fixed();
+            let doc = Doc::from(bson::doc! { "a": a });
+            if let Ok(value) = expr.eval(&mut Scope::new(doc.borrow(), &env)) {
+                let mut writer = DocWriter::new();
+                writer.append("result", &value);
+                prop_assert!(crate::raw::validate(writer.finish().as_bytes()).is_ok());
+            }
+        }
+    }
 }
