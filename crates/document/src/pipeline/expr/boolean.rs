@@ -31,6 +31,9 @@ fn parse_junction(
     names: &mut Names,
 ) -> Result<Expr> {
     let mut operands = flatten(name, 1, parse_operand(argument, names)?);
+    if names.is_unfolded() {
+        return call(name, eval, operands, names);
+    }
     let decides = |operand: &Expr| operand.as_const().is_some_and(|value| value.is_truthy() == deciding);
     if operands.iter().any(decides) {
         return Ok(Expr::Const(Value::Bool(deciding)));

@@ -97,13 +97,12 @@ fn parse_switch(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
                     );
                 };
                 for branch in array.iter() {
+                    // What comes after a case that is always true is never computed.
                     let decided = branches.iter().any(|(case, _)| is_true(case));
-                    let kept = names.kept_error().clone();
-                    branches.push(parse_branch(&branch, names)?);
-                    if decided {
-                        // What comes after a case that is always true is never computed.
-                        *names.kept_error() = kept;
-                    }
+                    branches.push(match decided {
+                        true => names.unfolded(|names| parse_branch(&branch, names))?,
+                        false => parse_branch(&branch, names)?,
+                    });
                 }
             }
             "default" => default = Some(parse(&value, names)?),
@@ -125,7 +124,14 @@ fn parse_branch(branch: &Value<'_>, names: &mut Names) -> Result<(Expr, Expr)> {
     .only(&["case", "then"], 40063, "$switch found an unknown argument to a branch: ")?;
     let case = arguments.required("case", 40064, "$switch requires each branch have a 'case' expression")?;
     let then = arguments.required("then", 40065, "$switch requires each branch have a 'then' expression.")?;
-    Ok((parse(&case, names)?, parse(&then, names)?))
+    let case = parse(&case, names)?;
+    // What a case that is never true leads to is never computed.
+    let never = case.as_const().is_some_and(|value| !value.is_truthy());
+    let then = match never {
+        true => names.unfolded(|names| parse(&then, names))?,
+        false => parse(&then, names)?,
+    };
+    Ok((case, then))
 }
 
 fn is_true(case: &Expr) -> bool {

@@ -59,7 +59,7 @@ impl Form {
             Form::Any(eval) => call(name, *eval, parse_operand(argument, names)?, names),
             Form::Associative(eval) => {
                 let operands = flatten(name, 1, parse_operand(argument, names)?);
-                if operands.iter().all(is_constant) {
+                if names.is_unfolded() || operands.iter().all(is_constant) {
                     return call(name, *eval, operands, names);
                 }
                 let operands = combine_neighbours(*eval, operands, names);
@@ -74,7 +74,7 @@ impl Form {
 
 /// A call of `eval`, or its result if all operands are constant.
 pub(super) fn call(name: &'static str, eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> Result<Expr> {
-    let constant = operands.iter().all(is_constant);
+    let constant = !names.is_unfolded() && operands.iter().all(is_constant);
     let expr = Expr::Call { name, eval, operands };
     Ok(if constant { Expr::Const(fold(&expr, names)) } else { expr })
 }
@@ -97,7 +97,7 @@ fn is_constant(operand: &Expr) -> bool {
 
 /// Combines the constants and moves them to the end, if there are at least `least` operands.
 fn commutative(name: &'static str, eval: EvalFn, least: usize, operands: Vec<Expr>, names: &mut Names) -> Result<Expr> {
-    if operands.len() < least || operands.iter().all(is_constant) {
+    if names.is_unfolded() || operands.len() < least || operands.iter().all(is_constant) {
         return call(name, eval, operands, names);
     }
     let (constants, mut rest): (Vec<_>, Vec<_>) = flatten(name, least, operands).into_iter().partition(is_constant);

@@ -10,6 +10,8 @@ pub struct Names {
     next_slot: usize,
     /// How many expressions are being parsed, one inside the other.
     depth: usize,
+    /// Whether constants are left alone: some operators do not look into their arguments before they run.
+    unfolded: bool,
     /// The first failure in evaluating constants: reported only when everything has been parsed.
     folding_error: Option<Error>,
     folding_failed: bool,
@@ -63,9 +65,16 @@ impl Names {
         self.folding_error.get_or_insert(error);
     }
 
-    /// What was kept so far; for putting it back when something turns out not to be evaluated.
-    pub(super) fn kept_error(&mut self) -> &mut Option<Error> {
-        &mut self.folding_error
+    /// Parses what MongoDB evaluates only when it runs, constants too.
+    pub(super) fn unfolded<T>(&mut self, parse: impl FnOnce(&mut Names) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.unfolded, true);
+        let result = parse(self);
+        self.unfolded = before;
+        result
+    }
+
+    pub(super) fn is_unfolded(&self) -> bool {
+        self.unfolded
     }
 
     /// Parses one expression with `parse`, noticing where the outermost one ends.

@@ -60,7 +60,8 @@ fn parse_get_field(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     let field = arguments.required("field", 3_041_702, "$getField requires 'field' to be specified")?;
     let input = arguments.required("input", 3_041_703, "$getField requires 'input' to be specified")?;
     let name = parse_name("$getField", CODES, &field, names)?;
-    Ok(Expr::Custom(Arc::new(GetField { name, input: parse(&input, names)? })))
+    let input = names.unfolded(|names| parse(&input, names))?;
+    Ok(Expr::Custom(Arc::new(GetField { name, input })))
 }
 
 /// A name must be written as a constant string; `codes` are for a path, another expression, another type.
@@ -145,7 +146,8 @@ fn parse_set_field(operator: &'static str, argument: &Value<'_>, names: &mut Nam
     };
     let input = required("input", 4_161_109)?;
     let name = parse_name(operator, [4_161_108, 4_161_106, 4_161_107], &field, names)?;
-    Ok(Expr::Custom(Arc::new(SetField { name, input: parse(&input, names)?, value: parse(&value, names)? })))
+    let (input, value) = names.unfolded(|names| Ok((parse(&input, names)?, parse(&value, names)?)))?;
+    Ok(Expr::Custom(Arc::new(SetField { name, input, value })))
 }
 
 impl Operator for SetField {

@@ -163,11 +163,11 @@ fn parse_set_equals(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
         return fail(17045, format!("$setEquals needs at least two arguments had: {}", operands.len()));
     }
     for (place, operand) in operands.iter().enumerate() {
-        if let Some(constant) = operand.as_const() {
-            if let Err(error) = check_operand(5_887_502, place, constant) {
-                names.fold_error(error);
-                return Ok(Expr::Const(Value::Null));
-            }
+        if let Some(constant) = operand.as_const().filter(|_| !names.is_unfolded())
+            && let Err(error) = check_operand(5_887_502, place, constant)
+        {
+            names.fold_error(error);
+            return Ok(Expr::Const(Value::Null));
         }
     }
     call("$setEquals", set_equals, operands, names)
@@ -209,7 +209,7 @@ fn parse_set_is_subset(argument: &Value<'_>, names: &mut Names) -> Result<Expr> 
         let count = operands.len();
         return fail(16020, format!("Expression $setIsSubset takes exactly 2 arguments. {count} were passed in."));
     };
-    match (left.as_const(), right.as_const()) {
+    match (left.as_const(), right.as_const().filter(|_| !names.is_unfolded())) {
         // A constant superset is checked now; MongoDB gives these errors numbers of their own.
         (None, Some(Value::Array(_))) => call("$setIsSubset", set_is_subset_of_constant, operands, names),
         (None, Some(other)) => {

@@ -86,7 +86,7 @@ struct Counted {
 }
 
 fn parse_n(name: &'static str, code: i32, which: Keep, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let (count, input) = parse_count_and_input(name, code, argument, names)?;
+    let (count, input) = names.unfolded(|names| parse_count_and_input(name, code, argument, names))?;
     Ok(Expr::Custom(Arc::new(Counted { name, which, count, input })))
 }
 
