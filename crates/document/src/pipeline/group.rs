@@ -68,8 +68,8 @@ enum Key {
 
 #[derive(Debug)]
 pub(super) struct Field {
-    name: Arc<str>,
-    accumulator: AccumulatorExpr,
+    pub(super) name: Arc<str>,
+    pub(super) accumulator: AccumulatorExpr,
     /// What it holds does not depend on what it was given, so that its memory need not be asked for each time.
     constant_size: bool,
 }
@@ -143,7 +143,7 @@ impl Key {
     }
 }
 
-fn null_if_missing(value: Value<'_>) -> Value<'_> {
+pub(super) fn null_if_missing(value: Value<'_>) -> Value<'_> {
     if value.is_missing() { Value::Null } else { value }
 }
 

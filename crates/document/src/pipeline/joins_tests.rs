@@ -125,6 +125,39 @@ fn a_pipeline_without_variables_runs_once() {
 }
 
 #[test]
+fn references_are_followed() {
+    let people = bson!([
+        { "_id": 1, "n": "a", "r": null }, { "_id": 2, "n": "b", "r": "a" }, { "_id": 3, "n": "c", "r": ["a", "b"] },
+        { "_id": 4, "n": "d", "r": "c" }, { "_id": 5, "n": "e", "r": "zz" }, { "_id": 6, "n": null, "r": "d" }, { "_id": 7 },
+    ]);
+    let memory = others("c", people.clone());
+    let check = |id: i32, further: bson::Document, expected: Bson| {
+        let mut spec =
+            doc! { "from": "c", "startWith": "$r", "connectFromField": "r", "connectToField": "n", "as": "x" };
+        spec.extend(further);
+        let stages = bson!([
+            { "$match": { "_id": id } }, { "$graphLookup": spec }, { "$unwind": "$x" }, { "$sort": { "x._id": 1 } },
+            { "$replaceWith": { "i": "$x._id", "d": "$x.d" } },
+        ]);
+        check_with(&memory, documents(people.clone()), stages, expected);
+    };
+    let deep = |depths: &[(i32, i64)]| Bson::Array(depths.iter().map(|(i, d)| bson!({ "i": *i, "d": *d })).collect());
+    check(1, doc! { "depthField": "d" }, deep(&[(1, 3), (2, 3), (3, 2), (4, 1), (6, 0)]));
+    check(4, doc! { "depthField": "d", "maxDepth": 1 }, deep(&[(1, 1), (2, 1), (3, 0)]));
+    check(3, doc! { "maxDepth": 0 }, bson!([{ "i": 1 }, { "i": 2 }]));
+    check(
+        1,
+        doc! { "restrictSearchWithMatch": { "_id": { "$gt": 1 } } },
+        bson!([{ "i": 2 }, { "i": 3 }, { "i": 4 }, { "i": 6 }]),
+    );
+    check(5, doc! {}, bson!([]));
+    let graph = |spec: Bson, code, message: &str| check_error(bson!([{ "$graphLookup": spec }]), code, message);
+    graph(bson!({}), 9, "missing 'from' option to $graphLookup stage specification: {}");
+    graph(bson!({ "maxDepth": -1 }), 40101, "maxDepth requires a nonnegative argument, found: -1");
+    graph(bson!({ "x": 1 }), 40104, "Unknown argument to $graphLookup: x");
+}
+
+#[test]
 fn unions_and_documents() {
     let memory = others("d", bson!([{ "_id": 9, "x": 1 }]));
     let input = || documents(bson!([{ "_id": 1 }]));

@@ -185,7 +185,7 @@ impl Stage for Lookup {
     }
 
     fn keeps(&self, path: &Path) -> bool {
-        !self.output.is_prefix_of(path) && !path.is_prefix_of(&self.output)
+        nested::leaves(&self.output, path)
     }
 
     fn one_to_one(&self) -> bool {

@@ -18,9 +18,11 @@ mod sink;
 pub mod sort_spec;
 
 mod bucket;
+mod bucket_auto;
 mod count;
 mod documents;
 mod facet;
+mod graph_lookup;
 mod group;
 mod limit;
 mod lookup;
@@ -42,6 +44,8 @@ mod unwind;
 mod group_tests;
 #[cfg(test)]
 mod joins_tests;
+#[cfg(test)]
+mod optimise_tests;
 #[cfg(test)]
 mod recorded_tests;
 #[cfg(test)]

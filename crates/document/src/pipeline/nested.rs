@@ -2,8 +2,8 @@
 //! read and write their fields.
 
 use crate::raw::{Doc, DocWriter, kind};
-use crate::value::Value;
 use crate::value::path::Part;
+use crate::value::{Path, Value};
 
 /// The value at `parts`; missing if an array or a scalar is on the way.
 pub(super) fn get<'a>(doc: &Doc<'a>, parts: &[Part]) -> Value<'a> {
@@ -54,6 +54,12 @@ fn put(writer: &mut DocWriter, name: &str, inner: &Doc<'_>, rest: &[Part], value
     writer.end();
 }
 
+/// Whether setting `set` leaves what is at `path` as it is. Arrays and scalars on the way to `set` become documents, so that
+/// only another top-level field is safe.
+pub(super) fn leaves(set: &Path, path: &Path) -> bool {
+    set.first() != path.first()
+}
+
 /// As [`with`], but what is changed moves to the end, on every level.
 pub(super) fn at_end(doc: &Doc<'_>, parts: &[Part], value: &Value<'_>) -> Doc<'static> {
     let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 64);
@@ -84,7 +90,6 @@ fn copy_at_end(writer: &mut DocWriter, doc: &Doc<'_>, parts: &[Part], value: &Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::Path;
     use bson::{bson, doc};
 
     #[test]

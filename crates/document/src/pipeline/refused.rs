@@ -40,8 +40,11 @@ pub(super) const GEO_NEAR: StageDef = StageDef {
     place: Place::First,
     refused: true,
 };
+refused!(DENSIFY, "$densify", Place::Anywhere, "Adds documents where a sequence of values has gaps.");
+refused!(FILL, "$fill", Place::Anywhere, "Fills in missing values from neighbouring documents.");
 refused!(INDEX_STATS, "$indexStats", Place::First, "Tells how much each index is used.");
 refused!(PLAN_CACHE_STATS, "$planCacheStats", Place::First, "Lists the cached query plans.");
+refused!(SET_WINDOW_FIELDS, "$setWindowFields", Place::Anywhere, "Adds fields computed over a window of documents.");
 atlas!(LIST_SEARCH_INDEXES, "$listSearchIndexes", "Lists the full-text indexes of a collection.");
 atlas!(SEARCH, "$search", "Searches full text.");
 atlas!(SEARCH_META, "$searchMeta", "Gives figures about a search of full text.");

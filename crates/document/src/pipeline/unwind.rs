@@ -92,8 +92,8 @@ impl Stage for Unwind {
     }
 
     fn keeps(&self, path: &Path) -> bool {
-        let touches = |touched: &Path| touched.is_prefix_of(path) || path.is_prefix_of(touched);
-        !touches(&self.path) && !self.index.as_ref().is_some_and(touches)
+        let unwound = self.path.is_prefix_of(path) || path.is_prefix_of(&self.path);
+        !unwound && self.index.as_ref().is_none_or(|index| nested::leaves(index, path))
     }
 }
 
