@@ -47,8 +47,8 @@ impl<'n> Parser<'n> {
                 format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}"),
             ));
         }
-        let depth = self.depth + 1;
-        pipeline(stages, &mut Parser { names: self.names, within, depth, with_the_read: true, next: None })
+        let (depth, with_the_read) = (self.depth + 1, within == Within::UnionWith);
+        pipeline(stages, &mut Parser { names: self.names, within, depth, with_the_read, next: None })
     }
 }
 
