@@ -233,7 +233,7 @@ impl Groups {
                 continue;
             }
             let before = state.memory();
-            field.accumulator.add(&mut **state, &mut scope)?;
+            field.accumulator.add(&mut **state, &mut scope).map_err(as_in_a_group)?;
             self.bytes = (self.bytes + state.memory()).saturating_sub(before);
         }
         self.check_memory(env.memory_limit)
@@ -287,6 +287,14 @@ impl Groups {
             writer.append(&field.name, &null_if_missing(state.finish()?));
         }
         Ok(Some(writer.finish()))
+    }
+}
+
+/// MongoDB's groups have another code than its expressions for one thing.
+fn as_in_a_group(error: Error) -> Error {
+    match error.code() {
+        Code::Location(40400) => Error::new(Code::Location(5_911_200), "$mergeObjects only supports objects"),
+        _ => error,
     }
 }
 

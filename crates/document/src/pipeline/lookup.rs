@@ -62,9 +62,10 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
         None => None,
     };
     // MongoDB's read engine joins by equality alone, and puts the result at the end; elsewhere it replaces what was there.
-    let joins_plainly = options.pipeline.is_none() && join.as_ref().is_some_and(|(local, foreign)| {
-        [local, foreign, &output].into_iter().all(|path| path.parts.iter().all(|part| part.index.is_none()))
-    });
+    let joins_plainly = options.pipeline.is_none()
+        && join.as_ref().is_some_and(|(local, foreign)| {
+            [local, foreign, &output].into_iter().all(|path| path.parts.iter().all(|part| part.index.is_none()))
+        });
     let at_end = parser.with_the_read && joins_plainly && !unwinds(parser.next.as_ref(), &output);
     parser.with_the_read &= joins_plainly;
     let variables = bound_expressions(options.variables.as_ref(), parser)?;

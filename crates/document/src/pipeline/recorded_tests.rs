@@ -81,7 +81,6 @@ fn check(case: &Json, memory: &Memory, recorded: &Json) -> Result<(), String> {
 }
 
 #[test]
-#[ignore = "needs the projection and all expressions"]
 fn answers_are_mongodbs() {
     let (mut failures, mut cases) = (Vec::new(), 0);
     for file in FILES {
