@@ -233,6 +233,8 @@ impl Test {
             Test::ElemMatchValue(_) => 3,
             Test::Size(_) => 4,
             Test::Eq(_) => 5,
+            // MongoDB makes an equality of it.
+            Test::In(set) if set.values.len() == 1 && set.regexes.is_empty() => 5,
             Test::Lte(_) => 6,
             Test::Lt(_) => 7,
             Test::Gt(_) => 8,
