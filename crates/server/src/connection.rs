@@ -25,6 +25,9 @@ const FREE_SIZE: usize = 64 * 1024;
 /// Buffers larger than this are given back after use.
 const KEPT_SIZE: usize = 256 * 1024;
 
+/// How long a message waits for memory before it asks for the exempt place.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Serves the connection until the client leaves, breaks the protocol, or the server stops.
 pub(crate) async fn serve(
     server: &Arc<Server>,
@@ -32,18 +35,18 @@ pub(crate) async fn serve(
     mut stream: TcpStream,
     mut stop: watch::Receiver<bool>,
 ) -> Result<()> {
-    let mut input = Input { buffer: BytesMut::new(), permits: None, greeted: false };
+    let mut input = Input { buffer: BytesMut::new(), memory: Memory::default(), greeted: false };
     let mut output = Vec::new();
     loop {
         let message = tokio::select! {
             message = input.next(&mut stream, server) => message?,
             _ = stop.wait_for(|stop| *stop) => return Ok(()),
         };
-        let Some((header, frame, permits)) = message else { return Ok(()) };
+        let Some((header, frame, memory)) = message else { return Ok(()) };
         server.counters.requests.add(1);
         server.counters.bytes_in.add(frame.len());
         let answer = dispatch::answer(server, client, &header, &frame, std::mem::take(&mut output)).await;
-        drop((frame, permits));
+        drop((frame, memory));
         output = answer.buffer;
         if answer.send {
             server.counters.bytes_out.add(output.len());
@@ -62,26 +65,49 @@ pub(crate) async fn serve(
 
 struct Input {
     buffer: BytesMut,
-    /// The shared memory that the message being read takes.
-    permits: Option<OwnedSemaphorePermit>,
+    memory: Memory,
     /// A whole message has been read: from now on the client may be silent as long as it likes.
     greeted: bool,
 }
 
+/// The shared memory that a message takes.
+#[derive(Default)]
+struct Memory {
+    permits: Option<OwnedSemaphorePermit>,
+    /// The one place for a message that is read although no memory is left, so that half-read messages that fill all of
+    /// it do not wait for each other for ever.
+    exempt: Option<OwnedSemaphorePermit>,
+}
+
+impl Memory {
+    async fn grow_to(&mut self, bytes: usize, server: &Server) -> Result<()> {
+        let held = self.permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * MEMORY_UNIT;
+        if bytes <= held || bytes <= FREE_SIZE || self.exempt.is_some() {
+            return Ok(());
+        }
+        let stopping = |_| Error::other("the server stops");
+        let units = u32::try_from((bytes - held).div_ceil(MEMORY_UNIT)).unwrap_or(u32::MAX);
+        match timeout(PATIENCE, server.message_memory.clone().acquire_many_owned(units)).await {
+            Ok(more) => match (&mut self.permits, more.map_err(stopping)?) {
+                (Some(permits), more) => permits.merge(more),
+                (none, more) => *none = Some(more),
+            },
+            Err(_) => self.exempt = Some(server.exempt_message.clone().acquire_owned().await.map_err(stopping)?),
+        }
+        Ok(())
+    }
+}
+
 impl Input {
     /// The next message; nothing when the client closed the connection between two messages.
-    async fn next(
-        &mut self,
-        stream: &mut TcpStream,
-        server: &Server,
-    ) -> Result<Option<(Header, Bytes, Option<OwnedSemaphorePermit>)>> {
+    async fn next(&mut self, stream: &mut TcpStream, server: &Server) -> Result<Option<(Header, Bytes, Memory)>> {
         let stall = server.options.stall_timeout;
         loop {
             match Header::peek(&self.buffer).transpose().map_err(invalid)? {
                 Some(header) if self.buffer.len() >= header.length => {
                     self.greeted = true;
                     let frame = self.buffer.split_to(header.length).freeze();
-                    return Ok(Some((header, frame, self.permits.take())));
+                    return Ok(Some((header, frame, std::mem::take(&mut self.memory))));
                 }
                 Some(header) => {
                     timeout(stall, self.make_room(header.length, server)).await.map_err(|_| stalled())??;
@@ -103,17 +129,7 @@ impl Input {
     async fn make_room(&mut self, length: usize, server: &Server) -> Result<()> {
         let arrived = self.buffer.len();
         let room = (length - arrived).min(arrived.max(READ_SIZE));
-        let held = self.permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * MEMORY_UNIT;
-        let wanted = arrived + room;
-        if wanted > FREE_SIZE && wanted > held {
-            let units = u32::try_from((wanted - held).div_ceil(MEMORY_UNIT)).unwrap_or(u32::MAX);
-            let more = server.message_memory.clone().acquire_many_owned(units).await;
-            let more = more.map_err(|_| Error::other("the server stops"))?;
-            match &mut self.permits {
-                Some(permits) => permits.merge(more),
-                none => *none = Some(more),
-            }
-        }
+        self.memory.grow_to(arrived + room, server).await?;
         self.buffer.reserve(room);
         Ok(())
     }

@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-use wire::{Header, Message};
+use wire::{Header, Message, OpCode};
 
 /// What a running command has at hand.
 pub(crate) struct Call<'a> {
@@ -65,6 +65,9 @@ pub(crate) async fn answer(
 ) -> Answer {
     let begin = |buffer, form| Reply::begin(buffer, form, server.next_operation(), header.request_id);
     let plain = Form::Msg { checksum: false };
+    if header.op_code == OpCode::Reply {
+        return Answer { buffer, send: false, close: true };
+    }
     match wire::message::parse(header, frame) {
         Ok(Message::Msg(msg)) => {
             let checksum = msg.flags & wire::message::flags::CHECKSUM_PRESENT != 0;

@@ -25,6 +25,8 @@ pub(crate) struct Server {
     pub(crate) clients: Mutex<HashMap<i32, Arc<Client>>>,
     /// What is left of the memory for messages, in units of [`MEMORY_UNIT`].
     pub(crate) message_memory: Arc<Semaphore>,
+    /// See `connection::Memory`.
+    pub(crate) exempt_message: Arc<Semaphore>,
     next_connection: AtomicI32,
     next_operation: AtomicI32,
 }
@@ -43,6 +45,7 @@ impl Server {
             started: Instant::now(),
             clients: Mutex::default(),
             message_memory: Arc::new(Semaphore::new(options.message_memory / MEMORY_UNIT)),
+            exempt_message: Arc::new(Semaphore::new(1)),
             next_connection: AtomicI32::new(0),
             next_operation: AtomicI32::new(0),
             options,
