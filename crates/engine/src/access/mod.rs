@@ -19,4 +19,4 @@ mod tests;
 
 pub use choose::{Chosen, Query, choose};
 pub use plan::{Plan, Source};
-pub use shape::PlanCache;
+pub use shape::{PlanCache, Shape};

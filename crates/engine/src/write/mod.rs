@@ -22,8 +22,6 @@ use document::op::{Capture, Change, Context, Durability, Namespace, WriteOp, Wri
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;
 
-pub(crate) use target::by_id;
-
 /// Outside a transaction the work is committed when it has so many entries …
 const FLUSH_WRITES: usize = 2_000;
 /// … or so many bytes.

@@ -7,7 +7,7 @@ use document::filter::{Details, Filter, Node, Test};
 use document::{Result, Value};
 
 /// The `_id` that the filter asks for, if it can match no other document.
-pub(crate) fn by_id(filter: &Filter) -> Option<&Value<'static>> {
+pub(super) fn by_id(filter: &Filter) -> Option<&Value<'static>> {
     fn equality(node: &Node) -> Option<&Value<'static>> {
         match node {
             Node::Field { path, test: Test::Eq(value) } if path.parts.len() == 1 && path.first() == "_id" => {

@@ -1,0 +1,100 @@
+//! `distinct`: the different values of a path, arrays on the way and at its end taken apart.
+
+use super::find::as_pipeline;
+use super::pipeline::Source;
+use super::rows::{self, Window};
+use crate::access::Query;
+use crate::scan::Want;
+use document::op::Distinct;
+use document::pipeline::{Rows, empty};
+use document::value::key;
+use document::value::path::Part;
+use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
+use hashbrown::HashSet;
+
+const MAX_BYTES: usize = 16 << 20;
+
+pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
+    let moment = source.present.moment()?;
+    let mut rows: Rows = match moment.catalog.get(&op.ns) {
+        None => empty(),
+        Some(found) if found.view().is_some() => {
+            let pipeline = as_pipeline(&op.filter, None, Window::default())?;
+            source.run(&op.ns, pipeline, op.hint.as_ref())?
+        }
+        Some(collection) => {
+            let query = Query { hint: op.hint.as_ref(), ..Query::new(&op.filter, &source.env) };
+            rows::find(&source.present, collection, query, Window::default(), Want::Documents)?.0
+        }
+    };
+    let mut values = Values::default();
+    while let Some(doc) = rows.next()? {
+        each_value(&Value::Document(doc.borrow()), &op.key.parts, &mut |value| values.add(value))?;
+    }
+    let mut writer = DocWriter::new();
+    writer.append("values", &Value::Array(values.writer.finish()));
+    Ok(writer.finish())
+}
+
+#[derive(Default)]
+struct Values {
+    seen: HashSet<Vec<u8>, foldhash::fast::FixedState>,
+    writer: ArrayWriter,
+}
+
+impl Values {
+    fn add(&mut self, value: &Value<'_>) -> Result<()> {
+        let mut encoded = Vec::new();
+        key::encode(value, &mut encoded);
+        if self.seen.insert(encoded) {
+            self.writer.push(value);
+            if self.writer.len() > MAX_BYTES {
+                return Err(Error::new(Code::Location(17217), "distinct too big, 16mb cap"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number behind an array is an index; any other name goes into its documents.
+fn each_value(value: &Value<'_>, parts: &[Part], visit: &mut dyn FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
+    match (value, parts.split_first()) {
+        (Value::Array(array), None) => array.iter().try_for_each(|item| visit(&item)),
+        (value, None) => visit(value),
+        (Value::Document(doc), Some((first, rest))) => match doc.get(&first.name) {
+            Some(inner) => each_value(&inner, rest, visit),
+            None => Ok(()),
+        },
+        (Value::Array(array), Some((first, rest))) => match first.index {
+            Some(index) => array.get(index).map_or(Ok(()), |item| each_value(&item, rest, visit)),
+            None => array
+                .iter()
+                .filter(|item| matches!(item, Value::Document(_)))
+                .try_for_each(|item| each_value(&item, parts, visit)),
+        },
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Bson, bson, doc};
+    use document::value::Path;
+
+    #[test]
+    fn arrays_are_taken_apart() {
+        let check = |path: &str, doc: bson::Document, expected: Bson| {
+            let mut values = Values::default();
+            let value = Value::Document(Doc::from(doc));
+            each_value(&value, &Path::new(path).parts, &mut |value| values.add(value)).unwrap();
+            assert_eq!(Value::Array(values.writer.finish()), Value::from(expected), "{path}");
+        };
+        check("a", doc! {"a": [1, 1.0, [2, 3], null]}, bson!([1, [2, 3], null]));
+        check("a", doc! {"a": []}, bson!([]));
+        check("a", doc! {"b": 1}, bson!([]));
+        check("a.b", doc! {"a": [{"b": 1}, {"b": [2, 3]}, 5, {"c": 1}]}, bson!([1, 2, 3]));
+        check("a.1", doc! {"a": [5, [6, 7]]}, bson!([6, 7]));
+        check("a.0.b", doc! {"a": [{"b": 1}, {"b": 2}]}, bson!([1]));
+    }
+}

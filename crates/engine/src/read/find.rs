@@ -1,0 +1,128 @@
+//! `find`: of a collection by its plan, of a view by its pipeline with the filter, order and window behind it.
+
+use super::pipeline::Source;
+use super::rows::{self, Window};
+use crate::access::Query;
+use crate::catalog::Collection;
+use crate::scan::Want;
+use document::filter::{Details, Filter};
+use document::op::{Find, SortSpec};
+use document::pipeline::expr::Names;
+use document::pipeline::{Pipeline, Rows, Stream, empty};
+use document::project::Projection;
+use document::value::Path;
+use document::{Array, Code, Doc, DocWriter, Env, Error, Result, Value};
+use std::sync::Arc;
+
+pub(crate) fn open(source: &Source, op: &Find) -> Result<Rows> {
+    if op.return_key || op.show_record_id {
+        let name = if op.return_key { "returnKey" } else { "showRecordId" };
+        return Err(Error::not_implemented(name));
+    }
+    let moment = source.present.moment()?;
+    let window = Window { skip: op.skip, limit: op.limit };
+    let rows = match moment.catalog.get(&op.ns) {
+        None => return Ok(empty()),
+        Some(found) if found.view().is_some() => of_view(source, op, window)?,
+        Some(collection) => of_collection(source, op, collection, window)?,
+    };
+    Ok(match &op.projection {
+        Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
+        None => rows,
+    })
+}
+
+fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Rows> {
+    let needed = needed(op);
+    let query = query(op, needed.as_deref(), window, &source.env);
+    Ok(rows::find(&source.present, collection, query, window, Want::Documents)?.0)
+}
+
+/// The paths that are read of the documents behind the filter; nothing means all.
+pub(crate) fn needed(op: &Find) -> Option<Vec<Path>> {
+    let mut paths = op.projection.as_ref()?.reads()?;
+    paths.extend(op.sort.iter().flat_map(|sort| &sort.keys).map(|key| key.path.clone()));
+    Some(paths)
+}
+
+pub(crate) fn query<'q>(op: &'q Find, needed: Option<&'q [Path]>, window: Window, env: &'q Env) -> Query<'q> {
+    Query {
+        filter: &op.filter,
+        sort: op.sort.as_ref(),
+        hint: op.hint.as_ref(),
+        min: op.min.as_ref(),
+        max: op.max.as_ref(),
+        needed,
+        limit: window.reach(),
+        env,
+    }
+}
+
+fn of_view(source: &Source, op: &Find, window: Window) -> Result<Rows> {
+    if op.min.is_some() || op.max.is_some() {
+        let option = if op.min.is_some() { "min" } else { "max" };
+        return Err(Error::new(
+            Code::InvalidPipelineOperator,
+            format!("Option {option} not supported in aggregation."),
+        ));
+    }
+    let pipeline = as_pipeline(&op.filter, op.sort.as_ref(), window)?;
+    source.run(&op.ns, pipeline, op.hint.as_ref())
+}
+
+/// A query as the stages that say the same.
+pub(crate) fn as_pipeline(filter: &Filter, sort: Option<&SortSpec>, window: Window) -> Result<Pipeline> {
+    let mut stages = Vec::new();
+    let mut stage = |name: &str, argument: Value<'_>| {
+        let mut writer = DocWriter::new();
+        writer.append(name, &argument);
+        stages.push(Value::Document(writer.finish()));
+    };
+    if !filter.is_all() {
+        stage("$match", Value::Document(filter.source.borrow()));
+    }
+    if let Some(sort) = sort.filter(|sort| !sort.keys.is_empty()) {
+        let mut keys = DocWriter::new();
+        for key in &sort.keys {
+            keys.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
+        }
+        stage("$sort", Value::Document(keys.finish()));
+    }
+    let whole = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    if window.skip > 0 {
+        stage("$skip", whole(window.skip));
+    }
+    if let Some(limit) = window.limit {
+        stage("$limit", whole(limit));
+    }
+    let stages: Array<'static> = stages.into_iter().collect();
+    Pipeline::parse(&stages, &mut Names::new())
+}
+
+/// Each document projected; what the match found out about arrays is found out again where the projection asks for it.
+fn projected(rows: Rows, projection: Arc<Projection>, filter: &Filter, env: &Env) -> Rows {
+    let filter = projection.needs_details().then(|| filter.clone());
+    Box::new(Projected { rows, projection, filter, env: env.clone() })
+}
+
+struct Projected {
+    rows: Rows,
+    projection: Arc<Projection>,
+    filter: Option<Filter>,
+    env: Env,
+}
+
+impl Stream for Projected {
+    fn next(&mut self) -> Result<Option<Doc<'static>>> {
+        let Some(doc) = self.rows.next()? else { return Ok(None) };
+        let mut details = Details::default();
+        if let Some(filter) = &self.filter {
+            filter.matches_with(&doc, &self.env, &mut details)?;
+        }
+        self.projection.apply(&doc, &details, &self.env).map(Some)
+    }
+
+    fn pause(&mut self) {
+        self.rows.pause();
+    }
+}

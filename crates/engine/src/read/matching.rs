@@ -1,0 +1,59 @@
+//! The documents that an update or a delete works on.
+
+use crate::access::{Query, choose};
+use crate::catalog::Collection;
+use crate::scan::{Row, Scan, Want};
+use crate::view::ReadView;
+use bytes::Bytes;
+use document::filter::{Details, Filter};
+use document::op::{Hint, SortSpec};
+use document::pipeline::sort_spec;
+use document::{Doc, Env, Result};
+use std::sync::Arc;
+
+/// Which documents a writing statement works on, and in which order.
+#[derive(Clone, Copy)]
+pub struct Matching<'a> {
+    pub filter: &'a Filter,
+    pub sort: Option<&'a SortSpec>,
+    pub hint: Option<&'a Hint>,
+    pub env: &'a Env,
+}
+
+/// A document, the key it is stored under, and what matching it told.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub key: Bytes,
+    pub doc: Doc<'static>,
+    pub details: Details,
+}
+
+impl From<Row> for Found {
+    fn from(row: Row) -> Found {
+        Found { key: row.key, doc: row.doc, details: row.details }
+    }
+}
+
+/// The matching documents of `collection`, each once, as `view` shows them.
+pub fn matching(
+    view: &ReadView,
+    collection: &Arc<Collection>,
+    query: Matching<'_>,
+) -> Result<Box<dyn Iterator<Item = Result<Found>> + Send>> {
+    let planned = Query { sort: query.sort, hint: query.hint, ..Query::new(query.filter, query.env) };
+    let plan = Arc::new(choose(collection, view, planned, false)?.plan);
+    let ordered = plan.ordered;
+    let mut scan = Scan::new(plan, Some(collection), query.env, Want::Documents)?.with_details(query.filter);
+    let view = view.clone();
+    let mut found = std::iter::from_fn(move || scan.next(&view).transpose().map(|row| row.map(Found::from)));
+    let Some(sort) = query.sort.filter(|_| !ordered) else { return Ok(Box::new(found)) };
+    // Only keys and documents that are to be changed are held: a writer holds them anyway.
+    let mut keyed = found.try_fold(Vec::new(), |mut all, found| {
+        let found = found?;
+        let key: Vec<_> = sort_spec::key(sort, &found.doc)?.into_iter().collect();
+        all.push((key, found));
+        Ok::<_, document::Error>(all)
+    })?;
+    keyed.sort_by(|(a, _), (b, _)| sort_spec::compare(sort, a, b));
+    Ok(Box::new(keyed.into_iter().map(|(_, found)| Ok(found))))
+}

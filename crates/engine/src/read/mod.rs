@@ -1,0 +1,104 @@
+//! Reading: find, aggregate, count and distinct as cursors; and the documents that an update or a delete works on.
+//!
+//! A cursor keeps no snapshot between two batches: its streams let go of theirs and go on behind the last key they saw, in
+//! the moment of the next batch ([`present`]).
+
+mod count;
+mod distinct;
+mod find;
+mod matching;
+mod pipeline;
+mod present;
+mod rows;
+
+pub use matching::{Found, Matching, matching};
+
+use crate::backend::long;
+use crate::engine::Engine;
+use crate::work::Moment;
+use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
+use document::op::{Context, ReadConcern, ReadOp};
+use document::pipeline::{Rows, from_documents};
+use document::{Doc, Result};
+use pipeline::Source;
+use present::Present;
+
+/// Opens a cursor.
+pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op: ReadOp) -> Result<Box<dyn Cursor>> {
+    let present = Present::default();
+    let moment = engine.moment(session)?;
+    let held = (context.read_concern == ReadConcern::Snapshot && session.transaction.is_none()).then(|| moment.clone());
+    present.begin(moment, &context.env);
+    let source = Source { present: present.clone(), env: present.env(&context.env) };
+    let rows = match &op {
+        ReadOp::Find(op) => find::open(&source, op),
+        ReadOp::Aggregate(op) => source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref()),
+        ReadOp::Count(op) => long(|| count::count(&source, op)).map(|doc| from_documents(vec![doc])),
+        ReadOp::Distinct(op) => long(|| distinct::distinct(&source, op)).map(|doc| from_documents(vec![doc])),
+    };
+    let mut rows = rows?;
+    rows.pause();
+    present.end();
+    let blocking = matches!(&op, ReadOp::Aggregate(_)) || matches!(&op, ReadOp::Find(find) if find.sort.is_some());
+    Ok(Box::new(Open { engine: engine.clone(), present, rows, held, blocking, ahead: None, ended: false }))
+}
+
+struct Open {
+    engine: Engine,
+    present: Present,
+    rows: Rows,
+    /// The one moment of a snapshot read outside a transaction.
+    held: Option<Moment>,
+    /// The first document may take long.
+    blocking: bool,
+    /// Read, but did not fit into the last batch.
+    ahead: Option<Doc<'static>>,
+    ended: bool,
+}
+
+/// Batches up to this size are made in the connection's own task, unless the first document may take long.
+const QUICK: usize = 1000;
+
+impl Cursor for Open {
+    fn next<'a>(&'a mut self, session: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
+        Box::pin(async move {
+            let moment = match &self.held {
+                Some(moment) => moment.clone(),
+                None => self.engine.moment(session)?,
+            };
+            self.present.begin(moment, &context.env);
+            let batch =
+                if self.blocking || limit.documents > QUICK { long(|| self.fill(limit)) } else { self.fill(limit) };
+            self.rows.pause();
+            self.present.end();
+            batch
+        })
+    }
+}
+
+impl Open {
+    /// At least one document is given, however large.
+    fn fill(&mut self, limit: BatchLimit) -> Result<Batch> {
+        let mut batch = Batch::default();
+        let mut bytes = 0;
+        while batch.documents.len() < limit.documents {
+            let next = match self.ahead.take() {
+                Some(doc) => Some(doc),
+                None if self.ended => None,
+                None => self.rows.next()?,
+            };
+            let Some(doc) = next else {
+                self.ended = true;
+                break;
+            };
+            bytes += doc.as_bytes().len();
+            if bytes > limit.bytes && !batch.documents.is_empty() {
+                self.ahead = Some(doc);
+                break;
+            }
+            batch.documents.push(doc);
+        }
+        batch.exhausted = self.ended && self.ahead.is_none();
+        Ok(batch)
+    }
+}

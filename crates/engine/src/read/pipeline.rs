@@ -1,0 +1,81 @@
+//! Pipelines over collections and views: what leads a pipeline is answered by the plan, the rest is streamed.
+
+use super::present::Present;
+use super::rows::{self, Window};
+use crate::access::Query;
+use crate::catalog::{Catalog, Collection};
+use crate::scan::Want;
+use document::op::{Hint, Namespace};
+use document::pipeline::{Collections, Pipeline, Rows, Run, empty};
+use document::{Code, Env, Error, Result};
+use std::sync::Arc;
+
+/// How many views may stand on each other.
+const MAX_VIEWS: usize = 20;
+
+/// What a pipeline is run on.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) present: Present,
+    pub(crate) env: Env,
+}
+
+impl Source {
+    /// The results of `pipeline` over a collection, or over a view of one.
+    pub(crate) fn run(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>) -> Result<Rows> {
+        self.run_in(ns, pipeline, hint, &self.env)
+    }
+
+    fn run_in(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>, env: &Env) -> Result<Rows> {
+        let collections = Arc::new(OfDatabase { source: self.clone(), db: ns.db.clone() });
+        let run = Run { env: env.clone(), collections };
+        if pipeline.makes_documents() {
+            return pipeline.start(empty(), &run);
+        }
+        let moment = self.present.moment()?;
+        let (collection, pipeline) = resolve(&moment.catalog, ns, pipeline)?;
+        let split = pipeline.split();
+        let leading = &split.leading;
+        let Some(collection) = collection else { return split.rest.start(empty(), &run) };
+        let window = Window { skip: leading.skip, limit: leading.limit };
+        // Only a count is made of entries: they do not tell a missing field from null, which stages do.
+        let counts = split.needed.as_ref().is_some_and(Vec::is_empty) && leading.sort.is_none();
+        let query =
+            Query { sort: leading.sort.as_ref(), hint, limit: window.reach(), ..Query::new(&leading.filter, env) };
+        let want = if counts { Want::Count } else { Want::Documents };
+        let (rows, _) = rows::find(&self.present, &collection, query, window, want)?;
+        split.rest.start(rows, &run)
+    }
+}
+
+/// The collection behind a name, and what to run over it; nothing if there is none.
+pub(crate) fn resolve(
+    catalog: &Catalog,
+    ns: &Namespace,
+    mut pipeline: Pipeline,
+) -> Result<(Option<Arc<Collection>>, Pipeline)> {
+    let mut ns = ns.clone();
+    for _ in 0..=MAX_VIEWS {
+        let Some(found) = catalog.get(&ns) else { return Ok((None, pipeline)) };
+        let Some(view) = found.view() else { return Ok((Some(found.clone()), pipeline)) };
+        pipeline = view.pipeline.clone().then(pipeline);
+        ns = view.on.clone();
+    }
+    Err(Error::new(
+        Code::ViewDepthLimitExceeded,
+        format!("View depth too deep or view cycle detected; maximum depth is {MAX_VIEWS}"),
+    ))
+}
+
+/// The other collections that a pipeline names, in the same moment.
+struct OfDatabase {
+    source: Source,
+    db: Arc<str>,
+}
+
+impl Collections for OfDatabase {
+    fn open(&self, collection: &str, pipeline: &Pipeline, env: &Env) -> Result<Rows> {
+        let ns = Namespace::new(&self.db, collection);
+        self.source.run_in(&ns, pipeline.clone(), None, env)
+    }
+}

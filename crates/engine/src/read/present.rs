@@ -1,0 +1,45 @@
+//! The moment that an open cursor reads at: set while a batch is made, empty between batches, so that no snapshot is kept.
+
+use crate::work::Moment;
+use document::{Code, Env, Error, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+type Interrupt = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// Shared by all streams of a cursor.
+#[derive(Clone, Default)]
+pub(crate) struct Present(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    moment: Option<Moment>,
+    interrupt: Option<Interrupt>,
+}
+
+impl Present {
+    /// Begins a batch.
+    pub(crate) fn begin(&self, moment: Moment, env: &Env) {
+        *self.0.lock() = State { moment: Some(moment), interrupt: Some(env.interrupt.clone()) };
+    }
+
+    /// Ends it: lets go of the snapshot.
+    pub(crate) fn end(&self) {
+        *self.0.lock() = State::default();
+    }
+
+    pub(crate) fn moment(&self) -> Result<Moment> {
+        let between = || Error::new(Code::InternalError, "a cursor was read between two batches");
+        self.0.lock().moment.clone().ok_or_else(between)
+    }
+
+    /// `env` for work that outlives a batch: it is interrupted with the command that asked for the current one.
+    pub(crate) fn env(&self, env: &Env) -> Env {
+        let state = self.0.clone();
+        let interrupt: Interrupt = Arc::new(move || {
+            let interrupt = state.lock().interrupt.clone();
+            interrupt.map_or(Ok(()), |interrupt| interrupt())
+        });
+        Env { interrupt, ..env.clone() }
+    }
+}

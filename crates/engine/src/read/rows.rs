@@ -1,0 +1,204 @@
+//! A scan as a stream of documents.
+
+use super::present::Present;
+use crate::access::plan::{Plan, Source};
+use crate::access::{Chosen, Query, choose};
+use crate::catalog::{Collection, Index};
+use crate::scan::{Scan, Want};
+use crate::view::{DOCUMENTS, ReadView};
+use crate::work::Moment;
+use document::op::SortSpec;
+use document::pipeline::{Rows, Stream, sorted};
+use document::{Code, Doc, Env, Error, Result};
+use std::sync::Arc;
+
+/// How many documents to leave out first, and how many to give then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) skip: u64,
+    pub(crate) limit: Option<u64>,
+}
+
+impl Window {
+    /// How many documents must be found to fill it.
+    pub(crate) fn reach(self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_add(self.skip))
+    }
+}
+
+/// The documents of a query: found, sorted unless they come in order, cut to the window.
+pub(crate) fn find(
+    present: &Present,
+    collection: &Arc<Collection>,
+    query: Query<'_>,
+    window: Window,
+    want: Want,
+) -> Result<(Rows, Arc<Plan>)> {
+    let moment = present.moment()?;
+    let chosen = choose(collection, &moment.view, query, false)?;
+    let shape = chosen.shape;
+    let (mut scan, plan) = scan_of(chosen, collection, query.env, want)?;
+    let ordered = plan.ordered;
+    if ordered && window.skip > 0 {
+        scan.want(Want::Count);
+    }
+    let rows = ScanRows {
+        present: present.clone(),
+        view: Some(moment.view),
+        collection: collection.clone(),
+        scan,
+        want,
+        window: if ordered { window } else { Window::default() },
+        report: shape,
+    };
+    Ok((in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env), plan))
+}
+
+fn scan_of(chosen: Chosen, collection: &Arc<Collection>, env: &Env, want: Want) -> Result<(Scan, Arc<Plan>)> {
+    let plan = Arc::new(chosen.plan);
+    Ok((Scan::new(plan.clone(), Some(collection), env, want)?, plan))
+}
+
+/// Sorts and cuts what an unordered plan gives.
+fn in_order(rows: Rows, sort: Option<&SortSpec>, window: Window, env: &Env) -> Rows {
+    match sort {
+        Some(sort) => windowed(sorted(rows, sort.clone(), window.reach(), env), window),
+        None => rows,
+    }
+}
+
+/// A stream cut to a window.
+pub(crate) fn windowed(rows: Rows, window: Window) -> Rows {
+    if window.skip == 0 && window.limit.is_none() {
+        return rows;
+    }
+    Box::new(Windowed { rows, window })
+}
+
+struct Windowed {
+    rows: Rows,
+    window: Window,
+}
+
+impl Stream for Windowed {
+    fn next(&mut self) -> Result<Option<Doc<'static>>> {
+        if self.window.limit == Some(0) {
+            return Ok(None);
+        }
+        while self.window.skip > 0 {
+            self.window.skip -= 1;
+            if self.rows.next()?.is_none() {
+                self.window.limit = Some(0);
+                return Ok(None);
+            }
+        }
+        if let Some(limit) = &mut self.window.limit {
+            *limit -= 1;
+        }
+        self.rows.next()
+    }
+
+    fn pause(&mut self) {
+        self.rows.pause();
+    }
+}
+
+struct ScanRows {
+    present: Present,
+    /// The view of the current batch.
+    view: Option<ReadView>,
+    collection: Arc<Collection>,
+    scan: Scan,
+    want: Want,
+    window: Window,
+    /// The remembered choice of plan to report to, once.
+    report: Option<crate::access::Shape>,
+}
+
+impl ScanRows {
+    /// The view of this batch; after a pause, makes sure that what the plan reads is still there.
+    fn view(&mut self) -> Result<ReadView> {
+        let moment = self.present.moment()?;
+        still_there(&self.collection, &self.scan.plan().clone(), &moment)?;
+        Ok(moment.view)
+    }
+}
+
+impl Stream for ScanRows {
+    fn next(&mut self) -> Result<Option<Doc<'static>>> {
+        if self.window.limit == Some(0) {
+            return Ok(None);
+        }
+        if self.view.is_none() {
+            self.view = Some(self.view()?);
+        }
+        let Some(view) = &self.view else { return Ok(None) };
+        while self.window.skip > 0 {
+            if self.scan.next(view)?.is_none() {
+                self.window.limit = Some(0);
+                return Ok(None);
+            }
+            self.window.skip -= 1;
+            if self.window.skip == 0 {
+                self.scan.want(self.want);
+            }
+        }
+        let row = self.scan.next(view)?;
+        match &row {
+            Some(_) => {
+                if let Some(limit) = &mut self.window.limit {
+                    *limit -= 1;
+                }
+            }
+            None => self.window.limit = Some(0),
+        }
+        Ok(row.map(|row| row.doc))
+    }
+
+    fn pause(&mut self) {
+        if let Some(shape) = self.report.take() {
+            self.collection.life.plans.report(shape, self.scan.counters().works());
+        }
+        self.scan.pause();
+        self.view = None;
+    }
+}
+
+/// An error if the collection or an index of the plan has gone since the last batch.
+fn still_there(collection: &Collection, plan: &Plan, moment: &Moment) -> Result<()> {
+    let killed = |what: String| Error::new(Code::QueryPlanKilled, what);
+    // Found by what it is, since it may have another name by now.
+    let by_name = moment.catalog.get(&collection.ns).filter(|found| found.id == collection.id);
+    let current = match by_name {
+        Some(found) => found.clone(),
+        None => {
+            let renamed = moment.catalog.collections(&collection.ns.db).find(|found| found.id == collection.id);
+            let gone = if renamed.is_some() { "collection renamed" } else { "collection dropped" };
+            return Err(killed(format!("{gone}. UUID {}", uuid(&collection.uuid))));
+        }
+    };
+    let has = |index: &Index| index.id == DOCUMENTS || current.indexes.iter().any(|found| found.id == index.id);
+    fn each<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Index)) {
+        match &plan.source {
+            Source::Index(scan) => visit(scan.index()),
+            Source::Union(plans) => plans.iter().for_each(|plan| each(plan, visit)),
+            Source::Nothing | Source::Collection { .. } | Source::Id { .. } => {}
+        }
+    }
+    let mut missing = None;
+    each(plan, &mut |index| {
+        if !has(index) {
+            missing = Some(index.name.clone());
+        }
+    });
+    match missing {
+        Some(name) => Err(killed(format!("index '{name}' dropped"))),
+        None => Ok(()),
+    }
+}
+
+fn uuid(bytes: &[u8; 16]) -> String {
+    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().concat();
+    [part(0..4), part(4..6), part(6..8), part(8..10), part(10..16)].join("-")
+}
