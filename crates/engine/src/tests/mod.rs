@@ -1,5 +1,6 @@
 //! The engine through its backend interface.
 
+mod answers;
 mod catalog;
 mod harness;
 mod model;
