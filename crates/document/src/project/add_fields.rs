@@ -61,8 +61,8 @@ impl Parse<'_, '_> {
     }
 
     fn compute(&mut self, path: &Path, value: &Value<'_>) -> Result<()> {
-        let conflict = self.paths.iter().find(|other| other.is_prefix_of(path) || path.is_prefix_of(other));
-        if let Some(other) = conflict {
+        let conflicts = self.paths.iter().filter(|other| other.is_prefix_of(path) || path.is_prefix_of(other));
+        if let Some(other) = conflicts.min() {
             return fail(
                 40176,
                 format!(

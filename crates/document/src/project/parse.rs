@@ -8,7 +8,7 @@ use super::tree::{Branch, Compute, Others, Step};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::filter::Parser;
-use crate::pipeline::expr::{self, EXPRESSIONS, Names};
+use crate::pipeline::expr::{self, EXPRESSIONS, Expr, Names};
 use crate::raw::{Doc, DocWriter};
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
@@ -40,9 +40,14 @@ pub(super) fn parse(spec: &Doc<'_>, dialect: Dialect, names: &mut Names) -> Resu
         slices: Vec::new(),
         has_elem_match: false,
         has_meta: false,
+        folding: None,
     };
     let mut tree = Branch::default();
     parse.fields(spec, &mut tree, &[])?;
+    if let Some(error) = parse.folding {
+        parse.names.note_folding_failed();
+        return Err(error);
+    }
     let kind = parse.kind.unwrap_or_else(|| parse.default_kind());
     if kind == Kind::Inclusion && tree.step("_id").is_none() {
         tree.steps.insert(0, ("_id".into(), Step::Include));
@@ -74,6 +79,8 @@ struct Parse<'n> {
     slices: Vec<Slice>,
     has_elem_match: bool,
     has_meta: bool,
+    /// Constants that cannot be evaluated are reported after everything else, as the server evaluates them last.
+    folding: Option<Error>,
 }
 
 impl Parse<'_> {
@@ -111,7 +118,7 @@ impl Parse<'_> {
                 }
             }
             _ => {
-                let expr = expr::parse(value, self.names)?;
+                let expr = self.expr(value)?;
                 add(branch, &Path::field_path(name)?, Step::Compute(Compute::Expr(expr)))?;
                 if self.kind == Some(Kind::Exclusion) {
                     let shown = show::element(value);
@@ -120,6 +127,16 @@ impl Parse<'_> {
                 self.kind = Some(Kind::Inclusion);
                 Ok(())
             }
+        }
+    }
+
+    fn expr(&mut self, value: &Value<'_>) -> Result<Expr> {
+        match expr::parse(value, self.names) {
+            Err(error) if self.names.take_folding_failed() => {
+                self.folding.get_or_insert(error);
+                Ok(Expr::Const(Value::Null))
+            }
+            parsed => parsed,
         }
     }
 
@@ -198,9 +215,10 @@ impl Parse<'_> {
         }
         let path = Path::field_path(name)?;
         let mut below = branch;
-        for part in &path.parts {
+        for (at, part) in path.parts.iter().enumerate() {
             below = match below.enter(&part.name) {
                 Some(below) => below,
+                None if at + 1 == path.parts.len() => return fail(31250, format!("Path collision at {name}")),
                 None => return fail(31249, format!("Path collision at {name} remaining portion {}", tail(&path))),
             };
         }
@@ -239,7 +257,7 @@ impl Parse<'_> {
         if self.kind == Some(Kind::Exclusion) {
             return fail(31252, "Cannot use expression other than $meta in exclusion projection");
         }
-        let expr = expr::parse(&Value::Document(whole.borrow()), self.names)?;
+        let expr = self.expr(&Value::Document(whole.borrow()))?;
         add(branch, &Path::field_path(name)?, Step::Compute(Compute::Expr(expr)))?;
         self.kind = Some(Kind::Inclusion);
         Ok(())

@@ -94,6 +94,11 @@ impl Names {
         }
     }
 
+    /// For who keeps such an error longer still, until all its expressions are parsed.
+    pub(crate) fn note_folding_failed(&mut self) {
+        self.folding_failed = true;
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<&Binding> {
         self.bound.iter().rev().find(|(bound, _)| bound == name).map(|(_, binding)| binding)
     }
