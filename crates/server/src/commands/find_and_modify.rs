@@ -8,7 +8,7 @@ use document::filter::Filter;
 use document::op::{FindAndModify, Modify, WriteOp};
 use document::pipeline::sort_spec;
 use document::project::Projection;
-use document::update::Update;
+use document::update::{Update, check_upsert_filter};
 use document::{Doc, Env, Error, Result, Value};
 use std::sync::Arc;
 
@@ -94,6 +94,9 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
         Some(filter) => Filter::parse(&filter, &mut names)?,
         None => Filter::all(),
     };
+    if upsert {
+        check_upsert_filter(&filter)?;
+    }
     let sort = match sort.filter(|spec| !spec.is_empty()) {
         Some(spec) => Some(sort_spec::parse(&spec)?),
         None => None,

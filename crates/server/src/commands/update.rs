@@ -10,7 +10,7 @@ use crate::{bindings, namespace};
 use document::filter::Filter;
 use document::op::{Hint, Namespace, UpdateOp, UpdateStatement, WriteOp, Written};
 use document::pipeline::expr::Names;
-use document::update::Update;
+use document::update::{Update, check_upsert_filter};
 use document::{Code, Doc, Env, Error, Result, Value};
 
 const STRUCTURE: &str = "update";
@@ -163,5 +163,8 @@ fn compile(statement: Statement<'_>, mut names: Names, retryable: bool) -> Resul
         return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
     }
     let filter = Filter::parse(&filter, &mut names)?;
+    if upsert {
+        check_upsert_filter(&filter)?;
+    }
     Ok(UpdateStatement { filter, update, multi, upsert, hint })
 }
