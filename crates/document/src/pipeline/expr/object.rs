@@ -158,7 +158,9 @@ impl Operator for SetField {
             _ => return fail(4_161_105, "$setField requires 'input' to evaluate to type Object"),
         };
         let value = self.value.eval(scope)?;
-        Ok(Value::Document(with_field(&doc.borrow(), &self.name, &value)))
+        let result = with_field(&doc.borrow(), &self.name, &value);
+        scope.check_size(result.as_bytes().len())?;
+        Ok(Value::Document(result))
     }
 
     fn operands(&self, visit: &mut dyn FnMut(&Expr)) {

@@ -1,7 +1,12 @@
 //! Operators that MongoDB knows and this server does not have: refused by name, never taken for a typing error.
 
-use super::{ExprDef, Form};
-use crate::error::Error;
+use super::form::{Arguments, fail};
+use super::{Expr, ExprDef, Form, Names};
+use crate::error::{Error, Result};
+use crate::value::Value;
+
+pub(super) const FUNCTION: ExprDef =
+    ExprDef { name: "$function", help: "Not supported: it runs JavaScript.", form: Form::Special(parse_function) };
 
 macro_rules! refused {
     ($constant:ident, $name:literal, $help:literal) => {
@@ -13,5 +18,27 @@ macro_rules! refused {
     };
 }
 
-refused!(FUNCTION, "$function", "Not supported: it runs JavaScript.");
 refused!(TO_HASHED_INDEX_KEY, "$toHashedIndexKey", "Not supported: there are no hashed indexes.");
+
+/// Mistakes get MongoDB's errors; what is right is refused.
+fn parse_function(argument: &Value<'_>, _: &mut Names) -> Result<Expr> {
+    let arguments = Arguments::of(
+        argument,
+        31260,
+        format_args!("$function requires an object as an argument, found: {}", argument.type_name()),
+    )?;
+    let body = arguments.required("body", 31261, "The body function must be specified.")?;
+    if body.as_str().is_some_and(|body| body.starts_with('$')) {
+        return fail(31432, "The body function must be a constant expression");
+    }
+    if !matches!(body, Value::String(_) | Value::Code(_)) {
+        return fail(31262, "The body function must evaluate to type string or code");
+    }
+    let Value::Array(_) = arguments.required("args", 31263, "The args field must be specified.")? else {
+        return fail(31266, "The args field must be of type array");
+    };
+    if arguments.required("lang", 31418, "The lang field must be specified.")?.as_str() != Some("js") {
+        return fail(31419, "Currently the only supported language specifier is 'js'.");
+    }
+    Err(Error::not_implemented("The expression $function"))
+}

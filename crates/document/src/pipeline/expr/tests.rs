@@ -60,6 +60,36 @@ fn answers_are_mongodbs() {
     assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
 }
 
+#[test]
+fn what_grows_without_end_is_stopped() {
+    let check = |a: &str, body: Bson, turns: i32, code: i32| {
+        let spec =
+            bson::bson!({ "$reduce": { "input": { "$range": [0, turns] }, "initialValue": ["$a"], "in": body } });
+        let env = Env::fixed();
+        let expr = parse(&Value::from(spec), &mut Names::new()).unwrap();
+        let doc = Doc::from(bson::doc! { "a": a });
+        let result = expr.eval(&mut Scope::new(doc, &env)).map(|_| ());
+        assert_eq!(result.map_err(|error| error.code().number()), Err(code));
+    };
+    check("x", bson::bson!(["$$value"]), 1000, 15);
+    check("x", bson::bson!({ "a": { "b": ["$$value"] } }), 1000, 15);
+    let long = "x".repeat(4 << 20);
+    check(&long, bson::bson!({ "$concatArrays": ["$$value", "$$value"] }), 40, 146);
+    check(&long, bson::bson!({ "x": "$$value", "y": "$$value" }), 40, 146);
+    let set = bson::bson!({ "$setField": { "field": "x", "input": { "v": "$$value" }, "value": "$$value" } });
+    check(&long, set, 40, 146);
+}
+
+#[test]
+fn a_long_evaluation_can_be_interrupted() {
+    let spec = bson::bson!({ "$map": { "input": { "$range": [0, 100_000] }, "in": { "$add": ["$$this", 1] } } });
+    let mut env = Env::fixed();
+    env.interrupt = Arc::new(|| Err(crate::Error::new(crate::Code::Interrupted, "operation was interrupted")));
+    let expr = parse(&Value::from(spec), &mut Names::new()).unwrap();
+    let result = expr.eval(&mut Scope::new(Doc::empty(), &env)).map(|_| ());
+    assert_eq!(result.map_err(|error| error.code().number()), Err(11601));
+}
+
 /// Any value that a client could write where an expression is expected, biased to operators and their arguments.
 fn any_expression() -> impl Strategy<Value = Bson> {
     let leaf = prop_oneof![
