@@ -97,7 +97,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
         None => None,
     };
     let projection = match projection.filter(|spec: &Doc<'_>| !spec.is_empty()) {
-        Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?)),
+        Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?.with_sort(sort.as_ref())?)),
         None => None,
     };
     let limit = (limit != 0).then_some(limit);

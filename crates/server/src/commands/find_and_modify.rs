@@ -102,7 +102,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
         None => None,
     };
     let projection = match fields.filter(|spec| !spec.is_empty()) {
-        Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?)),
+        Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?.with_sort(sort.as_ref())?)),
         None => None,
     };
     Ok(FindAndModify { ns, filter, sort, action, projection, hint, bypass_validation, statement_id })
