@@ -79,6 +79,16 @@ impl Field {
         let constant_size = matches!(accumulator.name, "$sum" | "$avg" | "$count" | "$stdDevPop" | "$stdDevSamp");
         Field { name: name.into(), accumulator, constant_size }
     }
+
+    /// MongoDB's groups have another code than its expressions for one thing.
+    fn as_in_a_group(&self, error: Error) -> Error {
+        match (self.accumulator.name, error.code()) {
+            ("$mergeObjects", Code::Location(40400)) => {
+                Error::new(Code::Location(5_911_200), "$mergeObjects only supports objects")
+            }
+            _ => error,
+        }
+    }
 }
 
 /// The evaluated key of one document: one value, or one for each field.
@@ -233,7 +243,7 @@ impl Groups {
                 continue;
             }
             let before = state.memory();
-            field.accumulator.add(&mut **state, &mut scope).map_err(as_in_a_group)?;
+            field.accumulator.add(&mut **state, &mut scope).map_err(|error| field.as_in_a_group(error))?;
             self.bytes = (self.bytes + state.memory()).saturating_sub(before);
         }
         self.check_memory(env.memory_limit)
@@ -287,14 +297,6 @@ impl Groups {
             writer.append(&field.name, &null_if_missing(state.finish()?));
         }
         Ok(Some(writer.finish()))
-    }
-}
-
-/// MongoDB's groups have another code than its expressions for one thing.
-fn as_in_a_group(error: Error) -> Error {
-    match error.code() {
-        Code::Location(40400) => Error::new(Code::Location(5_911_200), "$mergeObjects only supports objects"),
-        _ => error,
     }
 }
 

@@ -11,9 +11,19 @@ const MAX_STAGES: usize = 1000;
 /// How deep `$lookup`, `$unionWith` and `$facet` may nest.
 const MAX_DEPTH: usize = 20;
 
-/// Stages that MongoDB hands to its read engine when they lead a pipeline. It matters where that engine orders fields in
-/// its own way.
-const READ_TOGETHER: &[&str] = &["$group", "$limit", "$lookup", "$match", "$project", "$skip", "$sort"];
+/// MongoDB hands the head of a pipeline to its read engine: filters, then a sort, a window or a plain inclusion, then groups
+/// and joins. The place of a stage in that order; it matters where that engine orders fields in its own way.
+fn read_phase(name: &str, spec: &Value<'_>) -> Option<u8> {
+    let included = |value: &Value<'_>| (value.is_number() || matches!(value, Value::Bool(_))) && value.is_truthy();
+    match (name, spec) {
+        ("$match", _) => Some(0),
+        ("$sort", _) => Some(1),
+        ("$skip" | "$limit", _) => Some(2),
+        ("$project", Value::Document(fields)) if fields.iter().all(|(_, value)| included(&value)) => Some(2),
+        ("$group" | "$lookup", _) => Some(3),
+        _ => None,
+    }
+}
 
 /// What a stage's parser sees besides its argument.
 pub struct Parser<'n> {
@@ -66,7 +76,7 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
     }
     let mut result = Pipeline::default();
     let mut defs = Vec::with_capacity(docs.len());
-    let (mut failed_to_fold, mut refused) = (None, None);
+    let (mut failed_to_fold, mut refused, mut phase) = (None, None, 0);
     for (at, doc) in docs.iter().enumerate() {
         let (def, spec) = definition(doc)?;
         defs.push(def);
@@ -85,7 +95,10 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
             }
             Err(error) => return Err(error),
         };
-        parser.with_the_read &= READ_TOGETHER.contains(&def.name);
+        match read_phase(def.name, &spec) {
+            Some(next) if next >= phase => phase = next,
+            _ => parser.with_the_read = false,
+        }
         match parsed {
             Parsed::One(stage) => result.stages.push(stage),
             Parsed::Two(first, second) => result.stages.extend([first, second]),
