@@ -5,7 +5,7 @@ use super::{Accumulator, AccumulatorDef, AccumulatorExpr, Start, bytes_of, check
 use crate::error::Result;
 use crate::op::SortSpec;
 use crate::pipeline::expr::form::{Arguments, fail};
-use crate::pipeline::expr::{Expr, Names, Operator, Scope, parse};
+use crate::pipeline::expr::{Expr, Names, Operator, Scope, field_of_document, parse};
 use crate::pipeline::sort_spec;
 use crate::raw::Array;
 use crate::value::number::Number;
@@ -237,9 +237,15 @@ struct Keyed {
 
 impl Operator for Keyed {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
-        let key = sort_spec::key(&self.sort, &scope.root)?;
-        let output = self.output.eval(scope)?;
-        Ok(Value::Array(key.into_iter().chain([output]).collect::<Array<'static>>()))
+        // Unlike in `$sort`, an array is compared as a whole; only an empty one counts as undefined here too.
+        let root = scope.root.clone();
+        let key = self.sort.keys.iter().map(|key| match field_of_document(&root, &key.path.parts) {
+            Value::Array(array) if array.is_empty() => Value::Undefined,
+            value => value,
+        });
+        let mut values: Vec<Value<'a>> = key.collect();
+        values.push(self.output.eval(scope)?);
+        Ok(Value::Array(values.into_iter().collect::<Array<'static>>()))
     }
 
     fn operands(&self, visit: &mut dyn FnMut(&Expr)) {

@@ -141,3 +141,33 @@ fn errors() {
     check_error(bson!({ "$top": { "output": 1 } }), 5_788_005);
     check_error(bson!({ "$top": { "sortBy": 1, "output": 1 } }), 10065);
 }
+
+#[test]
+fn answers_are_mongodbs() {
+    let file = std::env::var("ACCUMULATOR_CASES")
+        .unwrap_or_else(|_| format!("{}/tests/data/accumulators.json", env!("CARGO_MANIFEST_DIR")));
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let mut failures = Vec::new();
+    for row in &rows {
+        let get = |name: &str| row.get(name).map(|json| Bson::try_from(json.clone()).unwrap());
+        let documents: Vec<Document> = get("documents")
+            .and_then(|documents| documents.as_array().cloned())
+            .unwrap()
+            .iter()
+            .map(|document| document.as_document().unwrap().clone())
+            .collect();
+        let result = run(get("accumulator").unwrap(), &documents, &Value::Null);
+        let same = match (&result, get("is"), get("code")) {
+            // $group gives null for what is missing.
+            (Ok(Value::Missing), Some(expected), _) => expected == Bson::Null,
+            (Ok(Value::Double(number)), Some(Bson::Double(expected)), _) if expected.is_nan() => number.is_nan(),
+            (Ok(value), Some(expected), _) => *value == Value::from(expected),
+            (Err(error), None, Some(code)) => Some(error.code().number()) == code.as_i32(),
+            _ => false,
+        };
+        if !same {
+            failures.push(format!("{row}\n    gave {result:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} differences\n{}", failures.len(), failures.join("\n"));
+}
