@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::locks::LockKey;
 use crate::transaction::EngineTransaction;
 use crate::work::Moment;
-use crate::{admin, read, write};
+use crate::{admin, explain, read, write};
 use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session};
 use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
@@ -75,12 +75,12 @@ impl Backend for Engine {
 
     fn explain<'a>(
         &'a self,
-        _session: &'a mut Session,
-        _context: &'a Context,
-        _op: Explained,
-        _verbosity: Verbosity,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: Explained,
+        verbosity: Verbosity,
     ) -> Answer<'a, Doc<'static>> {
-        Box::pin(async move { Err(Error::not_implemented("explain")) })
+        Box::pin(async move { explain::explain(self, session, context, &op, verbosity) })
     }
 
     fn admin<'a>(

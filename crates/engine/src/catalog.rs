@@ -96,7 +96,7 @@ pub struct Life {
     pub next_index: AtomicU64,
     /// Set when the collection is gone, for who still holds it.
     pub dropped: AtomicBool,
-    pub(crate) plans: crate::access::PlanCache,
+    pub plans: crate::access::PlanCache,
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Reading order: [`store`] (bytes), [`keys`] (which bytes), [`catalog`] (what exists), [`view`] (what a reader sees), [`locks`],
 //! [`work`] (writes before they are committed), [`commit`] (how they are), [`collection`] (one document), then the operations.
 
-mod access;
+pub mod access;
 mod admin;
 pub mod backend;
 mod background;
@@ -12,6 +12,7 @@ mod clock;
 mod collection;
 mod commit;
 mod engine;
+mod explain;
 mod folder;
 pub mod index;
 pub mod keys;
@@ -20,7 +21,7 @@ mod pool;
 pub mod read;
 mod recover;
 mod retries;
-mod scan;
+pub mod scan;
 pub mod store;
 mod synced;
 mod transaction;

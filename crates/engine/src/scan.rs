@@ -202,6 +202,15 @@ impl Scan {
         }
     }
 
+    /// Whether everything there is was found.
+    pub fn has_ended(&self) -> bool {
+        match &self.place {
+            Place::Done => true,
+            Place::Union { scans, at, .. } => *at >= scans.len(),
+            Place::Id | Place::Ranges(_) => false,
+        }
+    }
+
     /// Lets go of the view.
     pub fn pause(&mut self) {
         match &mut self.place {

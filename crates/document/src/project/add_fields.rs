@@ -16,7 +16,7 @@ pub(super) fn parse(spec: &Doc<'_>, names: &mut Names) -> Result<Projection> {
     }
     let mut tree = parse.tree;
     tree.finish();
-    Ok(Projection { tree, others: Others::Keep, positional: None, slices: Vec::new() })
+    Ok(Projection { tree, others: Others::Keep, positional: None, slices: Vec::new(), source: None })
 }
 
 struct Parse<'s, 'n> {

@@ -33,13 +33,21 @@ pub struct Projection {
     positional: Option<Path>,
     /// Cut after everything else.
     slices: Vec<Slice>,
+    /// As the client wrote it; only a projection of `find` keeps it, for `explain`.
+    source: Option<Doc<'static>>,
 }
 
 impl Projection {
     /// The projection of `find` and `findAndModify`. The positional `$` uses what the match found out ([`Details`]), so
     /// the caller must match with [`Filter::matches_with`].
     pub fn parse_find(spec: &Doc<'_>, _filter: &Filter, names: &mut Names) -> Result<Projection> {
-        parse::parse(spec, parse::Dialect::Find, names)
+        let projection = parse::parse(spec, parse::Dialect::Find, names)?;
+        Ok(Projection { source: Some(spec.clone().into_owned()), ..projection })
+    }
+
+    /// The specification of a projection of `find`.
+    pub fn source(&self) -> Option<&Doc<'static>> {
+        self.source.as_ref()
     }
 
     /// The projection of `$project`.

@@ -54,7 +54,7 @@ pub(super) fn parse(spec: &Doc<'_>, dialect: Dialect, names: &mut Names) -> Resu
     }
     tree.finish();
     let others = if kind == Kind::Inclusion { Others::Drop } else { Others::Keep };
-    Ok(Projection { tree, others, positional: parse.positional, slices: parse.slices })
+    Ok(Projection { tree, others, positional: parse.positional, slices: parse.slices, source: None })
 }
 
 pub(super) fn parse_unset(paths: &[&str]) -> Result<Projection> {

@@ -119,7 +119,7 @@ fn by_id(filter: &Filter) -> Option<Plan> {
     if !one || matches!(id, Value::Null | Value::Array(_)) {
         return None;
     }
-    let source = Source::Id { key: document_key(id), id: id.clone() };
+    let source = Source::Id { key: document_key(id) };
     Some(Plan { source, residual: None, ordered: true })
 }
 

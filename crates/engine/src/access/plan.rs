@@ -32,7 +32,6 @@ pub enum Source {
     },
     /// The document with this `_id`.
     Id {
-        id: Value<'static>,
         key: Bytes,
     },
     Index(Arc<IndexScan>),

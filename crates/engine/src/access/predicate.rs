@@ -207,9 +207,9 @@ impl Predicate<'_> {
         let passes = |test: &Test| test.matches_value(&Value::Missing, env).unwrap_or(true);
         let negative = |test: &Test| matches!(test, Test::Not(_));
         match &self.test {
-            PathTest::Test(test) => !passes(test) && !(multikey && negative(test)),
+            PathTest::Test(test) => !(passes(test) || multikey && negative(test)),
             PathTest::Not(test) => passes(test) && !multikey,
-            PathTest::Any(tests) => tests.iter().all(|test| !passes(test) && !(multikey && negative(test))),
+            PathTest::Any(tests) => !tests.iter().any(|test| passes(test) || multikey && negative(test)),
             PathTest::Compare(comparison, _) => {
                 matches!(comparison, Comparison::Eq | Comparison::Gt | Comparison::Gte)
             }

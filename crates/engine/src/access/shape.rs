@@ -80,7 +80,7 @@ fn fingerprint(collection: &Collection) -> u64 {
 }
 
 impl Shape {
-    pub(super) fn of(query: &Query<'_>) -> Shape {
+    pub fn of(query: &Query<'_>) -> Shape {
         let mut state = hasher();
         hash_node(&query.filter.root, &mut state);
         for key in query.sort.iter().flat_map(|sort| &sort.keys) {
@@ -89,6 +89,13 @@ impl Shape {
         query.needed.hash(&mut state);
         query.limit.is_some().hash(&mut state);
         Shape(state.finish())
+    }
+}
+
+/// Eight hexadecimal digits, as `queryHash` has.
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:08X}", self.0 >> 32)
     }
 }
 

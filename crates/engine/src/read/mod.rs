@@ -11,7 +11,10 @@ mod pipeline;
 mod present;
 mod rows;
 
+pub(crate) use find::{as_pipeline, needed};
 pub use matching::{Found, Matching, matching};
+pub(crate) use pipeline::resolve;
+pub(crate) use rows::Window;
 
 use crate::backend::long;
 use crate::engine::Engine;

@@ -1,0 +1,239 @@
+//! `explain`: the plan of an operation in MongoDB's shape, and what running it would do. Nothing is changed.
+
+mod run;
+mod stage;
+
+use crate::access::plan::Plan;
+use crate::access::{Query, choose};
+use crate::backend::long;
+use crate::catalog::Collection;
+use crate::engine::Engine;
+use crate::read::{Window, as_pipeline, needed, resolve};
+use crate::scan::Want;
+use crate::work::Moment;
+use document::backend::Session;
+use document::filter::Filter;
+use document::op::{
+    Aggregate, Context, Count, Explained, Find, Hint, Modify, Namespace, ReadOp, SortSpec, Verbosity, WriteOp,
+};
+use document::pipeline::Pipeline;
+use document::update::Update;
+use document::{Array, Doc, DocWriter, Env, Result, Value};
+use run::{Asked, Outcome, Top};
+use std::sync::Arc;
+
+/// Explains an operation.
+pub(crate) fn explain(
+    engine: &Engine,
+    session: &mut Session,
+    context: &Context,
+    op: &Explained,
+    verbosity: Verbosity,
+) -> Result<Doc<'static>> {
+    let moment = engine.moment(session)?;
+    let explainer = Explainer { moment, env: &context.env, verbosity };
+    long(|| match op {
+        Explained::Read(ReadOp::Find(op)) => explainer.find(op),
+        Explained::Read(ReadOp::Aggregate(op)) => explainer.aggregate(op),
+        Explained::Read(ReadOp::Count(op)) => explainer.count(op),
+        Explained::Read(ReadOp::Distinct(op)) => {
+            let asked = Asked { filter: &op.filter, hint: op.hint.as_ref(), ..Asked::all(&op.filter) };
+            explainer.of_name(&op.ns, asked)
+        }
+        Explained::Write(op) => explainer.write(op),
+    })
+}
+
+struct Explainer<'e> {
+    moment: Moment,
+    env: &'e Env,
+    verbosity: Verbosity,
+}
+
+impl Explainer<'_> {
+    fn find(&self, op: &Find) -> Result<Doc<'static>> {
+        let window = Window { skip: op.skip, limit: op.limit };
+        let needed = needed(op);
+        self.of_name(
+            &op.ns,
+            Asked {
+                filter: &op.filter,
+                sort: op.sort.as_ref(),
+                hint: op.hint.as_ref(),
+                min: op.min.as_ref(),
+                max: op.max.as_ref(),
+                needed: needed.as_deref(),
+                projection: op.projection.as_ref().and_then(|projection| projection.source()),
+                window,
+                ..Asked::all(&op.filter)
+            },
+        )
+    }
+
+    fn count(&self, op: &Count) -> Result<Doc<'static>> {
+        let window = Window { skip: op.skip, limit: op.limit };
+        let top = if op.filter.is_all() && op.hint.is_none() { Top::FastCount } else { Top::Count };
+        self.of_name(&op.ns, Asked { hint: op.hint.as_ref(), window, top, want: Want::Count, ..Asked::all(&op.filter) })
+    }
+
+    fn write(&self, op: &WriteOp) -> Result<Doc<'static>> {
+        let all = Filter::all();
+        let one = Window { skip: 0, limit: Some(1) };
+        let of = |filter, hint: &Option<Hint>, sort: Option<&SortSpec>, ns: &Namespace, top, multi: bool| {
+            let window = if multi { Window::default() } else { one };
+            let asked = Asked { hint: hint.as_ref(), sort, window, top, ..Asked::all(filter) };
+            self.of_name(ns, asked)
+        };
+        match op {
+            WriteOp::Insert(op) => self.of_name(&op.ns, Asked::all(&all)),
+            WriteOp::Update(op) => match op.statements.first() {
+                Some(statement) => {
+                    let top = Top::Update(&statement.update, statement.upsert);
+                    of(&statement.filter, &statement.hint, None, &op.ns, top, statement.multi)
+                }
+                None => self.of_name(&op.ns, Asked::all(&all)),
+            },
+            WriteOp::Delete(op) => match op.statements.first() {
+                Some(statement) => of(&statement.filter, &statement.hint, None, &op.ns, Top::Delete, statement.multi),
+                None => self.of_name(&op.ns, Asked::all(&all)),
+            },
+            WriteOp::FindAndModify(op) => {
+                let top = match &op.action {
+                    Modify::Remove => Top::Delete,
+                    Modify::Update { update, upsert, .. } => Top::Update(update, *upsert),
+                };
+                of(&op.filter, &op.hint, op.sort.as_ref(), &op.ns, top, false)
+            }
+        }
+    }
+
+    /// Of a collection by its plan, of a view by its pipeline.
+    fn of_name(&self, ns: &Namespace, asked: Asked<'_>) -> Result<Doc<'static>> {
+        if self.moment.catalog.get(ns).is_some_and(|found| found.view().is_some()) {
+            let pipeline = as_pipeline(asked.filter, asked.sort, asked.window)?;
+            return self.pipeline(ns, pipeline, asked.hint);
+        }
+        let mut reply = DocWriter::new();
+        reply.append("explainVersion", &Value::from("1"));
+        self.append_plan(&mut reply, ns, self.moment.catalog.get(ns), asked)?;
+        Ok(reply.finish())
+    }
+
+    fn aggregate(&self, op: &Aggregate) -> Result<Doc<'static>> {
+        self.pipeline(&op.ns, op.pipeline.clone(), op.hint.as_ref())
+    }
+
+    fn pipeline(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>) -> Result<Doc<'static>> {
+        let (collection, pipeline) = resolve(&self.moment.catalog, ns, pipeline)?;
+        let ns = collection.as_ref().map_or(ns, |collection| &collection.ns);
+        let split = pipeline.split();
+        let leading = &split.leading;
+        let window = Window { skip: leading.skip, limit: leading.limit };
+        let asked = Asked { sort: leading.sort.as_ref(), hint, window, ..Asked::all(&leading.filter) };
+        let mut reply = DocWriter::new();
+        reply.append("explainVersion", &Value::from("1"));
+        if split.rest.stages.is_empty() && split.rest.sink.is_none() {
+            self.append_plan(&mut reply, ns, collection.as_ref(), asked)?;
+            return Ok(reply.finish());
+        }
+        let mut stages = Vec::new();
+        let mut stage = |name: &str, content: Doc<'static>| {
+            let mut writer = DocWriter::new();
+            writer.append(name, &Value::Document(content));
+            if self.verbosity >= Verbosity::ExecutionStats {
+                writer.append("nReturned", &Value::Int64(0)).append("executionTimeMillisEstimate", &Value::Int64(0));
+            }
+            stages.push(Value::Document(writer.finish()));
+        };
+        if !pipeline.makes_documents() {
+            let mut cursor = DocWriter::new();
+            self.append_plan(&mut cursor, ns, collection.as_ref(), asked)?;
+            stage("$cursor", cursor.finish());
+        }
+        // A compiled stage does not know how it was written: its name and place tell what is left to run.
+        split.rest.stages.iter().for_each(|rest| stage(rest.name(), Doc::empty()));
+        if let Some(sink) = &split.rest.sink {
+            stage(sink.stage_name(), Doc::empty());
+        }
+        let stages: Array<'static> = stages.into_iter().collect();
+        reply.append("stages", &Value::Array(stages));
+        Ok(reply.finish())
+    }
+
+    fn append_plan(
+        &self,
+        reply: &mut DocWriter,
+        ns: &Namespace,
+        collection: Option<&Arc<Collection>>,
+        asked: Asked<'_>,
+    ) -> Result<()> {
+        let (plan, rejected) = match collection {
+            None => (Plan::nothing(), Vec::new()),
+            Some(collection) => {
+                let chosen = choose(collection, &self.moment.view, asked.query(self.env), true)?;
+                (chosen.plan, chosen.rejected)
+            }
+        };
+        reply.start_document("queryPlanner");
+        reply.append("namespace", &Value::from(&*ns.to_string()));
+        reply.append("indexFilterSet", &Value::Bool(false));
+        if !matches!(asked.top, Top::FastCount) {
+            reply.append("parsedQuery", &Value::Document(asked.filter.root.to_query()));
+        }
+        if collection.is_some() && !matches!(asked.top, Top::FastCount) {
+            let shape = Value::string(crate::access::Shape::of(&asked.query(self.env)).to_string());
+            reply.append("queryHash", &shape).append("planCacheKey", &shape);
+        }
+        for name in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
+            reply.append(name, &Value::Bool(false));
+        }
+        let winning = run::tree(&plan, &asked, None);
+        reply.append("winningPlan", &Value::Document(winning.document(false)));
+        let rejected: Array<'static> =
+            rejected.iter().map(|plan| Value::Document(run::tree(plan, &asked, None).document(false))).collect();
+        reply.append("rejectedPlans", &Value::Array(rejected));
+        reply.end();
+        if self.verbosity < Verbosity::ExecutionStats {
+            return Ok(());
+        }
+        let outcome = run::run(&plan, collection, &self.moment.view, &asked, self.env)?;
+        self.append_execution(reply, &plan, &asked, &outcome);
+        Ok(())
+    }
+
+    fn append_execution(&self, reply: &mut DocWriter, plan: &Plan, asked: &Asked<'_>, outcome: &Outcome) {
+        reply.start_document("executionStats");
+        reply.append("executionSuccess", &Value::Bool(true));
+        reply.append("nReturned", &stage::number(outcome.returned(asked)));
+        let millis = i32::try_from(outcome.took.as_millis()).unwrap_or(i32::MAX);
+        reply.append("executionTimeMillis", &Value::Int32(millis));
+        reply.append("totalKeysExamined", &stage::number(outcome.keys()));
+        reply.append("totalDocsExamined", &stage::number(outcome.documents()));
+        let stages = run::tree(plan, asked, Some(outcome));
+        reply.append("executionStages", &Value::Document(stages.document(true)));
+        if self.verbosity == Verbosity::AllPlansExecution {
+            reply.append("allPlansExecution", &Value::Array(Array::empty()));
+        }
+        reply.end();
+    }
+}
+
+impl<'q> Asked<'q> {
+    fn query(&self, env: &'q Env) -> Query<'q> {
+        Query {
+            filter: self.filter,
+            sort: self.sort,
+            hint: self.hint,
+            min: self.min,
+            max: self.max,
+            needed: self.needed,
+            limit: self.window.reach(),
+            env,
+        }
+    }
+}
+
+/// Whether the update changes the document.
+fn changes(update: &Update, doc: &Doc<'_>, details: &document::filter::Details, env: &Env) -> Result<bool> {
+    Ok(matches!(update.apply(doc, details, env)?, document::update::Applied::Changed(_)))
+}
