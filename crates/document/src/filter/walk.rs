@@ -14,6 +14,8 @@ use crate::value::path::Part;
 pub enum Leaves {
     /// Its elements, then the array itself.
     ElementsAndArray,
+    /// Only its elements.
+    ElementsOnly,
     /// Only the array itself.
     ArrayOnly,
 }
@@ -65,7 +67,10 @@ fn array(
                 return Ok(true);
             }
         }
-        return visit(&Value::Array(items.borrow()), index);
+        return match leaves {
+            Leaves::ElementsOnly => Ok(false),
+            _ => visit(&Value::Array(items.borrow()), index),
+        };
     };
     for (position, item) in items.iter().enumerate() {
         if let Value::Document(inner) = &item

@@ -8,26 +8,21 @@ use crate::value::{Path, Value};
 /// What was found at a path, in order.
 pub(super) struct Considered {
     values: Vec<Value<'static>>,
-    /// Whether the path led anywhere.
+    /// Whether the path led anywhere; the first place it leads to decides.
     pub(super) found: bool,
 }
 
 impl Considered {
     pub(super) fn at(doc: &Doc<'_>, path: &str, leaves: Leaves) -> Result<Considered> {
+        let path = Path::new(path);
         let mut considered = Considered { values: Vec::new(), found: false };
-        let mut elements = 0;
-        walk(doc, &Path::new(path).parts, leaves, &mut |value, _| {
-            if value.is_missing() {
-                return Ok(false);
-            }
-            considered.found = true;
-            match value {
-                // The array itself comes after its elements and is not shown beside them.
-                Value::Array(items) if leaves == Leaves::ElementsAndArray && items.count() == elements => elements = 0,
-                value => {
-                    considered.values.push(value.clone().into_owned());
-                    elements += 1;
-                }
+        walk(doc, &path.parts, Leaves::ArrayOnly, &mut |value, _| {
+            considered.found = !value.is_missing();
+            Ok(true)
+        })?;
+        walk(doc, &path.parts, leaves, &mut |value, _| {
+            if !value.is_missing() {
+                considered.values.push(value.clone().into_owned());
             }
             Ok(false)
         })?;

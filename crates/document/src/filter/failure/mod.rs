@@ -118,7 +118,7 @@ impl Explain<'_> {
                 Ok(writer.finish())
             }
             Clause::Operator { path, name, argument, .. } => {
-                operator::explain(&self.doc, path, name, argument, clause.query(), outcome)
+                operator::explain(&self.doc, path, name, argument, clause.specified(), outcome)
             }
         }
     }
@@ -140,7 +140,7 @@ impl Explain<'_> {
                 list(name, &queries, wanted, |query| self.matches(query), explain)
             }
             ("$jsonSchema", Value::Document(source)) if outcome == Outcome::Failed => {
-                schema::explain(&schema::parse(source)?, source, &self.doc)
+                schema::explain(&schema::parse(source)?, &self.doc)
             }
             ("$jsonSchema", _) => {
                 let mut writer = DocWriter::new();
@@ -224,7 +224,19 @@ fn operator_clauses<'q>(path: &str, operators: &Doc<'q>) -> Vec<Clause<'q>> {
 }
 
 impl Clause<'_> {
-    /// The clause as a query document: also what `specifiedAs` says.
+    /// What `specifiedAs` says: a regular expression shows all that stands beside it.
+    fn specified(&self) -> Doc<'static> {
+        match self {
+            Clause::Operator { path, name, siblings, .. } if name == "$regex" => {
+                let mut writer = DocWriter::new();
+                writer.append(path, &Value::Document(siblings.borrow()));
+                writer.finish()
+            }
+            _ => self.query(),
+        }
+    }
+
+    /// The clause as a query document.
     fn query(&self) -> Doc<'static> {
         let mut writer = DocWriter::new();
         match self {

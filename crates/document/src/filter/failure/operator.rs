@@ -16,12 +16,8 @@ struct Wording {
     leaves: Leaves,
 }
 
-const COMPARISON: Wording = Wording {
-    failed: "comparison failed",
-    matched: "comparison succeeded",
-    types: &[],
-    leaves: Leaves::ElementsAndArray,
-};
+const COMPARISON: Wording =
+    Wording { failed: "comparison failed", matched: "comparison succeeded", types: &[], leaves: Leaves::ElementsOnly };
 
 fn wording(name: &str) -> Wording {
     match name {

@@ -8,18 +8,25 @@ use crate::raw::{Array, ArrayWriter, Doc, DocWriter};
 use crate::value::{Path, Value};
 
 /// The rules of a schema that a document breaks, explained.
-pub(in crate::filter) fn explain(schema: &Schema, source: &Doc<'_>, doc: &Doc<'_>) -> Result<Doc<'static>> {
-    let value = Value::Document(doc.borrow());
-    let mut writer = DocWriter::new();
-    writer.append("operatorName", &Value::from("$jsonSchema"));
-    if let [Rule { check: Check::Never, .. }] = schema.rules.as_slice() {
-        writer.start_document("specifiedAs").append("$jsonSchema", &Value::Document(source.borrow())).end();
-        writer.append("reason", &Value::from("expression always evaluates to false"));
-        return Ok(writer.finish());
+pub(in crate::filter) fn explain(schema: &Schema, doc: &Doc<'_>) -> Result<Doc<'static>> {
+    match details(schema, &Value::Document(doc.borrow()))? {
+        Value::Document(impossible) => Ok(impossible),
+        rules => {
+            let mut writer = DocWriter::new();
+            writer.append("operatorName", &Value::from("$jsonSchema"));
+            describe(schema, &mut writer);
+            writer.append("schemaRulesNotSatisfied", &rules);
+            Ok(writer.finish())
+        }
     }
-    describe(schema, &mut writer);
-    writer.append("schemaRulesNotSatisfied", &Value::Array(rules(schema, &value)?));
-    Ok(writer.finish())
+}
+
+/// The list of broken rules; a document if the schema cannot be satisfied at all.
+fn details(schema: &Schema, value: &Value<'_>) -> Result<Value<'static>> {
+    match schema.rules.as_slice() {
+        [never @ Rule { check: Check::Never, .. }] => Ok(Value::Document(explain_rule(never, value)?)),
+        rules => Ok(Value::Array(broken(rules, value)?)),
+    }
 }
 
 fn describe(schema: &Schema, writer: &mut DocWriter) {
@@ -31,9 +38,9 @@ fn describe(schema: &Schema, writer: &mut DocWriter) {
     }
 }
 
-fn rules(schema: &Schema, value: &Value<'_>) -> Result<Array<'static>> {
+fn broken(rules: &[Rule], value: &Value<'_>) -> Result<Array<'static>> {
     let mut list = ArrayWriter::new();
-    for rule in &schema.rules {
+    for rule in rules {
         if !rule.check.accepts(value)? {
             list.push(&Value::Document(explain_rule(rule, value)?));
         }
@@ -64,7 +71,7 @@ fn explain_rule(rule: &Rule, value: &Value<'_>) -> Result<Doc<'static>> {
         writer.append("specifiedAs", &Value::Document(rule.specified.borrow()));
         writer.append("reason", &Value::from(reason));
         match (&rule.check, value) {
-            (Check::Enum { possible: false, .. }, _) => {}
+            (Check::Enum { possible: false, .. } | Check::Never, _) => {}
             (Check::MinProperties(_) | Check::MaxProperties(_), Value::Document(doc)) => {
                 writer.append("numberOfProperties", &int(doc.iter().count()));
             }
@@ -94,7 +101,7 @@ fn explain_rule(rule: &Rule, value: &Value<'_>) -> Result<Doc<'static>> {
                 if !schema.accepts(&item)? {
                     let mut entry = DocWriter::new();
                     entry.append("itemIndex", &long(index));
-                    entry.append("details", &Value::Array(rules(schema, &item)?));
+                    entry.append("details", &details(schema, &item)?);
                     list.push(&Value::Document(entry.finish()));
                 }
             }
@@ -151,7 +158,7 @@ fn bad_item(
     writer.append("reason", &Value::from(reason));
     if let Some((index, item)) = first_bad(schema, items, from)? {
         writer.append("itemIndex", &int(index));
-        writer.append("details", &Value::Array(rules(schema, &item)?));
+        writer.append("details", &details(schema, &item)?);
     }
     Ok(())
 }
@@ -168,7 +175,7 @@ fn alternatives(check: &Check, schemas: &[Schema], value: &Value<'_>, writer: &m
         let mut entry = DocWriter::new();
         entry.append("index", &int(index));
         describe(schema, &mut entry);
-        entry.append("details", &Value::Array(rules(schema, value)?));
+        entry.append("details", &details(schema, value)?);
         list.push(&Value::Document(entry.finish()));
     }
     writer.append("schemasNotSatisfied", &Value::Array(list.finish()));
@@ -187,7 +194,7 @@ fn explain_object(rule: &Rule, check: &Check, doc: &Doc<'_>, writer: &mut DocWri
                 let mut entry = DocWriter::new();
                 entry.append("propertyName", &Value::from(path.dotted()));
                 describe(schema, &mut entry);
-                entry.append("details", &Value::Array(rules(schema, &value)?));
+                entry.append("details", &details(schema, &value)?);
                 list.push(&Value::Document(entry.finish()));
             }
             writer.append("propertiesNotSatisfied", &Value::Array(list.finish()));
@@ -211,7 +218,7 @@ fn explain_object(rule: &Rule, check: &Check, doc: &Doc<'_>, writer: &mut DocWri
                     for (name, value) in &additional {
                         if !schema.accepts(value)? {
                             writer.append("failingProperty", &Value::from(name.as_str()));
-                            writer.append("details", &Value::Array(rules(schema, value)?));
+                            writer.append("details", &details(schema, value)?);
                             break;
                         }
                     }
@@ -229,7 +236,7 @@ fn explain_object(rule: &Rule, check: &Check, doc: &Doc<'_>, writer: &mut DocWri
                     entry.append("propertyName", &Value::from(name.as_str()));
                     describe(schema, &mut entry);
                     entry.append("regexMatched", &Value::from(regex.pattern()));
-                    entry.append("details", &Value::Array(rules(schema, &value)?));
+                    entry.append("details", &details(schema, &value)?);
                     list.push(&Value::Document(entry.finish()));
                 }
             }
@@ -252,7 +259,7 @@ fn explain_object(rule: &Rule, check: &Check, doc: &Doc<'_>, writer: &mut DocWri
                         entry.append("missingProperties", &texts(missing(paths, doc).iter().map(String::as_str)));
                     }
                     Dependency::Schema(schema) => {
-                        entry.append("details", &Value::Array(rules(schema, &Value::Document(doc.borrow()))?));
+                        entry.append("details", &details(schema, &Value::Document(doc.borrow()))?);
                     }
                 }
                 list.push(&Value::Document(entry.finish()));

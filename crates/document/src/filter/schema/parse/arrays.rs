@@ -56,8 +56,8 @@ impl Parse<'_> {
                 ));
             }
         };
-        // Without a list of items nothing is additional.
-        if let Some(from) = listed.filter(|_| concerned) {
+        // Without a list of items nothing is additional. Unlike the others it speaks even if arrays are not allowed.
+        if let Some(from) = listed {
             self.add("additionalItems", Check::AdditionalItems { from, allowed });
         }
         Ok(())

@@ -85,11 +85,12 @@ fn schema(source: &Doc<'_>, of: Of) -> Result<Schema> {
     parse.logic()?;
     if let Some((keyword, types)) = stated {
         if of == Of::Document && !types.contains(&Value::Document(Doc::empty())) {
-            parse.rules.clear();
-            parse.add("$jsonSchema", Check::Never);
-        } else {
-            parse.add(keyword, Check::Type(types));
+            let mut specified = DocWriter::new();
+            specified.append("$jsonSchema", &Value::Document(source.borrow()));
+            let never = Rule { keyword: "$jsonSchema", specified: specified.finish(), check: Check::Never };
+            return Ok(Schema { title: None, description: None, rules: vec![never] });
         }
+        parse.add(keyword, Check::Type(types));
     }
     Ok(Schema { title, description, rules: parse.rules })
 }
