@@ -54,6 +54,10 @@ pub(crate) fn insert(work: &mut Work, target: &Target<'_>, doc: &Doc<'_>) -> Res
     let key = document_key(&id)?;
     let space = target.space()?;
     validate::check(target, None, doc)?;
+    // What the transaction sees is a duplicate even if somebody else is just about to remove it.
+    if work.is_transaction() && work.sees(space, &key)? {
+        return Err(duplicate_id(target.collection, &id).into());
+    }
     work.lock(LockKey::entry(space.id(), &key))?;
     if work.current(space, &key)?.is_some() {
         return Err(duplicate_id(target.collection, &id).into());
@@ -157,12 +161,17 @@ pub(crate) fn check_unique(
     }
     for entry in entries {
         let values = entry.key.get(..entry.unique_length).unwrap_or_default();
-        work.lock(LockKey::entry(space.id(), values))?;
         // No encoding of an `_id` begins with 0xFF.
         let mut end = values.to_vec();
         end.push(0xFF);
-        if work.find_key(space, values, &end, |found| found != entry.key)?.is_some() {
-            return Err(duplicate(target.collection, index, &index::values(index, entry)).into());
+        let another = |found: &[u8]| found != entry.key;
+        let taken = || Halt::from(duplicate(target.collection, index, &index::values(index, entry)));
+        if work.is_transaction() && work.sees_key(space, values, &end, another)? {
+            return Err(taken());
+        }
+        work.lock(LockKey::entry(space.id(), values))?;
+        if work.has_key(space, values, &end, another)? {
+            return Err(taken());
         }
     }
     Ok(())

@@ -142,6 +142,12 @@ impl Work {
         Ok(asked)
     }
 
+    /// Gives a lock back under which nothing was written.
+    pub(crate) fn unlock(&mut self, key: LockKey) {
+        self.locks.retain(|held| *held != key);
+        self.ground.locks.release(self.owner, &[key]);
+    }
+
     /// Takes over a lock that its owner waited for.
     pub(crate) fn adopt(&mut self, key: LockKey) {
         self.locks.push(key);
@@ -177,30 +183,46 @@ impl Work {
         }
     }
 
-    /// The first key between `from` and `to` that `wanted` accepts, for who holds the lock over that range of a unique
-    /// index. In a transaction one that its moment does not know is a conflict.
-    pub(crate) fn find_key(
+    /// Whether a statement of this work sees a value under `key`.
+    pub(crate) fn sees(&self, space: &Space, key: &[u8]) -> Result<bool> {
+        Ok(self.moment().view.get(space, key)?.is_some())
+    }
+
+    /// Whether a statement of this work sees a key between `from` and `to` that `wanted` accepts.
+    pub(crate) fn sees_key(
         &self,
         space: &Space,
         from: &[u8],
         to: &[u8],
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Bytes>> {
+    ) -> Result<bool> {
         for entry in self.moment().view.range(space, from, to, false) {
+            if wanted(&entry?.0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether there is such a key, for who holds the lock over that range of a unique index. In a transaction, which has
+    /// looked at what it sees, one that it does not see is a conflict.
+    pub(crate) fn has_key(
+        &self,
+        space: &Space,
+        from: &[u8],
+        to: &[u8],
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<bool> {
+        if !self.is_transaction() {
+            return self.sees_key(space, from, to, wanted);
+        }
+        for entry in self.ground.current.load().snapshot.range(space, from, to) {
             let (key, _) = entry?;
-            if wanted(&key) {
-                return Ok(Some(key));
+            if wanted(&key) && self.overlay.get(space, &key).is_none() {
+                return Err(write_conflict());
             }
         }
-        if self.is_transaction() {
-            for entry in self.ground.current.load().snapshot.range(space, from, to) {
-                let (key, _) = entry?;
-                if wanted(&key) && self.overlay.get(space, &key).is_none() {
-                    return Err(write_conflict());
-                }
-            }
-        }
-        Ok(None)
+        Ok(false)
     }
 
     pub(crate) fn put(&mut self, space: &Space, key: Bytes, value: Bytes) {

@@ -74,16 +74,19 @@ impl Reply {
             self.writer.append("index", &Value::Int32(i32::try_from(write_error.index).unwrap_or(i32::MAX)));
             self.writer.append("code", &Value::Int32(error.code().number()));
             let is_duplicate = error.code() == Code::DuplicateKey;
-            if let (Some(info), false) = (error.info(), is_duplicate) {
-                self.writer.append("errInfo", &Value::Document(info.borrow()));
-            }
             let message = if message_bytes < MAX_ERROR_BYTES { error.message() } else { "" };
             message_bytes += message.len();
             self.writer.append("errmsg", &Value::from(message));
-            if let (Some(info), true) = (error.info(), is_duplicate) {
-                for (name, value) in info.borrow().iter() {
-                    self.writer.append(name.as_str(), &value);
+            match error.info() {
+                Some(info) if is_duplicate => {
+                    for (name, value) in info.borrow().iter() {
+                        self.writer.append(name.as_str(), &value);
+                    }
                 }
+                Some(info) => {
+                    self.writer.append("errInfo", &Value::Document(info.borrow()));
+                }
+                None => {}
             }
             self.writer.end();
         }

@@ -28,8 +28,17 @@ pub(super) fn database(engine: &Engine, db: &str, scale: i64) -> Doc<'static> {
             }
         }
     }
-    let scaled = |bytes: u64| Value::Double(bytes as f64 / scale.max(1) as f64);
-    let average = if objects == 0 { Value::Double(0.0) } else { Value::Double(data as f64 / objects as f64) };
+    // Figures of a database that is not there are ints.
+    let there = collections + views > 0;
+    let scaled = |bytes: u64| match there {
+        true => Value::Double(bytes as f64 / scale.max(1) as f64),
+        false => Value::Int32(0),
+    };
+    let average = match objects {
+        0 if there => Value::Double(0.0),
+        0 => Value::Int32(0),
+        _ => Value::Double(data as f64 / objects as f64),
+    };
     let (total, free) = disk(engine);
     let mut reply = DocWriter::new();
     reply.append("db", &Value::from(db));
@@ -42,7 +51,9 @@ pub(super) fn database(engine: &Engine, db: &str, scale: i64) -> Doc<'static> {
     reply.append("indexes", &whole(indexes));
     reply.append("indexSize", &scaled(index_size));
     reply.append("totalSize", &scaled(storage + index_size));
-    reply.append("scaleFactor", &Value::Double(scale.max(1) as f64));
+    let factor = scale.max(1);
+    let factor = if there { Value::Double(factor as f64) } else { whole(factor.cast_unsigned()) };
+    reply.append("scaleFactor", &factor);
     reply.append("fsUsedSize", &scaled(total.saturating_sub(free)));
     reply.append("fsTotalSize", &scaled(total));
     reply.finish()

@@ -52,8 +52,10 @@ async fn one(
     let target = Target { collection, env, bypass: true };
     let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
     loop {
-        let removed = first(&mut driver.work, &target, query).and_then(|found| {
-            let Some(found) = found else { return Ok(None) };
+        let removed = first(&mut driver.work, &target, query).and_then(|candidate| {
+            let Some(candidate) = candidate else { return Ok(None) };
+            candidate.claim(&mut driver.work, &target)?;
+            let found = candidate.found;
             collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
             Ok(Some(found.doc))
         });
@@ -81,8 +83,10 @@ async fn many(
     let mut deleted = 0;
     while let Some(found) = stream.next().transpose()? {
         loop {
-            let removed = again(&mut driver.work, &target, query, found.clone()).and_then(|found| {
-                let Some(found) = found else { return Ok(None) };
+            let removed = again(&mut driver.work, &target, query, found.clone()).and_then(|candidate| {
+                let Some(candidate) = candidate else { return Ok(None) };
+                candidate.claim(&mut driver.work, &target)?;
+                let found = candidate.found;
                 collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
                 Ok(Some(found.doc))
             });

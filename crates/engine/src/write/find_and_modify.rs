@@ -51,11 +51,12 @@ async fn remove(
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
     loop {
-        let removed = first(&mut driver.work, &target, query(op, &target)).and_then(|found| {
-            if let Some(found) = &found {
-                collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
-            }
-            Ok(found)
+        let removed = first(&mut driver.work, &target, query(op, &target)).and_then(|candidate| {
+            let Some(candidate) = candidate else { return Ok(None) };
+            candidate.claim(&mut driver.work, &target)?;
+            let found = candidate.found;
+            collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
+            Ok(Some(found))
         });
         match removed {
             Ok(None) => return Ok(()),

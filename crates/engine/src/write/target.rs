@@ -1,10 +1,13 @@
 //! Which document a statement is about: by `_id` straight to its key, else by the query's plan; then locked and read again.
 
 use crate::collection::{Target, document_key, lock_and_read};
+use crate::locks::{Asked, LockKey};
 use crate::read::{Found, Matching, matching};
+use crate::view::document;
 use crate::work::{Halt, Work};
+use bytes::Bytes;
 use document::filter::{Details, Filter, Node, Test};
-use document::{Result, Value};
+use document::{Doc, Result, Value};
 
 /// The `_id` that the filter asks for, if it can match no other document.
 pub(super) fn by_id(filter: &Filter) -> Option<&Value<'static>> {
@@ -29,26 +32,75 @@ pub(super) fn statement_id(given: &[i32], index: usize) -> i32 {
     given.get(index).copied().unwrap_or_else(|| i32::try_from(index).unwrap_or(i32::MAX))
 }
 
-/// The first matching document, locked, in the version that the work may change.
-pub(super) fn first(work: &mut Work, target: &Target<'_>, query: Matching<'_>) -> Result<Option<Found>, Halt> {
+/// A document that a statement may change.
+pub(super) struct Candidate {
+    pub(super) found: Found,
+    hold: Hold,
+}
+
+enum Hold {
+    /// Locked, in its newest version.
+    Locked,
+    /// In a transaction: as its moment has it, not locked yet. A statement that changes nothing conflicts with nobody.
+    Unclaimed,
+    /// Somebody else has it; this is what everybody sees meanwhile.
+    Blocked(LockKey),
+}
+
+impl Candidate {
+    /// Called before the document is changed.
+    pub(super) fn claim(&self, work: &mut Work, target: &Target<'_>) -> Result<(), Halt> {
+        match self.hold {
+            Hold::Locked => Ok(()),
+            Hold::Unclaimed => lock_and_read(work, target.space()?, &self.found.key).map(|_| ()),
+            Hold::Blocked(key) => Err(Halt::Blocked(key)),
+        }
+    }
+}
+
+/// The first matching document.
+pub(super) fn first(work: &mut Work, target: &Target<'_>, query: Matching<'_>) -> Result<Option<Candidate>, Halt> {
     if query.hint.is_none()
         && let Some(id) = by_id(query.filter)
     {
         let Ok(key) = document_key(id) else { return Ok(None) };
-        let Some(doc) = lock_and_read(work, target.space()?, &key)? else { return Ok(None) };
-        let mut details = Details::default();
-        let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
-        return Ok(matches.then_some(Found { key, doc, details }));
+        return one(work, target, query, key);
     }
     loop {
         let found = matching(&work.moment().view, target.collection, query)?.next().transpose()?;
         let Some(found) = found else { return Ok(None) };
-        if let Some(found) = again(work, target, query, found)? {
-            return Ok(Some(found));
+        if let Some(candidate) = again(work, target, query, found)? {
+            return Ok(Some(candidate));
         }
         // It changed before it was locked and is no longer the one: look again.
         (query.env.interrupt)()?;
     }
+}
+
+/// The document under `key`, if it matches. Who matches nothing locks nothing and waits for nobody.
+fn one(work: &mut Work, target: &Target<'_>, query: Matching<'_>, key: Bytes) -> Result<Option<Candidate>, Halt> {
+    let space = target.space()?;
+    let candidate = |key: Bytes, value: Option<Bytes>, hold: Hold| -> Result<Option<Candidate>> {
+        let Some(doc) = value.map(document).transpose()? else { return Ok(None) };
+        let mut details = Details::default();
+        let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
+        Ok(matches.then_some(Candidate { found: Found { key, doc, details }, hold }))
+    };
+    if work.is_transaction() {
+        let value = work.moment().view.get(space, &key)?;
+        return Ok(candidate(key, value, Hold::Unclaimed)?);
+    }
+    let lock = LockKey::entry(space.id(), &key);
+    let Ok(asked) = work.lock(lock) else {
+        let value = work.moment().view.get(space, &key)?;
+        return Ok(candidate(key, value, Hold::Blocked(lock))?);
+    };
+    let value = work.current(space, &key)?;
+    let found = candidate(key, value, Hold::Locked)?;
+    if found.is_none() && asked == Asked::Granted {
+        work.unlock(lock);
+    }
+    Ok(found)
 }
 
 /// Locks a document that a query found and looks whether it still matches.
@@ -57,12 +109,20 @@ pub(super) fn again(
     target: &Target<'_>,
     query: Matching<'_>,
     found: Found,
-) -> Result<Option<Found>, Halt> {
-    let Some(doc) = lock_and_read(work, target.space()?, &found.key)? else { return Ok(None) };
+) -> Result<Option<Candidate>, Halt> {
+    if work.is_transaction() {
+        return Ok(Some(Candidate { found, hold: Hold::Unclaimed }));
+    }
+    let doc = match lock_and_read(work, target.space()?, &found.key) {
+        Ok(doc) => doc,
+        Err(Halt::Blocked(key)) => return Ok(Some(Candidate { found, hold: Hold::Blocked(key) })),
+        Err(halt) => return Err(halt),
+    };
+    let Some(doc) = doc else { return Ok(None) };
     if doc == found.doc {
-        return Ok(Some(found));
+        return Ok(Some(Candidate { found, hold: Hold::Locked }));
     }
     let mut details = Details::default();
     let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
-    Ok(matches.then_some(Found { key: found.key, doc, details }))
+    Ok(matches.then_some(Candidate { found: Found { key: found.key, doc, details }, hold: Hold::Locked }))
 }

@@ -1,10 +1,10 @@
 //! Update: one or many documents, with upsert. Each document is changed at most once by a statement.
 
-use super::target::{again, first, statement_id};
+use super::target::{Candidate, again, first, statement_id};
 use super::{Driver, Stop, insert};
 use crate::catalog::Collection;
 use crate::collection::{self, Target};
-use crate::read::{Found, Matching, matching};
+use crate::read::{Matching, matching};
 use crate::work::{Halt, Work};
 use document::filter::Details;
 use document::op::{UpdateOp, UpdateStatement, WriteError, Written};
@@ -118,8 +118,9 @@ pub(super) fn single(
     upsert: bool,
 ) -> Result<Single, Halt> {
     match first(work, target, query)? {
-        Some(found) => {
-            let after = apply(work, target, &found, update)?;
+        Some(candidate) => {
+            let after = apply(work, target, &candidate, update)?;
+            let found = candidate.found;
             let id = found.doc.get("_id").unwrap_or(Value::Missing);
             Ok(Single::Updated { id, before: found.doc, after, details: found.details })
         }
@@ -134,8 +135,14 @@ pub(super) fn single(
     }
 }
 
-/// Applies the update to a locked document; nothing if that changes nothing.
-fn apply(work: &mut Work, target: &Target<'_>, found: &Found, update: &Update) -> Result<Option<Doc<'static>>, Halt> {
+/// Applies the update; nothing if that changes nothing.
+fn apply(
+    work: &mut Work,
+    target: &Target<'_>,
+    candidate: &Candidate,
+    update: &Update,
+) -> Result<Option<Doc<'static>>, Halt> {
+    let found = &candidate.found;
     let after = match update.apply(&found.doc, &found.details, target.env)? {
         Applied::Unchanged => return Ok(None),
         Applied::Changed(after) => after,
@@ -151,6 +158,7 @@ fn apply(work: &mut Work, target: &Target<'_>, found: &Found, update: &Update) -
     if after == found.doc {
         return Ok(None);
     }
+    candidate.claim(work, target)?;
     collection::replace(work, target, &found.key, &found.doc, &after)?;
     Ok(Some(after))
 }
@@ -170,10 +178,10 @@ async fn many(
     let mut stream = matching(&driver.work.moment().view, collection, query)?;
     while let Some(found) = stream.next().transpose()? {
         loop {
-            let changed = again(&mut driver.work, &target, query, found.clone()).and_then(|found| {
-                let Some(found) = found else { return Ok(None) };
-                let after = apply(&mut driver.work, &target, &found, &statement.update)?;
-                Ok(Some((found.doc, after)))
+            let changed = again(&mut driver.work, &target, query, found.clone()).and_then(|candidate| {
+                let Some(candidate) = candidate else { return Ok(None) };
+                let after = apply(&mut driver.work, &target, &candidate, &statement.update)?;
+                Ok(Some((candidate.found.doc, after)))
             });
             match changed {
                 Ok(None) => {}
