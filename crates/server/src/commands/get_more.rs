@@ -1,6 +1,6 @@
 //! `getMore`.
 
-use super::{Command, InTransaction};
+use super::Command;
 use crate::batch;
 use crate::cursors::Owner;
 use crate::dispatch::Call;
@@ -13,7 +13,6 @@ pub(crate) const COMMAND: Command = Command {
     names: &["getMore"],
     help: "Returns the next batch of an open cursor.",
     structure: STRUCTURE,
-    in_transaction: InTransaction::NotFirst,
     run: |call| Box::pin(run(call)),
     ..Command::READ
 };

@@ -127,7 +127,7 @@ fn what_is_not_for_transactions_is_refused_before_one_begins() {
         (starting(2, doc! {"count": "c"}), 263),
         (starting(2, doc! {"listCollections": 1}), 263),
         (starting(2, doc! {"ping": 1}), 263),
-        (starting(2, doc! {"getMore": 1_i64, "collection": "c"}), 263),
+        (starting(2, doc! {"killCursors": "c", "cursors": [1_i64]}), 263),
         (starting(2, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": 1}}), 72),
         (starting(2, doc! {"find": "c", "readConcern": {"level": "linearizable"}}), 72),
         (within(1, doc! {"find": "c", "readConcern": {"level": "snapshot"}}), 72),
