@@ -43,6 +43,8 @@ struct Entry {
     never_expires: bool,
     /// Nothing while a getMore works on it.
     cursor: Option<Box<OpenCursor>>,
+    /// Its transaction is over: only the answer to who asks for it is left.
+    ended: bool,
 }
 
 impl Cursors {
@@ -59,6 +61,7 @@ impl Cursors {
                     used: Instant::now(),
                     never_expires: cursor.never_expires,
                     cursor: Some(Box::new(cursor)),
+                    ended: false,
                 };
                 open.insert(id, entry);
                 return id;
@@ -69,25 +72,22 @@ impl Cursors {
     /// Takes a cursor for a getMore on `namespace` by `owner`; [`Cursors::give_back`] ends that.
     pub(crate) fn take(&self, id: i64, namespace: &str, owner: Owner) -> Result<Box<OpenCursor>> {
         let mut open = self.open.lock();
-        let entry = open.get_mut(&id).ok_or_else(|| not_found(id))?;
-        if entry.namespace != namespace {
-            return Err(Error::new(
-                Code::Unauthorized,
-                format!(
-                    "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
-                    entry.namespace
-                ),
-            ));
-        }
-        check_owner(id, entry.owner, owner)?;
+        let entry = checked(&mut open, id, namespace, owner)?;
         entry.cursor.take().ok_or_else(|| Error::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
+    }
+
+    /// Whether [`Cursors::take`] would be allowed.
+    pub(crate) fn check(&self, id: i64, namespace: &str, owner: Owner) -> Result<()> {
+        checked(&mut self.open.lock(), id, namespace, owner).map(|_| ())
     }
 
     /// Keeps the cursor for the next getMore, unless it was killed meanwhile.
     pub(crate) fn give_back(&self, cursor: Box<OpenCursor>) {
         let mut dropped = Some(cursor);
         let mut open = self.open.lock();
-        if let Some(entry) = dropped.as_ref().and_then(|cursor| open.get_mut(&cursor.id)) {
+        if let Some(entry) = dropped.as_ref().and_then(|cursor| open.get_mut(&cursor.id))
+            && !entry.ended
+        {
             entry.used = Instant::now();
             entry.cursor = dropped.take();
         }
@@ -101,17 +101,25 @@ impl Cursors {
     }
 
     pub(crate) fn kill_of_session(&self, session: &[u8; 16]) {
-        self.kill_where(|entry| entry.owner.session.as_ref() == Some(session));
+        self.kill_where(|entry| entry.owner.session.as_ref() == Some(session) && entry.owner.transaction.is_none());
     }
 
-    pub(crate) fn kill_of_transaction(&self, session: &[u8; 16], number: i64) {
+    /// Lets go of the cursors of a transaction that is over.
+    pub(crate) fn end_of_transaction(&self, session: &[u8; 16], number: i64) {
         let owner = Owner { session: Some(*session), transaction: Some(number) };
-        self.kill_where(|entry| entry.owner == owner);
+        let mut dropped = Vec::new();
+        for entry in self.open.lock().values_mut().filter(|entry| entry.owner == owner) {
+            entry.ended = true;
+            dropped.extend(entry.cursor.take());
+        }
+        drop(dropped);
     }
 
     pub(crate) fn expire(&self, now: Instant, timeout: Duration) {
         self.kill_where(|entry| {
-            entry.cursor.is_some() && !entry.never_expires && now.saturating_duration_since(entry.used) > timeout
+            (entry.cursor.is_some() || entry.ended)
+                && !entry.never_expires
+                && now.saturating_duration_since(entry.used) > timeout
         });
     }
 
@@ -128,6 +136,22 @@ impl Cursors {
         drop(open);
         drop(killed);
     }
+}
+
+/// The entry of a cursor, if `owner` may use it on `namespace`.
+fn checked<'c>(open: &'c mut HashMap<i64, Entry>, id: i64, namespace: &str, owner: Owner) -> Result<&'c mut Entry> {
+    let entry = open.get_mut(&id).ok_or_else(|| not_found(id))?;
+    if entry.namespace != namespace {
+        return Err(Error::new(
+            Code::Unauthorized,
+            format!(
+                "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
+                entry.namespace
+            ),
+        ));
+    }
+    check_owner(id, entry.owner, owner)?;
+    if entry.ended { Err(not_found(id)) } else { Ok(entry) }
 }
 
 pub(crate) fn not_found(id: i64) -> Error {

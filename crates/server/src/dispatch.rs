@@ -235,6 +235,9 @@ fn prepare(call: &mut Call<'_>) -> Result<()> {
     }
     if let Role::InTransaction { first, .. } = call.role {
         check_in_transaction(command, name, first)?;
+        if !command.ends_transaction {
+            check_place_in_transaction(request)?;
+        }
     }
     if let Some(limit) = time_limit(generic.max_time_ms.as_ref())? {
         let deadline = Instant::now() + limit;
@@ -276,6 +279,21 @@ fn check_in_transaction(command: &Command, name: &str, first: bool) -> Result<()
         InTransaction::Refused("") => refused(format!("Cannot run '{name}' in a multi-document transaction.")),
         InTransaction::Refused(more) => refused(format!("Cannot run '{name}' in a multi-document transaction. {more}")),
     }
+}
+
+/// Databases and collections that no transaction may touch.
+fn check_place_in_transaction(request: &Request<'_>) -> Result<()> {
+    let db = request.db.as_str();
+    let where_ = match (db, request.target.as_str()) {
+        ("config", _) => "config database".to_owned(),
+        ("admin" | "local", _) => format!("'{db}' database"),
+        (_, Some("system.profile")) => format!("'{db}.system.profile' collection"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(
+        Code::OperationNotSupportedInTransaction,
+        format!("Cannot run command against the {where_} in a transaction."),
+    ))
 }
 
 fn check_read_concern(role: Role, command: &Command, reading: Reading) -> Result<()> {
@@ -379,7 +397,7 @@ async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64,
     let result = run(call).await;
     let Some(visit) = call.visit.as_mut() else { return result };
     if call.command.ends_transaction {
-        server.cursors.kill_of_transaction(&session, number);
+        server.cursors.end_of_transaction(&session, number);
     } else if result.is_ok() && !call.statement_failed {
         visit.keep(&mut call.session);
     } else {
@@ -396,7 +414,7 @@ async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64,
 fn forget_transaction(server: &Server, session: &[u8; 16], number: Option<i64>) {
     if let Some(number) = number {
         server.counters.transactions_aborted.add(1);
-        server.cursors.kill_of_transaction(session, number);
+        server.cursors.end_of_transaction(session, number);
     }
 }
 

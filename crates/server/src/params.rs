@@ -26,11 +26,30 @@ impl<'a> Params<'a> {
     }
 }
 
+/// Parameters whose types have rules of their own. Of all others a null counts as not given.
+const MEANING_NULL: &[&str] =
+    &["filter", "projection", "sort", "min", "max", "hint", "pipeline", "u", "update", "w", "limit"];
+
+/// Whether a null under that name is something that the command must look at.
+pub(crate) fn means_null(structure: &str, name: &str) -> bool {
+    match name {
+        "sort" => structure != "findAndModify",
+        // Of a delete it is a number of any type, elsewhere a number or nothing.
+        "limit" => structure == "delete.deletes",
+        _ => MEANING_NULL.contains(&name),
+    }
+}
+
 impl<'a> Iterator for Params<'a> {
     type Item = Param<'a>;
 
     fn next(&mut self) -> Option<Param<'a>> {
-        self.fields.next().map(|(name, value)| Param::new(self.structure, name, value))
+        loop {
+            let (name, value) = self.fields.next()?;
+            if !matches!(value, Value::Null | Value::Undefined) || means_null(self.structure, name.as_str()) {
+                return Some(Param::new(self.structure, name, value));
+            }
+        }
     }
 }
 
@@ -60,14 +79,6 @@ impl<'a> Param<'a> {
         match self.value {
             Value::Document(doc) => Ok(doc),
             _ => Err(self.wrong_type("type 'object'")),
-        }
-    }
-
-    /// As [`Param::document`], where null means that it was not given.
-    pub(crate) fn document_or_null(self) -> Result<Option<Doc<'a>>> {
-        match self.value {
-            Value::Null | Value::Undefined => Ok(None),
-            _ => self.document().map(Some),
         }
     }
 
@@ -165,6 +176,18 @@ impl<'a> Param<'a> {
                 format!("BSON field '{}' value must be >= 0, actual value '{number}'", self.name),
             )
         })
+    }
+
+    /// As [`Param::count`], at least 1.
+    pub(crate) fn positive(&self) -> Result<i64> {
+        let number = self.integer()?;
+        if number >= 1 {
+            return Ok(number);
+        }
+        Err(Error::new(
+            Code::Location(51024),
+            format!("BSON field '{}' value must be >= 1, actual value '{number}'", self.name),
+        ))
     }
 
     /// A `collation`: only the simple one is there.

@@ -10,6 +10,9 @@ use wire::encode;
 /// Messages of statement errors stop here: with more bytes of them than this, further ones are left empty, as mongod does.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
+/// A few old commands fail without a code.
+pub(crate) const NO_CODE: Code = Code::Location(0);
+
 /// How the request came, so that the answer goes the same way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
@@ -125,8 +128,10 @@ impl Reply {
             None => writer.append("errmsg", &Value::from(error.message())),
             Some(hint) => writer.append("errmsg", &Value::from(format!("{}; {hint}", error.message()))),
         };
-        writer.append("code", &Value::Int32(error.code().number()));
-        writer.append("codeName", &Value::from(error.code().name()));
+        if error.code() != NO_CODE {
+            writer.append("code", &Value::Int32(error.code().number()));
+            writer.append("codeName", &Value::from(error.code().name()));
+        }
         match error.info() {
             Some(info) if error.code() == Code::DuplicateKey => {
                 for (name, value) in info.borrow().iter() {

@@ -80,7 +80,11 @@ impl<'a> Request<'a> {
 
     /// The command's own parameters, in order. `structure` is what messages call the command.
     pub(crate) fn params(&self, structure: &'a str) -> impl Iterator<Item = Param<'a>> {
-        self.fields.iter().map(move |(name, value)| Param::new(structure, name.clone(), value.clone()))
+        let given = move |(name, value): &&(Text<'a>, Value<'a>)| {
+            !matches!(value, Value::Null | Value::Undefined) || params::means_null(structure, name.as_str())
+        };
+        let param = move |(name, value): &(Text<'a>, Value<'a>)| Param::new(structure, name.clone(), value.clone());
+        self.fields.iter().filter(given).map(param)
     }
 
     /// Refuses a parameter that is there twice. `structure` is what messages call the command.

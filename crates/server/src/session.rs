@@ -3,7 +3,7 @@
 //! A session with a number is used by one command at a time: a retry that arrives while the first attempt still runs waits
 //! for it. While a command runs, the open transaction is in its hands; one that is lost on the way counts as aborted.
 
-use crate::commands::Command;
+use crate::commands::{Command, InTransaction};
 use crate::cursors::name;
 use crate::request::Generic;
 use document::backend::{Session, Transaction};
@@ -53,6 +53,9 @@ impl Role {
             (_, Some(false)) => invalid("Specifying startTransaction=false is not allowed."),
             (None, Some(true)) => invalid("'startTransaction' field requires 'autocommit' field to also be specified"),
             (None, None) if command.retryable => Ok(Role::Retryable { number }),
+            (None, None) if matches!(command.in_transaction, InTransaction::Outside) => {
+                Err(Error::new(Code::Location(50889), "It is illegal to provide a txnNumber for this command"))
+            }
             (None, None) => Err(Error::new(
                 Code::NotARetryableWriteCommand,
                 format!(
@@ -119,8 +122,18 @@ impl Sessions {
         Ok(Visit { state: state.lock_owned().await })
     }
 
-    /// Ends a session: its transaction is aborted. Gives the transaction's number, if one was open.
-    pub(crate) fn end(&self, session: &[u8; 16]) -> Option<i64> {
+    /// Forgets a session that the client will not use again, unless it has a transaction open: that ends by itself.
+    pub(crate) fn end(&self, session: &[u8; 16]) {
+        let is_open =
+            |entry: &Entry| entry.state.try_lock().map_or(true, |state| matches!(state.phase, Phase::Open { .. }));
+        let mut numbered = self.numbered.lock();
+        if numbered.get(session).is_some_and(|entry| !is_open(entry)) {
+            numbered.remove(session);
+        }
+    }
+
+    /// Kills a session: its transaction is aborted. Gives the transaction's number, if one was open.
+    pub(crate) fn kill(&self, session: &[u8; 16]) -> Option<i64> {
         let entry = self.numbered.lock().remove(session)?;
         // If a command is in it, that command finds its transaction forgotten by the next one.
         let mut state = entry.state.try_lock().ok()?;

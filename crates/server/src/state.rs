@@ -71,7 +71,7 @@ impl Server {
         self.cursors.expire(now, self.options.cursor_timeout);
         for (session, number) in self.sessions.expire(now, self.options.session_timeout) {
             self.counters.transactions_aborted.add(1);
-            self.cursors.kill_of_transaction(&session, number);
+            self.cursors.end_of_transaction(&session, number);
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
     let (mut filter, mut skip, mut limit, mut hint) = (None, 0, None, None);
     for param in request.params(STRUCTURE) {
         match param.name() {
-            "query" => filter = param.document_or_null()?,
+            "query" => filter = Some(param.document()?),
             "skip" => skip = param.count()?,
             // A negative limit is its absolute value.
             "limit" => limit = Some(whole(&param.value)?.unsigned_abs()),

@@ -41,7 +41,7 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
     for param in request.params(STRUCTURE) {
         match param.name() {
             "capped" => capped = param.loose_bool()?,
-            "size" => size = Some(param.integer()?),
+            "size" => size = Some(param.positive()?),
             "max" => max = Some(param.integer()?),
             "validator" => options.validator = Some(param.document()?.into_owned()),
             "validationLevel" => {
@@ -97,7 +97,10 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
         }
     }
     if let Some(on) = view_on {
-        if !matches!((capped, &options.validator), (false, None)) {
+        if on.is_empty() {
+            return Err(Error::bad_value("'viewOn' cannot be empty"));
+        }
+        if capped || options.validator.is_some_and(|validator| !validator.is_empty()) {
             return Err(invalid("option not supported on a view"));
         }
         let pipeline = match pipeline {

@@ -4,7 +4,10 @@ use super::{Command, InTransaction};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::required;
-use document::op::AdminOp;
+use crate::statements::single;
+use document::filter::Filter;
+use document::op::{AdminOp, Namespace};
+use document::pipeline::expr::Names;
 use document::{Code, Doc, Error, Result, Value};
 
 const STRUCTURE: &str = "createIndexes";
@@ -42,6 +45,9 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     if quorum.as_i64_exact().is_some_and(|nodes| nodes > 1) {
         return Err(Error::new(Code::Location(278), "Not enough data-bearing nodes to satisfy commit quorum"));
     }
+    if call.transaction().is_some() {
+        check_new(call, &ns).await?;
+    }
     let op = AdminOp::CreateIndexes { ns, indexes };
     for answer in call.server.backend.admin(&mut call.session, &call.context, op).await? {
         call.reply.append_all(&answer);
@@ -50,4 +56,17 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// In a transaction only a collection that is made with its indexes can get them.
+async fn check_new(call: &mut Call<'_>, ns: &Namespace) -> Result<()> {
+    let filter = Filter::parse(&single("name", &Value::from(&*ns.collection)), &mut Names::new())?;
+    let list = AdminOp::ListCollections { db: ns.db.to_string(), filter, name_only: true };
+    if call.server.backend.admin(&mut call.session, &call.context, list).await?.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::OperationNotSupportedInTransaction,
+        format!("Cannot create new indexes on existing collection {ns} in a multi-document transaction."),
+    ))
 }

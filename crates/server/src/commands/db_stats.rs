@@ -2,6 +2,7 @@
 
 use super::{Access, Command, InTransaction};
 use crate::dispatch::Call;
+use crate::reply::NO_CODE;
 use document::op::AdminOp;
 use document::{Error, Result, Value};
 
@@ -26,13 +27,13 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 }
 
 /// What sizes are divided by: `scale`, 1 unless given.
-pub(crate) fn scale(call: &Call<'_>) -> Result<i64> {
+fn scale(call: &Call<'_>) -> Result<i64> {
     let scale = call.request.params("").find(|param| param.name() == "scale").map(|param| param.value);
     match scale {
         None | Some(Value::Null) => Ok(1),
         Some(value) => match value.as_number().map(|number| number.to_i64_saturated()) {
-            None => Err(Error::bad_value("scale has to be a number > 0")),
-            Some(scale) if scale <= 0 => Err(Error::bad_value("scale has to be > 0")),
+            None => Err(Error::new(NO_CODE, "scale has to be a number > 0")),
+            Some(scale) if scale <= 0 => Err(Error::new(NO_CODE, "scale has to be > 0")),
             Some(scale) => Ok(scale),
         },
     }

@@ -10,6 +10,7 @@ use crate::{bindings, namespace};
 use document::filter::Filter;
 use document::op::{Delete, DeleteStatement, Hint, Namespace, WriteOp, Written};
 use document::pipeline::expr::Names;
+use document::value::show;
 use document::{Code, Doc, Env, Error, Result, Value};
 
 const STRUCTURE: &str = "delete";
@@ -99,24 +100,26 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
     for param in Params::of(STATEMENT, &doc.borrow()) {
         match param.name() {
             "q" => filter = Some(param.document()?),
-            "limit" => limit = Some(whole(&param.value)),
+            "limit" => limit = Some(param.value),
             "hint" => hint = statements::hint(&param.value)?,
             "collation" => param.simple_collation()?,
             _ => return Err(param.unknown()),
         }
     }
     let filter = required(filter, STATEMENT, "q")?;
-    match required(limit, STATEMENT, "limit")? {
-        limit @ (0 | 1) => Ok(Statement { filter, multi: limit == 0, hint }),
-        limit => Err(Error::failed_to_parse(format!("The limit field in delete objects must be 0 or 1. Got {limit}"))),
-    }
-}
-
-/// A limit as MongoDB takes it: what is no number is 0.
-fn whole(value: &Value<'_>) -> i64 {
-    match value {
-        Value::Bool(truth) => i64::from(*truth),
-        other => other.as_number().map_or(0, |number| number.to_i64_saturated()),
+    let limit = required(limit, STATEMENT, "limit")?;
+    // As MongoDB takes it: what is no number is 0.
+    let number = match &limit {
+        Value::Bool(truth) => Some(i64::from(*truth)),
+        other if other.is_number() => other.as_i64_exact(),
+        _ => Some(0),
+    };
+    match number {
+        Some(number @ (0 | 1)) => Ok(Statement { filter, multi: number == 0, hint }),
+        _ => Err(Error::failed_to_parse(format!(
+            "The limit field in delete objects must be 0 or 1. Got {}",
+            show::element(&limit)
+        ))),
     }
 }
 

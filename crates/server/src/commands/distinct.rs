@@ -37,7 +37,7 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Distinct> {
     for param in request.params(STRUCTURE) {
         match param.name() {
             "key" => key = Some(param.text()?),
-            "query" => filter = param.document_or_null()?,
+            "query" => filter = Some(param.document()?),
             "hint" => hint = statements::hint(&param.value)?,
             "collation" => param.simple_collation()?,
             _ => return Err(param.unknown()),

@@ -10,7 +10,7 @@ const STRUCTURE: &str = "endSessions";
 
 pub(crate) const COMMAND: Command = Command {
     names: &["endSessions"],
-    help: "Forgets sessions with their transactions and cursors.",
+    help: "Forgets sessions and closes their cursors; a transaction that is open ends by itself.",
     structure: STRUCTURE,
     in_transaction: InTransaction::Refused(""),
     in_api_version_1: true,
@@ -20,7 +20,8 @@ pub(crate) const COMMAND: Command = Command {
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     for id in sessions(call, STRUCTURE)? {
-        end(call, &id);
+        call.server.sessions.end(&id);
+        call.server.cursors.kill_of_session(&id);
     }
     Ok(())
 }
@@ -28,14 +29,10 @@ fn run(call: &mut Call<'_>) -> Result<()> {
 /// The session ids that a command is given as an array.
 pub(crate) fn sessions(call: &Call<'_>, structure: &'static str) -> Result<Vec<[u8; 16]>> {
     call.server.counters.commands.add(1);
+    if let Some(param) = call.request.params(structure).next() {
+        return Err(param.unknown());
+    }
     let list = Param::new(structure, Text::borrowed(structure), call.request.target.clone()).documents()?;
     let path = format!("{structure}.{structure}");
     list.into_iter().map(|doc| session_id(&path, &Value::Document(doc))).collect()
-}
-
-pub(crate) fn end(call: &Call<'_>, id: &[u8; 16]) {
-    if call.server.sessions.end(id).is_some() {
-        call.server.counters.transactions_aborted.add(1);
-    }
-    call.server.cursors.kill_of_session(id);
 }

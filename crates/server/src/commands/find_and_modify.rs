@@ -9,7 +9,7 @@ use document::op::{FindAndModify, Modify, WriteOp};
 use document::pipeline::sort_spec;
 use document::project::Projection;
 use document::update::{Update, check_upsert_filter};
-use document::{Doc, Env, Error, Result, Value};
+use document::{Code, Doc, Env, Error, Result, Value};
 use std::sync::Arc;
 
 const STRUCTURE: &str = "findAndModify";
@@ -28,7 +28,11 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     let updates = matches!(op.action, Modify::Update { .. });
     let statement_id = op.statement_id;
     let op = WriteOp::FindAndModify(Box::new(op));
-    let failed = |error: Error| error.context("Plan executor error during findAndModify :: caused by :: ");
+    // What is refused before anything is run says so itself.
+    let failed = |error: Error| match error.code() {
+        Code::CommandNotSupportedOnView => error,
+        _ => error.context("Plan executor error during findAndModify :: caused by :: "),
+    };
     let mut written = statements::write(call, &op).await.map_err(failed)?;
     if !written.errors.is_empty() {
         return Err(failed(written.errors.remove(0).error));
@@ -58,9 +62,9 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
     let mut array_filters: Option<Vec<Doc<'_>>> = None;
     for param in request.params(STRUCTURE) {
         match param.name() {
-            "query" => filter = param.document_or_null()?,
-            "sort" => sort = param.document_or_null()?,
-            "fields" => fields = param.document_or_null()?,
+            "query" => filter = Some(param.document()?),
+            "sort" => sort = Some(param.document()?),
+            "fields" => fields = Some(param.document()?),
             "remove" => remove = param.loose_bool()?,
             "update" => update = Some(param.value),
             "new" => return_new = param.loose_bool()?,

@@ -36,6 +36,11 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     }
     let namespace = format!("{}.{collection}", request.db);
     let owner = Owner { session: call.session.id, transaction: call.transaction() };
+    if request.generic.max_time_ms.is_some() {
+        // Its owner is checked first, as in MongoDB; no cursor here waits for data.
+        call.server.cursors.check(id, &namespace, owner)?;
+        return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
+    }
     let open = call.server.cursors.take(id, &namespace, owner)?;
     batch::next(call, open, size).await
 }

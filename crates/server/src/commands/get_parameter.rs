@@ -2,8 +2,9 @@
 
 use super::Command;
 use crate::dispatch::Call;
+use crate::reply::NO_CODE;
 use crate::state::Server;
-use document::{Array, Code, DocWriter, Error, Result, Value};
+use document::{Array, DocWriter, Error, Result, Value};
 
 pub(crate) const COMMAND: Command = Command {
     names: &["getParameter"],
@@ -30,7 +31,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
             call.reply.fields().append(name, value);
         }
     }
-    if found { Ok(()) } else { Err(Error::new(Code::InvalidOptions, "no option found to get")) }
+    if found { Ok(()) } else { Err(Error::new(NO_CODE, "no option found to get")) }
 }
 
 fn parameters(server: &Server) -> Vec<(&'static str, Value<'static>)> {

@@ -1,8 +1,9 @@
 //! `killSessions` and `killAllSessions`.
 
-use super::end_sessions::{end, sessions};
+use super::end_sessions::sessions;
 use super::{Command, InTransaction};
 use crate::dispatch::Call;
+use crate::params::Param;
 use document::Result;
 
 pub(crate) const COMMAND: Command = Command {
@@ -23,15 +24,37 @@ pub(crate) const ALL: Command = Command {
     ..Command::SERVER
 };
 
+/// There is one user, so a pattern matches all or is none.
+pub(crate) const BY_PATTERN: Command = Command {
+    names: &["killAllSessionsByPattern"],
+    help: "Ends all sessions at once.",
+    structure: "KillAllSessionsByPatternCmd",
+    in_transaction: InTransaction::Refused(""),
+    run: |call| Box::pin(std::future::ready(run_all(call))),
+    ..Command::SERVER
+};
+
 fn run(call: &mut Call<'_>) -> Result<()> {
     let named = sessions(call, "killSessions")?;
     let ids = if named.is_empty() { call.server.sessions.all() } else { named };
-    ids.iter().for_each(|id| end(call, id));
+    kill(call, &ids);
     Ok(())
 }
 
 fn run_all(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
-    call.server.sessions.all().iter().for_each(|id| end(call, id));
+    let name = call.request.name.clone();
+    Param::new(call.command.structure, name, call.request.target.clone()).array()?;
+    kill(call, &call.server.sessions.all());
     Ok(())
+}
+
+fn kill(call: &Call<'_>, ids: &[[u8; 16]]) {
+    for id in ids {
+        if let Some(number) = call.server.sessions.kill(id) {
+            call.server.counters.transactions_aborted.add(1);
+            call.server.cursors.end_of_transaction(id, number);
+        }
+        call.server.cursors.kill_of_session(id);
+    }
 }

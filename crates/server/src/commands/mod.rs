@@ -50,8 +50,10 @@ mod list_collections;
 mod list_commands;
 mod list_databases;
 mod list_indexes;
+mod lock_info;
 mod logout;
 mod ping;
+mod profile;
 mod refresh_sessions;
 mod refused;
 mod rename_collection;
@@ -197,6 +199,7 @@ pub const COMMANDS: &[&Command] = &[
     &insert::COMMAND,
     &hello::IS_MASTER,
     &kill_sessions::ALL,
+    &kill_sessions::BY_PATTERN,
     &kill_cursors::COMMAND,
     &kill_op::COMMAND,
     &kill_sessions::COMMAND,
@@ -204,8 +207,10 @@ pub const COMMANDS: &[&Command] = &[
     &list_commands::COMMAND,
     &list_databases::COMMAND,
     &list_indexes::COMMAND,
+    &lock_info::COMMAND,
     &logout::COMMAND,
     &ping::COMMAND,
+    &profile::COMMAND,
     &refresh_sessions::COMMAND,
     &rename_collection::COMMAND,
     &repl_set_get_status::COMMAND,

@@ -205,15 +205,21 @@ fn cursors_of_a_transaction_end_with_it() {
     let more = client.run(within(1, doc! {"getMore": id, "collection": "c", "batchSize": 2}));
     assert_eq!(more.get_document("cursor").unwrap().get_array("nextBatch").unwrap().len(), 2);
     client.admin(within(1, doc! {"commitTransaction": 1}));
-    assert_eq!(client.code(doc! {"getMore": id, "collection": "c", "lsid": session()}), 43);
+    let more = doc! {"getMore": id, "collection": "c"};
+    assert_eq!(client.code(more.clone()), 50737);
+    assert_eq!(client.code(within(1, more)), 256);
 }
 
 #[test]
-fn ending_a_session_aborts_its_transaction() {
+fn killing_a_session_aborts_its_transaction_and_ending_it_does_not() {
     let server = Running::start();
     let mut client = server.connect();
     client.run(starting(1, insert(1)));
-    assert_eq!(client.run(doc! {"endSessions": [session()]}), doc! {"ok": 1.0});
+    assert_eq!(client.run(doc! {"killSessions": [session()]}), doc! {"ok": 1.0});
     assert_eq!(failure(&mut client, within(1, insert(2))), (251, vec![TRANSIENT.into()]));
     assert_eq!(count(&mut client), 0);
+    client.run(starting(2, insert(1)));
+    assert_eq!(client.run(doc! {"endSessions": [session()]}), doc! {"ok": 1.0});
+    assert_eq!(client.admin(within(2, doc! {"commitTransaction": 1})), doc! {"ok": 1.0});
+    assert_eq!(count(&mut client), 1);
 }
