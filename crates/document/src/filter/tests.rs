@@ -84,7 +84,7 @@ fn regexes_match_text_and_equal_regexes() {
 }
 
 #[test]
-fn a_match_without_end_is_an_error_and_a_deep_one_is_not() {
+fn diff_a_match_without_end_is_an_error_and_a_deep_one_is_not() {
     let runaway = parse(doc! { "a": { "$regex": "^(a|a?)+$" } }).unwrap();
     let text = format!("{}b", "a".repeat(64));
     let error = runaway.matches(&Doc::from(doc! { "a": text }), &Env::fixed()).unwrap_err();

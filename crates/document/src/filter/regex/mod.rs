@@ -3,6 +3,7 @@
 //! Patterns are PCRE in UTF mode, classes ASCII only (`\w` is no `é`), as in MongoDB. A pattern that is plain text, or plain
 //! text after `^`, never reaches PCRE. A match that goes on too long is an error, not a silent "no".
 
+mod dialect;
 mod find;
 mod invalid;
 mod literal;
@@ -108,9 +109,11 @@ impl Regex {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
             return Err(Error::new(Code::Location(51108), format!(" invalid flag in regex options: {unknown}")));
         }
+        if pattern.len() > MAX_PATTERN {
+            return Err(invalid::error("regular expression is too large"));
+        }
         let engine = match Literal::of(pattern, options) {
             Some(literal) => Engine::Literal(literal),
-            None if pattern.len() > MAX_PATTERN => return Err(invalid::error("regular expression is too large")),
             None => Engine::Compiled { fast: build(pattern, options, true)?, patient: OnceLock::new() },
         };
         let prefix = literal::prefix(pattern, options);
@@ -145,6 +148,7 @@ fn build(pattern: &str, options: &str, jit: bool) -> Result<pcre2::bytes::Regex>
     let build = |pattern: &str, jit| {
         builder(options, jit).build(pattern).map_err(|error| invalid::error(&invalid::reason(&error)))
     };
+    let pattern = dialect::translate(pattern);
     // MongoDB 6.0 compiles each pattern in parentheses too; where a comment or a quotation swallows the closing one, the
     // pattern is refused.
     if options.contains('x') || pattern.contains("\\Q") {
