@@ -25,7 +25,13 @@ pub(crate) async fn run(call: &mut Call<'_>, op: Aggregate, sink: &Sink, bypass_
         Sink::Merge(merge) => Namespace::new(&in_db(&merge.db), &merge.collection),
     };
     namespace::check_database(&target.db)?;
-    namespace::check_writable(&target)?;
+    namespace::check_writable(&target).map_err(|error| match sink {
+        Sink::Out { .. } => {
+            let message = format!("{AGGREGATING}error with target namespace: {}", error.message());
+            Error::new(Code::IllegalOperation, message)
+        }
+        Sink::Merge(_) => error,
+    })?;
     let existing = collection_info(call, &target).await?;
     if existing.as_ref().and_then(|info| info.get("type")).as_ref().and_then(Value::as_str) == Some("view") {
         return Err(Error::new(
@@ -94,7 +100,9 @@ async fn fill(
     loop {
         let (documents, exhausted) = next(call, cursor).await?;
         if !documents.is_empty() {
-            insert(call, temporary, documents, bypass_validation).await.map_err(|error| error.context(AGGREGATING))?;
+            insert(call, temporary, documents, true, bypass_validation)
+                .await
+                .map_err(|error| error.context(AGGREGATING))?;
         }
         if exhausted {
             return Ok(());
@@ -130,7 +138,7 @@ async fn merge_chunk(
     bypass_validation: bool,
 ) -> Result<()> {
     if matches!(spec.matched, WhenMatched::Fail) {
-        return insert(call, target, documents, bypass_validation).await.map_err(|error| {
+        return insert(call, target, documents, false, bypass_validation).await.map_err(|error| {
             if error.code() != Code::DuplicateKey {
                 return error;
             }
@@ -139,12 +147,15 @@ async fn merge_chunk(
             )
         });
     }
+    if matches!((&spec.matched, spec.not_matched), (WhenMatched::Pipeline { .. }, WhenNotMatched::Insert)) {
+        return update_or_insert(call, target, spec, documents, bypass_validation).await;
+    }
     let count = documents.len();
     let statements = documents.into_iter().map(|doc| statement(call, spec, doc)).collect::<Result<Vec<_>>>()?;
     let op = WriteOp::Update(UpdateOp {
         ns: target.clone(),
         statements,
-        ordered: true,
+        ordered: false,
         bypass_validation,
         statement_ids: Vec::new(),
     });
@@ -165,11 +176,15 @@ fn statement(call: &Call<'_>, spec: &MergeSpec, doc: Doc<'static>) -> Result<Upd
     for path in &spec.on {
         let parts = document::value::Path::new(path);
         let value = expr::field_of_document(&doc.borrow(), &parts.parts);
-        if path != "_id" && (value.is_nullish() || matches!(value, Value::Array(_))) {
+        if path != "_id" && value.is_nullish() {
             return Err(Error::new(
                 Code::Location(51132),
                 "$merge write error: 'on' field cannot be missing, null, undefined or an array",
             ));
+        }
+        if matches!(value, Value::Array(_)) {
+            let message = format!("$merge write error: 'on' field '{path}' is an array");
+            return Err(Error::new(Code::Location(51185), message));
         }
         // `$eq` takes a document or a regex as the value that it is.
         filter.start_document(path).append("$eq", &value).end();
@@ -216,19 +231,47 @@ fn with_id(spec: &MergeSpec, doc: Doc<'static>) -> Doc<'static> {
     writer.finish()
 }
 
+/// A result that matches nothing is inserted as it is, not what the pipeline would make of an empty document. One that
+/// fails does not keep the others from being written.
+async fn update_or_insert(
+    call: &mut Call<'_>,
+    target: &Namespace,
+    spec: &MergeSpec,
+    documents: Vec<Doc<'static>>,
+    bypass_validation: bool,
+) -> Result<()> {
+    let mut failed = None;
+    for doc in documents {
+        let doc = with_id(spec, doc);
+        let statement = UpdateStatement { upsert: false, ..statement(call, spec, doc.clone())? };
+        let op = WriteOp::Update(UpdateOp {
+            ns: target.clone(),
+            statements: vec![statement],
+            ordered: true,
+            bypass_validation,
+            statement_ids: Vec::new(),
+        });
+        let result = match fail_on_error(statements::write(call, &op).await?) {
+            Ok(written) if written.n == 0 => insert(call, target, vec![doc], true, bypass_validation).await,
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
 async fn insert(
     call: &mut Call<'_>,
     ns: &Namespace,
     documents: Vec<Doc<'static>>,
+    ordered: bool,
     bypass_validation: bool,
 ) -> Result<()> {
-    let op = WriteOp::Insert(Insert {
-        ns: ns.clone(),
-        documents,
-        ordered: true,
-        bypass_validation,
-        statement_ids: Vec::new(),
-    });
+    let op =
+        WriteOp::Insert(Insert { ns: ns.clone(), documents, ordered, bypass_validation, statement_ids: Vec::new() });
     fail_on_error(statements::write(call, &op).await?).map(|_| ())
 }
 

@@ -39,7 +39,7 @@ impl<'q> Query<'q> {
         Query { filter, sort: None, hint: None, min: None, max: None, needed: None, limit: None, env }
     }
 
-    fn sort(&self) -> Option<&'q SortSpec> {
+    pub(crate) fn sort(&self) -> Option<&'q SortSpec> {
         self.sort.filter(|sort| !sort.keys.is_empty())
     }
 }

@@ -38,7 +38,8 @@ pub(crate) fn find(
     let chosen = choose(collection, &moment.view, query, false)?;
     let shape = chosen.shape;
     let (mut scan, plan) = scan_of(chosen, collection, query.env, want)?;
-    let ordered = plan.ordered;
+    // Without a sort every order will do.
+    let ordered = plan.ordered || query.sort().is_none();
     if ordered && window.skip > 0 {
         scan.want(Want::Count);
     }
