@@ -80,6 +80,39 @@ fn what_grows_without_end_is_stopped() {
     check(&long, set, 40, 146);
 }
 
+/// As deep as BSON may be, on a thread with a small stack.
+#[test]
+fn the_deepest_expressions_fit_the_stack() {
+    let wraps: [fn(Bson) -> Bson; 6] = [
+        |inner| bson::bson!({ "$abs": inner }),
+        |inner| bson::bson!({ "$add": [inner, "$a"] }),
+        |inner| bson::bson!({ "$cond": { "if": "$a", "then": inner, "else": 1 } }),
+        |inner| bson::bson!({ "$switch": { "branches": [{ "case": "$a", "then": inner }] } }),
+        |inner| bson::bson!({ "$let": { "vars": { "x": inner }, "in": "$$x" } }),
+        |inner| bson::bson!({ "$first": { "$map": { "input": ["$a"], "in": inner } } }),
+    ];
+    let run = move || {
+        for wrap in wraps {
+            let mut spec = bson::bson!("$a");
+            let mut depth = 0;
+            loop {
+                let next = wrap(spec.clone());
+                let whole = Doc::from(bson::doc! { "": next.clone() });
+                if crate::raw::validate(whole.as_bytes()).is_err() {
+                    break;
+                }
+                (spec, depth) = (next, depth + 1);
+            }
+            assert!(depth > 40, "{depth}");
+            let env = Env::fixed();
+            let expr = parse(&Value::from(spec), &mut Names::new()).unwrap();
+            let doc = Doc::from(bson::doc! { "a": 1 });
+            expr.eval(&mut Scope::new(doc, &env)).unwrap();
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
 #[test]
 fn a_long_evaluation_can_be_interrupted() {
     let spec = bson::bson!({ "$map": { "input": { "$range": [0, 100_000] }, "in": { "$add": ["$$this", 1] } } });

@@ -203,7 +203,7 @@ impl Operator for Reduce {
             scope.set(self.value, result);
             result = self.body.eval(scope)?;
             // A turn may nest its result deeper by as much as the expression is deep: look often enough.
-            if turn % 8 == 7 {
+            if turn % 4 == 3 {
                 check_depth(&result)?;
             }
         }
