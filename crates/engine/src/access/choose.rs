@@ -75,21 +75,21 @@ pub fn choose(collection: &Collection, view: &ReadView, query: Query<'_>, explai
         return Ok(Chosen::only(plan));
     }
     if let (Some(reverse), false) = (natural, by_hand) {
-        return Ok(Chosen::only(Plan::collection(query.filter, reverse)));
+        return Ok(Chosen::only(Plan::collection(query.filter, reverse, query.sort().is_none())));
     }
     let conditions = Conditions::of(&query.filter.root, query.env);
     if by_hand {
         let bounds = ByHand { min: query.min.cloned(), max: query.max.cloned() };
-        let scan = hint::by_hand(collection, query.filter, &conditions, hint, bounds)?;
+        let scan = hint::by_hand(collection, &query, &conditions, hint, bounds)?;
         return Ok(Chosen::only(finish(scan, &conditions, &query)));
     }
-    if let Some(index) = hint.map(|hint| hint::hinted(collection, hint)).transpose()?.flatten() {
+    if let Some(index) = hint.map(|hint| hint::hinted(collection, hint, &query)).transpose()?.flatten() {
         let scan = IndexScan::new(Candidate::new(&index, &conditions), false, query.filter);
         return Ok(Chosen::only(finish(scan, &conditions, &query)));
     }
     let mut plans = candidates(collection, &conditions, &query);
     match plans.len() {
-        0 => return Ok(Chosen::only(Plan::collection(query.filter, false))),
+        0 => return Ok(Chosen::only(Plan::collection(query.filter, false, query.sort().is_none()))),
         1 => return Ok(Chosen::only(plans.swap_remove(0))),
         _ => {}
     }

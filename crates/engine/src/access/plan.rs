@@ -71,10 +71,10 @@ impl Plan {
         Plan { source: Source::Nothing, residual: None, ordered: true }
     }
 
-    /// Reads everything and tests each document. Documents are in the order of `_id`, which nobody asked for.
-    pub fn collection(filter: &Filter, reverse: bool) -> Plan {
+    /// Reads everything and tests each document. `ordered` if no order was asked for.
+    pub fn collection(filter: &Filter, reverse: bool, ordered: bool) -> Plan {
         let residual = (!filter.is_all()).then(|| filter.root.clone());
-        Plan { source: Source::collection(reverse), residual, ordered: false }
+        Plan { source: Source::collection(reverse), residual, ordered }
     }
 
     /// Whether it gives documents without reading them.

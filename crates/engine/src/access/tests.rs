@@ -101,7 +101,7 @@ fn ids(docs: &[Doc<'static>]) -> Vec<i32> {
 
 fn check_all_plans(collection: &Arc<Collection>, view: &ReadView, filter: &Filter, sort: Option<&SortSpec>) {
     let env = Env::fixed();
-    let whole = run(&Plan::collection(filter, false), collection, view, false);
+    let whole = run(&Plan::collection(filter, false, true), collection, view, false);
     let expected = ids(&whole);
     let sorted_keys = |docs: &[Doc<'static>], sort: &SortSpec| -> Vec<Vec<Value<'static>>> {
         docs.iter().map(|doc| sort_spec::key(sort, doc).unwrap().into_iter().collect()).collect()

@@ -14,28 +14,33 @@ use document::value::Path;
 use document::{Array, Code, Doc, DocWriter, Env, Error, Result, Value};
 use std::sync::Arc;
 
-pub(crate) fn open(source: &Source, op: &Find) -> Result<Rows> {
-    if op.return_key || op.show_record_id {
-        let name = if op.return_key { "returnKey" } else { "showRecordId" };
-        return Err(Error::not_implemented(name));
-    }
+/// The documents; and how many there are at most, if that is known without asking for one more.
+pub(crate) fn open(source: &Source, op: &Find) -> Result<(Rows, Option<u64>)> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
-    let rows = match moment.catalog.get(&op.ns) {
-        None => return Ok(empty()),
-        Some(found) if found.view().is_some() => of_view(source, op, window)?,
-        Some(collection) => of_collection(source, op, collection, window)?,
-    };
-    Ok(match &op.projection {
-        Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
-        None => rows,
-    })
+    match moment.catalog.get(&op.ns) {
+        Some(found) if found.view().is_some() => Ok((of_view(source, op, window)?, None)),
+        _ if op.return_key => Err(Error::not_implemented("returnKey")),
+        _ if op.show_record_id => Err(Error::not_implemented("showRecordId")),
+        Some(collection) => of_collection(source, op, collection, window),
+        None => Ok((empty(), None)),
+    }
 }
 
-fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Rows> {
+fn of_collection(
+    source: &Source,
+    op: &Find,
+    collection: &Arc<Collection>,
+    window: Window,
+) -> Result<(Rows, Option<u64>)> {
     let needed = needed(op);
     let query = query(op, needed.as_deref(), window, &source.env);
-    Ok(rows::find(&source.present, collection, query, window, Want::Documents)?.0)
+    let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Documents)?;
+    let rows = match &op.projection {
+        Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
+        None => rows,
+    };
+    Ok((rows, op.limit.filter(|_| plan.ordered)))
 }
 
 /// The paths that are read of the documents behind the filter; nothing means all.
@@ -59,42 +64,55 @@ pub(crate) fn query<'q>(op: &'q Find, needed: Option<&'q [Path]>, window: Window
 }
 
 fn of_view(source: &Source, op: &Find, window: Window) -> Result<Rows> {
-    if op.min.is_some() || op.max.is_some() {
-        let option = if op.min.is_some() { "min" } else { "max" };
+    let refused = [
+        ("min", op.min.is_some()),
+        ("max", op.max.is_some()),
+        ("returnKey", op.return_key),
+        ("showRecordId", op.show_record_id),
+    ];
+    if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
         return Err(Error::new(
             Code::InvalidPipelineOperator,
             format!("Option {option} not supported in aggregation."),
         ));
     }
-    let pipeline = as_pipeline(&op.filter, op.sort.as_ref(), window)?;
+    let mut pipeline = as_pipeline(&op.filter, op.sort.as_ref(), window)?;
+    if let Some(spec) = op.projection.as_ref().and_then(|projection| projection.source()) {
+        pipeline = pipeline.then(parsed([stage("$project", &Value::Document(spec.borrow()))])?);
+    }
     source.run(&op.ns, pipeline, op.hint.as_ref())
 }
 
 /// A query as the stages that say the same.
 pub(crate) fn as_pipeline(filter: &Filter, sort: Option<&SortSpec>, window: Window) -> Result<Pipeline> {
     let mut stages = Vec::new();
-    let mut stage = |name: &str, argument: Value<'_>| {
-        let mut writer = DocWriter::new();
-        writer.append(name, &argument);
-        stages.push(Value::Document(writer.finish()));
-    };
     if !filter.is_all() {
-        stage("$match", Value::Document(filter.source.borrow()));
+        stages.push(stage("$match", &Value::Document(filter.source.borrow())));
     }
     if let Some(sort) = sort.filter(|sort| !sort.keys.is_empty()) {
         let mut keys = DocWriter::new();
         for key in &sort.keys {
             keys.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
         }
-        stage("$sort", Value::Document(keys.finish()));
+        stages.push(stage("$sort", &Value::Document(keys.finish())));
     }
     let whole = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
     if window.skip > 0 {
-        stage("$skip", whole(window.skip));
+        stages.push(stage("$skip", &whole(window.skip)));
     }
     if let Some(limit) = window.limit {
-        stage("$limit", whole(limit));
+        stages.push(stage("$limit", &whole(limit)));
     }
+    parsed(stages)
+}
+
+fn stage(name: &str, argument: &Value<'_>) -> Value<'static> {
+    let mut writer = DocWriter::new();
+    writer.append(name, argument);
+    Value::Document(writer.finish())
+}
+
+fn parsed(stages: impl IntoIterator<Item = Value<'static>>) -> Result<Pipeline> {
     let stages: Array<'static> = stages.into_iter().collect();
     Pipeline::parse(&stages, &mut Names::new())
 }

@@ -33,17 +33,16 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
     let held = (context.read_concern == ReadConcern::Snapshot && session.transaction.is_none()).then(|| moment.clone());
     present.begin(moment, &context.env);
     let source = Source { present: present.clone(), env: present.env(&context.env) };
-    let rows = match &op {
-        ReadOp::Find(op) => find::open(&source, op),
-        ReadOp::Aggregate(op) => source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref()),
-        ReadOp::Count(op) => long(|| count::count(&source, op)).map(|doc| from_documents(vec![doc])),
-        ReadOp::Distinct(op) => long(|| distinct::distinct(&source, op)).map(|doc| from_documents(vec![doc])),
+    let (mut rows, left) = match &op {
+        ReadOp::Find(op) => find::open(&source, op)?,
+        ReadOp::Aggregate(op) => (source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref())?, None),
+        ReadOp::Count(op) => (from_documents(vec![long(|| count::count(&source, op))?]), Some(1)),
+        ReadOp::Distinct(op) => (from_documents(vec![long(|| distinct::distinct(&source, op))?]), Some(1)),
     };
-    let mut rows = rows?;
     rows.pause();
     present.end();
     let blocking = matches!(&op, ReadOp::Aggregate(_)) || matches!(&op, ReadOp::Find(find) if find.sort.is_some());
-    Ok(Box::new(Open { engine: engine.clone(), present, rows, held, blocking, ahead: None, ended: false }))
+    Ok(Box::new(Open { engine: engine.clone(), present, rows, held, blocking, ahead: None, left, ended: false }))
 }
 
 struct Open {
@@ -56,6 +55,8 @@ struct Open {
     blocking: bool,
     /// Read, but did not fit into the last batch.
     ahead: Option<Doc<'static>>,
+    /// How many documents are to come at most, if that is known.
+    left: Option<u64>,
     ended: bool,
 }
 
@@ -100,6 +101,10 @@ impl Open {
                 break;
             }
             batch.documents.push(doc);
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(1);
+                self.ended |= *left == 0;
+            }
         }
         batch.exhausted = self.ended && self.ahead.is_none();
         Ok(batch)

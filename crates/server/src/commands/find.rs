@@ -6,7 +6,7 @@ use crate::dispatch::Call;
 use crate::request::Request;
 use crate::{bindings, namespace, statements};
 use document::filter::Filter;
-use document::op::{Find, ReadOp};
+use document::op::{Find, Hint, ReadOp};
 use document::pipeline::sort_spec;
 use document::project::Projection;
 use document::{Doc, Env, Error, Result, Value};
@@ -93,6 +93,10 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
         _ => Filter::all(),
     };
     let sort = match sort.filter(|spec| !spec.is_empty()) {
+        Some(spec) if natural(&spec).is_some() => {
+            hint = hint.or(natural(&spec));
+            None
+        }
         Some(spec) => Some(sort_spec::parse(&spec)?),
         None => None,
     };
@@ -106,4 +110,14 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     let op =
         Find { ns, filter, sort, projection, skip, limit, hint, min, max, return_key, show_record_id, allow_disk_use };
     Ok(Parsed { op, first })
+}
+
+/// `{ $natural: 1 }`: the order of the collection itself.
+fn natural(sort: &Doc<'_>) -> Option<Hint> {
+    match sort.get("$natural") {
+        Some(way) if way.is_number() && sort.iter().count() == 1 => {
+            Some(Hint::Natural { descending: way.as_i64_exact().is_some_and(|way| way < 0) })
+        }
+        _ => None,
+    }
 }
