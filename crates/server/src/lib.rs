@@ -26,7 +26,7 @@ mod sink;
 mod state;
 mod statements;
 
-pub use commands::{COMMANDS, Command};
+pub use commands::{Access, COMMANDS, Command};
 pub use listener::run;
 pub use options::Options;
 
