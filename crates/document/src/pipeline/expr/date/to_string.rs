@@ -45,11 +45,18 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     Ok(Expr::Custom(Arc::new(ToString { date, format, timezone, on_null })))
 }
 
+impl ToString {
+    fn of_null<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
+        self.on_null.as_ref().map_or(Ok(Value::Null), |on_null| on_null.eval(scope))
+    }
+}
+
 impl Operator for ToString {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
         let date = self.date.eval(scope)?;
         let format = match self.format.as_ref().map(|format| format.eval(scope)).transpose()? {
             None => Value::from(ISO_FORMAT),
+            Some(value) if value.is_nullish() && date.is_nullish() => return self.of_null(scope),
             Some(value) if value.is_nullish() => return Ok(Value::Null),
             Some(value) => value,
         };
@@ -64,12 +71,11 @@ impl Operator for ToString {
             );
         };
         format::check(format.as_str(), format::FOR_WRITING)?;
-        let Some(zone) = zone::evaluate(self.timezone.as_ref(), "$dateToString", scope)? else {
-            return Ok(Value::Null);
-        };
+        let zone = zone::evaluate(self.timezone.as_ref(), "$dateToString", scope)?;
         if date.is_nullish() {
-            return self.on_null.as_ref().map_or(Ok(Value::Null), |on_null| on_null.eval(scope));
+            return self.of_null(scope);
         }
+        let Some(zone) = zone else { return Ok(Value::Null) };
         format::write(format.as_str(), coerce(&date)?, &zone).map(Value::from)
     }
 
