@@ -166,6 +166,7 @@ impl GraphLookup {
         };
         let (mut visited, mut found, mut depth) = (HashSet::new(), ArrayWriter::new(), 0_u64);
         while !frontier.is_empty() && self.max_depth.is_none_or(|most| depth <= most) {
+            (run.env.interrupt)()?;
             let mut rows = self.foreign.open(Some(self.step(std::mem::take(&mut frontier))), run, &run.env)?;
             drain(&mut *rows, &run.env, |doc| {
                 let mut id = Vec::new();

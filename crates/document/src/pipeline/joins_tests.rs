@@ -1,6 +1,7 @@
 //! `$lookup`, `$unionWith`, `$facet` and `$documents`.
 
 use super::testing::{Memory, check, check_error, check_with, documents, parse, run};
+use super::{from_documents, results};
 use crate::raw::Doc;
 use bson::{Bson, bson, doc};
 
@@ -237,6 +238,16 @@ fn errors_are_mongodbs() {
         40602,
         "$documents is only valid as the first stage in a pipeline",
     );
+}
+
+#[test]
+fn a_result_is_at_most_16_mb() {
+    let big = Doc::from(doc! { "_id": 1, "s": "x".repeat(17 << 20) });
+    let mut rows = results(from_documents(vec![Doc::from(doc! { "_id": 0 }), big]));
+    assert!(rows.next().unwrap().is_some());
+    let error = rows.next().unwrap_err();
+    let message = "BSONObj size: 17825814 (0x1100016) is invalid. Size must be between 0 and 16793600(16MB) First element: _id: 1";
+    assert_eq!((error.code().number(), error.message()), (10334, message));
 }
 
 #[test]

@@ -209,6 +209,7 @@ struct LookingUp {
 impl Stream for LookingUp {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
         let Some(doc) = self.input.next()? else { return Ok(None) };
+        (self.run.env.interrupt)()?;
         let is_constant = self.stage.join.is_none() && self.stage.variables.is_empty();
         let found = match &self.constant {
             Some(found) => found.clone(),

@@ -54,7 +54,7 @@ mod testing;
 pub use leading::{Leading, Split};
 pub use parse::{Parser, Within};
 pub use registry::STAGES;
-pub use rows::{Rows, Stream, empty, from_documents};
+pub use rows::{Rows, Stream, empty, from_documents, results};
 pub use sink::{MergeSpec, Sink, WhenMatched, WhenNotMatched};
 pub use sort::sorted;
 

@@ -6,7 +6,7 @@ use crate::access::Query;
 use crate::catalog::{Catalog, Collection};
 use crate::scan::Want;
 use document::op::{Hint, Namespace};
-use document::pipeline::{Collections, Pipeline, Rows, Run, empty};
+use document::pipeline::{Collections, Pipeline, Rows, Run, empty, results};
 use document::{Code, Env, Error, Result};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct Source {
 impl Source {
     /// The results of `pipeline` over a collection, or over a view of one.
     pub(crate) fn run(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>) -> Result<Rows> {
-        self.run_in(ns, pipeline, hint, &self.env)
+        self.run_in(ns, pipeline, hint, &self.env).map(results)
     }
 
     fn run_in(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>, env: &Env) -> Result<Rows> {
