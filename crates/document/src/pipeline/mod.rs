@@ -177,6 +177,11 @@ impl Pipeline {
         parse::update(stages, names)
     }
 
+    /// Refuses what is no list of known stages; says nothing about their arguments.
+    pub fn check_shape(stages: &Array<'_>) -> Result<()> {
+        parse::check_shape(stages)
+    }
+
     /// This pipeline, then `next`: a view's and then what is asked of the view.
     pub fn then(mut self, next: Pipeline) -> Pipeline {
         self.stages.extend(next.stages);

@@ -62,15 +62,22 @@ impl<'n> Parser<'n> {
     }
 }
 
+/// What MongoDB looks at before it parses any stage: documents of one field, known names.
+pub(super) fn check_shape(stages: &Array<'_>) -> Result<()> {
+    documents(stages)?.iter().try_for_each(|doc| definition(doc).map(|_| ()))
+}
+
+fn documents<'a>(stages: &Array<'a>) -> Result<Vec<Doc<'a>>> {
+    let document = |stage| match stage {
+        Value::Document(doc) => Ok(doc),
+        _ => Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object")),
+    };
+    stages.iter().map(document).collect()
+}
+
 /// Parses `stages` as written, without optimising.
 pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pipeline> {
-    let mut docs = Vec::new();
-    for stage in stages.iter() {
-        let Value::Document(doc) = stage else {
-            return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
-        };
-        docs.push(doc);
-    }
+    let docs = documents(stages)?;
     if docs.len() > MAX_STAGES {
         return Err(Error::failed_to_parse(format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
     }

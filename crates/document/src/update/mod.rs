@@ -10,7 +10,6 @@ mod fields;
 mod numbers;
 mod operation;
 mod path;
-mod pipeline;
 mod pull;
 mod push;
 mod rename;
@@ -113,7 +112,7 @@ impl Update {
             Value::Array(_) if !array_filters.is_empty() => {
                 return Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-style updates"));
             }
-            Value::Array(stages) => Kind::Pipeline(pipeline::parse(stages, names)?),
+            Value::Array(stages) => Kind::Pipeline(Pipeline::parse_update(stages, names)?),
             Value::Document(doc) if doc.iter().next().is_some_and(|(name, _)| name.as_str().starts_with('$')) => {
                 operators(doc, array_filters, names)?
             }
@@ -140,7 +139,7 @@ impl Update {
                 }
                 Ok(Applied::Changed(changed))
             }
-            Kind::Pipeline(pipeline) => replacement::whole(&pipeline::apply(pipeline, doc, env)?, doc),
+            Kind::Pipeline(pipeline) => replacement::whole(&pipeline.transform(doc, env)?, doc),
             Kind::Replacement(new) => replacement::apply(new, doc, env),
         }
     }
@@ -156,7 +155,7 @@ impl Update {
             }
             Kind::Pipeline(pipeline) => {
                 let base = upsert::from_filter(filter)?;
-                let new = pipeline::apply(pipeline, &base, env)?;
+                let new = pipeline.transform(&base, env)?;
                 storable::refuse_array_id(&new)?;
                 match base.get("_id") {
                     Some(id) => {

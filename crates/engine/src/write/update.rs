@@ -155,11 +155,11 @@ fn apply(
         );
         return Err(Error::new(Code::ImmutableField, message).into());
     }
-    if after == found.doc {
-        return Ok(None);
-    }
     candidate.claim(work, target)?;
-    collection::replace(work, target, &found.key, &found.doc, &after)?;
+    // MongoDB counts some updates that leave the bytes alone (`$push` with `$sort`); there is nothing to write for them.
+    if after != found.doc {
+        collection::replace(work, target, &found.key, &found.doc, &after)?;
+    }
     Ok(Some(after))
 }
 

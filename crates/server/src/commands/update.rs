@@ -9,6 +9,7 @@ use crate::statements::{self, Common, Compiled};
 use crate::{bindings, namespace};
 use document::filter::Filter;
 use document::op::{Hint, Namespace, UpdateOp, UpdateStatement, WriteOp, Written};
+use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::update::{Update, check_upsert_filter};
 use document::{Code, Doc, Env, Error, Result, Value};
@@ -136,8 +137,11 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
     }
     let filter = required(filter, STATEMENT, "q")?;
     let update = required(update, STATEMENT, "u")?;
-    if !matches!(update, Value::Document(_) | Value::Array(_)) {
-        return Err(Error::failed_to_parse("Update argument must be either an object or an array"));
+    match &update {
+        Value::Document(_) => {}
+        // An unknown stage fails the command, an argument that is wrong only its statement.
+        Value::Array(stages) => Pipeline::check_shape(stages)?,
+        _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
     Ok(Statement { filter, update, constants, array_filters, multi, upsert, hint })
 }
