@@ -20,7 +20,8 @@ pub struct Options {
     pub session_timeout: Duration,
     /// How long a stop waits for commands that are running.
     pub stop_timeout: Duration,
-    /// How many bytes a blocking stage of a query may hold.
+    /// How many bytes a blocking stage of a query may hold. MongoDB goes on on disk at 100 MB; stages here stay in memory, so
+    /// that the limit is wider.
     pub stage_memory: usize,
 }
 
@@ -37,7 +38,7 @@ impl Default for Options {
             transaction_lifetime: Duration::from_secs(60),
             session_timeout: Duration::from_secs(30 * 60),
             stop_timeout: Duration::from_secs(10),
-            stage_memory: 100 << 20,
+            stage_memory: 1 << 30,
         }
     }
 }
