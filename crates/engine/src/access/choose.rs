@@ -137,16 +137,21 @@ fn choice_of(plan: &Plan) -> Choice {
 /// Every plan that an index or several allow.
 fn candidates(collection: &Collection, conditions: &Conditions<'_>, query: &Query<'_>) -> Vec<Plan> {
     let root = &query.filter.root;
-    let mut plans = Vec::new();
-    for index in collection.indexes.iter().filter(|index| index.ready && !index.hidden) {
-        let candidate = Candidate::bounded(index, root, conditions, query.env).or_else(|| {
-            let whole = Candidate::new(index, conditions);
-            let gives_order = query.sort().is_some_and(|sort| whole.order(sort).is_some());
-            (gives_order && whole.bounded == 0 && whole.is_complete(root, conditions, query.env)).then_some(whole)
-        });
-        if let Some(candidate) = candidate {
-            plans.push(finish(IndexScan::new(candidate, false, query.filter), conditions, query));
-        }
+    let usable = || collection.indexes.iter().filter(|index| index.ready && !index.hidden);
+    let plan = |candidate| finish(IndexScan::new(candidate, false, query.filter), conditions, query);
+    let mut plans: Vec<Plan> =
+        usable().filter_map(|index| Candidate::bounded(index, root, conditions, query.env)).map(plan).collect();
+    // An index is read whole for its order only if no bounded one gives the order too.
+    if let Some(sort) = query.sort()
+        && !plans.iter().any(|plan| plan.ordered)
+    {
+        let whole = usable().map(|index| Candidate::new(index, conditions));
+        let gives_order = |candidate: &Candidate| {
+            candidate.bounded == 0
+                && candidate.order(sort).is_some()
+                && candidate.is_complete(root, conditions, query.env)
+        };
+        plans.extend(whole.filter(gives_order).map(plan));
     }
     // If some index serves an $or as one range of conditions, a union has nothing to add.
     for (at, node) in conditions.nodes.iter().enumerate() {

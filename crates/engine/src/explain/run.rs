@@ -154,7 +154,8 @@ pub(super) fn tree(plan: &Plan, asked: &Asked<'_>, outcome: Option<&Outcome>) ->
         tree = Stage::new(name).with("transformBy", spec.clone()).over(tree).did(outcome.map(all));
     }
     // A sort keeps no more than the limit itself.
-    let limit = asked.window.limit.filter(|_| blocking.is_none() && matches!(asked.top, Top::Return));
+    let shown = matches!(asked.top, Top::Return) || asked.sort.is_some();
+    let limit = asked.window.limit.filter(|_| blocking.is_none() && shown && !matches!(plan.source, Source::Id { .. }));
     if let Some(limit) = limit {
         let all = |outcome: &Outcome| Figures { ended: true, ..passed(outcome, outcome.kept, 0) };
         tree = Stage::new("LIMIT").with("limitAmount", number(limit)).over(tree).did(outcome.map(all));

@@ -46,6 +46,14 @@ impl Stage {
         self
     }
 
+    /// What it stands on, without itself.
+    fn into_input(mut self) -> Stage {
+        match self.inputs.pop() {
+            Some(input) => input,
+            None => self,
+        }
+    }
+
     fn over_all(mut self, inputs: Vec<Stage>) -> Stage {
         (self.inputs, self.many) = (inputs, true);
         self
@@ -149,12 +157,23 @@ pub(super) fn of_plan(plan: &Plan, scan: Option<&Scan>) -> Stage {
         }
         Source::Union(plans) => {
             let parts = scan.map(Scan::parts).unwrap_or_default();
-            let inputs: Vec<Stage> = plans.iter().enumerate().map(|(at, plan)| of_plan(plan, parts.get(at))).collect();
+            // Where no branch tests documents, these are fetched once, behind the union.
+            let entries_only =
+                plans.iter().all(|plan| plan.residual.is_none() && matches!(plan.source, Source::Index(_)));
+            let inputs = plans.iter().enumerate().map(|(at, plan)| of_plan(plan, parts.get(at)));
+            let inputs: Vec<Stage> =
+                if entries_only { inputs.map(Stage::into_input).collect() } else { inputs.collect() };
             let found: u64 = parts.iter().map(|part| part.counters().rows).sum();
-            let either = Stage::new("OR").over_all(inputs).did(counters.as_ref().map(|counters| Figures {
+            let mut either = Stage::new("OR").over_all(inputs).did(counters.as_ref().map(|counters| Figures {
                 own: vec![("dupsTested", number(found)), ("dupsDropped", number(counters.rows.abs_diff(found)))],
                 ..figures(counters.rows, found)
             }));
+            if entries_only {
+                either = Stage::new("FETCH").over(either).did(counters.as_ref().map(|counters| Figures {
+                    own: vec![("docsExamined", number(counters.documents)), ("alreadyHasObj", Value::Int32(0))],
+                    ..figures(counters.rows, found)
+                }));
+            }
             Stage::new("SUBPLAN").over(either).did(counters.map(|counters| figures(counters.rows, found)))
         }
     }

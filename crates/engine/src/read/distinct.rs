@@ -1,5 +1,6 @@
 //! `distinct`: the different values of a path, arrays on the way and at its end taken apart.
 
+use super::distinct_scan;
 use super::find::as_pipeline;
 use super::pipeline::Source;
 use super::rows::{self, Window};
@@ -16,6 +17,16 @@ const MAX_BYTES: usize = 16 << 20;
 
 pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
     let moment = source.present.moment()?;
+    let mut values = Values::default();
+    let indexed = moment
+        .catalog
+        .get(&op.ns)
+        .filter(|found| found.view().is_none() && op.filter.is_all() && op.hint.is_none())
+        .and_then(|collection| Some((collection, distinct_scan::index_for(collection, &op.key.parts)?)));
+    if let Some((collection, index)) = indexed {
+        distinct_scan::scan(&moment.view, collection, &index, &op.key.parts, &source.env, &mut values)?;
+        return Ok(values.finish());
+    }
     let mut rows: Rows = match moment.catalog.get(&op.ns) {
         None => empty(),
         Some(found) if found.view().is_some() => {
@@ -27,23 +38,27 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
             rows::find(&source.present, collection, query, Window::default(), Want::Documents)?.0
         }
     };
-    let mut values = Values::default();
     while let Some(doc) = rows.next()? {
         each_value(&Value::Document(doc.borrow()), &op.key.parts, &mut |value| values.add(value))?;
     }
-    let mut writer = DocWriter::new();
-    writer.append("values", &Value::Array(values.writer.finish()));
-    Ok(writer.finish())
+    Ok(values.finish())
 }
 
+/// Different values, in the order they came.
 #[derive(Default)]
-struct Values {
+pub(super) struct Values {
     seen: HashSet<Vec<u8>, foldhash::fast::FixedState>,
     writer: ArrayWriter,
 }
 
 impl Values {
-    fn add(&mut self, value: &Value<'_>) -> Result<()> {
+    fn finish(self) -> Doc<'static> {
+        let mut writer = DocWriter::new();
+        writer.append("values", &Value::Array(self.writer.finish()));
+        writer.finish()
+    }
+
+    pub(super) fn add(&mut self, value: &Value<'_>) -> Result<()> {
         let mut encoded = Vec::new();
         key::encode(value, &mut encoded);
         if self.seen.insert(encoded) {
@@ -57,7 +72,11 @@ impl Values {
 }
 
 /// A number behind an array is an index; any other name goes into its documents.
-fn each_value(value: &Value<'_>, parts: &[Part], visit: &mut dyn FnMut(&Value<'_>) -> Result<()>) -> Result<()> {
+pub(super) fn each_value(
+    value: &Value<'_>,
+    parts: &[Part],
+    visit: &mut dyn FnMut(&Value<'_>) -> Result<()>,
+) -> Result<()> {
     match (value, parts.split_first()) {
         (Value::Array(array), None) => array.iter().try_for_each(|item| visit(&item)),
         (value, None) => visit(value),

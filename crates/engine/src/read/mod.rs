@@ -5,6 +5,7 @@
 
 mod count;
 mod distinct;
+mod distinct_scan;
 mod find;
 mod matching;
 mod pipeline;

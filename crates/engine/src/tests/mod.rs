@@ -4,5 +4,6 @@ mod answers;
 mod catalog;
 mod harness;
 mod model;
+mod reads;
 mod transactions;
 mod writes;
