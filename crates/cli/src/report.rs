@@ -1,7 +1,8 @@
 //! How things are told to people: data on stdout, everything else on stderr, readable without colour.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the one module that prints")]
+#![expect(clippy::print_stderr, reason = "the one module that prints")]
 
 use crate::args::LogLevel;
+use std::io::Write;
 use std::path::Path;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
@@ -43,20 +44,23 @@ pub(crate) fn failure(failure: &Failure) {
     }
 }
 
-/// The first thing a person sees; the connection string is on a line of its own, for scripts.
+/// The first thing a person sees; the connection string is on a line of its own, for scripts. Nobody need listen: a closed
+/// pipe does not stop a server.
 pub(crate) fn listening(uri: &str, data: &Path, temporary: bool) {
-    println!("Pleach is listening on\n\n    {uri}\n");
-    match temporary {
-        true => println!("Its data is in {} and goes when it stops; keep it with --data DIR.", data.display()),
-        false => println!("Its data is in {}.", data.display()),
-    }
-    println!(
-        "\nThree things to try:\n\
+    let kept = match temporary {
+        true => format!("Its data is in {} and goes when it stops; keep it with --data DIR.", data.display()),
+        false => format!("Its data is in {}.", data.display()),
+    };
+    let text = format!(
+        "Pleach is listening on\n\n    {uri}\n\n{kept}\n\
+         \nThree things to try:\n\
          \n    mongosh {uri}/shop\
          \n    mongosh {uri}/shop --eval 'db.products.insertMany([{{ name: \"tea\", price: 4.5 }}, {{ name: \"cup\", price: 7 }}])'\
          \n    mongosh {uri}/shop --eval 'db.products.aggregate([{{ $group: {{ _id: null, total: {{ $sum: \"$price\" }} }} }}])'\n\
-         \nStop it with Ctrl-C."
+         \nStop it with Ctrl-C.\n"
     );
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
 pub(crate) fn stopped() {
