@@ -26,15 +26,38 @@ impl<'a> Run<'a> {
     pub fn set_up(&mut self, case: &Case) -> Result<()> {
         for (collection, documents) in &case.setup {
             let command = if documents.is_empty() {
-                doc! { "create": collection, "$db": &self.database }
+                doc! { "create": collection, "$db": &self.database, "writeConcern": quick() }
             } else {
-                doc! { "insert": collection, "documents": documents.clone(), "$db": &self.database }
+                doc! { "insert": collection, "documents": documents.clone(), "$db": &self.database, "writeConcern": quick() }
             };
             self.client.must(&command).context("set-up")?;
         }
         for (collection, indexes) in &case.indexes {
-            let command = doc! { "createIndexes": collection, "indexes": indexes.clone(), "$db": &self.database };
+            let command = doc! { "createIndexes": collection, "indexes": indexes.clone(), "$db": &self.database, "writeConcern": quick() };
             self.client.must(&command).context("set-up")?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with another database.
+    pub fn start_afresh(&mut self) {
+        self.database = fresh_name();
+        self.sessions.clear();
+    }
+
+    /// Empties the collection of a plain case and fills it for the next one.
+    pub fn refill(&mut self, case: &Case) -> Result<()> {
+        let all = doc! { "q": {}, "limit": 0 };
+        for (collection, documents) in &case.setup {
+            let empty =
+                doc! { "delete": collection, "deletes": [&all], "$db": &self.database, "writeConcern": quick() };
+            self.client.must(&empty).context("set-up")?;
+            if !documents.is_empty() {
+                let fill = doc! {
+                    "insert": collection, "documents": documents.clone(), "$db": &self.database, "writeConcern": quick(),
+                };
+                self.client.must(&fill).context("set-up")?;
+            }
         }
         Ok(())
     }
@@ -71,7 +94,7 @@ impl<'a> Run<'a> {
             let kill = doc! { "killSessions": [{ "id": *session }], "$db": "admin" };
             self.client.command(&kill)?;
         }
-        self.client.command(&doc! { "dropDatabase": 1, "$db": &self.database })?;
+        self.client.command(&doc! { "dropDatabase": 1, "$db": &self.database, "writeConcern": quick() })?;
         Ok(())
     }
 
@@ -102,6 +125,11 @@ impl<'a> Run<'a> {
             other => other.clone(),
         }
     }
+}
+
+/// What a case only prepares need not wait for the disk.
+fn quick() -> Document {
+    doc! { "w": 1 }
 }
 
 /// A database name that nobody else uses at the same time.

@@ -36,6 +36,25 @@ pub struct Case {
     pub digest: String,
 }
 
+impl Case {
+    /// Nothing but documents of the one collection is read or written, so that the next such case can have it emptied
+    /// and filled again, which is much quicker than a database of its own.
+    pub fn is_plain(&self) -> bool {
+        const PLAIN: &[&str] =
+            &["find", "aggregate", "update", "delete", "insert", "findAndModify", "count", "distinct"];
+        let plain = |command: &Document| match command.iter().next() {
+            Some((name, Bson::String(collection))) => PLAIN.contains(&name.as_str()) && collection == COLLECTION,
+            _ => false,
+        };
+        let stays = |command: &Document| {
+            let text = json::line_of(command);
+            !["$out", "$merge\"", "lsid", "batchSize", "$db"].iter().any(|word| text.contains(word))
+        };
+        let one = matches!(self.setup.as_slice(), [(name, _)] if name == COLLECTION);
+        one && self.run.iter().all(|command| plain(command) && stays(command))
+    }
+}
+
 /// How the replies of a case are compared.
 #[derive(Clone, Default)]
 pub struct Options {

@@ -107,14 +107,24 @@ fn ask(client: &mut Client, script: &Script, cases: &[&Case]) -> Vec<Result<Vec<
         }
         // A database that stays behind harms nobody: the next run has another name.
         let _ = run.tear_down();
-    } else {
-        for case in cases {
-            let mut run = Run::new(client);
-            let ready = run.set_up(case);
-            all.push(ready.map(|()| run.replies(case)));
-            let _ = run.tear_down();
-        }
+        return all;
     }
+    let mut run = Run::new(client);
+    let mut before: Option<&Case> = None;
+    for case in cases {
+        let ready = match before {
+            Some(before) if before.is_plain() && case.is_plain() && before.indexes == case.indexes => run.refill(case),
+            _ => {
+                let _ = run.tear_down();
+                run.start_afresh();
+                run.set_up(case)
+            }
+        };
+        // After a failure the next case begins with a database of its own.
+        before = ready.is_ok().then_some(*case);
+        all.push(ready.map(|()| run.replies(case)));
+    }
+    let _ = run.tear_down();
     all
 }
 
