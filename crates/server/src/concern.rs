@@ -148,6 +148,7 @@ fn level(value: &Value<'_>) -> Result<ReadConcern> {
 
 fn check_time(name: &str, value: &Value<'_>, now: u64) -> Result<()> {
     match value {
+        Value::Timestamp(0) => Err(Error::new(Code::InvalidOptions, format!("{name} cannot be a null timestamp"))),
         Value::Timestamp(time) if *time <= now => Ok(()),
         Value::Timestamp(_) => Err(Error::new(
             Code::InvalidOptions,

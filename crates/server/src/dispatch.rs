@@ -286,7 +286,7 @@ fn check_place_in_transaction(request: &Request<'_>) -> Result<()> {
     let db = request.db.as_str();
     let where_ = match (db, request.target.as_str()) {
         ("config", _) => "config database".to_owned(),
-        ("admin" | "local", _) => format!("'{db}' database"),
+        ("local", _) => "'local' database".to_owned(),
         (_, Some("system.profile")) => format!("'{db}.system.profile' collection"),
         _ => return Ok(()),
     };

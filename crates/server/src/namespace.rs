@@ -40,6 +40,14 @@ pub(crate) fn to_read(db: &str, name: &Value<'_>) -> Result<Namespace> {
     Ok(ns)
 }
 
+/// As [`to_read`], with the code that `count` and `distinct` give to a name that is none.
+pub(crate) fn to_count(db: &str, name: &Value<'_>) -> Result<Namespace> {
+    match name {
+        Value::String(_) => to_read(db, name),
+        _ => Err(invalid(format!("collection name has invalid type {}", name.type_name()))),
+    }
+}
+
 /// As [`of_command`], for commands that may make the collection.
 pub(crate) fn to_write(db: &str, name: &Value<'_>) -> Result<Namespace> {
     let ns = of_command(db, name)?;

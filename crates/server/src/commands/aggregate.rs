@@ -81,7 +81,10 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env, explained: bool) -> Result
                 cursor = true;
                 batch_size = cursor_option(&param.value)?;
             }
-            "explain" => explain = param.loose_bool()?,
+            "explain" => match param.value {
+                Value::Bool(truth) => explain = truth,
+                _ => return Err(Error::type_mismatch("explain must be a boolean")),
+            },
             "allowDiskUse" => allow_disk_use = param.flag()?,
             "bypassDocumentValidation" => bypass_validation = param.loose_bool()?,
             "hint" => hint = statements::hint(&param.value)?,

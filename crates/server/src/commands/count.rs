@@ -7,6 +7,7 @@ use crate::{batch, namespace, statements};
 use document::filter::Filter;
 use document::op::{Count, ReadOp};
 use document::pipeline::expr::Names;
+use document::value::show;
 use document::{Error, Result, Value};
 
 const STRUCTURE: &str = "count";
@@ -32,7 +33,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 }
 
 pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
-    let ns = namespace::to_read(request.db.as_str(), &request.target)?;
+    let ns = namespace::to_count(request.db.as_str(), &request.target)?;
     let (mut filter, mut skip, mut limit, mut hint) = (None, 0, None, None);
     for param in request.params(STRUCTURE) {
         match param.name() {
@@ -54,8 +55,9 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
 }
 
 fn whole(value: &Value<'_>) -> Result<i64> {
-    match value.as_number() {
-        Some(number) => Ok(number.to_i64_saturated()),
-        None => Err(Error::bad_value("limit value is not a valid number")),
+    match (value.is_number(), value.as_i64_exact()) {
+        (true, Some(number)) => Ok(number),
+        (true, None) => Err(Error::failed_to_parse(format!("Expected an integer: limit: {}", show::element(value)))),
+        (false, _) => Err(Error::bad_value("limit value is not a valid number")),
     }
 }

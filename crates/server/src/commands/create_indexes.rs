@@ -8,7 +8,7 @@ use crate::statements::single;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::expr::Names;
-use document::{Code, Doc, Error, Result, Value};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
 
 const STRUCTURE: &str = "createIndexes";
 
@@ -24,21 +24,18 @@ pub(crate) const COMMAND: Command = Command {
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
     let ns = namespace::to_write(call.db(), &call.request.target)?;
-    let (mut indexes, mut quorum) = (None, Value::from("votingMembers"));
+    let (mut indexes, mut quorum, mut ignore_unknown) = (None, Value::from("votingMembers"), false);
     for param in call.request.params(STRUCTURE) {
         match param.name() {
             "indexes" => indexes = Some(param.documents()?),
             "commitQuorum" => quorum = param.value.into_owned(),
-            "ignoreUnknownIndexOptions" => {
-                if param.bool()? {
-                    return Err(Error::not_implemented("ignoreUnknownIndexOptions"));
-                }
-            }
+            "ignoreUnknownIndexOptions" => ignore_unknown = param.bool()?,
             _ => return Err(param.unknown()),
         }
     }
     let indexes: Vec<Doc<'static>> =
         required(indexes, STRUCTURE, "indexes")?.into_iter().map(Doc::into_owned).collect();
+    let indexes = if ignore_unknown { indexes.iter().map(without_unknown).collect() } else { indexes };
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
@@ -56,6 +53,45 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The options of an index that MongoDB knows, ours or not.
+const KNOWN: &[&str] = &[
+    "2dsphereIndexVersion",
+    "background",
+    "bits",
+    "bucketSize",
+    "clustered",
+    "coarsestIndexedLevel",
+    "collation",
+    "default_language",
+    "dropDups",
+    "expireAfterSeconds",
+    "finestIndexedLevel",
+    "hidden",
+    "key",
+    "language_override",
+    "max",
+    "min",
+    "name",
+    "ns",
+    "partialFilterExpression",
+    "prepareUnique",
+    "sparse",
+    "storageEngine",
+    "textIndexVersion",
+    "unique",
+    "v",
+    "weights",
+    "wildcardProjection",
+];
+
+fn without_unknown(index: &Doc<'static>) -> Doc<'static> {
+    let mut kept = DocWriter::with_capacity(index.as_bytes().len());
+    for (name, value) in index.iter().filter(|(name, _)| KNOWN.contains(&name.as_str())) {
+        kept.append(name.as_str(), &value);
+    }
+    kept.finish()
 }
 
 /// In a transaction only a collection that is made with its indexes can get them.

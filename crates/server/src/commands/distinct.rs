@@ -8,8 +8,8 @@ use crate::{batch, namespace, statements};
 use document::filter::Filter;
 use document::op::{Distinct, ReadOp};
 use document::pipeline::expr::Names;
-use document::value::Path;
-use document::{Result, Value};
+use document::value::{Path, order};
+use document::{Array, Code, Error, Result, Value};
 
 const STRUCTURE: &str = "distinct";
 
@@ -26,13 +26,17 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
     let op = parse(call.request)?;
     let answer = batch::only(call, ReadOp::Distinct(op)).await?;
-    let values = answer.get("values").unwrap_or(Value::Missing);
-    call.reply.fields().append("values", &values);
+    let mut values: Vec<Value<'static>> = match answer.get("values") {
+        Some(Value::Array(values)) => values.iter().collect(),
+        _ => Vec::new(),
+    };
+    values.sort_by(order::compare);
+    call.reply.append("values", values.into_iter().collect::<Array<'static>>());
     Ok(())
 }
 
 pub(crate) fn parse(request: &Request<'_>) -> Result<Distinct> {
-    let ns = namespace::to_read(request.db.as_str(), &request.target)?;
+    let ns = namespace::to_count(request.db.as_str(), &request.target)?;
     let (mut key, mut filter, mut hint) = (None, None, None);
     for param in request.params(STRUCTURE) {
         match param.name() {
@@ -43,7 +47,11 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Distinct> {
             _ => return Err(param.unknown()),
         }
     }
-    let key = Path::field_path(required(key, STRUCTURE, "key")?.as_str())?;
+    let key = required(key, STRUCTURE, "key")?;
+    if key.as_bytes().contains(&0) {
+        return Err(Error::new(Code::Location(31032), "Key field cannot contain an embedded null byte"));
+    }
+    let key = Path::field_path(key.as_str())?;
     let filter = match filter {
         Some(filter) => Filter::parse(&filter, &mut Names::new())?,
         None => Filter::all(),

@@ -6,9 +6,10 @@ use crate::dispatch::Call;
 use crate::request::Request;
 use crate::{bindings, namespace, statements};
 use document::filter::Filter;
-use document::op::{Find, Hint, ReadOp};
+use document::op::{Find, Hint, ReadOp, SortSpec};
 use document::pipeline::sort_spec;
 use document::project::Projection;
+use document::value::show;
 use document::{Doc, Env, Error, Result, Value};
 use std::sync::Arc;
 
@@ -101,6 +102,12 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
             hint = hint.or(natural(&spec));
             None
         }
+        Some(spec) if spec.contains("$natural") => {
+            return Err(Error::bad_value(format!(
+                "Cannot include '$natural' in compound sort: {}",
+                show::document(&spec)
+            )));
+        }
         Some(spec) => Some(sort_spec::parse(&spec)?),
         None => None,
     };
@@ -109,8 +116,9 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
         None => None,
     };
     let limit = (limit != 0).then_some(limit);
-    // With a sort MongoDB learns only from the next batch that nothing is left.
-    first.limit = limit.filter(|_| sort.is_none());
+    // A sort in memory learns only from the next batch that nothing is left; that by `_id` is never one.
+    let by_id = |sort: &SortSpec| matches!(&*sort.keys, [key] if key.path.dotted() == "_id");
+    first.limit = limit.filter(|_| sort.as_ref().is_none_or(by_id));
     let op =
         Find { ns, filter, sort, projection, skip, limit, hint, min, max, return_key, show_record_id, allow_disk_use };
     Ok(Parsed { op, first })
