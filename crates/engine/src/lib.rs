@@ -22,6 +22,7 @@ pub mod read;
 mod recover;
 mod retries;
 pub mod scan;
+mod sort;
 pub mod store;
 mod synced;
 mod transaction;

@@ -35,7 +35,7 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
         }
         Some(collection) => {
             let query = Query { hint: op.hint.as_ref(), ..Query::new(&op.filter, &source.env) };
-            rows::find(&source.present, collection, query, Window::default(), Want::Documents)?.0
+            rows::find(&source.present, collection, query, Window::default(), Want::Documents, false)?.0
         }
     };
     while let Some(doc) = rows.next()? {

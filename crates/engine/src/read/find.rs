@@ -35,7 +35,7 @@ fn of_collection(
 ) -> Result<(Rows, Option<u64>)> {
     let needed = needed(op);
     let query = query(op, needed.as_deref(), window, &source.env);
-    let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Documents)?;
+    let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Documents, op.allow_disk_use)?;
     let rows = match &op.projection {
         Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
         None => rows,

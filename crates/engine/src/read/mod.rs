@@ -33,7 +33,12 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
     let moment = engine.moment(session)?;
     let held = (context.read_concern == ReadConcern::Snapshot && session.transaction.is_none()).then(|| moment.clone());
     present.begin(moment, &context.env);
-    let source = Source { present: present.clone(), env: present.env(&context.env) };
+    let disk = match &op {
+        ReadOp::Find(op) => op.allow_disk_use,
+        ReadOp::Aggregate(op) => op.allow_disk_use,
+        ReadOp::Count(_) | ReadOp::Distinct(_) => false,
+    };
+    let source = Source { present: present.clone(), env: present.env(&context.env), disk };
     let (mut rows, left) = match &op {
         ReadOp::Find(op) => find::open(&source, op)?,
         ReadOp::Aggregate(op) => (source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref())?, None),

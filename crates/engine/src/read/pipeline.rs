@@ -18,6 +18,8 @@ const MAX_VIEWS: usize = 20;
 pub(crate) struct Source {
     pub(crate) present: Present,
     pub(crate) env: Env,
+    /// Whether a sort may use the disk.
+    pub(crate) disk: bool,
 }
 
 impl Source {
@@ -43,7 +45,7 @@ impl Source {
         let query =
             Query { sort: leading.sort.as_ref(), hint, limit: window.reach(), ..Query::new(&leading.filter, env) };
         let want = if counts { Want::Count } else { Want::Documents };
-        let (rows, _) = rows::find(&self.present, &collection, query, window, want)?;
+        let (rows, _) = rows::find(&self.present, &collection, query, window, want, self.disk)?;
         split.rest.start(rows, &run)
     }
 }
