@@ -6,15 +6,18 @@
 use crate::access::plan::{IndexScan, Plan, Source};
 use crate::access::ranges::KeyRange;
 use crate::catalog::Collection;
-use crate::keys::{EntryParts, document_key_of};
+use crate::keys::{EntryParts, KEPT_FIELDS, PREFIX, document_key_of};
 use crate::store::Space;
 use crate::view::{DOCUMENTS, ReadView, ViewRange, document};
 use bytes::Bytes;
 use document::filter::{Details, Filter};
+use document::op::SortSpec;
+use document::pipeline::sort_spec;
 use document::value::key;
 use document::{Code, Doc, Env, Error, Result};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// A document that a scan found, and the key it is stored under.
@@ -95,11 +98,22 @@ struct Cursor {
     open: Option<ViewRange>,
     last: Option<Bytes>,
     seen: Option<Seen>,
+    /// An entry that was read too early.
+    ahead: Option<(Bytes, Bytes)>,
+    /// Rows of entries that were cut, in order by their documents.
+    gathered: VecDeque<Row>,
 }
 
 impl Cursor {
     fn new(may_repeat: bool) -> Cursor {
-        Cursor { begun: 0, open: None, last: None, seen: may_repeat.then(Seen::default) }
+        Cursor {
+            begun: 0,
+            open: None,
+            last: None,
+            seen: may_repeat.then(Seen::default),
+            ahead: None,
+            gathered: VecDeque::new(),
+        }
     }
 
     /// The next key and value, beginning the next range when one ends.
@@ -111,6 +125,9 @@ impl Cursor {
         space: &Space,
         seeks: &mut u64,
     ) -> Result<Option<(Bytes, Bytes)>> {
+        if let Some(entry) = self.ahead.take() {
+            return Ok(Some(entry));
+        }
         loop {
             if let Some(open) = &mut self.open {
                 match open.next() {
@@ -265,37 +282,82 @@ impl Scan {
 
     fn next_entry(&mut self, view: &ReadView, scan: &IndexScan) -> Result<Option<Row>> {
         loop {
+            if let Place::Ranges(Cursor { gathered, .. }) = &mut self.place
+                && let Some(row) = gathered.pop_front()
+            {
+                return Ok(Some(row));
+            }
             self.check_interrupt()?;
             let Some((key, value)) = self.advance(view, &scan.ranges.ranges, scan.reverse)? else { return Ok(None) };
             let entry = EntryParts::parse(&key, &value).ok_or_else(torn)?;
-            if !entry.inexact && !passes(scan, &entry, &self.env)? {
-                continue;
-            }
-            let document_key = document_key_of(entry.id);
-            if let Place::Ranges(Cursor { seen: Some(seen), .. }) = &mut self.place
-                && !seen.insert(document_key.clone())
-            {
-                self.counters.repeated += 1;
-                continue;
-            }
-            self.counters.entries += 1;
-            let exact = !entry.inexact && !scan.ranges.inexact;
-            if exact && self.plan.residual.is_none() && self.details.is_none() {
-                if self.want == Want::Count {
-                    return Ok(Some(Row { key: document_key, doc: Doc::empty(), details: Details::default() }));
-                }
-                if let Some(doc) = scan.covering.as_ref().and_then(|covering| covering.document(&entry)) {
-                    return Ok(Some(Row { key: document_key, doc, details: Details::default() }));
-                }
-            }
-            // An entry without its document would be a fault of the writer; a reader leaves it out.
-            let Some(value) = view.get(self.space()?, &document_key)? else { continue };
-            self.counters.documents += 1;
-            let whole = if exact { None } else { scan.filter.as_ref() };
-            if let Some(row) = self.judge(document_key, document(value)?, whole)? {
+            if let (true, Some(order)) = (entry.inexact, &scan.order) {
+                self.gather(view, scan, order, (key, value))?;
+            } else if let Some(row) = self.row_of(view, scan, &entry)? {
                 return Ok(Some(row));
             }
         }
+    }
+
+    /// The row of an entry, if it passes.
+    fn row_of(&mut self, view: &ReadView, scan: &IndexScan, entry: &EntryParts<'_>) -> Result<Option<Row>> {
+        if !entry.inexact && !passes(scan, entry, &self.env)? {
+            return Ok(None);
+        }
+        let document_key = document_key_of(entry.id);
+        if let Place::Ranges(Cursor { seen: Some(seen), .. }) = &mut self.place
+            && !seen.insert(document_key.clone())
+        {
+            self.counters.repeated += 1;
+            return Ok(None);
+        }
+        self.counters.entries += 1;
+        let exact = !entry.inexact && !scan.ranges.inexact;
+        if exact && self.plan.residual.is_none() && self.details.is_none() {
+            if self.want == Want::Count {
+                return Ok(Some(Row { key: document_key, doc: Doc::empty(), details: Details::default() }));
+            }
+            if let Some(doc) = scan.covering.as_ref().and_then(|covering| covering.document(entry)) {
+                return Ok(Some(Row { key: document_key, doc, details: Details::default() }));
+            }
+        }
+        // An entry without its document would be a fault of the writer; a reader leaves it out.
+        let Some(value) = view.get(self.space()?, &document_key)? else { return Ok(None) };
+        self.counters.documents += 1;
+        let whole = if exact { None } else { scan.filter.as_ref() };
+        self.judge(document_key, document(value)?, whole)
+    }
+
+    /// Reads all entries that were cut to the same bytes: only their documents say in which order they belong.
+    fn gather(
+        &mut self,
+        view: &ReadView,
+        scan: &IndexScan,
+        order: &SortSpec,
+        mut current: (Bytes, Bytes),
+    ) -> Result<()> {
+        let kept = current.0.slice(..current.0.len().min(PREFIX + KEPT_FIELDS));
+        let mut rows = Vec::new();
+        let ahead = loop {
+            let entry = EntryParts::parse(&current.0, &current.1).ok_or_else(torn)?;
+            if !entry.inexact || !current.0.starts_with(&kept) {
+                break Some(current);
+            }
+            if let Some(row) = self.row_of(view, scan, &entry)? {
+                let key: Vec<_> = sort_spec::key(order, &row.doc)?.into_iter().collect();
+                rows.push((key, row));
+            }
+            self.check_interrupt()?;
+            match self.advance(view, &scan.ranges.ranges, scan.reverse)? {
+                Some(next) => current = next,
+                None => break None,
+            }
+        };
+        rows.sort_by(|(a, _), (b, _)| sort_spec::compare(order, a, b));
+        if let Place::Ranges(cursor) = &mut self.place {
+            cursor.ahead = ahead;
+            cursor.gathered = rows.into_iter().map(|(_, row)| row).collect();
+        }
+        Ok(())
     }
 
     fn next_of_union(&mut self, view: &ReadView) -> Result<Option<Row>> {

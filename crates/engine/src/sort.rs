@@ -23,6 +23,9 @@ pub(crate) fn in_order(rows: Rows, spec: &SortSpec, limit: Option<u64>, env: &En
     Box::new(Sorting { input: Some(rows), spec: spec.clone(), left: limit, env: env.clone(), output: Output::Nothing })
 }
 
+/// A sort key and its document.
+type Entry = (Vec<u8>, Doc<'static>);
+
 struct Sorting {
     /// Gone once it is drained, so that what it holds is freed.
     input: Option<Rows>,
@@ -34,7 +37,7 @@ struct Sorting {
 
 enum Output {
     Nothing,
-    Memory(std::vec::IntoIter<(Vec<u8>, Doc<'static>)>),
+    Memory(std::vec::IntoIter<Entry>),
     Merged(Merge),
 }
 
@@ -64,9 +67,8 @@ impl Stream for Sorting {
 
 impl Sorting {
     fn drain(&self, input: &mut dyn Stream) -> Result<Output> {
-        let (mut entries, mut bytes, mut runs): (Vec<(Vec<u8>, Doc<'static>)>, usize, Vec<File>) =
-            (Vec::new(), 0, Vec::new());
-        let mut sequence: u64 = 0;
+        let (mut entries, mut runs): (Vec<Entry>, Vec<File>) = (Vec::new(), Vec::new());
+        let (mut bytes, mut sequence) = (0, 0_u64);
         while let Some(doc) = input.next()? {
             sequence += 1;
             if sequence.is_multiple_of(256) {
@@ -124,7 +126,7 @@ fn nameless_file() -> std::io::Result<File> {
 }
 
 /// Per entry: the length of the key, the key, the length of the document, the document.
-fn write_run(entries: &mut Vec<(Vec<u8>, Doc<'static>)>) -> std::io::Result<File> {
+fn write_run(entries: &mut Vec<Entry>) -> std::io::Result<File> {
     entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let mut writer = BufWriter::with_capacity(1 << 20, nameless_file()?);
     for (key, doc) in entries.drain(..) {
@@ -138,11 +140,14 @@ fn write_run(entries: &mut Vec<(Vec<u8>, Doc<'static>)>) -> std::io::Result<File
     Ok(file)
 }
 
+/// The key of a run's first entry, which run, and the document.
+type Head = std::cmp::Reverse<(Vec<u8>, usize, Vec<u8>)>;
+
 /// Several runs as one.
 struct Merge {
     runs: Vec<BufReader<File>>,
     /// The first entry of each run that has one, least first.
-    heads: BinaryHeap<std::cmp::Reverse<(Vec<u8>, usize, Vec<u8>)>>,
+    heads: BinaryHeap<Head>,
 }
 
 impl Merge {

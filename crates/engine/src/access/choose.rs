@@ -215,6 +215,7 @@ fn promise(plan: &Plan) -> (u8, usize, usize) {
 fn finish(mut scan: IndexScan, conditions: &Conditions<'_>, query: &Query<'_>) -> Plan {
     let order = query.sort().map(|sort| scan.candidate.order(sort));
     scan.reverse = order.flatten().unwrap_or(false);
+    scan.order = order.flatten().and(query.sort()).cloned();
     let ordered = order.is_none_or(|order| order.is_some());
     let unproven = scan.candidate.unproven.iter().zip(&conditions.nodes).filter(|(unproven, _)| **unproven);
     let unproven: Vec<Node> = unproven.map(|(_, node)| (*node).clone()).collect();

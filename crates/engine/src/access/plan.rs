@@ -7,6 +7,7 @@ use crate::keys::EntryParts;
 use crate::view::{DOCUMENTS, index_prefix};
 use bytes::Bytes;
 use document::filter::{Filter, Node};
+use document::op::SortSpec;
 use document::value::Path;
 use document::{Doc, DocWriter, Value};
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub struct IndexScan {
     pub filter: Option<Filter>,
     /// Makes documents of entries, if nothing more is needed of them.
     pub covering: Option<Covering>,
+    /// The order that was asked for, if the index gives it: entries that were cut are put in order by their documents.
+    pub order: Option<SortSpec>,
     /// Bounds given by hand, as they were given.
     pub by_hand: Option<ByHand>,
 }
@@ -88,7 +91,7 @@ impl IndexScan {
         let descending: Vec<bool> = candidate.index.keys.iter().map(|key| key.descending).collect();
         let ranges = ranges::ranges(candidate.index.id, &candidate.bounds, &descending);
         let filter = (candidate.index.id != DOCUMENTS && !filter.is_all()).then(|| filter.clone());
-        IndexScan { candidate, ranges, reverse, filter, covering: None, by_hand: None }
+        IndexScan { candidate, ranges, reverse, filter, covering: None, order: None, by_hand: None }
     }
 
     pub fn index(&self) -> &Index {

@@ -224,7 +224,10 @@ fn long_values_are_found_by_what_is_left_of_them() {
             doc! {"n": 1, "t": {"$in": [text("a"), text("c"), "x"]}},
             doc! {"n": 1, "t": {"$ne": text("c")}},
         ] {
-            check_all_plans(&collection, &view, &filter(source), None);
+            for sort in [None, Some(doc! {"t": 1}), Some(doc! {"t": -1})] {
+                let sort = sort.map(|sort| sort_spec::parse(&Doc::from(sort)).unwrap());
+                check_all_plans(&collection, &view, &filter(source.clone()), sort.as_ref());
+            }
         }
     }
 }
