@@ -271,11 +271,38 @@ impl Validation {
         if level.as_deref() == Some("off") || validator.is_empty() {
             return Ok(None);
         }
+        check_validator(&validator)?;
         let filter = Filter::parse(&validator.into_owned(), &mut Names::new())?;
         let (moderate, warn) =
             (level.as_deref() == Some("moderate"), text("validationAction").as_deref() == Some("warn"));
         Ok(Some(Arc::new(Validation { filter, moderate, warn })))
     }
+}
+
+/// Operators that search by an index have no place in a validator.
+fn check_validator(validator: &Doc<'_>) -> Result<()> {
+    for (name, value) in validator.iter() {
+        match (name.as_str(), value) {
+            ("$near" | "$nearSphere" | "$geoNear", _) => {
+                let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
+                return Err(Error::new(Code::Location(5_626_500), message));
+            }
+            (operator @ ("$text" | "$where"), _) => {
+                return Err(Error::bad_value(format!("{operator} is not allowed in this context")));
+            }
+            ("$jsonSchema" | "$expr", _) => {}
+            (_, Value::Document(inner)) => check_validator(&inner)?,
+            (_, Value::Array(list)) => {
+                for item in list.iter() {
+                    if let Value::Document(inner) = item {
+                        check_validator(&inner)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl Index {
@@ -392,7 +419,8 @@ fn is_negative(value: &Value<'_>) -> bool {
     }
 }
 
-fn whole(value: &Value<'_>) -> Option<i64> {
+/// A number of seconds; fractions are cut.
+pub(crate) fn whole(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(i64::from(*number)),
         Value::Int64(number) => Some(*number),

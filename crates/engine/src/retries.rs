@@ -151,23 +151,24 @@ impl Retry {
         self.fresh.push((statement, Done { n: 1, ..Done::default() }));
     }
 
-    /// An update or delete; one that matched nothing is run again.
+    /// An update; one that changed nothing is run again.
     pub(crate) fn updated(&mut self, statement: i32, n: u64, modified: u64, upserted: Option<Value<'static>>) {
-        if n > 0 {
+        if modified > 0 || upserted.is_some() {
             self.fresh.push((statement, Done { n, modified, upserted, document: None }));
         }
     }
 
-    /// A findAndModify.
-    pub(crate) fn modified(
-        &mut self,
-        statement: i32,
-        n: u64,
-        modified: u64,
-        upserted: Option<Value<'static>>,
-        document: Option<Doc<'static>>,
-    ) {
+    pub(crate) fn deleted(&mut self, statement: i32, n: u64) {
         if n > 0 {
+            self.fresh.push((statement, Done { n, ..Done::default() }));
+        }
+    }
+
+    /// A findAndModify. The document is kept whole: as in MongoDB, a repeated command gets it without its projection.
+    pub(crate) fn modified(&mut self, statement: i32, written: &Written, document: Option<Doc<'static>>) {
+        let upserted = written.upserted.first().map(|(_, id)| id.clone());
+        if written.n > 0 {
+            let (n, modified) = (written.n, written.modified);
             self.fresh.push((statement, Done { n, modified, upserted, document }));
         }
     }

@@ -274,13 +274,16 @@ impl Work {
         self.changes.iter().any(|change| matches!(change, Change::Put(made) if made.id == collection.id))
     }
 
-    /// The collections that this work would have made.
+    /// The collections that this work would have made, each once.
     pub(crate) fn take_made(&mut self) -> Vec<Arc<Collection>> {
-        let made = |change: Change| match change {
-            Change::Put(collection) => Some(collection),
-            Change::Drop(_) | Change::Unname(_) | Change::Marked(_) => None,
-        };
-        self.changes.drain(..).filter_map(made).collect()
+        let mut made: Vec<Arc<Collection>> = Vec::new();
+        for change in self.changes.drain(..) {
+            match change {
+                Change::Put(collection) if !made.iter().any(|other| other.id == collection.id) => made.push(collection),
+                Change::Put(_) | Change::Drop(_) | Change::Unname(_) | Change::Marked(_) => {}
+            }
+        }
+        made
     }
 
     pub(crate) fn has_fences(&self) -> bool {

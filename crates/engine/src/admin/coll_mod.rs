@@ -142,11 +142,13 @@ fn change_index(collection: &mut Collection, change: &Doc<'_>, reply: &mut DocWr
     }
     let mut spec = index.spec.clone();
     if let Some(seconds) = seconds {
-        if let Some(old) = index.spec.get("expireAfterSeconds") {
-            reply.append("expireAfterSeconds_old", &old);
+        let seconds = Value::Int64(crate::catalog::whole(&seconds).unwrap_or_default());
+        if let Some(old) = index.spec.get("expireAfterSeconds").as_ref().and_then(crate::catalog::whole) {
+            reply.append("expireAfterSeconds_old", &Value::Int64(old));
         }
         reply.append("expireAfterSeconds_new", &seconds);
-        spec = with(&spec, "expireAfterSeconds", &seconds);
+        let stored = i32::try_from(crate::catalog::whole(&seconds).unwrap_or_default()).map_or(seconds, Value::Int32);
+        spec = with(&spec, "expireAfterSeconds", &stored);
     }
     if let Some(hidden) = hidden
         && hidden != index.hidden

@@ -22,6 +22,9 @@ pub(super) async fn run(
     options: CollectionOptions,
 ) -> Result<Vec<Doc<'static>>> {
     names::check(&ns, &engine.catalog())?;
+    if let Some(other) = engine.catalog().get(&ns) {
+        return Err(exists(other));
+    }
     if options.capped.is_some() {
         return Err(Error::not_implemented("a capped collection"));
     }

@@ -6,6 +6,9 @@ use crate::catalog::{Collection, Index};
 use crate::commit::Change;
 use crate::engine::Engine;
 use crate::retries::uuid_text;
+use crate::transaction::{EngineTransaction, Open};
+use crate::work::Work;
+use document::backend::Session;
 use document::op::{Context, Namespace};
 use document::value::show;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -14,11 +17,14 @@ use std::sync::atomic::Ordering;
 
 /// MongoDB's limit of indexes per collection.
 const MAX_INDEXES: usize = 64;
+/// And of keys per index.
+const MAX_KEYS: usize = 32;
 /// Up to so many documents are indexed while writers wait.
 const SMALL: u64 = 1_000;
 
 pub(super) async fn run(
     engine: &Engine,
+    session: &mut Session,
     context: &Context,
     ns: &Namespace,
     given: &[Doc<'static>],
@@ -27,6 +33,16 @@ pub(super) async fn run(
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
     let specs: Vec<Doc<'static>> = given.iter().map(index_spec::complete).collect::<Result<_>>()?;
+    if let Some(transaction) = session.transaction.as_mut() {
+        let transaction = EngineTransaction::of(&mut **transaction)?;
+        let mut open = transaction.take()?;
+        let result = in_transaction(engine, &mut open.work, ns, &specs);
+        match &result {
+            Ok(_) => transaction.give_back(open),
+            Err(_) => transaction.fail(open),
+        }
+        return result;
+    }
     let made = engine.catalog().get(ns).is_none();
     if made {
         create::implicitly(engine, ns, context).await?;
@@ -64,6 +80,77 @@ pub(super) async fn run(
     Ok(vec![reply(before, after, Some(made))])
 }
 
+/// In a transaction indexes are made only with their collection, before it has documents.
+fn in_transaction(
+    engine: &Engine,
+    work: &mut Work,
+    ns: &Namespace,
+    specs: &[Doc<'static>],
+) -> Result<Vec<Doc<'static>>> {
+    let known = work.moment().catalog.get(ns).cloned();
+    let made = known.is_none();
+    let collection = match known {
+        Some(known) => known,
+        None => Open::make(engine, work, create::new_collection(engine, ns)?)?,
+    };
+    if collection.view().is_some() {
+        return Err(is_view(ns));
+    }
+    let (next, new) = with_new(&collection, specs, true)?;
+    let (before, after) = (collection.indexes.len(), next.indexes.len());
+    if new.is_empty() {
+        return Ok(vec![reply(before, before, None)]);
+    }
+    let refused = |what: &str| {
+        let message = format!("Cannot create new indexes on {what} collection {ns} in a multi-document transaction.");
+        Err(Error::new(Code::OperationNotSupportedInTransaction, message))
+    };
+    if !work.made(&collection) {
+        return refused("existing");
+    }
+    if work.counted(&collection) != 0 {
+        return refused("non-empty");
+    }
+    work.change(Change::Put(Arc::new(next)));
+    Ok(vec![reply(before, after, Some(made))])
+}
+
+/// The collection with the new indexes, and those.
+fn with_new(collection: &Collection, specs: &[Doc<'static>], ready: bool) -> Result<(Collection, Vec<Arc<Index>>)> {
+    let mut next = collection.clone();
+    let mut new: Vec<Arc<Index>> = Vec::new();
+    for spec in specs {
+        if let Some(existing) = index_spec::find_existing(&next, spec)? {
+            if new.iter().any(|new| new.id == existing.id) {
+                let message = "Cannot build two identical indexes. Try again without duplicate indexes.";
+                return Err(failed(collection, Error::new(Code::OperationFailed, message)));
+            }
+            if !existing.ready {
+                let message = format!("the index {} is being built", existing.name);
+                return Err(Error::new(Code::ConflictingOperationInProgress, message));
+            }
+            continue;
+        }
+        if next.indexes.len() >= MAX_INDEXES {
+            let key = match spec.get("key") {
+                Some(Value::Document(key)) => show::document(&key).to_string(),
+                _ => String::new(),
+            };
+            let message = format!("add index fails, too many indexes for {} key:{key}", collection.ns);
+            return Err(Error::new(Code::CannotCreateIndex, message));
+        }
+        let id = u32::try_from(collection.life.next_index.fetch_add(1, Ordering::Relaxed)).unwrap_or(u32::MAX);
+        let index = Arc::new(Index::from_spec(id, spec.clone(), ready)?);
+        if index.keys.len() > MAX_KEYS {
+            let message = format!("Index build failed: too many keys in the pattern: {}", index.keys.len());
+            return Err(Error::new(Code::Location(13103), message));
+        }
+        next.indexes.push(index.clone());
+        new.push(index);
+    }
+    Ok((next, new))
+}
+
 enum Registered {
     /// They are all there already.
     All(usize),
@@ -81,29 +168,7 @@ async fn register(engine: &Engine, context: &Context, ns: &Namespace, specs: &[D
         return Err(is_view(ns));
     }
     let before = collection.indexes.len();
-    let mut next = Collection { indexes: collection.indexes.clone(), ..(*collection).clone() };
-    let mut new = Vec::new();
-    for spec in specs {
-        if let Some(existing) = index_spec::find_existing(&next, spec)? {
-            if !existing.ready && !new.iter().any(|new: &Arc<Index>| new.id == existing.id) {
-                let message = format!("the index {} is being built", existing.name);
-                return Err(Error::new(Code::ConflictingOperationInProgress, message));
-            }
-            continue;
-        }
-        if next.indexes.len() >= MAX_INDEXES {
-            let key = match spec.get("key") {
-                Some(Value::Document(key)) => show::document(&key).to_string(),
-                _ => String::new(),
-            };
-            let message = format!("add index fails, too many indexes for {ns} key:{key}");
-            return Err(Error::new(Code::CannotCreateIndex, message));
-        }
-        let id = u32::try_from(collection.life.next_index.fetch_add(1, Ordering::Relaxed)).unwrap_or(u32::MAX);
-        let index = Arc::new(Index::from_spec(id, spec.clone(), false)?);
-        next.indexes.push(index.clone());
-        new.push(index);
-    }
+    let (mut next, new) = with_new(&collection, specs, false)?;
     if new.is_empty() {
         return Ok(Registered::All(before));
     }

@@ -22,6 +22,9 @@ pub(super) async fn run(
     source: Array<'static>,
 ) -> Result<Vec<Doc<'static>>> {
     names::check(&ns, &engine.catalog())?;
+    if on.is_empty() {
+        return Err(Error::bad_value("'viewOn' cannot be empty"));
+    }
     let _one_at_a_time = engine.inner.defining.lock().await;
     let view = compile(&engine.catalog(), &ns, on, source)?;
     let mut work = Work::loose(&engine.inner.ground);

@@ -23,6 +23,14 @@ pub(super) async fn run(
     if collection.view().is_some() {
         return Err(is_view(ns));
     }
+    // A list of nothing but a star is a star.
+    let star = Value::from("*");
+    let which = match which {
+        Value::Array(names) if names.count() == 1 && names.get(0).as_ref().and_then(Value::as_str) == Some("*") => {
+            &star
+        }
+        which => which,
+    };
     let dropped = chosen(&collection, which)?;
     if !dropped.is_empty() {
         let _gate = alone(&collection, context).await?;
@@ -50,10 +58,9 @@ fn chosen(collection: &Collection, which: &Value<'_>) -> Result<Vec<Arc<Index>>>
             .iter()
             .map(|name| match &name {
                 Value::String(name) => by_name(collection, name.as_str()),
-                other => Err(Error::type_mismatch(format!(
-                    "dropIndexes index name in array must be a string, but got {}",
-                    other.type_name()
-                ))),
+                _ => Err(Error::type_mismatch(
+                    "BSON field 'dropIndexes.index' is the wrong type 'array', expected types '[string']",
+                )),
             })
             .collect(),
         Value::Document(key) => {

@@ -59,9 +59,24 @@ pub(super) fn complete(given: &Doc<'_>) -> Result<Doc<'static>> {
     if name.is_empty() {
         return Err(later(Error::new(Code::CannotCreateIndex, "index name cannot be empty")));
     }
+    if name.contains('\0') {
+        return Err(later(Error::new(Code::CannotCreateIndex, "index name cannot contain NUL bytes")));
+    }
+    if name == "_id_" && !is_id_pattern(&key) {
+        let message = format!(
+            "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found key: {}",
+            show::document(&key)
+        );
+        return Err(Error::bad_value(message));
+    }
     check_expiry(given, &key)?;
     if is_id_pattern(&key) {
         return complete_id(given, &key);
+    }
+    if let Some(Value::Document(filter)) = given.get("partialFilterExpression")
+        && filter.contains("$expr")
+    {
+        return Err(place(Error::new(Code::from_number(224), "$expr is not allowed in this context")));
     }
     check_partial(given).map_err(later)?;
     Ok(stored(given, &key, &name))
@@ -103,6 +118,7 @@ fn check_fields(given: &Doc<'_>) -> Result<Doc<'static>> {
                 );
                 return Err(Error::type_mismatch(message));
             }
+            "v" if !value.is_number() => return Err(must_be("v", "a number", &value)),
             "v" => match order::compare(&value, &Value::Int32(2)).is_eq() || order::equal(&value, &Value::Int32(1)) {
                 true => {}
                 false => {
@@ -157,6 +173,9 @@ fn check_pattern(pattern: &Doc<'_>) -> Result<()> {
         return refused("Index keys cannot be empty.".to_owned());
     }
     for (name, direction) in pattern.iter() {
+        if name.as_bytes().is_empty() {
+            return refused("Index keys cannot be an empty field.".to_owned());
+        }
         match &direction {
             Value::String(kind) => {
                 let kind = kind.as_str();
@@ -348,6 +367,11 @@ fn same(left: &Doc<'_>, right: &Doc<'_>, options: &[&str]) -> bool {
     };
     let option = |spec: &Doc<'_>, name: &str| match spec.get(name) {
         None | Some(Value::Bool(false)) => Value::Missing,
+        // The same condition written in another way is the same.
+        Some(Value::Document(filter)) => match Filter::parse(&filter, &mut Names::new()) {
+            Ok(parsed) => Value::Document(parsed.root.to_query()),
+            Err(_) => Value::Document(filter.into_owned()),
+        },
         Some(value) => value.into_owned(),
     };
     order::compare_documents(&key(left), &key(right)).is_eq()

@@ -15,29 +15,53 @@ pub(super) fn collections(
     context: &Context,
 ) -> Result<Vec<Doc<'static>>> {
     let mut rows = Vec::new();
+    let mut views = false;
     for collection in catalog.collections(db) {
-        let mut row = DocWriter::new();
-        row.append("name", &Value::from(&*collection.ns.collection));
+        views |= collection.view().is_some();
         let stored = matches!(collection.content, Content::Stored(_));
-        row.append("type", &Value::from(if stored { "collection" } else { "view" }));
-        if !name_only {
-            row.append("options", &Value::Document(collection.options.borrow()));
-            row.start_document("info");
-            row.append("readOnly", &Value::Bool(!stored));
-            if stored {
-                row.append("uuid", &Value::Binary { subtype: 4, bytes: Blob::Borrowed(&collection.uuid) });
-            }
-            row.end();
-            if let Some(index) = collection.indexes.first() {
-                row.append("idIndex", &Value::Document(index.spec.borrow()));
-            }
-        }
-        let row = row.finish();
+        let (name, options) = (&*collection.ns.collection, &collection.options);
+        let uuid = stored.then_some(&collection.uuid);
+        rows.push(row(name, options, uuid, collection.indexes.first().map(|index| &index.spec), name_only));
+    }
+    // MongoDB keeps views in a collection, and lists it.
+    if views {
+        let uuid = xxhash_rust::xxh3::xxh3_128(db.as_bytes()).to_be_bytes();
+        let index = crate::catalog::Index::on_id();
+        rows.push(row("system.views", &Doc::empty(), Some(&uuid), Some(&index.spec), name_only));
+    }
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
         if filter.matches(&row, &context.env)? {
-            rows.push(row);
+            kept.push(row);
         }
     }
-    Ok(rows)
+    Ok(kept)
+}
+
+/// One row; a view has no `uuid`.
+fn row(
+    name: &str,
+    options: &Doc<'_>,
+    uuid: Option<&[u8; 16]>,
+    id_index: Option<&Doc<'static>>,
+    name_only: bool,
+) -> Doc<'static> {
+    let mut row = DocWriter::new();
+    row.append("name", &Value::from(name));
+    row.append("type", &Value::from(if uuid.is_some() { "collection" } else { "view" }));
+    if !name_only {
+        row.append("options", &Value::Document(options.borrow()));
+        row.start_document("info");
+        row.append("readOnly", &Value::Bool(uuid.is_none()));
+        if let Some(uuid) = uuid {
+            row.append("uuid", &Value::Binary { subtype: 4, bytes: Blob::Borrowed(uuid) });
+        }
+        row.end();
+        if let Some(spec) = id_index {
+            row.append("idIndex", &Value::Document(spec.borrow()));
+        }
+    }
+    row.finish()
 }
 
 pub(super) fn databases(

@@ -46,7 +46,7 @@ pub(crate) async fn run(
             list::collections(&moment.catalog, &db, &filter, name_only, context)
         }
         AdminOp::ListDatabases { filter, name_only } => list::databases(engine, &filter, name_only, context),
-        AdminOp::CreateIndexes { ns, indexes } => create_indexes::run(engine, context, &ns, &indexes).await,
+        AdminOp::CreateIndexes { ns, indexes } => create_indexes::run(engine, session, context, &ns, &indexes).await,
         AdminOp::ListIndexes { ns } => list::indexes(&engine.moment(session)?.catalog, &ns),
         AdminOp::DropIndexes { ns, which } => drop_indexes::run(engine, context, &ns, &which).await,
         AdminOp::DbStats { db, scale } => Ok(vec![stats::database(engine, &db, scale)]),

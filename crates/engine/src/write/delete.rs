@@ -26,7 +26,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Delete) -> Result<Written>
             Ok(deleted) => {
                 written.n += deleted;
                 if let Some(retry) = &mut driver.retry {
-                    retry.updated(number, deleted, 0, None);
+                    retry.deleted(number, deleted);
                 }
                 driver.breathe().await?;
             }

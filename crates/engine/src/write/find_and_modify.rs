@@ -31,13 +31,16 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &FindAndModify) -> Result<W
         Modify::Remove => remove(driver, op, &collection, &mut written).await,
         Modify::Update { .. } => update(driver, op, &collection, &mut written).await,
     };
-    match result {
-        Ok(()) => {}
+    let details = match result {
+        Ok(details) => details,
         Err(Stop::Command(error) | Stop::Statement(error)) => return Err(error),
-    }
+    };
     if let Some(retry) = &mut driver.retry {
-        let upserted = written.upserted.first().map(|(_, id)| id.clone());
-        retry.modified(op.statement_id, written.n, written.modified, upserted, written.document.clone());
+        retry.modified(op.statement_id, &written, written.document.clone());
+    }
+    if let Some((document, details)) = written.document.take().zip(details) {
+        let target = Target { collection: &collection, env: &driver.context.env, bypass: true };
+        written.document = Some(project(op, document, &details, &target)?);
     }
     Ok(written)
 }
@@ -47,7 +50,7 @@ async fn remove(
     op: &FindAndModify,
     collection: &Arc<Collection>,
     written: &mut Written,
-) -> Result<(), Stop> {
+) -> Result<Option<Details>, Stop> {
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
     loop {
@@ -59,12 +62,12 @@ async fn remove(
             Ok(Some(found))
         });
         match removed {
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(None),
             Ok(Some(Found { doc, details, .. })) => {
                 written.n = 1;
                 driver.captured(written, doc.get("_id").unwrap_or(Value::Missing), Some(&doc), None);
-                written.document = Some(project(op, doc, &details, &target)?);
-                return Ok(());
+                written.document = Some(doc);
+                return Ok(Some(details));
             }
             Err(halt) => driver.settle(halt).await?,
         }
@@ -76,32 +79,29 @@ async fn update(
     op: &FindAndModify,
     collection: &Arc<Collection>,
     written: &mut Written,
-) -> Result<(), Stop> {
-    let Modify::Update { update, upsert, return_new } = &op.action else { return Ok(()) };
+) -> Result<Option<Details>, Stop> {
+    let Modify::Update { update, upsert, return_new } = &op.action else { return Ok(None) };
     driver.engine.admit(collection, driver.context).await?;
     let target = Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     let mut tried = false;
     loop {
         match single(&mut driver.work, &target, query(op, &target), update, *upsert) {
-            Ok(Single::Nothing) => return Ok(()),
+            Ok(Single::Nothing) => return Ok(None),
             Ok(Single::Updated { id, before, after, details }) => {
                 written.n = 1;
                 written.modified = u64::from(after.is_some());
                 if let Some(after) = &after {
                     driver.captured(written, id, Some(&before), Some(after));
                 }
-                let shown = if *return_new { after.unwrap_or(before) } else { before };
-                written.document = Some(project(op, shown, &details, &target)?);
-                return Ok(());
+                written.document = Some(if *return_new { after.unwrap_or(before) } else { before });
+                return Ok(Some(details));
             }
             Ok(Single::Upserted { id, after }) => {
                 written.n = 1;
                 driver.captured(written, id.borrow(), None, Some(&after));
                 written.upserted.push((0, id));
-                if *return_new {
-                    written.document = Some(project(op, after, &Details::default(), &target)?);
-                }
-                return Ok(());
+                written.document = return_new.then_some(after);
+                return Ok(Some(Details::default()));
             }
             Err(crate::work::Halt::Failed(error)) if error.code() == Code::DuplicateKey && *upsert && !tried => {
                 tried = true;
