@@ -122,9 +122,10 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
     }
 }
 
-/// Parses the pipeline of an update: only stages that turn one document into one.
+/// Parses the pipeline of an update: only stages that turn one document into one. Constants are evaluated when it runs:
+/// what is wrong with them is an error only if a document gets there.
 pub(super) fn update(stages: &Array<'_>, names: &mut Names) -> Result<Pipeline> {
-    let parsed = pipeline(stages, &mut Parser::new(names))?;
+    let parsed = names.unfolded(|names| pipeline(stages, &mut Parser::new(names)))?;
     if let Some(stage) = parsed.stages.iter().find(|stage| !matches!(stage.role(), Role::Transform(_))) {
         return Err(not_in_update(stage.name()));
     }

@@ -231,7 +231,7 @@ fn operation(
     let field = argument.field;
     let parts = path::parse(field)?;
     let leaf = Node::Operation(parse(argument, names)?);
-    root.insert(field, &path::steps(field, &parts, filters)?, leaf)?;
+    root.insert(field, &path::steps(&parts, filters), leaf)?;
     Ok(parts.len())
 }
 
@@ -246,7 +246,7 @@ fn rename(root: &mut Branch, argument: &Argument<'_>, filters: &mut [ArrayFilter
         return Err(Error::bad_value("The 'to' field for $rename cannot contain an embedded null byte"));
     }
     let source_parts = path::parse(source)?;
-    root.insert(source, &path::steps(source, &source_parts, filters)?, Node::Reserved)?;
+    root.insert(source, &path::steps(&source_parts, filters), Node::Reserved)?;
     let target_parts = path::parse(target)?;
     let (from, to) = (Path::new(source), Path::new(target));
     if from == to {
@@ -263,7 +263,7 @@ fn rename(root: &mut Branch, argument: &Argument<'_>, filters: &mut [ArrayFilter
             return Err(Error::bad_value(format!("The {which} field for $rename may not be dynamic: {path}")));
         }
     }
-    root.insert(target, &path::steps(target, &target_parts, filters)?, Node::Rename(Arc::new(from)))?;
+    root.insert(target, &path::steps(&target_parts, filters), Node::Rename(Arc::new(from)))?;
     // What moves may be deep already.
     Ok(if target_parts.len() > source_parts.len() { storable::MAX_DEPTH } else { 0 })
 }

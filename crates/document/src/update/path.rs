@@ -14,6 +14,8 @@ pub(super) enum Step {
     Positional,
     /// `$[]`, or the elements that the array filter of this place in the list accepts.
     Elements(Option<usize>),
+    /// `$[identifier]` without a filter: an error once nothing before it is in the way.
+    Unknown(Arc<str>),
 }
 
 /// Splits and checks a path as MongoDB does before it looks at the operator's argument.
@@ -45,15 +47,15 @@ pub(super) fn parse<'p>(dotted: &'p str) -> Result<Vec<&'p str>> {
 }
 
 /// The steps of a checked path; marks the array filters it uses.
-pub(super) fn steps(dotted: &str, parts: &[&str], filters: &mut [ArrayFilter]) -> Result<Vec<Step>> {
+pub(super) fn steps(parts: &[&str], filters: &mut [ArrayFilter]) -> Vec<Step> {
     let step = |part: &&str| match (*part, identifier(part)) {
-        ("$", _) => Ok(Step::Positional),
-        (_, Some("")) => Ok(Step::Elements(None)),
+        ("$", _) => Step::Positional,
+        (_, Some("")) => Step::Elements(None),
         (_, Some(id)) => match filters.iter_mut().position(|filter| filter.claim(id)) {
-            Some(place) => Ok(Step::Elements(Some(place))),
-            None => Err(Error::bad_value(format!("No array filter found for identifier '{id}' in path '{dotted}'"))),
+            Some(place) => Step::Elements(Some(place)),
+            None => Step::Unknown(id.into()),
         },
-        (name, None) => Ok(Step::Name(name.into())),
+        (name, None) => Step::Name(name.into()),
     };
     parts.iter().map(step).collect()
 }

@@ -103,6 +103,26 @@ fn sizes_depths_and_padding_are_limited() {
     assert_eq!(code(doc! { "$unset": { "a.1500001": 1 } }, doc! { "_id": 1, "a": [] }), None);
 }
 
+#[test]
+fn a_conflict_comes_before_an_unknown_array_filter() {
+    let code = |spec| applied(spec, doc! { "_id": 1 }).unwrap_err().code().number();
+    assert_eq!(code(doc! { "$addToSet": { "t": 1 }, "$inc": { "t.$[x]": 1 } }), 40);
+    assert_eq!(code(doc! { "$rename": { "a": "c.b" }, "$inc": { "a.$[x]": 1 } }), 40);
+    assert_eq!(code(doc! { "$inc": { "a.$[x]": 1 } }), 2);
+}
+
+#[test]
+fn constants_of_a_pipeline_are_evaluated_only_when_reached() {
+    let stages = |expr: Bson| Value::from(Bson::Array(vec![Bson::Document(doc! { "$set": { "a": expr } })]));
+    let apply = |expr| {
+        let update = Update::parse(&stages(expr), &[], &mut Names::new()).unwrap();
+        update.apply(&Doc::from(doc! { "_id": 1 }), &Details::default(), &Env::fixed())
+    };
+    let impossible = doc! { "$divide": [1, 0] };
+    assert_eq!(apply(impossible.clone().into()).unwrap_err().message(), "can't $divide by zero");
+    assert!(apply(doc! { "$cond": ["$b", impossible, 5] }.into()).is_ok());
+}
+
 /// The real server ends here: two spellings of one index.
 #[test]
 fn one_element_named_twice_is_a_conflict() {

@@ -42,7 +42,7 @@ impl Branch {
         let Some((last, way)) = steps.split_last() else { return Ok(()) };
         let mut branch = Slot::Branch(self);
         for (depth, step) in way.iter().enumerate() {
-            let next_is_elements = matches!(steps.get(depth + 1), Some(Step::Elements(_)));
+            let next_is_elements = matches!(steps.get(depth + 1), Some(Step::Elements(_) | Step::Unknown(_)));
             let child = branch.child(step, || {
                 if next_is_elements { Node::Elements(Vec::new()) } else { Node::Branch(Branch::default()) }
             });
@@ -51,6 +51,11 @@ impl Branch {
                 Node::Elements(list) if next_is_elements => Slot::Elements(list),
                 _ => return Err(conflict(depth + 1)),
             };
+            if let Some(Step::Unknown(id)) = steps.get(depth + 1) {
+                return Err(Error::bad_value(format!(
+                    "No array filter found for identifier '{id}' in path '{dotted}'"
+                )));
+            }
         }
         let mut leaf = Some(leaf);
         let child = branch.child(last, || leaf.take().unwrap_or(Node::Reserved));

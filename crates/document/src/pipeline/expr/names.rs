@@ -66,7 +66,7 @@ impl Names {
     }
 
     /// Parses what MongoDB evaluates only when it runs, constants too.
-    pub(super) fn unfolded<T>(&mut self, parse: impl FnOnce(&mut Names) -> Result<T>) -> Result<T> {
+    pub(crate) fn unfolded<T>(&mut self, parse: impl FnOnce(&mut Names) -> Result<T>) -> Result<T> {
         let before = std::mem::replace(&mut self.unfolded, true);
         let result = parse(self);
         self.unfolded = before;
