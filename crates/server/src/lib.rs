@@ -23,6 +23,7 @@ mod reply;
 mod request;
 mod session;
 mod sink;
+mod sources;
 mod state;
 mod statements;
 

@@ -5,10 +5,10 @@ use crate::batch::{self, First};
 use crate::dispatch::Call;
 use crate::params::{Params, required};
 use crate::request::Request;
-use crate::{bindings, namespace, sink, statements};
+use crate::{bindings, namespace, sink, sources, statements};
 use document::op::{Aggregate, Explained, Namespace, ReadOp, Verbosity};
 use document::pipeline::Pipeline;
-use document::{Code, Env, Error, Result, Value};
+use document::{Array, Code, Env, Error, Result, Value};
 
 const STRUCTURE: &str = "aggregate";
 
@@ -33,7 +33,8 @@ pub(crate) struct Parsed {
 
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
-    let parsed = parse(call.request, &call.context.env, false)?;
+    let pipeline = sources::replaced(call).await?;
+    let parsed = parse_with(call.request, &call.context.env, false, pipeline)?;
     if parsed.explain {
         let explained = Explained::Read(ReadOp::Aggregate(parsed.op));
         return explain::answer(call, explained, Verbosity::QueryPlanner, call.request.body.clone()).await;
@@ -59,7 +60,12 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 
 /// `explained`: the command stands inside `explain`, where a cursor is not needed.
 pub(crate) fn parse(request: &Request<'_>, env: &Env, explained: bool) -> Result<Parsed> {
-    let collectionless = !matches!(request.target, Value::String(_));
+    parse_with(request, env, explained, None)
+}
+
+/// `replaced` is run instead of the pipeline that was sent: its documents do not come from the collection.
+fn parse_with(request: &Request<'_>, env: &Env, explained: bool, replaced: Option<Array<'static>>) -> Result<Parsed> {
+    let collectionless = replaced.is_some() || !matches!(request.target, Value::String(_));
     let ns = match &request.target {
         Value::String(_) => namespace::to_read(request.db.as_str(), &request.target)?,
         number if number.as_i64_exact() == Some(1) => Namespace::new(request.db.as_str(), COLLECTIONLESS),
@@ -96,7 +102,10 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env, explained: bool) -> Result
             _ => return Err(param.unknown()),
         }
     }
-    let stages = required(stages, STRUCTURE, "pipeline")?;
+    let stages = match replaced {
+        Some(stages) => stages,
+        None => required(stages, STRUCTURE, "pipeline")?,
+    };
     if explain && request.generic.write_concern.is_some() {
         return Err(Error::failed_to_parse("Aggregation explain does not support the'writeConcern' option"));
     }
@@ -127,7 +136,7 @@ fn cursor_option(value: &Value<'_>) -> Result<Option<u64>> {
 }
 
 /// Without a collection the first stage must make the documents, and only then.
-fn check_source(pipeline: &Pipeline, stages: &document::Array<'_>, collectionless: bool) -> Result<()> {
+fn check_source(pipeline: &Pipeline, stages: &Array<'_>, collectionless: bool) -> Result<()> {
     let invalid = |message: String| Err(Error::new(Code::InvalidNamespace, message));
     let first = stages.get(0);
     let name = match &first {

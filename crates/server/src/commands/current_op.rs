@@ -3,7 +3,7 @@
 use super::Command;
 use crate::client::Client;
 use crate::dispatch::Call;
-use document::{Result, Value};
+use document::{Array, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
 pub(crate) const COMMAND: Command = Command {
@@ -17,16 +17,20 @@ pub(crate) const COMMAND: Command = Command {
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
+    let running: Array<'static> = list(call).into_iter().map(Value::Document).collect();
+    call.reply.append("inprog", running);
+    Ok(())
+}
+
+/// One document for each command that runs.
+pub(crate) fn list(call: &Call<'_>) -> Vec<Doc<'static>> {
     let clients: Vec<Arc<Client>> = call.server.clients.lock().values().cloned().collect();
     let host = call.server.host();
-    let fields = call.reply.fields();
-    fields.start_array("inprog");
-    let mut index = 0;
+    let mut found = Vec::new();
     for client in clients {
         let Some((id, what, elapsed)) = client.operation.running() else { continue };
         let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
-        fields.start_document_at(index);
-        index += 1;
+        let mut fields = DocWriter::new();
         fields.append("type", &Value::from("op")).append("host", &Value::from(&*host));
         fields.append("desc", &Value::from(format!("conn{}", client.id)));
         fields.append("connectionId", &Value::Int32(client.id));
@@ -39,8 +43,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
         fields.append("microsecs_running", &Value::Int64(micros));
         fields.append("op", &Value::from("command")).append("ns", &Value::from(what.namespace));
         fields.start_document("command").append(what.command, &Value::Int32(1)).end();
-        fields.end();
+        found.push(fields.finish());
     }
-    fields.end();
-    Ok(())
+    found
 }

@@ -95,7 +95,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     };
     let sort = match sort.filter(|spec| !spec.is_empty()) {
         Some(spec) if spec.contains("$natural") && spec.iter().count() > 1 => {
-            let spec = document::value::show::document(&spec).to_string();
+            let spec = show::document(&spec).to_string();
             return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {spec}")));
         }
         Some(spec) if natural(&spec).is_some() => {

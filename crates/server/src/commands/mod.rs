@@ -20,7 +20,7 @@ mod connection_status;
 pub(crate) mod count;
 mod create;
 mod create_indexes;
-mod current_op;
+pub(crate) mod current_op;
 mod data_size;
 mod db_stats;
 pub(crate) mod delete;

@@ -1,0 +1,116 @@
+//! First stages whose documents come from the server itself: `$collStats` and `$currentOp`. They are run here and put in front
+//! of the other stages as `$documents`.
+
+use crate::batch::AGGREGATING;
+use crate::commands::current_op;
+use crate::dispatch::Call;
+use crate::params::{Param, Params};
+use crate::statements::single;
+use crate::{identity, namespace};
+use document::op::AdminOp;
+use document::{Array, ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
+
+/// The pipeline with such a stage replaced; nothing if it has none.
+pub(crate) async fn replaced(call: &mut Call<'_>) -> Result<Option<Array<'static>>> {
+    let request = call.request;
+    let Some(Value::Array(stages)) = request.params("").find(|param| param.name() == "pipeline").map(|it| it.value)
+    else {
+        return Ok(None);
+    };
+    let Some(Value::Document(stage)) = stages.get(0) else { return Ok(None) };
+    let Some((name, spec)) = stage.iter().next() else { return Ok(None) };
+    let has_collection = matches!(request.target, Value::String(_));
+    let documents = match name.as_str() {
+        "$collStats" if has_collection => {
+            check_outside(call, "$collStats")?;
+            vec![collection_figures(call, &spec).await?]
+        }
+        "$currentOp" if !has_collection && request.db.as_str() == "admin" => {
+            check_outside(call, "$currentOp")?;
+            current_op::list(call)
+        }
+        _ => return Ok(None),
+    };
+    let mut pipeline = ArrayWriter::new();
+    let documents: Array<'static> = documents.into_iter().map(Value::Document).collect();
+    let literal = single("$literal", &Value::Array(documents));
+    pipeline.push(&Value::Document(single("$documents", &Value::Document(literal))));
+    for stage in stages.iter().skip(1) {
+        pipeline.push(&stage);
+    }
+    Ok(Some(pipeline.finish()))
+}
+
+fn check_outside(call: &Call<'_>, stage: &str) -> Result<()> {
+    if call.transaction().is_none() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::OperationNotSupportedInTransaction,
+        format!("Stage not supported inside of a multi-document transaction: {stage}"),
+    ))
+}
+
+async fn collection_figures(call: &mut Call<'_>, spec: &Value<'_>) -> Result<Doc<'static>> {
+    let Value::Document(spec) = spec else {
+        return Err(Error::new(
+            Code::Location(5_447_000),
+            format!("$collStats must take a nested object but found: {}", document::value::show::element(spec)),
+        ));
+    };
+    let ns = namespace::to_read(call.db(), &call.request.target)?;
+    let (mut storage, mut count) = (None, false);
+    for param in Params::of("$collStats", spec) {
+        match param.name() {
+            "storageStats" => storage = Some(scale(param)?),
+            "count" => count = true,
+            "latencyStats" | "queryExecStats" => {
+                return Err(Error::not_implemented(format!("$collStats with '{}'", param.name())));
+            }
+            _ => return Err(param.unknown()),
+        }
+    }
+    let mut figures = DocWriter::new();
+    figures.append("ns", &Value::from(ns.to_string())).append("host", &Value::from(call.server.host()));
+    figures.append("localTime", &Value::DateTime(identity::milliseconds()));
+    if storage.is_none() && !count {
+        return Ok(figures.finish());
+    }
+    let op = AdminOp::CollStats { ns: ns.clone(), scale: storage.unwrap_or(1) };
+    let answers = call.server.backend.admin(&mut call.session, &call.context, op).await?;
+    let stats = answers.into_iter().next().unwrap_or_else(Doc::empty);
+    let exists = stats.get("nindexes").and_then(|number| number.as_i64_exact()).is_some_and(|number| number > 0);
+    if !exists {
+        let what = if storage.is_some() { "storageStats" } else { "count" };
+        return Err(Error::new(
+            Code::NamespaceNotFound,
+            format!(
+                "{AGGREGATING}Unable to retrieve {what} in $collStats stage :: caused by :: Collection [{ns}] not found."
+            ),
+        ));
+    }
+    if storage.is_some() {
+        figures.start_document("storageStats");
+        for (name, value) in stats.iter().filter(|(name, _)| name.as_str() != "ns") {
+            figures.append(name.as_str(), &value);
+        }
+        figures.end();
+    }
+    if count {
+        figures.append("count", &stats.get("count").unwrap_or(Value::Int32(0)));
+    }
+    Ok(figures.finish())
+}
+
+fn scale(param: Param<'_>) -> Result<i64> {
+    let mut scale = 1;
+    let options = param.document()?;
+    for option in Params::of("$collStats.storageStats", &options.borrow()) {
+        match option.name() {
+            "scale" => scale = option.positive()?,
+            "verbose" | "waitForLock" | "numericOnly" => {}
+            _ => return Err(option.unknown()),
+        }
+    }
+    Ok(scale)
+}
