@@ -1,4 +1,4 @@
-//! What nobody waits for: spaces made ahead and removed, entries of dropped indexes erased, memory and disk watched,
+//! What nobody waits for: spaces made ahead, emptied and removed, entries of dropped indexes erased, memory and disk watched,
 //! transactions past their lifetime ended. One thread; expiry of documents has its own ([`crate::ttl`]).
 
 use crate::catalog::{Collection, Content};
@@ -19,6 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// Below this only what frees space is written: enough for a journal and for writing out what is in memory.
 const DISK_RESERVE: u64 = 96 << 20;
+/// A dropped collection of no more entries is emptied and its space used again: removing and making one cost ten syncs each.
+const EMPTY_AT_MOST: usize = 1_000;
 /// Entries erased in one batch.
 const ERASE_AT_ONCE: usize = 2_000;
 
@@ -74,7 +76,7 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
         let Some(inner) = inner.upgrade() else { return };
         let result = match job {
             Ok(Job::Refill) => inner.pool.refill(&inner.ground.store),
-            Ok(Job::Remove(space)) => inner.ground.store.remove(space),
+            Ok(Job::Remove(space)) => release(&inner, space),
             Ok(Job::EraseIndex(collection, index)) => erase(&inner, &collection, index),
             Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
@@ -138,6 +140,29 @@ fn watch_memory(inner: &Inner) -> Result<()> {
         Some(space) if space.memtable_bytes() > 0 => space.write_out(),
         _ => Ok(()),
     }
+}
+
+/// Empties the space of a dropped collection for the next one, or removes it if that is less work. Nobody writes to it any
+/// more, and who still reads it reads a snapshot.
+fn release(inner: &Inner, space: Space) -> Result<()> {
+    let snapshot = inner.ground.current.load().snapshot.clone();
+    let keys: Vec<bytes::Bytes> = snapshot
+        .range(&space, &[0], &[0xFF; 8])
+        .take(EMPTY_AT_MOST + 1)
+        .map(|entry| entry.map(|(key, _)| key))
+        .collect::<Result<_>>()?;
+    if keys.len() > EMPTY_AT_MOST || inner.pool.is_full() {
+        return inner.ground.store.remove(space);
+    }
+    if !keys.is_empty() {
+        let mut work = Work::loose(&inner.ground);
+        for key in keys {
+            work.remove(&space, key);
+        }
+        inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
+    }
+    inner.pool.give_back(space);
+    Ok(())
 }
 
 /// Erases the entries of an index that is gone. Nobody reads or writes them any more, so no locks are needed.

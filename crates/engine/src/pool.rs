@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many spaces lie ready.
 const READY: usize = 4;
+/// How many emptied ones are kept for use again.
+const MOST: usize = 64;
 /// The first letter of their names; a number follows.
 const LETTER: char = 's';
 
@@ -30,7 +32,11 @@ impl Pool {
         }
     }
 
-    /// For a space that was taken and never written to.
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.lock().len() >= MOST
+    }
+
+    /// For a space that holds nothing: never written to, or emptied.
     pub(crate) fn give_back(&self, space: Space) {
         self.free.lock().push(space);
     }
