@@ -87,7 +87,7 @@ pub struct Scan {
 enum Place {
     Done,
     Id,
-    Ranges(Cursor),
+    Ranges(Box<Cursor>),
     Union { scans: Vec<Scan>, at: usize, seen: Seen },
 }
 
@@ -163,8 +163,8 @@ impl Scan {
         let place = match &plan.source {
             Source::Nothing => Place::Done,
             Source::Id { .. } => Place::Id,
-            Source::Collection { .. } => Place::Ranges(Cursor::new(false)),
-            Source::Index(scan) => Place::Ranges(Cursor::new(scan.may_repeat())),
+            Source::Collection { .. } => Place::Ranges(Box::new(Cursor::new(false))),
+            Source::Index(scan) => Place::Ranges(Box::new(Cursor::new(scan.may_repeat()))),
             Source::Union(plans) => {
                 let scan = |plan: &Plan| Scan::new(Arc::new(plan.clone()), collection, env, want);
                 Place::Union { scans: plans.iter().map(scan).collect::<Result<_>>()?, at: 0, seen: Seen::default() }
@@ -282,8 +282,8 @@ impl Scan {
 
     fn next_entry(&mut self, view: &ReadView, scan: &IndexScan) -> Result<Option<Row>> {
         loop {
-            if let Place::Ranges(Cursor { gathered, .. }) = &mut self.place
-                && let Some(row) = gathered.pop_front()
+            if let Place::Ranges(cursor) = &mut self.place
+                && let Some(row) = cursor.gathered.pop_front()
             {
                 return Ok(Some(row));
             }
@@ -304,7 +304,8 @@ impl Scan {
             return Ok(None);
         }
         let document_key = document_key_of(entry.id);
-        if let Place::Ranges(Cursor { seen: Some(seen), .. }) = &mut self.place
+        if let Place::Ranges(cursor) = &mut self.place
+            && let Some(seen) = &mut cursor.seen
             && !seen.insert(document_key.clone())
         {
             self.counters.repeated += 1;
