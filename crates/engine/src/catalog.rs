@@ -19,10 +19,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectionId(pub u64);
 
+/// The collections of one database, by name.
+type Database = BTreeMap<Arc<str>, Arc<Collection>>;
+
 /// All collections at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    databases: HashMap<Arc<str>, Arc<BTreeMap<Arc<str>, Arc<Collection>>>, foldhash::fast::FixedState>,
+    databases: HashMap<Arc<str>, Arc<Database>, foldhash::fast::FixedState>,
 }
 
 impl Catalog {

@@ -77,8 +77,7 @@ pub(super) fn compile(catalog: &Catalog, ns: &Namespace, on: &str, source: Array
     }
     let view = View { on: Namespace::new(&ns.db, on), source, pipeline };
     let mut path = vec![ns.clone(), view.on.clone()];
-    loop {
-        let Some(last) = path.last() else { break };
+    while let Some(last) = path.last() {
         if last == ns {
             path.push(path.get(1).cloned().unwrap_or_else(|| ns.clone()));
             let names: Vec<String> = path.iter().map(Namespace::to_string).collect();

@@ -7,7 +7,7 @@ use crate::view::document;
 use crate::work::{Halt, Work};
 use bytes::Bytes;
 use document::filter::{Details, Filter, Node, Test};
-use document::{Doc, Result, Value};
+use document::{Result, Value};
 
 /// The `_id` that the filter asks for, if it can match no other document.
 pub(super) fn by_id(filter: &Filter) -> Option<&Value<'static>> {
