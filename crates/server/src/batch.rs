@@ -60,11 +60,15 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
     };
     call.reply.fields().start_document("cursor");
     write_rows(call, "firstBatch", &mut open);
-    let namespace = open.namespace.clone();
-    let id = if how.single || is_done(&open) { 0 } else { call.server.cursors.open(open) };
     let time = call.context.env.cluster_time;
+    if how.single || is_done(&open) {
+        write_end(call, 0, &open.namespace);
+    } else {
+        let namespace = open.namespace.clone();
+        let id = call.server.cursors.open(open);
+        write_end(call, id, &namespace);
+    }
     let fields = call.reply.fields();
-    fields.append("id", &Value::Int64(id)).append("ns", &Value::from(namespace));
     if call.context.read_concern == ReadConcern::Snapshot && call.session.transaction.is_none() {
         fields.append("atClusterTime", &Value::Timestamp(time));
     }
@@ -107,6 +111,10 @@ pub(crate) async fn next(call: &mut Call<'_>, mut open: Box<OpenCursor>, size: O
     };
     call.reply.fields().append("id", &Value::Int64(id)).append("ns", &Value::from(namespace)).end();
     Ok(())
+}
+
+fn write_end(call: &mut Call<'_>, id: i64, namespace: &str) {
+    call.reply.fields().append("id", &Value::Int64(id)).append("ns", &Value::from(namespace));
 }
 
 fn is_done(open: &OpenCursor) -> bool {

@@ -420,7 +420,8 @@ fn forget_transaction(server: &Server, session: &[u8; 16], number: Option<i64>) 
 
 /// Runs the command itself. A panic in it is an error of this command, not the end of the connection.
 async fn run(call: &mut Call<'_>) -> Result<()> {
-    let (run, name, connection) = (call.command.run, call.request.name.to_string(), call.client.id);
+    let (run, connection) = (call.command.run, call.client.id);
+    let name = call.command.names.first().copied().unwrap_or_default();
     match AssertUnwindSafe(run(call)).catch_unwind().await {
         Ok(result) => result,
         Err(_) => {

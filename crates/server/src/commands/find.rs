@@ -95,18 +95,14 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     };
     let sort = match sort.filter(|spec| !spec.is_empty()) {
         Some(spec) if spec.contains("$natural") && spec.iter().count() > 1 => {
-            let spec = show::document(&spec).to_string();
-            return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {spec}")));
-        }
-        Some(spec) if natural(&spec).is_some() => {
-            hint = hint.or(natural(&spec));
-            None
-        }
-        Some(spec) if spec.contains("$natural") => {
             return Err(Error::bad_value(format!(
                 "Cannot include '$natural' in compound sort: {}",
                 show::document(&spec)
             )));
+        }
+        Some(spec) if natural(&spec).is_some() => {
+            hint = hint.or(natural(&spec));
+            None
         }
         Some(spec) => Some(sort_spec::parse(&spec)?),
         None => None,
