@@ -4,6 +4,7 @@ mod answers;
 mod catalog;
 mod harness;
 mod model;
+mod opening;
 mod reads;
 mod transactions;
 mod writes;
