@@ -191,7 +191,7 @@ impl Engine {
             ));
         }
         let space = collection.space()?;
-        while space.is_behind() {
+        while space.is_behind() || self.inner.ground.state.is_behind() {
             check_patience(context)?;
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

@@ -21,8 +21,10 @@ use std::sync::atomic::Ordering;
 pub(crate) const FORMAT: u32 = 1;
 
 const FORMAT_KEY: &[u8] = b"f";
-/// The state space is written with each batch, always the same few keys: its memtable is kept small.
-const STATE_MEMTABLE: u64 = 4 << 20;
+/// The catalog changes rarely.
+const CATALOG_MEMTABLE: u64 = 4 << 20;
+/// The state space is written with each batch, always the same few keys: large enough not to be written out all the time.
+const STATE_MEMTABLE: u64 = 16 << 20;
 
 /// An opened folder.
 pub(crate) struct Opened {
@@ -42,9 +44,9 @@ pub(crate) struct Opened {
 pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
     let synced = SyncedFile::open(folder)?;
     let store = Store::open(&folder.join("store"), options)?;
-    let catalog_space = store.space_sized("catalog", STATE_MEMTABLE)?;
+    let catalog_space = store.space_sized("catalog", CATALOG_MEMTABLE)?;
     let state = store.space_sized("state", STATE_MEMTABLE)?;
-    let retries = store.space_sized("retries", STATE_MEMTABLE * 4)?;
+    let retries = store.space_sized("retries", STATE_MEMTABLE)?;
     check_format(&store, &catalog_space)?;
     let (batches, time) = last_batch(&state)?;
     if synced.last() > batches {
