@@ -134,8 +134,8 @@ fn choice_of(plan: &Plan) -> Choice {
     }
 }
 
-/// Every plan that an index or several allow.
-fn candidates(collection: &Collection, conditions: &Conditions<'_>, query: &Query<'_>) -> Vec<Plan> {
+/// Every plan that one index allows.
+fn by_one_index(collection: &Collection, conditions: &Conditions<'_>, query: &Query<'_>) -> Vec<Plan> {
     let root = &query.filter.root;
     let usable = || collection.indexes.iter().filter(|index| index.ready && !index.hidden);
     let plan = |candidate| finish(IndexScan::new(candidate, false, query.filter), conditions, query);
@@ -153,6 +153,12 @@ fn candidates(collection: &Collection, conditions: &Conditions<'_>, query: &Quer
         };
         plans.extend(whole.filter(gives_order).map(plan));
     }
+    plans
+}
+
+/// Every plan that an index or several allow.
+fn candidates(collection: &Collection, conditions: &Conditions<'_>, query: &Query<'_>) -> Vec<Plan> {
+    let mut plans = by_one_index(collection, conditions, query);
     // If some index serves an $or as one range of conditions, a union has nothing to add.
     for (at, node) in conditions.nodes.iter().enumerate() {
         let Node::Or(branches) = node else { continue };
@@ -188,7 +194,8 @@ fn union(
         let filter = Filter::from_node(Node::all_of(std::iter::once(branch.clone()).chain(others.iter().cloned())));
         let branch_query = Query { filter: &filter, sort: None, needed: None, ..*query };
         let branch_conditions = Conditions::of(&filter.root, query.env);
-        let best = candidates(collection, &branch_conditions, &branch_query).into_iter().min_by_key(promise)?;
+        // Unions in unions would multiply: an alternative has one index.
+        let best = by_one_index(collection, &branch_conditions, &branch_query).into_iter().min_by_key(promise)?;
         plans.push(best);
     }
     (!plans.is_empty()).then_some(Plan {

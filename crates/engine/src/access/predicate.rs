@@ -173,10 +173,13 @@ impl Predicate<'_> {
             }
             PathTest::Not(test) => bounds::of_negated(test, field),
             PathTest::Any(tests) => {
-                tests.iter().try_fold((Intervals::none(), Exactness::Exact), |(all, exact), test| {
-                    let (intervals, exactness) = bounds::of_test(test, field)?;
-                    Some((all.union(intervals), exact.min(exactness)))
-                })
+                let (mut all, mut exactness) = (Vec::new(), Exactness::Exact);
+                for test in tests {
+                    let (intervals, exact) = bounds::of_test(test, field)?;
+                    all.extend_from_slice(intervals.as_slice());
+                    exactness = exactness.min(exact);
+                }
+                Some((Intervals::new(all), exactness))
             }
             PathTest::Compare(..) if field.multikey => None,
             PathTest::Compare(comparison, value) => {

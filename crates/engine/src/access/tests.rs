@@ -232,6 +232,26 @@ fn long_values_are_found_by_what_is_left_of_them() {
     }
 }
 
+/// Each of these would take for ever if unions were planned inside unions, or sets joined one by one.
+#[test]
+fn many_alternatives_are_planned_quickly() {
+    let (collection, view) =
+        collection(&[keys(doc! {"a": 1}), keys(doc! {"b": 1})], &[doc! {"_id": 1, "a": 1, "b": 1}]);
+    let alternatives = |n: i32| -> Bson {
+        let either: Vec<Bson> =
+            (0..10).map(|m| bson::bson!({ "a": n, "b": m })).chain([bson::bson!({ "b": n })]).collect();
+        bson::bson!({ "$or": either })
+    };
+    let all: Vec<Bson> = (0..10).map(alternatives).collect();
+    let ranges: Vec<Bson> = (0..2000).map(|n| bson::bson!({ "a": { "$gt": n * 2, "$lt": n * 2 + 1 } })).collect();
+    let single: Vec<Bson> = (0..2000).map(|n| bson::bson!({ "a": { "$lt": n } })).collect();
+    let start = std::time::Instant::now();
+    for source in [doc! {"$and": all}, doc! {"$or": ranges}, doc! {"$or": single}] {
+        check_all_plans(&collection, &view, &filter(source), None);
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}
+
 fn any_field_value() -> BoxedStrategy<Bson> {
     let scalar = prop_oneof![
         Just(Bson::Null),
