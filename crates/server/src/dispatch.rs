@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::commands::{self, Command, InTransaction};
 use crate::concern::{Reading, WriteConcern, time_limit};
+use crate::params::Param;
 use crate::reply::{Form, Reply};
 use crate::request::Request;
 use crate::session::{Role, Visit};
@@ -238,6 +239,12 @@ fn prepare(call: &mut Call<'_>) -> Result<()> {
         if !command.ends_transaction {
             check_place_in_transaction(request)?;
         }
+    }
+    if command.structure == "aggregate"
+        && let Some(value) = &generic.max_time_ms
+        && value.is_number()
+    {
+        Param::new(command.structure, Text::borrowed("maxTimeMS"), value.clone()).count()?;
     }
     if let Some(limit) = time_limit(generic.max_time_ms.as_ref())? {
         let deadline = Instant::now() + limit;

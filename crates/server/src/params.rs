@@ -4,6 +4,7 @@
 //! that a client says is silently left out.
 
 use document::raw::Fields;
+use document::value::show;
 use document::{Array, Code, Doc, Error, Result, Text, Value};
 
 /// A named value and the structure it belongs to: `find.limit`, `update.updates.q`.
@@ -28,7 +29,7 @@ impl<'a> Params<'a> {
 
 /// Parameters whose types have rules of their own. Of all others a null counts as not given.
 const MEANING_NULL: &[&str] =
-    &["filter", "projection", "sort", "min", "max", "hint", "pipeline", "u", "update", "w", "limit"];
+    &["filter", "projection", "sort", "min", "max", "hint", "pipeline", "index", "u", "update", "w", "limit"];
 
 /// Whether a null under that name is something that the command must look at.
 pub(crate) fn means_null(structure: &str, name: &str) -> bool {
@@ -60,6 +61,13 @@ impl<'a> Param<'a> {
 
     pub(crate) fn name(&self) -> &str {
         self.name.as_str()
+    }
+
+    /// Whether MongoDB has a collation for the locale, ours or not: it begins with one of these languages.
+    fn is_language(locale: &str) -> bool {
+        const LANGUAGES: &str = " af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae yi yo zh zu ";
+        let language = locale.split(['_', '@', '-']).next().unwrap_or_default();
+        !language.is_empty() && LANGUAGES.contains(&format!(" {language} "))
     }
 
     pub(crate) fn unknown(&self) -> Error {
@@ -197,6 +205,9 @@ impl<'a> Param<'a> {
         match locale.as_ref().and_then(Value::as_str) {
             Some("simple") => Ok(()),
             None if collation.is_empty() => Ok(()),
+            Some(locale) if !is_language(locale) => {
+                Err(Error::bad_value(format!("Field 'locale' is invalid in: {}", show::document(&collation))))
+            }
             _ => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
         }
     }

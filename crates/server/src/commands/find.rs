@@ -10,7 +10,7 @@ use document::op::{Find, Hint, ReadOp, SortSpec};
 use document::pipeline::sort_spec;
 use document::project::Projection;
 use document::value::show;
-use document::{Doc, Env, Error, Result, Value};
+use document::{Code, Doc, Env, Error, Result, Value};
 use std::sync::Arc;
 
 const STRUCTURE: &str = "FindCommandRequest";
@@ -39,7 +39,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     let ns = namespace::to_read(request.db.as_str(), &request.target)?;
     let (mut filter, mut projection, mut sort, mut variables) = (None, None, None, None);
     let (mut hint, mut min, mut max) = (None, None, None);
-    let (mut skip, mut limit, mut to_return) = (0, 0, None);
+    let (mut skip, mut limit, mut to_return) = (0, 0, false);
     let (mut tailable, mut await_data) = (false, false);
     let (mut return_key, mut show_record_id, mut allow_disk_use) = (false, false, true);
     let mut first = First { namespace: ns.to_string(), doing: batch::FINDING, ..First::default() };
@@ -52,7 +52,10 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
             "skip" => skip = param.count()?,
             "limit" => limit = param.count()?,
             "batchSize" => first.size = Some(param.count()?),
-            "ntoreturn" => to_return = Some(param.count()?),
+            "ntoreturn" => {
+                param.count()?;
+                to_return = true;
+            }
             "singleBatch" => first.single = param.flag()?,
             "noCursorTimeout" => first.never_expires = param.flag()?,
             "min" => min = Some(param.owned_document()?.into_owned()),
@@ -81,12 +84,14 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
             "error processing query: ns={ns}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non capped collection"
         )));
     }
-    if let Some(number) = to_return {
+    if to_return {
         if limit != 0 || first.size.is_some() {
             return Err(Error::bad_value("'limit' or 'batchSize' fields can not be set with 'ntoreturn' field."));
         }
-        limit = number;
-        first.single = true;
+        return Err(Error::new(
+            Code::Location(5_746_102),
+            "the ntoreturn find command parameter is not supported when FCV >= 5.1",
+        ));
     }
     let mut names = bindings::bind(variables.as_ref(), env)?;
     let filter = match filter {
