@@ -63,13 +63,6 @@ impl<'a> Param<'a> {
         self.name.as_str()
     }
 
-    /// Whether MongoDB has a collation for the locale, ours or not: it begins with one of these languages.
-    fn is_language(locale: &str) -> bool {
-        const LANGUAGES: &str = " af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae yi yo zh zu ";
-        let language = locale.split(['_', '@', '-']).next().unwrap_or_default();
-        !language.is_empty() && LANGUAGES.contains(&format!(" {language} "))
-    }
-
     pub(crate) fn unknown(&self) -> Error {
         unknown(self.structure, self.name())
     }
@@ -211,6 +204,13 @@ impl<'a> Param<'a> {
             _ => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
         }
     }
+}
+
+/// Whether MongoDB has a collation for the locale, ours or not: it begins with one of these languages.
+fn is_language(locale: &str) -> bool {
+    const LANGUAGES: &str = " af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae yi yo zh zu ";
+    let language = locale.split(['_', '@', '-']).next().unwrap_or_default();
+    !language.is_empty() && LANGUAGES.contains(&format!(" {language} "))
 }
 
 pub(crate) fn unknown(structure: &str, name: &str) -> Error {
