@@ -5,7 +5,7 @@ use crate::dispatch::Call;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::raw::kind;
-use document::{Doc, Result, Value};
+use document::{Code, Doc, Result, Value};
 use std::collections::VecDeque;
 
 /// How many documents the first batch has unless the client says otherwise.
@@ -93,7 +93,9 @@ pub(crate) async fn next(call: &mut Call<'_>, mut open: Box<OpenCursor>, size: O
                 }
                 Err(error) => {
                     call.server.cursors.kill(open.id);
-                    return Err(error.context(GETTING_MORE));
+                    // What a cursor reads has gone: MongoDB says so without more words.
+                    let killed = error.code() == Code::QueryPlanKilled;
+                    return Err(if killed { error } else { error.context(GETTING_MORE) });
                 }
             }
         }

@@ -196,7 +196,7 @@ fn still_there(collection: &Collection, plan: &Plan, moment: &Moment) -> Result<
         }
     });
     match missing {
-        Some(name) => Err(killed(format!("index '{name}' dropped"))),
+        Some(name) => Err(killed(format!("query plan killed :: index '{name}' dropped"))),
         None => Ok(()),
     }
 }
