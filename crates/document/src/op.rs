@@ -236,6 +236,7 @@ pub enum Capture {
 
 /// `explain`'s operation and how much of it to run.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one value per explain; a box would save nothing")]
 pub enum Explained {
     Read(ReadOp),
     Write(WriteOp),

@@ -1,4 +1,5 @@
 //! The integration tests of the binary, one file per subject.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod generated;
 mod serve;
