@@ -25,6 +25,9 @@ const FREE_SIZE: usize = 64 * 1024;
 /// Buffers larger than this are given back after use.
 const KEPT_SIZE: usize = 256 * 1024;
 
+/// How long a client may stop in the middle of a message that holds shared memory.
+const SHARED_STALL: Duration = Duration::from_secs(5);
+
 /// How long a message waits for memory before it asks for the exempt place.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -80,6 +83,11 @@ struct Memory {
 }
 
 impl Memory {
+    /// Whether others may be waiting for what this message holds.
+    fn is_shared(&self) -> bool {
+        self.permits.is_some() || self.exempt.is_some()
+    }
+
     async fn grow_to(&mut self, bytes: usize, server: &Server) -> Result<()> {
         let held = self.permits.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * MEMORY_UNIT;
         if bytes <= held || bytes <= FREE_SIZE || self.exempt.is_some() {
@@ -112,9 +120,21 @@ impl Input {
                 Some(header) => {
                     timeout(stall, self.make_room(header.length, server)).await.map_err(|_| stalled())??;
                 }
-                None => self.buffer.reserve(READ_SIZE.saturating_sub(self.buffer.len())),
+                None => {
+                    if self.buffer.capacity() == 0 {
+                        // Who says nothing costs no buffer.
+                        let readable = stream.readable();
+                        if self.greeted {
+                            readable.await?;
+                        } else {
+                            timeout(stall, readable).await.map_err(|_| stalled())??;
+                        }
+                    }
+                    self.buffer.reserve(READ_SIZE.saturating_sub(self.buffer.len()));
+                }
             }
             let may_wait = self.greeted && self.buffer.is_empty();
+            let stall = if self.memory.is_shared() { stall.min(SHARED_STALL) } else { stall };
             let read = stream.read_buf(&mut self.buffer);
             let bytes = if may_wait { read.await? } else { timeout(stall, read).await.map_err(|_| stalled())?? };
             match bytes {
