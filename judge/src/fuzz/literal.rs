@@ -50,7 +50,8 @@ impl Generator {
     }
 
     pub(super) fn date(&mut self) -> Bson {
-        let millis = [0, -1, 1_709_214_310_123, 1_711_845_000_000, 1_609_716_600_000, 1_000_000_000_000];
+        // Not -1: before 1970 a real server's date arithmetic is off by a second unless it is a whole one.
+        let millis = [0, -1000, 1_709_214_310_123, 1_711_845_000_000, 1_609_716_600_000, 1_000_000_000_000];
         DateTime::from_millis(self.random.pick(&millis).copied().unwrap_or(0)).into()
     }
 

@@ -39,8 +39,11 @@ fn smaller_trials(trial: &Trial) -> Vec<Trial> {
     for at in 0..trial.run.len() {
         let Some(command) = trial.run.get(at) else { continue };
         for smaller in smaller_documents(command) {
-            // A command is known by its first field.
-            if smaller.keys().next() == command.keys().next() {
+            // A command is its first field; an update and a pipeline are nothing without theirs.
+            let kept = ["updates", "pipeline", "cursor"]
+                .iter()
+                .all(|name| smaller.contains_key(name) == command.contains_key(name));
+            if smaller.iter().next() == command.iter().next() && kept {
                 let mut run = trial.run.clone();
                 if let Some(place) = run.get_mut(at) {
                     *place = smaller;
