@@ -102,6 +102,8 @@ impl Sorting {
                 key::invert_from(&mut bytes, start);
             }
         }
+        // What follows an encoding is neither 0x00 nor 0xFF.
+        bytes.push(0x80);
         bytes.extend_from_slice(&sequence.to_be_bytes());
         Ok(bytes)
     }
@@ -220,6 +222,18 @@ mod tests {
         assert_eq!(run(10_000, true, None).unwrap(), in_memory);
         assert_eq!(run(10_000, true, Some(20_000)).unwrap(), in_memory);
         assert_eq!(run(100 << 20, true, Some(10)).unwrap(), in_memory[..10]);
+    }
+
+    #[test]
+    fn texts_with_nul_keep_their_order_backwards() {
+        let docs = ["y", "y\0z", "x", "z"].map(|text| Doc::from(doc! {"a": text}));
+        let spec = sort_spec::parse(&Doc::from(doc! {"a": -1})).unwrap();
+        let mut rows = in_order(from_documents(docs.to_vec()), &spec, None, &Env::fixed(), true);
+        let mut texts = Vec::new();
+        while let Some(doc) = rows.next().unwrap() {
+            texts.push(doc.get("a").unwrap().as_str().unwrap().to_owned());
+        }
+        assert_eq!(texts, ["z", "y\0z", "y", "x"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::keys::{KEPT_FIELDS, PREFIX, after_prefix};
 use crate::view::{DOCUMENTS, index_prefix};
 use document::Value;
 use document::value::key;
+use smallvec::SmallVec;
 
 /// More ranges than this are not made: the bounds that would make them are checked on the entries.
 const MAX_RANGES: usize = 100_000;
@@ -40,6 +41,7 @@ pub struct Ranges {
 #[derive(Clone, Debug)]
 pub struct Check {
     pub at: usize,
+    descending: bool,
     intervals: Vec<(Edge, Edge)>,
 }
 
@@ -171,18 +173,26 @@ impl Check {
     fn new(at: usize, intervals: &Intervals, descending: bool) -> Check {
         let edge = |cut: &Cut, inclusive| {
             let mut bytes = Vec::new();
-            append(&cut.value, descending, &mut bytes);
+            key::encode(&cut.value, &mut bytes);
             Edge { bytes, inclusive }
         };
         let both = |interval: &super::interval::Interval| {
-            let (low, high) = (edge(&interval.from, !interval.from.after), edge(&interval.to, interval.to.after));
-            if descending { (high, low) } else { (low, high) }
+            (edge(&interval.from, !interval.from.after), edge(&interval.to, interval.to.after))
         };
-        Check { at, intervals: intervals.as_slice().iter().map(both).collect() }
+        Check { at, descending, intervals: intervals.as_slice().iter().map(both).collect() }
     }
 
     /// Whether an encoded value of the key is allowed.
     pub fn allows(&self, encoded: &[u8]) -> bool {
+        if self.descending {
+            // By itself, an inverted text that goes on behind a NUL would compare as greater.
+            let ascending: SmallVec<[u8; 64]> = encoded.iter().map(|byte| !byte).collect();
+            return self.allows_ascending(&ascending);
+        }
+        self.allows_ascending(encoded)
+    }
+
+    fn allows_ascending(&self, encoded: &[u8]) -> bool {
         self.intervals.iter().any(|(low, high)| {
             let above = if low.inclusive { *encoded >= *low.bytes } else { *encoded > *low.bytes };
             let below = if high.inclusive { *encoded <= *high.bytes } else { *encoded < *high.bytes };
