@@ -5,6 +5,7 @@ use super::implies::implies;
 use super::interval::Intervals;
 use super::predicate::{Conditions, Predicate};
 use crate::catalog::Index;
+use crate::view::DOCUMENTS;
 use document::Env;
 use document::filter::{Node, Test};
 use document::op::SortSpec;
@@ -88,6 +89,8 @@ impl Candidate {
             allowed = allowed.intersect(intervals);
             match exactness {
                 Exactness::Exact => self.prove(predicate.node),
+                // The documents themselves are read whole: their tests are made there.
+                Exactness::Covered if self.index.id == DOCUMENTS => {}
                 Exactness::Covered => {
                     if let Some(test) = predicate.key_test() {
                         self.key_tests.push((at, test));
