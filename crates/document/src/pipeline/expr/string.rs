@@ -144,13 +144,15 @@ fn substring_code_points<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Res
 type Find = fn(&str, &str, usize, Option<usize>) -> Option<usize>;
 
 fn index_of<'a>(name: &str, code: i32, operands: &'a [Expr], scope: &mut Scope<'a>, find: Find) -> Result<Value<'a>> {
-    let [text, token, start, end] = values(operands, scope)?;
+    // The first operand is judged before the others are looked at, as in MongoDB.
+    let text = only(operands, scope)?;
     if text.is_nullish() {
         return Ok(Value::Null);
     }
     let Some(text) = string_of(&text) else {
         return fail(code, format!("{name} requires a string as the first argument, found: {}", text.type_name()));
     };
+    let [token, start, end] = values(operands.get(1..).unwrap_or_default(), scope)?;
     let Some(token) = string_of(&token) else {
         return fail(
             code + 1,
