@@ -1,7 +1,6 @@
-/* Preloaded into the server for power-loss runs: notes every write and every sync of a file below POWER_LOSS_FOLDER in the
- * log POWER_LOSS_LOG, so that the harness can afterwards take back what was not synced. It changes no call's result. */
+/* Preloaded into the server for power-loss runs: notes every write and every sync of a regular file in the log
+ * POWER_LOSS_LOG, so that the harness can afterwards take back what was not synced. It changes no call's result. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include <stdio.h>
 
 struct record { uint64_t kind, inode, offset, length; };
-enum { WRITE = 1, SYNC = 2, RESIZE = 3 };
+enum { WRITE = 1, SYNC = 2 };
 
 static int log_descriptor = -1;
 

@@ -9,25 +9,26 @@ use std::path::{Path, PathBuf};
 const WRITE: u64 = 1;
 const SYNC: u64 = 2;
 
-/// How many bytes were taken back. Written bytes that were not synced become zeros; a file that was never synced is emptied.
+/// How many bytes were taken back: written bytes that were not synced become zeros. What they overwrote is not brought back;
+/// the store only appends.
 pub(crate) fn take_back(folder: &Path, log: &Path) -> Result<u64> {
     let bytes = std::fs::read(log).context("reading the log of writes")?;
-    // Writes since the last sync, and whether there was a sync at all, by inode.
-    let mut pending: HashMap<u64, (bool, Vec<(u64, u64)>)> = HashMap::new();
+    // Writes since the last sync, by inode.
+    let mut pending: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
     for record in bytes.chunks_exact(32) {
         let number = |at: usize| record.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
         let (kind, inode, offset, length) = (number(0), number(8), number(16), number(24));
         let entry = pending.entry(inode).or_default();
         match kind {
-            WRITE => entry.1.push((offset, length)),
-            SYNC => *entry = (true, Vec::new()),
+            WRITE => entry.push((offset, length)),
+            SYNC => entry.clear(),
             _ => {}
         }
     }
     let mut taken = 0;
     for path in files(folder)? {
         let about = std::fs::metadata(&path)?;
-        let Some((_, writes)) = pending.get(&about.ino()) else { continue };
+        let Some(writes) = pending.get(&about.ino()) else { continue };
         if !writes.is_empty() {
             taken += cut(&OpenOptions::new().write(true).open(&path)?, about.len(), writes)?;
         }
