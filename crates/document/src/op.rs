@@ -314,6 +314,12 @@ pub enum AdminOp {
     },
     /// The storage part of `serverStatus`.
     Status,
+    /// A command that belongs to a layer around the store, as sent; the store itself does not know it.
+    Extension {
+        command: &'static str,
+        db: String,
+        body: Doc<'static>,
+    },
 }
 
 /// The options of `create`.

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 /// Which of our crates each crate may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("cli", &["document", "engine", "server", "wire"]),
+    ("cli", &["document", "engine", "patterns", "server", "upstream", "wire"]),
     ("document", &[]),
     ("engine", &["document"]),
+    ("patterns", &["document"]),
     ("server", &["document", "wire"]),
+    ("upstream", &["document", "wire"]),
     ("wire", &[]),
 ];
 

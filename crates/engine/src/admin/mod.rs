@@ -56,6 +56,9 @@ pub(crate) async fn run(
             crate::backend::long(|| validate::run(&moment, &ns, context)).map(|doc| vec![doc])
         }
         AdminOp::Status => Ok(vec![stats::status(engine)]),
+        AdminOp::Extension { command, .. } => {
+            Err(Error::new(Code::CommandNotFound, format!("no such command: '{command}'")))
+        }
     }
 }
 

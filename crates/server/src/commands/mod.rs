@@ -53,6 +53,7 @@ mod list_indexes;
 mod lock_info;
 mod logout;
 mod ping;
+mod pleach;
 mod profile;
 mod refresh_sessions;
 mod refused;
@@ -210,6 +211,7 @@ pub const COMMANDS: &[&Command] = &[
     &lock_info::COMMAND,
     &logout::COMMAND,
     &ping::COMMAND,
+    &pleach::COMMAND,
     &profile::COMMAND,
     &refresh_sessions::COMMAND,
     &rename_collection::COMMAND,

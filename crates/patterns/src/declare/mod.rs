@@ -1,0 +1,1 @@
+//! From YAML or BSON to checked rules, with positions in every finding.

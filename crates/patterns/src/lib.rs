@@ -1,0 +1,12 @@
+//! The product: declarations in, plans out, data kept true.
+//!
+//! The life of a declaration: [`declare`] parses and checks it; [`kinds`] lower each block to [`rule::Rule`]s, which are
+//! data: mostly links ([`rule::Link`]: *where host.local = source.foreign, filter, fold, and keep the result in a field of
+//! the host*). [`layer`] wraps a backend: a write to a namespace that a rule reads or writes becomes a plan of steps
+//! ([`plan`]), which [`run`] executes in one transaction. [`life`] brings rules on and off, audits and repairs.
+
+pub mod declare;
+pub mod kinds;
+pub mod life;
+pub mod link;
+pub mod rule;

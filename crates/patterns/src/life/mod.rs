@@ -1,0 +1,1 @@
+//! The life of a rule: catalog, states, seeding, outbox, audit, repair, drop, status.

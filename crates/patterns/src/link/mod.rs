@@ -1,0 +1,1 @@
+//! Maintained links: what a change of a source or a host means for the field that a link keeps.

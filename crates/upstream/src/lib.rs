@@ -1,0 +1,1 @@
+//! The backend that is a real MongoDB: seed list, topology, connections, sessions and transactions over our own wire client.
