@@ -1,0 +1,107 @@
+//! The states of a rule (SEMANTICS R3): `absent → maintaining → seeding → on → retiring → absent`.
+//!
+//! A rule is maintained by every writer before its seeding begins, so that nothing falls between the two. While it is being
+//! seeded, the position says which hosts are done: a change for a host at or before it is a delta; for a host behind it, a
+//! shared fence and nothing else, since seeding will evaluate that host later.
+//!
+//! The position that writers are shown runs ahead: it is moved to the end of a chunk *before* the chunk is seeded. A delta
+//! that meets a host too early is overwritten by the exact value; a fence where a delta was needed would be a gap. Writers
+//! look at it after their transaction began: whoever began after a chunk was committed then knows of it.
+
+use document::value::order;
+use document::{Doc, DocWriter, Value};
+use std::cmp::Ordering;
+
+/// Where a rule is in its life. A rule that is absent has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum State {
+    /// Written down, and kept for hosts that are written anew; no host is seeded yet.
+    #[default]
+    Maintaining,
+    /// Hosts up to `position`, by `_id`, are right and kept so.
+    Seeding {
+        position: Option<Value<'static>>,
+    },
+    On,
+    /// No longer kept; its traces are being removed.
+    Retiring,
+}
+
+impl State {
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Maintaining => "maintaining",
+            State::Seeding { .. } => "seeding",
+            State::On => "on",
+            State::Retiring => "retiring",
+        }
+    }
+
+    /// Whether the rule's field of the host `id` is right and must be kept so by deltas.
+    pub fn reached(&self, id: &Value<'_>) -> bool {
+        match self {
+            State::On => true,
+            State::Seeding { position: Some(position) } => order::compare(id, position) != Ordering::Greater,
+            State::Maintaining | State::Seeding { position: None } | State::Retiring => false,
+        }
+    }
+
+    /// Whether writers keep the rule at all.
+    pub fn is_kept(&self) -> bool {
+        !matches!(self, State::Retiring)
+    }
+
+    /// From a row of the catalog; nothing if it is no state that we know.
+    pub(crate) fn of(row: &Doc<'_>) -> Option<State> {
+        Some(match row.get("state")?.as_str()? {
+            "maintaining" => State::Maintaining,
+            "seeding" => State::Seeding { position: row.get("position").map(Value::into_owned) },
+            "on" => State::On,
+            "retiring" => State::Retiring,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn write(&self, row: &mut DocWriter) {
+        row.append("state", &Value::from(self.name()));
+        if let State::Seeding { position: Some(position) } = self {
+            row.append("position", position);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_reached_up_to_the_position() {
+        let at = |position: Option<i32>| State::Seeding { position: position.map(Value::Int32) };
+        for (state, id, reached) in [
+            (State::Maintaining, 1, false),
+            (at(None), 1, false),
+            (at(Some(5)), 4, true),
+            (at(Some(5)), 5, true),
+            (at(Some(5)), 6, false),
+            (State::On, 6, true),
+            (State::Retiring, 1, false),
+        ] {
+            assert_eq!(state.reached(&Value::Int32(id)), reached, "{state:?} {id}");
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_they_were_written() {
+        for state in [
+            State::Maintaining,
+            State::Seeding { position: None },
+            State::Seeding { position: Some(Value::Null) },
+            State::On,
+            State::Retiring,
+        ] {
+            let mut row = DocWriter::new();
+            state.write(&mut row);
+            assert_eq!(State::of(&row.finish()), Some(state));
+        }
+    }
+}
