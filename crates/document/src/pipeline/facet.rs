@@ -2,13 +2,13 @@
 //!
 //! The input is read once and kept while the pipelines run one after the other; documents are shared, not copied.
 
-use super::parse::check_field_name;
 use super::rows::drain;
 use super::{Parsed, Parser, Pipeline, Place, Rows, Run, Stage, StageDef, Stream, Within, from_documents};
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::raw::{Doc, DocWriter};
+use crate::value::path::check_field_name;
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
 

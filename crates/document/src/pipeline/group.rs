@@ -6,13 +6,13 @@
 
 use super::expr::accumulator::{Accumulator, AccumulatorExpr};
 use super::expr::{self, Expr, Scope};
-use super::parse::check_field_name;
 use super::rows::drain;
 use super::{Parsed, Parser, Place, Rows, Run, Stage, StageDef, Stream};
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::raw::{Doc, DocWriter};
+use crate::value::path::check_field_name;
 use crate::value::{Path, Value, key};
 use hashbrown::HashTable;
 use smallvec::SmallVec;

@@ -185,20 +185,3 @@ fn check_places(defs: &[&StageDef], within: Within) -> Result<()> {
     }
     Ok(())
 }
-
-/// Checks the name of one field that a stage makes: no path.
-pub(super) fn check_field_name(name: &str) -> Result<()> {
-    let refuse = |code, message| Err(Error::new(Code::Location(code), message));
-    if name.is_empty() {
-        return refuse(15998, "FieldPath field names may not be empty strings.");
-    }
-    if name.starts_with('$') {
-        let message = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
-        return refuse(16410, message);
-    }
-    if name.contains('.') {
-        let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
-        return refuse(16412, message);
-    }
-    Ok(())
-}

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::filter::Parser;
 use crate::pipeline::expr::{self, EXPRESSIONS, Expr, Names};
 use crate::raw::{Doc, DocWriter};
+use crate::value::path::is_operator_name;
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
 
@@ -210,7 +211,7 @@ impl Parse<'_> {
         let Some((first, argument)) = fields.next() else {
             return fail(51270, "An empty sub-projection is not a valid value. Found empty object at path");
         };
-        if first.as_bytes().first() == Some(&b'$') && fields.next().is_none() {
+        if is_operator_name(first.as_str()) && fields.next().is_none() {
             return self.operator(name, first.as_str(), &argument, inner, branch, above);
         }
         let path = Path::field_path(name)?;

@@ -17,6 +17,32 @@ pub struct Path {
     pub parts: Vec<Part>,
 }
 
+/// Names that begin with `$` and yet are fields: the parts of a DBRef, and what MongoDB's own stages leave behind.
+const DOLLAR_FIELDS: &[&str] = &["$db", "$id", "$recordId", "$ref", "$sortKey"];
+
+/// Whether a name stands for an operator, not for a field.
+pub fn is_operator_name(name: &str) -> bool {
+    name.starts_with('$') && !DOLLAR_FIELDS.contains(&name)
+}
+
+/// Checks one name of a field path, as it stands between two dots.
+pub fn check_field_name(name: &str) -> Result<()> {
+    let refuse = |code, message| Err(Error::new(Code::Location(code), message));
+    if name.is_empty() {
+        return refuse(15998, "FieldPath field names may not be empty strings.");
+    }
+    if is_operator_name(name) {
+        return refuse(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
+    }
+    if name.contains('\0') {
+        return refuse(16411, "FieldPath field names may not contain '\0'.");
+    }
+    if name.contains('.') {
+        return refuse(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.");
+    }
+    Ok(())
+}
+
 impl Path {
     /// Splits at dots. Empty names are kept: filters may name them, writers refuse them.
     pub fn new(dotted: &str) -> Path {
@@ -32,18 +58,7 @@ impl Path {
             return Err(Error::new(Code::Location(40353), "FieldPath must not end with a '.'."));
         }
         for part in dotted.split('.') {
-            if part.is_empty() {
-                return Err(Error::new(Code::Location(15998), "FieldPath field names may not be empty strings."));
-            }
-            if part.starts_with('$') {
-                return Err(Error::new(
-                    Code::Location(16410),
-                    "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
-                ));
-            }
-            if part.contains('\0') {
-                return Err(Error::new(Code::Location(16411), "FieldPath field names may not contain '\0'."));
-            }
+            check_field_name(part)?;
         }
         if dotted.split('.').count() > crate::raw::MAX_DEPTH {
             return Err(Error::new(Code::Overflow, "FieldPath is too long"));

@@ -199,14 +199,15 @@ fn check_pattern(pattern: &Doc<'_>) -> Result<()> {
                 ));
             }
         }
-        for part in name.as_str().split('.') {
+        for (at, part) in name.as_str().split('.').enumerate() {
             if part.is_empty() {
                 return refused("Index keys cannot contain an empty field.".to_owned());
             }
             if part == "$**" {
                 return Err(Error::not_implemented("a wildcard index"));
             }
-            if part.starts_with('$') {
+            let of_reference = at > 0 && matches!(part, "$db" | "$id" | "$ref");
+            if part.starts_with('$') && !of_reference {
                 return refused("Index key contains an illegal field name: field name starts with '$'.".to_owned());
             }
         }

@@ -6,6 +6,7 @@ use super::{EXPRESSIONS, Expr, Names};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::raw::{Doc, DocWriter};
+use crate::value::path::check_field_name;
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
 
@@ -55,20 +56,6 @@ fn parse_document(doc: &Doc<'_>, names: &mut Names) -> Result<Expr> {
         parsed.push((name.into(), parse(&value, names)?));
     }
     Ok(fold_object(parsed))
-}
-
-/// A name in an object literal: one field, not a path, not an operator.
-fn check_field_name(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return fail(15998, "FieldPath field names may not be empty strings.");
-    }
-    if name.starts_with('$') {
-        return fail(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
-    }
-    if name.contains('.') {
-        return fail(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.");
-    }
-    Ok(())
 }
 
 fn fold_object(fields: Vec<(Arc<str>, Expr)>) -> Expr {
