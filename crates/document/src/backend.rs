@@ -4,12 +4,13 @@
 //! belongs to the transaction, not to `write` (an ordered insert keeps the documents before the failure). Statement errors
 //! are in [`Written::errors`]; `Err` means the whole operation failed.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
 use crate::raw::Doc;
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
@@ -22,6 +23,20 @@ pub struct Session {
     pub retry: Option<i64>,
     /// The open transaction of this session, made by [`Backend::begin`].
     pub transaction: Option<Box<dyn Transaction>>,
+    /// The client's own line to a real MongoDB; nothing for background work and on the embedded store.
+    pub relay: Option<Arc<dyn Relay>>,
+    /// The client's own transaction on a backend that forwards: [`Backend::begin`] joins it instead of making one.
+    pub joined: Option<Joined>,
+    /// A write concern that was not satisfied although the write was done: reported beside the result.
+    pub concern_error: Option<Error>,
+}
+
+/// A statement of a client's transaction, which lives in the server behind the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    pub number: i64,
+    /// The client's first statement: the first command really sent starts the transaction there.
+    pub first: bool,
 }
 
 /// An open transaction of some backend. Dropping it aborts it.
@@ -33,7 +48,18 @@ pub trait Transaction: Send {
 
 /// A key that orders an evaluation against a change of what it evaluates (SEMANTICS R1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FenceKey(pub Vec<u8>);
+pub struct FenceKey {
+    /// The rule's database: where the fence lives when it is written down.
+    pub db: Arc<str>,
+    /// The link and the key value.
+    pub key: Vec<u8>,
+}
+
+impl FenceKey {
+    pub fn new(db: &str, key: impl Into<Vec<u8>>) -> FenceKey {
+        FenceKey { db: db.into(), key: key.into() }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -67,8 +93,62 @@ pub struct Abilities {
     pub forwards: bool,
 }
 
+/// A command as far as it must be read to know who answers it.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    pub name: &'a str,
+    pub db: &'a str,
+    /// The value of the command's first field, if that is text: most often the collection.
+    pub target: Option<&'a str>,
+    /// The whole command; its bytes are not validated yet.
+    pub body: &'a Doc<'a>,
+}
+
+/// What the server behind a forwarding backend is, as last seen: a client's `hello` is answered from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub max_wire_version: i32,
+    pub session_minutes: i32,
+}
+
+/// One client's own line to a real MongoDB: its authentication and its place in the order of commands live there. It opens
+/// nothing before the first command.
+pub trait Relay: Send + Sync {
+    /// Passes a whole message on. The answer, if one is expected, is written behind what `reply` holds.
+    fn forward<'a>(&'a self, message: &'a [u8], expects_reply: bool, reply: &'a mut Vec<u8>) -> Answer<'a, ()>;
+
+    /// One command of ours on the client's behalf (its authentication inside `hello`), and what came back.
+    fn command<'a>(&'a self, db: &'a str, command: Doc<'static>) -> Answer<'a, Doc<'static>>;
+
+    /// What the client says about itself, for the server behind.
+    fn introduce(&self, metadata: &Doc<'_>);
+
+    /// The state of the server behind; an error while it has no primary.
+    fn standing(&self) -> Result<Standing>;
+
+    /// Whether the line is lost for good: it was authenticated by the client, and only the client can do that again.
+    fn is_lost(&self) -> bool;
+
+    fn as_any(&self) -> &dyn Any;
+}
+
 pub trait Backend: Send + Sync + 'static {
     fn abilities(&self) -> Abilities;
+
+    /// A line of its own for a client that has connected; nothing on the embedded store.
+    fn connect(&self) -> Option<Arc<dyn Relay>> {
+        None
+    }
+
+    /// Whether no rule concerns the command, so that its bytes may be passed through the client's [`Relay`] untouched.
+    fn passes(&self, _command: &Head<'_>) -> bool {
+        false
+    }
+
+    /// Makes ready what fences and retry records need in that database; call it before the first rule there is maintained.
+    fn prepare<'a>(&'a self, _session: &'a mut Session, _db: &'a str) -> Answer<'a, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()>;
 
@@ -81,6 +161,28 @@ pub trait Backend: Send + Sync + 'static {
         op: &'a WriteOp,
         capture: &'a Capture,
     ) -> Answer<'a, Written>;
+
+    /// Several writes in order, in the session's transaction; none of them needs the outcome of another. A backend across a
+    /// network sends them back to back. The outcomes end with the first failure: a statement's error counts as one.
+    fn write_all<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        ops: &'a [(WriteOp, Capture)],
+    ) -> Answer<'a, Vec<Result<Written>>> {
+        Box::pin(async move {
+            let mut outcomes = Vec::with_capacity(ops.len());
+            for (op, capture) in ops {
+                let outcome = self.write(session, context, op, capture).await;
+                let failed = outcome.as_ref().map_or(true, |written| !written.errors.is_empty());
+                outcomes.push(outcome);
+                if failed {
+                    break;
+                }
+            }
+            Ok(outcomes)
+        })
+    }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()>;
 
@@ -102,4 +204,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The newest commit, for `operationTime` and `$clusterTime`.
     fn cluster_time(&self) -> u64;
+
+    /// The `$clusterTime` of the server behind, signed by it, to be passed on; nothing if we are that server.
+    fn gossip(&self) -> Option<Doc<'static>> {
+        None
+    }
 }

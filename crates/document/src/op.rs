@@ -234,6 +234,25 @@ pub enum Capture {
     Everything,
 }
 
+impl Capture {
+    /// The part of a document that the writer wants to see: whole fields of the first level.
+    pub fn cut(&self, doc: &Doc<'_>) -> Doc<'static> {
+        match self {
+            Capture::Nothing => Doc::empty(),
+            Capture::Everything => doc.clone().into_owned(),
+            Capture::Paths(paths) => {
+                let mut writer = crate::DocWriter::new();
+                for (name, value) in doc.borrow().iter() {
+                    if paths.iter().any(|path| path.first() == name.as_str()) {
+                        writer.append(name.as_str(), &value);
+                    }
+                }
+                writer.finish()
+            }
+        }
+    }
+}
+
 /// `explain`'s operation and how much of it to run.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one value per explain; a box would save nothing")]
@@ -341,4 +360,14 @@ pub struct Context {
     pub durability: Durability,
     /// When the client's `maxTimeMS` runs out.
     pub deadline: Option<std::time::Instant>,
+    pub sent: Sent,
+}
+
+/// What the client said, for a backend that says it again to a real MongoDB. The embedded store reads none of it.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
+    pub write_concern: Option<Doc<'static>>,
+    pub read_concern: Option<Doc<'static>>,
+    /// The command's `let`.
+    pub variables: Option<Doc<'static>>,
 }

@@ -60,7 +60,7 @@ impl Backend for Engine {
                 .ok_or_else(|| Error::new(Code::IllegalOperation, "a fence belongs in a transaction"))?;
             let transaction = EngineTransaction::of(&mut **transaction)?;
             let mut open = transaction.take()?;
-            match open.work.fence(LockKey::fence(&key.0), mode) {
+            match open.work.fence(LockKey::fence(key), mode) {
                 Ok(()) => {
                     transaction.give_back(open);
                     Ok(())

@@ -6,7 +6,7 @@
 //!
 //! Keys are 128-bit hashes: a collision is one needless wait or conflict, never a missed one.
 
-use document::backend::Mode;
+use document::backend::{FenceKey, Mode};
 use document::op::{Context, Namespace};
 use document::{Code, Error, Result};
 use hashbrown::HashMap;
@@ -17,7 +17,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Who holds a lock: one statement or one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +33,9 @@ impl LockKey {
         LockKey(xxh3_128_with_seed(key, space.wrapping_mul(4)))
     }
 
-    pub(crate) fn fence(key: &[u8]) -> LockKey {
-        LockKey(xxh3_128_with_seed(key, 1))
+    pub(crate) fn fence(key: &FenceKey) -> LockKey {
+        let seed = xxh3_64_with_seed(key.db.as_bytes(), 1);
+        LockKey(xxh3_128_with_seed(&key.key, seed))
     }
 
     /// The name of a collection, for who makes one.
@@ -283,6 +284,7 @@ mod tests {
             read_concern: Default::default(),
             durability: Default::default(),
             deadline,
+            sent: Default::default(),
         }
     }
 
@@ -346,7 +348,7 @@ mod tests {
     #[test]
     fn fences_of_others_that_committed_since_the_snapshot_conflict() {
         let table = LockTable::default();
-        let fence = LockKey::fence(b"x");
+        let fence = LockKey::fence(&FenceKey::new("db", *b"x"));
         table.fences_committed(&[(fence, Mode::Shared)], 10);
         assert!(!table.fence_is_newer(fence, Mode::Shared, 5));
         assert!(table.fence_is_newer(fence, Mode::Exclusive, 5));

@@ -121,5 +121,6 @@ fn context(now: i64, stop: Arc<Stop>) -> Context {
         read_concern: ReadConcern::Local,
         durability: Durability::Relaxed,
         deadline: None,
+        sent: Default::default(),
     }
 }

@@ -178,7 +178,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         request,
         command,
         role: Role::Plain,
-        session: Session { id: request.generic.session, retry: None, transaction: None },
+        session: Session { id: request.generic.session, ..Session::default() },
         visit: None,
         context: Context {
             env: Env {
@@ -193,6 +193,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
             read_concern: ReadConcern::default(),
             durability: document::op::Durability::default(),
             deadline: None,
+            sent: Default::default(),
         },
         concern: WriteConcern::default(),
         reply,

@@ -42,7 +42,7 @@ impl Foreign {
         let mut stages = self.pipeline.stages.clone();
         let at = usize::from(self.pipeline.makes_documents());
         stages.insert(at, Arc::new(Match::all(vec![filter])));
-        self.start(&Pipeline { stages, sink: None }, run, env)
+        self.start(&Pipeline { stages, ..Pipeline::default() }, run, env)
     }
 
     fn start(&self, pipeline: &Pipeline, run: &Run, env: &Env) -> Result<Rows> {

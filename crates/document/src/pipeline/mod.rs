@@ -164,12 +164,15 @@ pub struct Pipeline {
     pub stages: Vec<Arc<dyn Stage>>,
     /// `$merge` or `$out` at the end.
     pub sink: Option<Sink>,
+    /// As the client wrote it, the sink included: for a backend that is a real MongoDB. Nothing if it was put together here.
+    pub source: Option<Array<'static>>,
 }
 
 impl Pipeline {
     /// Parses and optimises the pipeline of a command or a view.
     pub fn parse(stages: &Array<'_>, names: &mut Names) -> Result<Pipeline> {
-        parse::pipeline(stages, &mut Parser::new(names)).map(Pipeline::optimised)
+        let pipeline = parse::pipeline(stages, &mut Parser::new(names))?.optimised();
+        Ok(Pipeline { source: Some(stages.clone().into_owned()), ..pipeline })
     }
 
     /// Parses the pipeline of an update: stages that turn one document into one.
@@ -184,6 +187,10 @@ impl Pipeline {
 
     /// This pipeline, then `next`: a view's and then what is asked of the view.
     pub fn then(mut self, next: Pipeline) -> Pipeline {
+        self.source = match (&self.source, &next.source) {
+            (Some(first), Some(then)) => Some(first.iter().chain(then.iter()).collect()),
+            _ => None,
+        };
         self.stages.extend(next.stages);
         self.sink = self.sink.or(next.sink);
         self.optimised()

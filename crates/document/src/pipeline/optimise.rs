@@ -23,7 +23,7 @@ impl Pipeline {
                 _ => stages.push(stage),
             }
         }
-        Pipeline { stages, sink: self.sink }
+        Pipeline { stages, sink: self.sink, source: self.source }
     }
 }
 

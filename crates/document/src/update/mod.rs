@@ -43,6 +43,10 @@ pub struct Update {
     kind: Arc<Kind>,
     /// As the client wrote it: for `explain` and for a backend that is a real MongoDB.
     pub source: Value<'static>,
+    /// `arrayFilters`, as the client wrote them.
+    pub array_filters: Vec<Doc<'static>>,
+    /// The constants of a pipeline (`c` of an update statement), as the client wrote them.
+    pub constants: Option<Doc<'static>>,
 }
 
 #[derive(Debug)]
@@ -119,7 +123,8 @@ impl Update {
             Value::Document(doc) => Kind::Replacement(doc.clone()),
             _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         };
-        Ok(Update { kind: Arc::new(kind), source })
+        let array_filters = array_filters.iter().map(|filter| filter.clone().into_owned()).collect();
+        Ok(Update { kind: Arc::new(kind), source, array_filters, constants: None })
     }
 
     /// Whether it is a replacement document (refused with `multi`).

@@ -8,7 +8,7 @@ use document::{Doc, Value};
 use std::time::Duration;
 
 fn retryable(number: i64) -> Session {
-    Session { id: Some([7; 16]), retry: Some(number), transaction: None }
+    Session { id: Some([7; 16]), retry: Some(number), ..Session::default() }
 }
 
 #[test]

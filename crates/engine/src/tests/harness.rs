@@ -27,6 +27,7 @@ pub(super) fn context() -> Context {
         read_concern: ReadConcern::Local,
         durability: Durability::Relaxed,
         deadline: None,
+        sent: Default::default(),
     }
 }
 

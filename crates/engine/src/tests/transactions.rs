@@ -107,7 +107,7 @@ fn unique_keys_conflict_between_transactions_too() {
 fn fences_order_evaluations_against_changes() {
     let bench = Bench::new();
     run(async {
-        let key = FenceKey(b"link".to_vec());
+        let key = FenceKey::new("db", b"link".to_vec());
         let (mut a, mut b, mut c) = (bench.begin().await, bench.begin().await, bench.begin().await);
         bench.engine.fence(&mut a, &key, Mode::Shared).await.unwrap();
         bench.engine.fence(&mut b, &key, Mode::Shared).await.unwrap();

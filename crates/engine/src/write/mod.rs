@@ -19,7 +19,7 @@ use crate::transaction::{EngineTransaction, Open};
 use crate::work::{Halt, Work, write_conflict};
 use document::backend::{Mode, Session};
 use document::op::{Capture, Change, Context, Durability, Namespace, WriteOp, Written};
-use document::{Code, Doc, DocWriter, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
 /// Outside a transaction the work is committed when it has so many entries …
@@ -218,21 +218,8 @@ impl Driver<'_> {
 
     /// Remembers a changed document for who asked to see it.
     fn captured(&self, written: &mut Written, id: Value<'_>, before: Option<&Doc<'_>>, after: Option<&Doc<'_>>) {
-        let cut = |doc: &Doc<'_>| match self.capture {
-            Capture::Nothing => Doc::empty(),
-            Capture::Everything => doc.clone().into_owned(),
-            Capture::Paths(paths) => {
-                let mut writer = DocWriter::new();
-                for (name, value) in doc.borrow().iter() {
-                    if paths.iter().any(|path| path.first() == name.as_str()) {
-                        writer.append(name.as_str(), &value);
-                    }
-                }
-                writer.finish()
-            }
-        };
         if !matches!(self.capture, Capture::Nothing) {
-            let (before, after) = (before.map(cut), after.map(cut));
+            let (before, after) = (before.map(|doc| self.capture.cut(doc)), after.map(|doc| self.capture.cut(doc)));
             written.changes.push(Change { id: id.into_owned(), before, after });
         }
     }

@@ -151,7 +151,7 @@ fn compile(statement: Statement<'_>, mut names: Names, retryable: bool) -> Resul
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with multi=true"));
     }
-    if let Some(constants) = constants {
+    if let Some(constants) = &constants {
         if !matches!(update, Value::Array(_)) {
             return Err(Error::new(
                 Code::Location(51198),
@@ -162,7 +162,8 @@ fn compile(statement: Statement<'_>, mut names: Names, retryable: bool) -> Resul
             names.bind_constant(name.as_str(), value.into_owned());
         }
     }
-    let update = Update::parse(&update, &array_filters, &mut names)?;
+    let mut update = Update::parse(&update, &array_filters, &mut names)?;
+    update.constants = constants.map(Doc::into_owned);
     if multi && update.is_replacement() {
         return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
     }
