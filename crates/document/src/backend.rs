@@ -39,9 +39,24 @@ pub struct Joined {
     pub first: bool,
 }
 
+/// The end of a commit in two steps: done when the writes are as durable as was asked.
+pub type Durable = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
 /// An open transaction of some backend. Dropping it aborts it.
-pub trait Transaction: Send {
+///
+/// A write with [`Session::retry`] in a transaction looks up and saves its retry record in that transaction (SEMANTICS
+/// R4): the layer that began the transaction for a client's retryable write sets both. Such writes of several sessions
+/// may share one transaction.
+pub trait Transaction: Send + 'static {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()>;
+    /// As [`Transaction::commit`] in two steps: this one ends when others see the writes and their locks are free.
+    fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
+        Box::pin(async move {
+            self.commit(context).await?;
+            let durable: Durable = Box::pin(std::future::ready(Ok(())));
+            Ok(durable)
+        })
+    }
     fn abort(self: Box<Self>);
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }

@@ -58,6 +58,8 @@ pub(crate) struct Commit {
     pub locks: Vec<LockKey>,
     pub fences: Vec<(LockKey, Mode)>,
     pub durability: Durability,
+    /// Told when the writes are visible and the locks free, before a sync.
+    pub visible: Option<oneshot::Sender<()>>,
 }
 
 /// How a collection's figures change.
@@ -249,6 +251,9 @@ impl Worker {
         let mut waiting = Vec::new();
         for (commit, done) in group.drain(..) {
             self.ground.locks.release(commit.owner, &commit.locks);
+            if let (Ok(_), Some(visible)) = (&result, commit.visible) {
+                let _nobody_listens = visible.send(());
+            }
             match (&result, commit.durability) {
                 (Ok(_), Durability::Synced) => waiting.push(done),
                 // Who asked may have gone away; the write stands.

@@ -173,12 +173,23 @@ impl Retry {
         }
     }
 
-    /// Adds what is new to the work that holds its effects.
-    pub(crate) fn save(&mut self, engine: &Engine, work: &mut Work) {
-        if self.fresh.is_empty() {
-            return;
+    /// Adds what is new to the work that holds its effects, and counts on its commit.
+    pub(crate) fn save(&mut self, work: &mut Work) {
+        if let Some(saved) = self.add_to(work) {
+            saved.keep();
         }
-        let space = &engine.inner.ground.retries;
+    }
+
+    pub(crate) fn is_of(&self, id: &[u8; 16], number: i64) -> bool {
+        self.id == *id && self.number == number
+    }
+
+    /// Adds what is new to the work that holds its effects; to be kept once that is committed.
+    pub(crate) fn add_to(&mut self, work: &mut Work) -> Option<Saved> {
+        if self.fresh.is_empty() {
+            return None;
+        }
+        let space = &self.engine.inner.ground.retries;
         let used = now();
         work.put(space, chunk_key(&self.id, self.chunks), encode(self.number, used, &self.fresh));
         self.done.extend(self.fresh.drain(..));
@@ -188,7 +199,7 @@ impl Retry {
         }
         self.stale = 0;
         let known = Known { number: self.number, chunks: self.chunks, used };
-        engine.inner.retries.sessions.lock().insert(self.id, known);
+        Some(Saved { engine: self.engine.clone(), id: self.id, known })
     }
 
     fn read(&mut self) -> Result<()> {
@@ -206,6 +217,19 @@ impl Retry {
             }
         }
         Ok(())
+    }
+}
+
+/// What a session is known by once its new records are committed.
+pub(crate) struct Saved {
+    engine: Engine,
+    id: [u8; 16],
+    known: Known,
+}
+
+impl Saved {
+    pub(crate) fn keep(self) {
+        self.engine.inner.retries.sessions.lock().insert(self.id, self.known);
     }
 }
 

@@ -4,10 +4,11 @@
 //! runs it holds the open part; whoever ends the transaction meanwhile leaves a note.
 
 use crate::catalog::{Collection, Content};
-use crate::commit::Change;
+use crate::commit::{Change, Commit};
 use crate::engine::{Engine, Entered, Inner};
+use crate::retries::{Retry, Saved};
 use crate::work::{Moment, Work, write_conflict};
-use document::backend::{Answer, Transaction};
+use document::backend::{Answer, Durable, Transaction};
 use document::op::{Context, Namespace};
 use document::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -41,15 +42,18 @@ enum State {
 pub(crate) struct Open {
     pub(crate) work: Work,
     entered: Vec<Entered>,
+    /// The retryable writes in it, whose records are part of it.
+    pub(crate) retries: Vec<Retry>,
 }
 
 impl EngineTransaction {
     pub(crate) fn begin(engine: &Engine) -> EngineTransaction {
-        let work = Work::transaction(&engine.inner.ground);
-        let position = work.position().unwrap_or_default();
-        let open = Box::new(Open { work, entered: Vec::new() });
-        let shared = Arc::new(Shared { started: Instant::now(), position, state: Mutex::new(State::Open(open)) });
-        engine.inner.transactions.add(&shared);
+        let shared = engine.inner.transactions.add(|| {
+            let work = Work::transaction(&engine.inner.ground);
+            let position = work.position().unwrap_or_default();
+            let open = Box::new(Open { work, entered: Vec::new(), retries: Vec::new() });
+            Shared { started: Instant::now(), position, state: Mutex::new(State::Open(open)) }
+        });
         EngineTransaction { engine: engine.clone(), shared }
     }
 
@@ -91,6 +95,19 @@ impl EngineTransaction {
         }
     }
 
+    /// Ends the transaction and gives what is to be committed, if there is anything.
+    fn finish(&self, context: &Context) -> Result<Option<(Box<Open>, Vec<Saved>, Commit)>> {
+        let mut open = self.take()?;
+        *self.shared.state.lock() = State::Ended;
+        let Open { work, retries, .. } = &mut *open;
+        let saved: Vec<Saved> = retries.iter_mut().filter_map(|retry| retry.add_to(work)).collect();
+        if work.is_empty() && !work.has_fences() {
+            return Ok(None);
+        }
+        let commit = work.take(context.durability);
+        Ok(Some((open, saved, commit)))
+    }
+
     pub(crate) fn fail(&self, open: Box<Open>) {
         open.discard(&self.engine.inner);
         *self.shared.state.lock() = State::Ended;
@@ -101,6 +118,20 @@ impl Open {
     /// The work, for the time of a statement.
     pub(crate) fn lend(&mut self, engine: &Engine) -> Work {
         std::mem::replace(&mut self.work, Work::loose(&engine.inner.ground))
+    }
+
+    /// The records of a session's retryable write, begun or gone on with.
+    pub(crate) async fn retry(
+        &mut self,
+        engine: &Engine,
+        id: [u8; 16],
+        number: i64,
+        context: &Context,
+    ) -> Result<Retry> {
+        match self.retries.iter().position(|retry| retry.is_of(&id, number)) {
+            Some(at) => Ok(self.retries.swap_remove(at)),
+            None => Retry::begin(engine, id, number, context).await,
+        }
     }
 
     /// Enters a collection for writing, as the transaction's moment has it.
@@ -171,14 +202,35 @@ fn aborted() -> Error {
 impl Transaction for EngineTransaction {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let mut open = self.take()?;
-            *self.shared.state.lock() = State::Ended;
-            if open.work.is_empty() && !open.work.has_fences() {
-                return Ok(());
-            }
-            let commit = open.work.take(context.durability);
+            let Some((open, saved, commit)) = self.finish(context)? else { return Ok(()) };
             self.engine.inner.committer.submit(commit).done().await?;
+            saved.into_iter().for_each(Saved::keep);
+            drop(open);
             Ok(())
+        })
+    }
+
+    fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
+        Box::pin(async move {
+            let Some((open, saved, mut commit)) = self.finish(context)? else {
+                let durable: Durable = Box::pin(std::future::ready(Ok(())));
+                return Ok(durable);
+            };
+            let (visible, seen) = tokio::sync::oneshot::channel();
+            commit.visible = Some(visible);
+            let pending = self.engine.inner.committer.submit(commit);
+            let durable: Durable = if seen.await.is_ok() {
+                saved.into_iter().for_each(Saved::keep);
+                Box::pin(async move {
+                    let result = pending.done().await.map(|_| ());
+                    drop(open);
+                    result
+                })
+            } else {
+                pending.done().await?;
+                Box::pin(std::future::ready(Ok(())))
+            };
+            Ok(durable)
         })
     }
 
@@ -201,29 +253,45 @@ impl Drop for EngineTransaction {
 /// The open transactions, for the lifetime limit and for what only they still need.
 #[derive(Default)]
 pub(crate) struct Transactions {
-    open: Mutex<Vec<Weak<Shared>>>,
+    open: Mutex<Registered>,
+}
+
+#[derive(Default)]
+struct Registered {
+    all: Vec<Weak<Shared>>,
+    /// Up to where fences have been forgotten.
+    forgotten: u64,
 }
 
 impl Transactions {
-    fn add(&self, transaction: &Arc<Shared>) {
-        self.open.lock().push(Arc::downgrade(transaction));
+    /// Begins one. Its moment is taken while nobody forgets fences: none that it should know of is lost.
+    fn add(&self, begin: impl FnOnce() -> Shared) -> Arc<Shared> {
+        let mut open = self.open.lock();
+        let transaction = Arc::new(begin());
+        open.all.push(Arc::downgrade(&transaction));
+        transaction
     }
 
     fn remove(&self, transaction: &Arc<Shared>, inner: &Inner) {
         let mut open = self.open.lock();
-        open.retain(|other| other.as_ptr() != Arc::as_ptr(transaction));
-        let oldest = open.iter().filter_map(Weak::upgrade).map(|other| other.position).min();
-        drop(open);
-        inner.ground.locks.forget_fences(oldest.unwrap_or(u64::MAX));
+        if let Some(at) = open.all.iter().position(|other| other.as_ptr() == Arc::as_ptr(transaction)) {
+            open.all.swap_remove(at);
+        }
+        // Without this look, each end would walk all fences that the oldest transaction still needs.
+        let oldest = open.all.iter().filter_map(Weak::upgrade).map(|other| other.position).min();
+        if oldest.is_none_or(|oldest| oldest > open.forgotten) {
+            inner.ground.locks.forget_fences(oldest.unwrap_or(u64::MAX));
+            open.forgotten = oldest.unwrap_or(open.forgotten);
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.open.lock().len()
+        self.open.lock().all.len()
     }
 
     /// Ends those that are older than the limit.
     pub(crate) fn expire(&self, inner: &Inner) {
-        let open: Vec<Arc<Shared>> = self.open.lock().iter().filter_map(Weak::upgrade).collect();
+        let open: Vec<Arc<Shared>> = self.open.lock().all.iter().filter_map(Weak::upgrade).collect();
         for transaction in open {
             if transaction.started.elapsed() < inner.options.transaction_lifetime {
                 continue;

@@ -1,9 +1,10 @@
-//! Expiry: documents whose date in a TTL index is past are deleted through the ordinary write path. One thread.
+//! Expiry: documents whose date in a TTL index is past are deleted through the ordinary write path, or through the layer
+//! around the engine, if there is one, so that it sees these deletes too (SEMANTICS R7). One thread.
 
 use crate::catalog::{Collection, Index};
 use crate::engine::{Engine, Inner};
 use crate::write;
-use document::backend::Session;
+use document::backend::{Backend, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Hint, ReadConcern, WriteOp};
 use document::{Code, Env, Error, Result, Value};
@@ -14,6 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Default)]
 pub(crate) struct Ttl {
     stop: Arc<Stop>,
+    /// Whom expired documents are deleted through.
+    through: Mutex<Option<Weak<dyn Backend>>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -21,6 +24,13 @@ pub(crate) struct Ttl {
 struct Stop {
     asked: Mutex<bool>,
     wake: Condvar,
+}
+
+impl Engine {
+    /// From now on expired documents are deleted through `layer`.
+    pub fn expire_through(&self, layer: Weak<dyn Backend>) {
+        *self.inner.ttl.through.lock() = Some(layer);
+    }
 }
 
 impl Ttl {
@@ -104,7 +114,11 @@ async fn expire(
         ordered: true,
         statement_ids: Vec::new(),
     });
-    let written = write::write(engine, &mut Session::default(), context, &op, &Capture::Nothing).await?;
+    let layer = engine.inner.ttl.through.lock().as_ref().and_then(Weak::upgrade);
+    let written = match layer {
+        Some(layer) => layer.write(&mut Session::default(), context, &op, &Capture::Nothing).await?,
+        None => write::write(engine, &mut Session::default(), context, &op, &Capture::Nothing).await?,
+    };
     match written.errors.into_iter().next() {
         Some(failed) => Err(failed.error),
         None => Ok(written.n),

@@ -308,6 +308,7 @@ impl Work {
             locks: std::mem::take(&mut self.locks),
             fences: std::mem::take(&mut self.fences),
             durability,
+            visible: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use bson::doc;
-use document::backend::Session;
+use document::backend::{Backend, Session};
 use document::op::*;
 use document::{Doc, Value};
 use std::time::Duration;
@@ -131,5 +131,39 @@ fn expired_documents_go() {
         }
         let left: Vec<i32> = bench.find(doc! {}).await.iter().map(|found| found.get_i32("_id").unwrap()).collect();
         assert_eq!(left, [3, 4, 5]);
+    });
+}
+
+/// SEMANTICS R4: the record is in the batch of the transaction, and an aborted one leaves none.
+#[test]
+fn a_retryable_write_in_a_transaction_leaves_its_record_in_it() {
+    let bench = Bench::new();
+    let bench = run(async {
+        bench.did(insert(vec![doc! {"_id": 1, "x": 0}])).await;
+        let inc = update_op(doc! {"_id": 1}, doc! {"$inc": {"x": 1}}, false, false);
+        let mut session = retryable(1);
+        bench.engine.begin(&mut session, &context()).await.unwrap();
+        bench.write_at(&mut session, &inc).await.unwrap();
+        session.transaction.take().unwrap().abort();
+        for attempt in 0..3 {
+            let mut session = retryable(1);
+            bench.engine.begin(&mut session, &context()).await.unwrap();
+            let written = bench.write_at(&mut session, &inc).await.unwrap();
+            assert_eq!((written.n, written.modified, written.retried.len()), (1, 1, usize::from(attempt > 0)));
+            if attempt == 0 {
+                session.transaction.take().unwrap().publish(&context()).await.unwrap().await.unwrap();
+            } else {
+                bench.commit(&mut session).await.unwrap();
+            }
+        }
+        assert_eq!(bench.engine.inner.ground.locks.len(), 0);
+        bench
+    });
+    let bench = bench.reopen();
+    run(async {
+        let inc = update_op(doc! {"_id": 1}, doc! {"$inc": {"x": 1}}, false, false);
+        let written = bench.write_at(&mut retryable(1), &inc).await.unwrap();
+        assert_eq!((written.n, written.retried.len()), (1, 1));
+        assert_eq!(bench.find(doc! {}).await, [doc! {"_id": 1, "x": 1}]);
     });
 }

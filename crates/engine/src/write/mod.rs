@@ -37,7 +37,8 @@ pub(crate) async fn write(
 ) -> Result<Written> {
     if let Some(transaction) = session.transaction.as_mut() {
         let transaction = EngineTransaction::of(&mut **transaction)?;
-        return in_transaction(engine, transaction, context, op, capture).await;
+        let retry = session.id.zip(session.retry);
+        return in_transaction(engine, transaction, context, op, capture, retry).await;
     }
     let retry = match (session.id, session.retry) {
         (Some(id), Some(number)) => Some(Retry::begin(engine, id, number, context).await?),
@@ -56,14 +57,26 @@ async fn in_transaction(
     context: &Context,
     op: &WriteOp,
     capture: &Capture,
+    retry: Option<([u8; 16], i64)>,
 ) -> Result<Written> {
     let mut open = transaction.take()?;
+    let retry = match retry {
+        None => None,
+        Some((id, number)) => match open.retry(engine, id, number, context).await {
+            Ok(retry) => Some(retry),
+            Err(error) => {
+                transaction.fail(open);
+                return Err(error);
+            }
+        },
+    };
     let work = open.lend(engine);
     let place = Place::Transaction(&mut open);
-    let mut driver = Driver { engine, context, capture, work, place, retry: None, flushed: false };
+    let mut driver = Driver { engine, context, capture, work, place, retry, flushed: false };
     let result = driver.run(op).await;
-    let work = driver.work;
+    let Driver { work, retry, .. } = driver;
     open.work = work;
+    open.retries.extend(retry);
     match &result {
         Ok(written) if written.errors.is_empty() => transaction.give_back(open),
         _ => transaction.fail(open),
@@ -199,7 +212,7 @@ impl Driver<'_> {
     /// Commits the work so far and waits until it is visible (or synced), so that what follows sees it.
     async fn flush(&mut self, durability: Durability) -> Result<()> {
         if let Some(retry) = &mut self.retry {
-            retry.save(self.engine, &mut self.work);
+            retry.save(&mut self.work);
         }
         let commit = self.work.take(durability);
         if commit.writes.is_empty() && commit.changes.is_empty() && !(self.flushed && durability == Durability::Synced)
