@@ -9,4 +9,6 @@ pub mod declare;
 pub mod kinds;
 pub mod life;
 pub mod link;
+pub mod mql;
+pub mod plan;
 pub mod rule;
