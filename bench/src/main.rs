@@ -6,8 +6,10 @@
 
 mod connection;
 mod measure;
+mod patterns;
 mod report;
 mod target;
+mod template;
 mod workload;
 
 use anyhow::{Context, Result};
@@ -18,7 +20,10 @@ use target::Target;
 
 /// Side-by-side benchmark of MongoDB-wire servers.
 #[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// A server to measure, as NAME=HOST:PORT or NAME=HOST:PORT:PID (the pid gives CPU per operation). The first is the base
     /// of the ratios.
     #[arg(long = "target", required = true)]
@@ -49,9 +54,18 @@ struct Args {
     json: bool,
 }
 
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Each pattern three ways: without it, by hand, by Pleach.
+    Patterns(patterns::Patterns),
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(Command::Patterns(patterns)) = &args.command {
+        return patterns.run().await;
+    }
     let targets = args.targets.iter().map(|text| Target::parse(text)).collect::<Result<Vec<_>>>()?;
     let workloads: Vec<_> = workload::all()
         .into_iter()

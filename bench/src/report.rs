@@ -55,13 +55,18 @@ fn ratios(base: &[f64], other: &[f64]) -> (f64, f64, f64) {
     (median(each.clone()), each.first().copied().unwrap_or(f64::NAN), each.last().copied().unwrap_or(f64::NAN))
 }
 
+pub(crate) fn print_section(name: &str, results: &Results) {
+    println!("\n{name}");
+    print_table(results);
+}
+
 pub(crate) fn print_table(results: &Results) {
     let base = results.targets.first().cloned().unwrap_or_default();
     println!(
         "medians of rounds; ratio = throughput ÷ {base}'s in the same round (min–max); cpu = server µs per operation"
     );
     println!(
-        "{:<15} {:>7} {:>8} {:<10} {:>10} {:>9} {:>9} {:>9} {:>18} {:>9}",
+        "{:<42} {:>7} {:>8} {:<10} {:>10} {:>9} {:>9} {:>9} {:>18} {:>9}",
         "workload", "clients", "concern", "server", "ops/s", "p50 µs", "p99 µs", "cpu µs", "ratio", "cpu gain"
     );
     for key in &results.order {
@@ -70,7 +75,7 @@ pub(crate) fn print_table(results: &Results) {
         for (name, samples) in results.targets.iter().zip(per_target) {
             let (ratio, low, high) = ratios(&of(first, |s| s.ops_per_second), &of(samples, |s| s.ops_per_second));
             println!(
-                "{:<15} {:>7} {:>8} {:<10} {:>10.0} {:>9.0} {:>9.0} {:>9.1} {:>18} {:>9.1}",
+                "{:<42} {:>7} {:>8} {:<10} {:>10.0} {:>9.0} {:>9.0} {:>9.1} {:>18} {:>9.1}",
                 key.0,
                 key.1,
                 key.2,

@@ -2,13 +2,11 @@
 
 use crate::connection::Connection;
 use crate::target::Target;
+use crate::template::ID_MARK;
 use anyhow::Result;
 use bson::{Document, doc};
 
 pub(crate) const DB: &str = "pleach_bench";
-/// Written into requests where an id goes; the ids of a batch count up from it.
-pub(crate) const ID_MARK: i64 = 0x1357_9bdf_0246_8ace;
-pub(crate) const TXN_MARK: i64 = 0x7654_3210_fedc_ba98;
 pub(crate) const BATCH: i64 = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,13 +127,23 @@ pub(crate) async fn load(target: &Target, documents: u64, grouped: u64) -> Resul
 }
 
 async fn fill(connection: &mut Connection, collection: &str, count: u64, make: impl Fn(i64) -> Document) -> Result<()> {
-    let count = i64::try_from(count)?;
+    fill_in(connection, DB, collection, i64::try_from(count)?, make).await
+}
+
+/// Inserts documents made from 0, 1, …
+pub(crate) async fn fill_in(
+    connection: &mut Connection,
+    db: &str,
+    collection: &str,
+    count: i64,
+    make: impl Fn(i64) -> Document,
+) -> Result<()> {
     let mut next = 0;
     while next < count {
         let end = count.min(next + 2000);
         let documents: Vec<Document> = (next..end).map(&make).collect();
         connection
-            .command(&doc! { "insert": collection, "documents": documents, "writeConcern": { "w": 1 }, "$db": DB })
+            .command(&doc! { "insert": collection, "documents": documents, "writeConcern": { "w": 1 }, "$db": db })
             .await?;
         next = end;
     }

@@ -1,0 +1,92 @@
+//! The data under the cases: the same on the plain side and, declared, on the kept one.
+
+use super::{Door, KEPT, PLAIN};
+use crate::connection::Connection;
+use crate::report;
+use crate::workload::fill_in;
+use anyhow::{Result, bail};
+use bson::{Document, doc};
+use std::time::{Duration, Instant};
+
+/// The ids of the parents that are chosen at random; below are those whose id is the number of their children.
+pub(crate) const FIRST_PARENT: i64 = 1_000_000;
+
+fn declaration() -> Document {
+    doc! { "database": KEPT, "collections": {
+        "products": { "computed": { "reviewCount": { "count": "reviews", "by": "productId" } } },
+        "orders": { "extended_reference": {
+            "customer": { "from": "customers", "by": "customerId", "fields": ["name", "tier", "rank"] } } },
+    } }
+}
+
+pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()> {
+    let mut plain = Connection::open(&door.plain.address).await?;
+    let mut kept = Connection::open(&door.kept.address).await?;
+    for (connection, db) in [(&mut plain, PLAIN), (&mut kept, KEPT)] {
+        connection.command(&doc! { "dropDatabase": 1, "$db": db }).await?;
+        for (collection, field) in [("reviews", "productId"), ("orders", "customerId")] {
+            let index = doc! { "key": { field: 1 }, "name": format!("{field}_1") };
+            connection.command(&doc! { "createIndexes": collection, "indexes": [index], "$db": db }).await?;
+        }
+        let hot = doc! { "_id": 1_i64, "reviewCount": 0 };
+        connection.command(&doc! { "insert": "products", "documents": [hot], "$db": db }).await?;
+        fill_in(connection, db, "products", parents, |i| doc! { "_id": FIRST_PARENT + i, "name": "a product" }).await?;
+        for (at, size) in (1_i64..).zip(sizes) {
+            let first = at * 10_000_000;
+            connection.command(&doc! { "insert": "products", "documents": [{ "_id": *size }], "$db": db }).await?;
+            let source = doc! { "_id": *size, "name": "a name", "tier": "gold", "email": "a@b" };
+            connection.command(&doc! { "insert": "customers", "documents": [source], "$db": db }).await?;
+            fill_in(
+                connection,
+                db,
+                "reviews",
+                *size,
+                |i| doc! { "_id": first + i, "productId": *size, "rating": 3, "text": "x".repeat(80) },
+            )
+            .await?;
+            // The order that the read cases look up has the key itself as its id.
+            fill_in(connection, db, "orders", *size, |i| {
+                let id = if i == 0 { *size } else { first + i };
+                let mut order = doc! { "_id": id, "customerId": *size, "total": 5, "text": "x".repeat(80) };
+                if db == PLAIN {
+                    order.insert("customer", doc! { "name": "a name", "tier": "gold" });
+                }
+                order
+            })
+            .await?;
+        }
+    }
+    seed(door, &mut kept).await
+}
+
+/// Declares the rules on the data that is there, and says how fast they were seeded and audited.
+async fn seed(door: &Door, kept: &mut Connection) -> Result<()> {
+    let mut documents = 0;
+    for collection in ["products", "reviews", "orders", "customers"] {
+        documents += kept.command(&doc! { "count": collection, "$db": KEPT }).await?.get_i32("n").unwrap_or_default();
+    }
+    let start = Instant::now();
+    kept.command(&doc! { "pleach": "apply", "declaration": declaration(), "$db": KEPT }).await?;
+    loop {
+        let status = kept.command(&doc! { "pleach": "status", "$db": KEPT }).await?;
+        let rules = status.get_array("rules")?;
+        if rules.iter().all(|rule| rule.as_document().is_some_and(|rule| rule.get_str("state").is_ok_and(|state| state == "on"))) {
+            break;
+        }
+        if start.elapsed() > Duration::from_secs(300) {
+            bail!("the rules are still not on: {status}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let rate = |start: Instant| f64::from(documents) / start.elapsed().as_secs_f64();
+    report::progress(&format!("{}: seeding {documents} documents, {:.0} a second", door.name, rate(start)));
+    let start = Instant::now();
+    let audit = kept.command(&doc! { "pleach": "audit", "$db": KEPT }).await?;
+    report::progress(&format!(
+        "{}: audit, {:.0} documents a second: {} drifted",
+        door.name,
+        rate(start),
+        audit.get("drifted").map_or_else(|| "?".into(), ToString::to_string)
+    ));
+    Ok(())
+}

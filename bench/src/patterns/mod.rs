@@ -1,0 +1,172 @@
+//! Each pattern three ways in one run: without it (`$lookup`, `$group`), written by hand as MongoDB's documentation shows it
+//! (two commands), and kept by Pleach; embedded and in front of a real MongoDB; with few and with many children or copies.
+
+mod cases;
+mod data;
+
+use crate::connection::Connection;
+use crate::measure::{Sample, join_all};
+use crate::report::{self, Results};
+use crate::target::Target;
+use crate::template::{Template, fresh};
+use crate::workload::Concern;
+use anyhow::{Context, Result};
+use cases::{Case, Key};
+use clap::Args;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use std::time::{Duration, Instant};
+
+/// The two databases: the same collections, with and without rules.
+const PLAIN: &str = "pleach_bench_plain";
+const KEPT: &str = "pleach_bench_kept";
+
+#[derive(Args)]
+pub(crate) struct Patterns {
+    /// Pleach on its embedded store, as HOST:PORT[:PID].
+    #[arg(long)]
+    embedded: Option<String>,
+    /// Pleach in front of the real MongoDB, as HOST:PORT[:PID]; needs --mongod.
+    #[arg(long, requires = "mongod")]
+    proxy: Option<String>,
+    /// The real MongoDB itself, as HOST:PORT[:PID].
+    #[arg(long)]
+    mongod: Option<String>,
+    /// Children of a parent, or copies of a source.
+    #[arg(long, value_delimiter = ',', default_value = "10,1000,100000")]
+    sizes: Vec<i64>,
+    /// Parents of the hot-parent comparison.
+    #[arg(long, default_value_t = 10_000)]
+    parents: i64,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Length of one cell in milliseconds.
+    #[arg(long, default_value_t = 500)]
+    millis: u64,
+    /// Only cases whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where the ways of a case run: by hand on the plain side, by rule on the kept one.
+struct Door {
+    name: &'static str,
+    plain: Target,
+    kept: Target,
+}
+
+impl Patterns {
+    fn doors(&self) -> Result<Vec<Door>> {
+        let target = |name: &str, place: &str| Target::parse(&format!("{name}={place}"));
+        let mut doors = Vec::new();
+        if let Some(place) = &self.embedded {
+            doors.push(Door { name: "embedded", plain: target("embedded", place)?, kept: target("embedded", place)? });
+        }
+        if let (Some(proxy), Some(mongod)) = (&self.proxy, &self.mongod) {
+            doors.push(Door { name: "upstream", plain: target("mongod", mongod)?, kept: target("proxy", proxy)? });
+        }
+        anyhow::ensure!(!doors.is_empty(), "give --embedded, or --proxy and --mongod");
+        Ok(doors)
+    }
+
+    pub(crate) async fn run(&self) -> Result<()> {
+        let ways = ["none", "by hand", "pleach"];
+        for door in self.doors()? {
+            report::progress(&format!("loading {}", door.name));
+            data::load(&door, &self.sizes, self.parents).await.with_context(|| format!("loading {}", door.name))?;
+            let mut results = Results::new(ways.iter().map(|way| (*way).to_owned()).collect());
+            for round in 1..=self.rounds {
+                for case in cases::all(&self.sizes, self.parents) {
+                    if case.name.contains(&self.only) {
+                        self.cell(&door, &case, &mut results).await.with_context(|| case.name.clone())?;
+                    }
+                }
+                report::progress(&format!("{}: round {round} of {} done", door.name, self.rounds));
+            }
+            if self.json { report::print_json(&results) } else { report::print_section(door.name, &results) }
+        }
+        Ok(())
+    }
+
+    /// All ways of one case, in random order.
+    async fn cell(&self, door: &Door, case: &Case, results: &mut Results) -> Result<()> {
+        let concerns: &[Concern] = if case.writes { &[Concern::Default, Concern::Relaxed] } else { &[Concern::Read] };
+        for concern in concerns {
+            let mut order: Vec<usize> = (0..3).collect();
+            order.shuffle(&mut rand::rng());
+            for way in order {
+                let (target, db, commands) = match way {
+                    0 => (&door.plain, PLAIN, &case.none),
+                    1 => (&door.plain, PLAIN, &case.by_hand),
+                    _ => (&door.kept, KEPT, &case.pleach),
+                };
+                let sample = self.measure(target, db, case, commands, *concern).await?;
+                results.add(&case.name, case.clients, concern.name(), way, sample);
+            }
+        }
+        Ok(())
+    }
+
+    async fn measure(
+        &self,
+        target: &Target,
+        db: &str,
+        case: &Case,
+        commands: &[bson::Document],
+        concern: Concern,
+    ) -> Result<Sample> {
+        let mut clients = Vec::new();
+        for _ in 0..case.clients {
+            let mut templates = Vec::new();
+            for command in commands {
+                let mut command = command.clone();
+                let is_write = command.keys().next().is_some_and(|name| name == "insert" || name == "update");
+                if is_write && concern == Concern::Relaxed {
+                    command.insert("writeConcern", bson::doc! { "w": 1 });
+                }
+                // As drivers do: a statement over many documents is not sent again.
+                let many = command.get_array("updates").is_ok_and(|all| format!("{all:?}").contains("\"multi\""));
+                templates.push(Template::new(command, db, is_write && !many)?);
+            }
+            clients.push((Connection::open(&target.address).await?, templates));
+        }
+        let cpu_before = target.cpu_micros();
+        let start = Instant::now();
+        let end = start + Duration::from_millis(self.millis);
+        let workers = clients.into_iter().map(|(connection, templates)| worker(connection, templates, case.key, end));
+        let mut latencies = Vec::new();
+        for result in join_all(workers).await {
+            latencies.append(&mut result?);
+        }
+        let cpu = target.cpu_micros().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        Ok(Sample::of(latencies, start.elapsed().as_secs_f64(), cpu))
+    }
+}
+
+/// One client: the commands of the operation one after the other, until the time is over.
+async fn worker(
+    mut connection: Connection,
+    mut templates: Vec<Template>,
+    key: Key,
+    end: Instant,
+) -> Result<Vec<Duration>> {
+    let mut latencies = Vec::with_capacity(4096);
+    loop {
+        let start = Instant::now();
+        if start >= end && !latencies.is_empty() {
+            return Ok(latencies);
+        }
+        let id = fresh(1);
+        let key = match key {
+            Key::One(key) => key,
+            Key::Any(count) => data::FIRST_PARENT + rand::rng().random_range(0..count),
+        };
+        for template in &mut templates {
+            template.fill(id, key);
+            connection.exchange(template.message()).await?;
+        }
+        latencies.push(start.elapsed());
+    }
+}
