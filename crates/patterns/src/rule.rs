@@ -20,7 +20,8 @@ pub struct Rule {
     pub field: Path,
     pub upkeep: Upkeep,
     pub client_writes: ClientWrites,
-    /// The rule's own block, normalised: what the catalog keeps and what two versions of a declaration are compared by.
+    /// A declaration of this rule alone, normalised: what the catalog keeps ([`crate::declare::from_catalog`] gives the rule
+    /// again) and what two versions of a rule are compared by.
     pub declaration: Doc<'static>,
 }
 
@@ -52,7 +53,8 @@ pub struct Link {
 pub struct Key {
     /// A dotted path. Null and missing values never link.
     pub path: Path,
-    /// Whether arrays on the path link once per element: an array of ids (`each: true`), or of sub-documents that hold one.
+    /// `each: true`: an array of values at the end of the path links once per element. Arrays on the way that `by` and the kept
+    /// field share (`items.product` by `items.productId`) link per element without it.
     pub each: bool,
 }
 

@@ -14,6 +14,7 @@ mod matching;
 mod node;
 mod number;
 mod parse;
+mod reads;
 mod refused;
 mod regex;
 mod remainder;

@@ -1,1 +1,137 @@
-//! The patterns, one file each: parse a block of the declaration and lower it to rules.
+//! The patterns, one file each: what it is for, which keys its blocks have, and how a block is lowered to a rule.
+
+mod bucket;
+pub(crate) mod computed;
+pub(crate) mod extended_reference;
+mod field_names;
+mod outlier;
+mod polymorphic;
+mod subset;
+mod versions;
+
+use crate::declare::block::Block;
+use crate::declare::finding::Findings;
+use crate::rule::Rule;
+use document::op::Namespace;
+use document::value::Path;
+use std::sync::Arc;
+
+/// All patterns, sorted by name.
+pub const PATTERNS: &[&Pattern] = &[
+    &bucket::PATTERN,
+    &computed::PATTERN,
+    &extended_reference::PATTERN,
+    &field_names::PATTERN,
+    &outlier::PATTERN,
+    &polymorphic::PATTERN,
+    &subset::PATTERN,
+    &versions::PATTERN,
+];
+
+/// One entry of the catalogue.
+pub struct Pattern {
+    /// The key in the declaration; of the concept page and the example folder.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    /// What hurts without it.
+    pub problem: &'static str,
+    /// What Pleach does about it.
+    pub mechanism: &'static str,
+    /// How to recognise the problem in one's own application.
+    pub symptom: &'static str,
+    pub when_not: &'static str,
+    /// A declaration in miniature.
+    pub example: &'static str,
+    pub status: Status,
+}
+
+pub enum Status {
+    There(Definition),
+    /// Recognised and refused.
+    NotYet,
+}
+
+/// How a pattern that keeps one field per block is declared and lowered.
+pub struct Definition {
+    /// The keys of a block, sorted by name.
+    pub keys: &'static [KeyDef],
+    pub(crate) lower: fn(&Block<'_>, &Target, &mut Findings) -> Option<Rule>,
+}
+
+/// One key of a block.
+pub struct KeyDef {
+    pub name: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    pub shape: Shape,
+    pub required: bool,
+}
+
+/// What a key's value looks like; the schema for editors is made from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// The name of a collection.
+    Collection,
+    /// A dotted path.
+    Path,
+    /// A list of names, or a map from name to path.
+    Fields,
+    Choice(&'static [&'static str]),
+    Flag,
+    /// `500ms`, `5s`, `2m`, `1h`.
+    Duration,
+    /// A query filter.
+    Filter,
+    /// An aggregation expression.
+    Expression,
+    /// Part of the contract, not there yet: refused, whatever it holds.
+    NotYet,
+}
+
+/// The rule that a block declares, before its block is read.
+pub(crate) struct Target {
+    pub(crate) name: Arc<str>,
+    pub(crate) host: Namespace,
+    pub(crate) field: Path,
+}
+
+impl Pattern {
+    pub fn named(name: &str) -> Option<&'static Pattern> {
+        PATTERNS.iter().copied().find(|pattern| pattern.name == name)
+    }
+
+    pub fn is_there(&self) -> bool {
+        matches!(self.status, Status::There(_))
+    }
+
+    /// The names of the patterns that are there.
+    pub fn there() -> impl Iterator<Item = &'static str> + Clone {
+        PATTERNS.iter().filter(|pattern| pattern.is_there()).map(|pattern| pattern.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_sorted_unique_and_documented() {
+        assert!(PATTERNS.is_sorted_by(|a, b| a.name < b.name));
+        for pattern in PATTERNS {
+            for text in [pattern.help, pattern.problem, pattern.mechanism, pattern.symptom, pattern.when_not] {
+                assert!(
+                    text.ends_with('.') && text.starts_with(|c: char| c.is_uppercase() || c == '`' || c == '$'),
+                    "{}: {text}",
+                    pattern.name
+                );
+            }
+            assert!(!pattern.title.is_empty() && !pattern.example.is_empty(), "{}", pattern.name);
+            if let Status::There(definition) = &pattern.status {
+                assert!(definition.keys.is_sorted_by(|a, b| a.name < b.name), "{}", pattern.name);
+                assert!(definition.keys.iter().all(|key| key.help.ends_with('.')), "{}", pattern.name);
+            }
+        }
+    }
+}

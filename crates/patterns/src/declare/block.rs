@@ -1,0 +1,281 @@
+//! Reading one block of a declaration strictly: every key is known, every value has its type, and nothing is empty by
+//! accident. What is wrong becomes a finding, and reading goes on.
+
+use super::finding::{At, Findings};
+use super::tree::{Content, Entry, Node};
+use super::{names, spelling};
+use crate::kinds::KeyDef;
+use document::value::Path;
+use document::{Doc, Value};
+use std::time::Duration;
+
+/// A map of the declaration.
+#[derive(Clone)]
+pub(crate) struct Block<'a> {
+    pub(crate) entries: &'a [Entry],
+    /// The key that holds it.
+    pub(crate) at: At,
+}
+
+/// One value of a block.
+#[derive(Clone)]
+pub(crate) struct Item<'a> {
+    pub(crate) node: &'a Node,
+    /// The value, or its key where there is no value.
+    pub(crate) at: At,
+    pub(crate) key: &'a str,
+}
+
+impl<'a> Block<'a> {
+    /// `node` as a map; `what` is it to hold, for the message.
+    pub(crate) fn open(node: &'a Node, at: At, what: &str, findings: &mut Findings) -> Option<Block<'a>> {
+        match &node.content {
+            Content::Map(entries) if !entries.is_empty() => Some(Block { entries, at }),
+            Content::Map(_) => {
+                findings.error(&at, format!("{} is empty", at.name()), format!("{what}, or leave it out"));
+                None
+            }
+            _ if node.is_empty() => {
+                findings.error(&at, format!("{} is empty", at.name()), format!("{what}, or leave it out"));
+                None
+            }
+            _ => {
+                findings.error(&at, format!("{} is a map, not {}", at.name(), node.kind()), what);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a, '_> {
+        self.entries.iter().map(|entry| self.item(entry))
+    }
+
+    fn item(&self, entry: &'a Entry) -> Item<'a> {
+        let place = if entry.value.is_empty() { entry.spot } else { entry.value.spot.or(entry.spot) };
+        Item { node: &entry.value, at: self.at.inside(&entry.key, place), key: &entry.key }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Item<'a>> {
+        self.entries.iter().find(|entry| entry.key == key).map(|entry| self.item(entry))
+    }
+
+    /// The place of a key itself.
+    pub(crate) fn key_at(&self, key: &str) -> At {
+        let spot = self.entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.spot);
+        self.at.inside(key, spot)
+    }
+
+    /// As [`Block::get`]; a missing one is a finding.
+    pub(crate) fn require(&self, key: &str, example: &str, findings: &mut Findings) -> Option<Item<'a>> {
+        let item = self.get(key);
+        if item.is_none() {
+            findings.error(&self.at, format!("{} has no `{key}`", self.at.name()), format!("add `{example}`"));
+        }
+        item
+    }
+
+    /// Reports every key that is not in `keys`.
+    pub(crate) fn only(&self, keys: &[KeyDef], findings: &mut Findings) {
+        for entry in self.entries {
+            if keys.iter().any(|key| key.name == entry.key) {
+                continue;
+            }
+            self.unknown(&entry.key, keys.iter().map(|key| key.name), findings);
+        }
+    }
+
+    pub(crate) fn unknown<'k>(&self, key: &str, known: impl Iterator<Item = &'k str> + Clone, findings: &mut Findings) {
+        let at = self.key_at(key);
+        let allowed = spelling::list(known.clone());
+        let hint = match spelling::nearest(key, known) {
+            Some(meant) => format!("did you mean `{meant}`? Here stands {allowed}"),
+            None => format!("here stands {allowed}"),
+        };
+        findings.error(&at, format!("unknown key `{key}`"), hint);
+    }
+}
+
+impl<'a> Item<'a> {
+    fn expected(&self, what: &str, example: &str, findings: &mut Findings) {
+        let message = match self.node.is_empty() {
+            true => format!("`{}` is empty", self.key),
+            false => format!("`{}` is {what}, not {}", self.key, self.node.kind()),
+        };
+        findings.error(&self.at, message, format!("write `{}: {example}`", self.key));
+    }
+
+    pub(crate) fn text(&self, what: &str, example: &str, findings: &mut Findings) -> Option<&'a str> {
+        match &self.node.content {
+            Content::Scalar(Value::String(text)) if !text.as_str().is_empty() => Some(text.as_str()),
+            _ => {
+                self.expected(what, example, findings);
+                None
+            }
+        }
+    }
+
+    /// The path of a field.
+    pub(crate) fn path(&self, example: &str, findings: &mut Findings) -> Option<Path> {
+        let text = self.text("a field", example, findings)?;
+        let path = names::path(text).map_err(|reason| self.bad(text, &reason, example, findings)).ok()?;
+        if path.first() == "_pleach" {
+            self.bad(text, "`_pleach` holds Pleach's own state", example, findings);
+            return None;
+        }
+        Some(path)
+    }
+
+    /// The name of a collection of `database`.
+    pub(crate) fn collection(&self, database: &str, example: &str, findings: &mut Findings) -> Option<&'a str> {
+        let text = self.text("the name of a collection", example, findings)?;
+        names::collection(database, text).map_err(|reason| self.bad(text, &reason, example, findings)).ok()?;
+        Some(text)
+    }
+
+    fn bad(&self, text: &str, reason: &str, example: &str, findings: &mut Findings) {
+        findings.error(
+            &self.at,
+            format!("`{}: {}`: {reason}", self.key, text.escape_debug()),
+            format!("write it as in `{}: {example}`", self.key),
+        );
+    }
+
+    /// One of the words that `choices` gives a meaning.
+    pub(crate) fn choice<T: Copy>(&self, choices: &[(&'static str, T)], findings: &mut Findings) -> Option<T> {
+        let words = || choices.iter().map(|(word, _)| *word);
+        let text = match &self.node.content {
+            Content::Scalar(Value::String(text)) => text.as_str(),
+            _ => {
+                findings.error(
+                    &self.at,
+                    format!("`{}` is a word, not {}", self.key, self.node.kind()),
+                    format!("write {}", spelling::list(words())),
+                );
+                return None;
+            }
+        };
+        let found = choices.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
+        if found.is_none() {
+            let hint = match spelling::nearest(text, words()) {
+                Some(meant) => format!("did you mean `{meant}`? It is {}", spelling::list(words())),
+                None => format!("it is {}", spelling::list(words())),
+            };
+            findings.error(&self.at, format!("`{}` cannot be `{}`", self.key, text.escape_debug()), hint);
+        }
+        found
+    }
+
+    pub(crate) fn flag(&self, findings: &mut Findings) -> Option<bool> {
+        match &self.node.content {
+            Content::Scalar(Value::Bool(truth)) => Some(*truth),
+            _ => {
+                self.expected("true or false", "true", findings);
+                None
+            }
+        }
+    }
+
+    /// `500ms`, `5s`, `2m`, `1h`.
+    pub(crate) fn duration(&self, findings: &mut Findings) -> Option<Duration> {
+        let text = match &self.node.content {
+            Content::Scalar(Value::String(text)) => text.as_str(),
+            _ => {
+                self.expected("a duration with its unit", "5s", findings);
+                return None;
+            }
+        };
+        let parsed = parse_duration(text);
+        if parsed.is_none() {
+            findings.error(
+                &self.at,
+                format!("`{}: {}` is no duration between 1ms and 24h", self.key, text.escape_debug()),
+                "write a whole number and its unit: `500ms`, `5s`, `2m` or `1h`",
+            );
+        }
+        parsed
+    }
+
+    /// A map, as a document: a filter, an expression's operators.
+    pub(crate) fn document(&self, example: &str, findings: &mut Findings) -> Option<Doc<'static>> {
+        match self.node.to_value() {
+            Value::Document(doc) if !doc.is_empty() => Some(doc),
+            Value::Document(_) => {
+                findings.error(
+                    &self.at,
+                    format!("`{}` is empty", self.key),
+                    format!("write it as in `{}: {example}`, or leave it out", self.key),
+                );
+                None
+            }
+            _ => {
+                self.expected("a map", example, findings);
+                None
+            }
+        }
+    }
+}
+
+impl At {
+    /// The last name of the path, quoted, for the beginning of a message.
+    pub(crate) fn name(&self) -> String {
+        match self.field.is_empty() {
+            true => "the declaration".to_owned(),
+            false => format!("`{}`", self.field.strip_prefix("collections.").unwrap_or(&self.field)),
+        }
+    }
+}
+
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => number,
+        "s" => number.checked_mul(1_000)?,
+        "m" => number.checked_mul(60_000)?,
+        "h" => number.checked_mul(3_600_000)?,
+        _ => return None,
+    };
+    (1..=24 * 3_600_000).contains(&millis).then(|| Duration::from_millis(millis))
+}
+
+/// As [`parse_duration`] reads it, with the largest unit that keeps it whole.
+pub(crate) fn print_duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    for (unit, size) in [("h", 3_600_000), ("m", 60_000), ("s", 1_000)] {
+        if millis.is_multiple_of(size) {
+            return format!("{}{unit}", millis / size);
+        }
+    }
+    format!("{millis}ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (text, millis) in [
+            ("5s", Some(5_000)),
+            ("500ms", Some(500)),
+            ("2m", Some(120_000)),
+            ("1h", Some(3_600_000)),
+            ("24h", Some(86_400_000)),
+            ("25h", None),
+            ("0s", None),
+            ("5", None),
+            ("s", None),
+            ("5 s", None),
+            ("-5s", None),
+            ("1.5s", None),
+            ("99999999999999999999s", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_duration(text).map(|it| it.as_millis()), millis, "{text}");
+        }
+        for text in ["5s", "500ms", "2m", "1h", "1500ms", "90s"] {
+            assert_eq!(print_duration(parse_duration(text).expect(text)), text);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! A declaration that came over the wire: the tree without places.
+
+use super::finding::{At, Findings};
+use super::tree::{Content, Entry, Node};
+use document::{Doc, Value};
+
+pub(crate) fn read(doc: &Doc<'_>, findings: &mut Findings) -> Node {
+    node(&Value::Document(doc.borrow()), &At::default(), findings)
+}
+
+fn node(value: &Value<'_>, at: &At, findings: &mut Findings) -> Node {
+    let content = match value {
+        Value::Document(doc) => {
+            let mut entries: Vec<Entry> = Vec::new();
+            for (key, value) in doc.iter() {
+                let key = key.as_str();
+                let inside = at.inside(key, None);
+                if entries.iter().any(|entry| entry.key == key) {
+                    findings.error(&inside, format!("`{key}` is there twice"), "keep one of them");
+                    continue;
+                }
+                entries.push(Entry { key: key.to_owned(), spot: None, value: node(&value, &inside, findings) });
+            }
+            Content::Map(entries)
+        }
+        Value::Array(array) => {
+            let items = array.iter().enumerate();
+            Content::List(items.map(|(i, item)| node(&item, &at.inside(&i.to_string(), None), findings)).collect())
+        }
+        scalar => Content::Scalar(scalar.clone().into_owned()),
+    };
+    Node { content, spot: None }
+}

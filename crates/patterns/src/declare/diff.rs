@@ -1,0 +1,72 @@
+//! What changes from one set of rules to another.
+
+use super::normal;
+use crate::rule::Rule;
+use document::{Doc, Value};
+
+/// One rule that is not in both sets as it is in the other.
+#[derive(Clone, Debug)]
+pub enum Difference<'a> {
+    Added(&'a Rule),
+    Changed { old: &'a Rule, new: &'a Rule, change: Change },
+    Removed(&'a Rule),
+}
+
+/// What a changed rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The values stay what they are; only the upkeep differs.
+    Upkeep,
+    /// The values are made anew.
+    Rebuild,
+}
+
+/// The keys that say how values are kept, not what they are.
+const UPKEEP_KEYS: &[&str] = &["client_writes", "lag", "when_changed", "when_deleted"];
+
+/// From `old` to `new`: what is new and changed in the order of `new`, then what is gone.
+pub fn diff<'a>(old: &'a [Rule], new: &'a [Rule]) -> Vec<Difference<'a>> {
+    let same = |a: &Rule, b: &Rule| a.host == b.host && a.name == b.name;
+    let mut differences = Vec::new();
+    for new in new {
+        match old.iter().find(|old| same(old, new)) {
+            None => differences.push(Difference::Added(new)),
+            Some(old) => {
+                if let Some(change) = change(old, new) {
+                    differences.push(Difference::Changed { old, new, change });
+                }
+            }
+        }
+    }
+    differences.extend(old.iter().filter(|old| !new.iter().any(|new| same(old, new))).map(Difference::Removed));
+    differences
+}
+
+fn change(old: &Rule, new: &Rule) -> Option<Change> {
+    if old.declaration.as_bytes() == new.declaration.as_bytes() {
+        return None;
+    }
+    let (Some(was), Some(is)) = (normal::block(&old.declaration), normal::block(&new.declaration)) else {
+        return Some(Change::Rebuild);
+    };
+    // Copies that were frozen are stale by the new rule.
+    let thawed = was.get("when_changed").is_some_and(|it| it.as_str() == Some("keep"))
+        && is.get("when_changed").is_some_and(|it| it.as_str() == Some("refresh"));
+    let value = |block: &Doc<'_>| -> Vec<(String, Vec<u8>)> {
+        block
+            .iter()
+            .filter(|(key, _)| !UPKEEP_KEYS.contains(&key.as_str()))
+            .map(|(key, value)| (key.as_str().to_owned(), bytes(&value)))
+            .collect()
+    };
+    match thawed || old.kind != new.kind || value(&was) != value(&is) {
+        true => Some(Change::Rebuild),
+        false => Some(Change::Upkeep),
+    }
+}
+
+fn bytes(value: &Value<'_>) -> Vec<u8> {
+    let mut writer = document::DocWriter::new();
+    writer.append("", value);
+    writer.into_buffer()
+}

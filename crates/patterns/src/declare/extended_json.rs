@@ -1,0 +1,68 @@
+//! Types that YAML lacks, written as MongoDB's Extended JSON: `{ $date: "2026-01-31T00:00:00Z" }`, `{ $oid: "…" }` and the like.
+//! The language's own conversions read the text.
+
+use super::finding::{At, Findings};
+use super::tree::{Content, Entry, Node};
+use document::pipeline::expr::{self, Names, Scope};
+use document::{Doc, DocWriter, Env, Text, Value};
+
+/// How each type is written, and the expression that reads it.
+const CONVERSIONS: &[(&str, &str, &str)] = &[
+    ("$date", "$toDate", "{ $date: \"2026-01-31T00:00:00Z\" }"),
+    ("$numberDecimal", "$toDecimal", "{ $numberDecimal: \"12.50\" }"),
+    ("$numberDouble", "$toDouble", "{ $numberDouble: \"1.5\" }"),
+    ("$numberInt", "$toInt", "{ $numberInt: \"7\" }"),
+    ("$numberLong", "$toLong", "{ $numberLong: \"7\" }"),
+    ("$oid", "$toObjectId", "{ $oid: \"65a1b2c3d4e5f60718293a4b\" }"),
+];
+
+/// The entries as a map, or as the one typed value that they spell.
+pub(crate) fn typed(entries: Vec<Entry>, at: &At, findings: &mut Findings) -> Content {
+    let [only] = entries.as_slice() else { return Content::Map(entries) };
+    let at = At { spot: only.spot.or(at.spot), ..at.clone() };
+    if let Some((_, conversion, example)) = CONVERSIONS.iter().find(|(key, ..)| *key == only.key) {
+        let value = match &only.value.content {
+            Content::Scalar(Value::String(text)) => convert(conversion, text.as_str()),
+            Content::Scalar(Value::Int64(millis)) if only.key == "$date" => Some(Value::DateTime(*millis)),
+            _ => None,
+        };
+        return Content::Scalar(value.unwrap_or_else(|| {
+            findings.error(&at, format!("not a value for `{}`", only.key), format!("write {example}"));
+            Value::Null
+        }));
+    }
+    match (only.key.as_str(), &only.value.content) {
+        ("$regularExpression", Content::Map(parts)) => {
+            let part = |name: &str| parts.iter().find(|entry| entry.key == name).and_then(|entry| text(&entry.value));
+            let (Some(pattern), Some(options)) = (part("pattern"), part("options")) else {
+                return Content::Map(entries);
+            };
+            if pattern.contains('\0') || options.contains('\0') {
+                findings.error(&at, "a regular expression with a NUL character", "leave it out");
+                return Content::Scalar(Value::Null);
+            }
+            Content::Scalar(Value::Regex { pattern: Text::from(pattern), options: Text::from(options) })
+        }
+        ("$minKey", Content::Scalar(Value::Int32(1))) => Content::Scalar(Value::MinKey),
+        ("$maxKey", Content::Scalar(Value::Int32(1))) => Content::Scalar(Value::MaxKey),
+        _ => Content::Map(entries),
+    }
+}
+
+fn text(node: &Node) -> Option<String> {
+    match &node.content {
+        Content::Scalar(Value::String(text)) => Some(text.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+fn convert(conversion: &str, text: &str) -> Option<Value<'static>> {
+    let mut literal = DocWriter::new();
+    literal.append("$literal", &Value::string(text));
+    let mut call = DocWriter::new();
+    call.append(conversion, &Value::Document(literal.finish()));
+    let parsed = expr::parse(&Value::Document(call.finish()), &mut Names::new()).ok()?;
+    let env = Env::fixed();
+    let value = parsed.eval(&mut Scope::new(Doc::empty(), &env)).ok()?;
+    (!value.is_nullish()).then(|| value.into_owned())
+}

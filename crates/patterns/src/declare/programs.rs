@@ -1,0 +1,131 @@
+//! The parts of a declaration that are MongoDB's own language, `where` and `expr`: compiled here, so that their mistakes are
+//! found at their place in the file.
+
+use super::block::Item;
+use super::finding::Findings;
+use crate::rule::Expression;
+use document::filter::{Filter, Node};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::{self, Expr, Names};
+use document::value::Path;
+use document::{ArrayWriter, DocWriter, Value};
+
+/// A `where`: the same answer for the same document, always.
+pub(crate) fn filter(item: &Item<'_>, findings: &mut Findings) -> Option<Filter> {
+    let doc = item.document("{ status: paid }", findings)?;
+    match Filter::parse(&doc, &mut Names::new()) {
+        Ok(filter) => {
+            if let Some(what) = unsteady_filter(&filter.root) {
+                findings.error(
+                    &item.at,
+                    format!("`where` uses {what}: which children count would change without a write"),
+                    "use only the children's own fields",
+                );
+                return None;
+            }
+            Some(filter)
+        }
+        Err(error) => {
+            findings.error(
+                &item.at,
+                format!("`where` is no filter: {}", error.message()),
+                "write it as in `find`: `where: { status: paid }`",
+            );
+            None
+        }
+    }
+}
+
+/// An `expr` that keeps `field`: of the document itself, but not of the field.
+pub(crate) fn expression(item: &Item<'_>, field: &Path, findings: &mut Findings) -> Option<Expression> {
+    const EXAMPLE: &str = "write an aggregation expression: `expr: { $subtract: [$price, $cost] }`";
+    if item.node.is_empty() {
+        findings.error(&item.at, "`expr` is empty", EXAMPLE);
+        return None;
+    }
+    let source = item.node.to_value();
+    let parsed = expr::parse(&source, &mut Names::new()).and_then(|parsed| Ok((parsed, compile(field, &source)?)));
+    let (parsed, set) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            findings.error(&item.at, format!("`expr` is no expression: {}", error.message()), EXAMPLE);
+            return None;
+        }
+    };
+    if let Some(what) = unsteady(&parsed) {
+        findings.error(
+            &item.at,
+            format!("`expr` uses {what}: its value would change without a write"),
+            "use only the document's own fields",
+        );
+        return None;
+    }
+    let Some(mut reads) = parsed.reads() else {
+        findings.error(
+            &item.at,
+            "`expr` reads the whole document ($$ROOT), and so the field that it keeps",
+            "name the fields that it needs",
+        );
+        return None;
+    };
+    reads.sort();
+    reads.dedup();
+    if let Some(own) = reads.iter().find(|path| path.is_prefix_of(field) || field.is_prefix_of(path)) {
+        findings.error(
+            &item.at,
+            format!("`expr` reads `{own}`, the field that it keeps"),
+            "compute it from other fields",
+        );
+        return None;
+    }
+    if reads.is_empty() {
+        findings.warning(
+            &item.at,
+            "`expr` reads no field: its value is the same in every document",
+            "name a field with its `$`: `$price`",
+        );
+    }
+    Some(Expression { source, set, reads })
+}
+
+/// `[{ $set: { <field>: <expression> } }]`. A plain map is wrapped: `$set` would merge it into what is there.
+fn compile(field: &Path, source: &Value<'static>) -> document::Result<Pipeline> {
+    let plain = matches!(source, Value::Document(doc) if !doc.iter().next().is_some_and(|(name, _)| name.as_str().starts_with('$')));
+    let mut stage = DocWriter::new();
+    stage.start_document("$set");
+    if plain {
+        stage.start_document(&field.dotted()).start_array("$mergeObjects").append("0", source).end().end();
+    } else {
+        stage.append(&field.dotted(), source);
+    }
+    stage.end();
+    let mut stages = ArrayWriter::new();
+    stages.push(&Value::Document(stage.finish()));
+    Pipeline::parse_update(&stages.finish(), &mut Names::new())
+}
+
+/// What makes it give another value for the same document.
+fn unsteady(expr: &Expr) -> Option<&'static str> {
+    match expr {
+        Expr::Now => return Some("the time ($$NOW)"),
+        Expr::ClusterTime => return Some("the time ($$CLUSTER_TIME)"),
+        Expr::Call { name: "$rand", .. } => return Some("$rand"),
+        _ => {}
+    }
+    let mut found = None;
+    expr.operands(&mut |operand| found = found.or_else(|| unsteady(operand)));
+    found
+}
+
+fn unsteady_filter(node: &Node) -> Option<&'static str> {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().find_map(unsteady_filter),
+        Node::Expr(expr) => unsteady(expr),
+        Node::Whole(test) => {
+            let mut query = DocWriter::new();
+            test.write(&mut query);
+            query.finish().contains("$sampleRate").then_some("$sampleRate")
+        }
+        Node::Field { .. } => None,
+    }
+}

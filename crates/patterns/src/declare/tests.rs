@@ -1,0 +1,119 @@
+//! Declarations and what becomes of them, as rows.
+
+use super::*;
+use crate::rule::{ClientWrites, Fold, Tally, Upkeep, WhenChanged, WhenDeleted};
+use document::DocWriter;
+use document::Value;
+
+/// The whole contract's patterns that are there.
+const SHOP: &str = "\
+database: shop
+collections:
+  posts:
+    extended_reference:
+      author:
+        from: users
+        by: authorId
+        fields: [name, avatar]
+        when_changed: refresh
+        when_deleted: keep
+    computed:
+      likeCount: { count: likes, by: postId }
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, match: email, fields: { name: name, city: address.city }, when_changed: keep, when_deleted: cascade }
+      items.product: { from: products, by: items.productId, fields: [title], when_deleted: reject, client_writes: refuse }
+      tags: { from: tags, by: tagIds, each: true, fields: [label], when_deleted: unset, lag: 500ms }
+  products:
+    computed:
+      avgRating: { avg: rating, from: reviews, by: productId }
+      totalRevenue: { sum: amount, from: sales, by: productId, where: { status: paid } }
+      margin: { expr: { $subtract: [$price, $cost] } }
+      followers: { count: follows, by: productId, lag: 5s, client_writes: ignore }
+";
+
+fn rules(yaml: &str) -> Vec<Rule> {
+    let checked = from_yaml("pleach.yaml", yaml);
+    assert_eq!(checked.findings, [], "{yaml}");
+    checked.declaration.expect("no findings, so a declaration").rules
+}
+
+#[test]
+fn rules_of_the_contract() {
+    let rules = rules(SHOP);
+    let names: Vec<&str> = rules.iter().map(|rule| &*rule.name).collect();
+    assert_eq!(
+        names,
+        [
+            "posts.author",
+            "posts.likeCount",
+            "orders.customer",
+            "orders.items.product",
+            "orders.tags",
+            "products.avgRating",
+            "products.totalRevenue",
+            "products.margin",
+            "products.followers"
+        ]
+    );
+    let link = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
+        Upkeep::Link(link) => link,
+        Upkeep::Expression(_) => panic!("{name} is an expression"),
+    };
+    let author = link("posts.author");
+    assert_eq!((author.local.path.dotted(), author.foreign.path.dotted()), ("authorId".to_owned(), "_id".to_owned()));
+    assert_eq!(author.source.to_string(), "shop.users");
+    let customer = link("orders.customer");
+    assert_eq!((customer.when_changed, customer.when_deleted), (WhenChanged::Keep, WhenDeleted::Cascade));
+    assert_eq!(customer.foreign.path.dotted(), "email");
+    let Fold::One { fields } = &customer.fold else { panic!("{:?}", customer.fold) };
+    let fields: Vec<String> = fields.iter().map(|(name, path)| format!("{name}={path}")).collect();
+    assert_eq!(fields, ["name=name", "city=address.city"]);
+    assert!(link("orders.tags").local.each && !link("orders.items.product").local.each);
+    assert_eq!(link("orders.tags").lag.map(|lag| lag.as_millis()), Some(500));
+    let revenue = link("products.totalRevenue");
+    assert!(matches!(&revenue.fold, Fold::Tally(Tally::Sum(path)) if path.dotted() == "amount"));
+    assert_eq!(
+        (revenue.local.path.dotted(), revenue.foreign.path.dotted()),
+        ("_id".to_owned(), "productId".to_owned())
+    );
+    assert!(revenue.filter.is_some());
+    let margin = rules.iter().find(|rule| &*rule.name == "products.margin").expect("margin");
+    let Upkeep::Expression(expression) = &margin.upkeep else { panic!("{margin:?}") };
+    assert_eq!(expression.reads.iter().map(|path| path.dotted()).collect::<Vec<_>>(), ["cost", "price"]);
+    let writes: Vec<ClientWrites> =
+        rules.iter().map(|rule| rule.client_writes).filter(|it| *it != ClientWrites::Override).collect();
+    assert_eq!(writes, [ClientWrites::Refuse, ClientWrites::Ignore]);
+}
+
+#[test]
+fn a_rule_comes_back_from_the_catalog() {
+    for rule in rules(SHOP) {
+        let again = from_catalog(&rule.declaration).expect("normal form");
+        assert_eq!(format!("{rule:?}"), format!("{again:?}"));
+    }
+}
+
+#[test]
+fn bson_says_the_same() {
+    let rules = rules(SHOP);
+    let mut writer = DocWriter::new();
+    writer.append("database", &Value::string("shop"));
+    writer.start_document("collections").start_document("posts").start_document("computed").start_document("likeCount");
+    writer.append("count", &Value::string("likes")).append("by", &Value::string("postId"));
+    writer.end().end().end().end();
+    let doc = writer.finish();
+    let declaration = from_bson(&doc, None).into_result().expect("valid");
+    let [rule] = declaration.rules.as_slice() else { panic!("{declaration:?}") };
+    assert_eq!(rule.declaration.as_bytes(), rules[1].declaration.as_bytes());
+    assert!(from_bson(&doc, Some("other")).into_result().unwrap_err().message().contains("runs on `other`"));
+
+    let mut wrong = DocWriter::new();
+    wrong.start_document("collections").start_document("posts").start_document("computed").start_document("likeCount");
+    wrong.append("coutn", &Value::string("likes")).append("by", &Value::string("postId"));
+    wrong.end().end().end().end();
+    let checked = from_bson(&wrong.finish(), Some("shop"));
+    let fields: Vec<&str> = checked.findings.iter().map(|finding| finding.field.as_str()).collect();
+    assert_eq!(fields, ["collections.posts.computed.likeCount.coutn", "collections.posts.computed.likeCount"]);
+    assert!(checked.findings.iter().all(|finding| finding.spot.is_none()));
+}

@@ -1,0 +1,148 @@
+//! The outer shape of a declaration: a database, its collections, their patterns, and a block per field.
+
+use super::block::Block;
+use super::check::Draft;
+use super::finding::{At, Findings};
+use super::tree::{Content, Node};
+use super::{names, spelling};
+use crate::kinds::{Definition, PATTERNS, Pattern, Status, Target};
+use document::op::Namespace;
+use std::sync::Arc;
+
+const TOP: &[&str] = &["database", "collections"];
+
+/// The database and the rules that could be read, each where it stands.
+pub(crate) fn declaration(
+    node: &Node,
+    database: Option<&str>,
+    findings: &mut Findings,
+) -> Option<(Arc<str>, Vec<Draft>)> {
+    let at = At { spot: node.spot, ..At::default() };
+    let top = Block::open(node, at, "begin with `database: <name>` and `collections:`", findings)?;
+    for entry in top.entries {
+        if !TOP.contains(&entry.key.as_str()) {
+            top.unknown(&entry.key, TOP.iter().copied(), findings);
+        }
+    }
+    let database = self::database(&top, database, findings);
+    let mut drafts = Vec::new();
+    let Some(collections) = top.require("collections", "collections:", findings) else { return None };
+    if let Content::Map(entries) = &collections.node.content
+        && entries.is_empty()
+    {
+        findings.warning(&collections.at, "no collection is declared, and so no rule", "name one under `collections`");
+    } else {
+        let block =
+            Block::open(collections.node, collections.at, "name the collections that rules write to", findings)?;
+        for item in block.items() {
+            // Without a database's name the rest is still read, for its findings.
+            let name = database.as_deref().unwrap_or("database");
+            let key = block.key_at(item.key);
+            if let Err(reason) = names::collection(name, item.key) {
+                findings.error(
+                    &key,
+                    format!("`{}`: {reason}", item.key.escape_debug()),
+                    "name a collection of the database",
+                );
+                continue;
+            }
+            let host = Namespace::new(name, item.key);
+            let what = format!("write a pattern under it: {}", spelling::list(Pattern::there()));
+            if let Some(patterns) = Block::open(item.node, key, &what, findings) {
+                self::patterns(&patterns, &host, &mut drafts, findings);
+            }
+        }
+    }
+    Some((database?, drafts))
+}
+
+fn database(top: &Block<'_>, given: Option<&str>, findings: &mut Findings) -> Option<Arc<str>> {
+    let Some(item) = top.get("database") else {
+        if given.is_none() {
+            findings.error(&top.at, "no `database` is named", "begin with `database: <name>`");
+        }
+        return given.map(Arc::from);
+    };
+    let name = item.text("the name of a database", "shop", findings)?;
+    if let Err(reason) = names::database(name) {
+        findings.error(
+            &item.at,
+            format!("`{}`: {reason}", name.escape_debug()),
+            "name the database that the rules are for: `database: shop`",
+        );
+        return None;
+    }
+    if let Some(given) = given
+        && given != name
+    {
+        findings.error(
+            &item.at,
+            format!("the declaration is for `{name}`, the command runs on `{given}`"),
+            format!("run it on `{name}` or on `admin`"),
+        );
+        return None;
+    }
+    Some(name.into())
+}
+
+fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findings: &mut Findings) {
+    for item in block.items() {
+        let mut at = block.key_at(item.key);
+        let Some(pattern) = Pattern::named(item.key) else {
+            block.unknown(item.key, PATTERNS.iter().map(|pattern| pattern.name), findings);
+            continue;
+        };
+        let Status::There(definition) = &pattern.status else {
+            at.rule = Some(format!("{}.{}", host.collection, pattern.name).into());
+            let there = spelling::list(Pattern::there());
+            findings.error(&at, format!("`{}` is not there yet", pattern.name), format!("there is {there}"));
+            continue;
+        };
+        if let Some(fields) = Block::open(item.node, at, "name the field that it keeps", findings) {
+            self::fields(&fields, definition, host, drafts, findings);
+        }
+    }
+}
+
+fn fields(
+    block: &Block<'_>,
+    definition: &Definition,
+    host: &Namespace,
+    drafts: &mut Vec<Draft>,
+    findings: &mut Findings,
+) {
+    for item in block.items() {
+        let name: Arc<str> = format!("{}.{}", host.collection, item.key).into();
+        let at = At { rule: Some(name.clone()), ..block.key_at(item.key) };
+        let path = match names::path(item.key) {
+            Ok(path) => path,
+            Err(reason) => {
+                findings.error(
+                    &at,
+                    format!("`{}` cannot be a field: {reason}", item.key.escape_debug()),
+                    "name the field that the rule keeps",
+                );
+                continue;
+            }
+        };
+        let reserved = match path.first() {
+            "_id" => Some("`_id` never changes, so no rule can keep it"),
+            "_pleach" => Some("`_pleach` holds Pleach's own state"),
+            _ if path.parts.iter().any(|part| part.index.is_some()) => {
+                Some("a position in an array belongs to no rule: name the array's field, and each element is kept")
+            }
+            _ => None,
+        };
+        if let Some(reason) = reserved {
+            findings.error(&at, format!("`{path}` cannot be kept: {reason}"), "give the rule a field of its own");
+        }
+        let Some(own) = Block::open(item.node, at.clone(), "write the rule's keys under it", findings) else {
+            continue;
+        };
+        let target = Target { name, host: host.clone(), field: path };
+        if let Some(rule) = (definition.lower)(&own, &target, findings) {
+            let keys = own.entries.iter().map(|entry| (entry.key.clone(), own.key_at(&entry.key))).collect();
+            drafts.push(Draft { rule, at, keys });
+        }
+    }
+}
