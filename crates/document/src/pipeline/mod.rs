@@ -12,6 +12,7 @@ mod map;
 mod nested;
 mod optimise;
 mod parse;
+mod places;
 mod registry;
 mod rows;
 mod sink;

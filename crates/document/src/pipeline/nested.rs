@@ -20,37 +20,42 @@ pub(super) fn get<'a>(doc: &Doc<'a>, parts: &[Part]) -> Value<'a> {
 /// `doc` with `value` at `parts`, in the place of what was there, else at the end. Whatever is on the way and is no document
 /// becomes one. A missing value removes the field.
 pub(super) fn with(doc: &Doc<'_>, parts: &[Part], value: &Value<'_>) -> Doc<'static> {
+    with_or_place(doc, parts, value, false)
+}
+
+/// As [`with`]; a field that is removed leaves its place if `places`.
+pub(super) fn with_or_place(doc: &Doc<'_>, parts: &[Part], value: &Value<'_>, places: bool) -> Doc<'static> {
     let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 64);
-    copy_with(&mut writer, doc, parts, value);
+    copy_with(&mut writer, doc, parts, value, places);
     writer.finish()
 }
 
-fn copy_with(writer: &mut DocWriter, doc: &Doc<'_>, parts: &[Part], value: &Value<'_>) {
+fn copy_with(writer: &mut DocWriter, doc: &Doc<'_>, parts: &[Part], value: &Value<'_>, places: bool) {
     let Some((first, rest)) = parts.split_first() else { return };
     let mut found = false;
     let doc = doc.borrow();
     let mut fields = doc.iter();
-    while let Some((name, of_kind, bytes)) = fields.next_raw() {
+    while let Some((name, of_kind, bytes)) = fields.next_slot() {
         if found || name.as_bytes() != first.name.as_bytes() {
             writer.append_raw(name.as_str(), of_kind, bytes.as_slice());
             continue;
         }
         found = true;
         let inner = if of_kind == kind::DOCUMENT { Doc(bytes) } else { Doc::empty() };
-        put(writer, &first.name, &inner, rest, value);
+        put(writer, &first.name, &inner, rest, value, places);
     }
     if !found {
-        put(writer, &first.name, &Doc::empty(), rest, value);
+        put(writer, &first.name, &Doc::empty(), rest, value, places);
     }
 }
 
-fn put(writer: &mut DocWriter, name: &str, inner: &Doc<'_>, rest: &[Part], value: &Value<'_>) {
+fn put(writer: &mut DocWriter, name: &str, inner: &Doc<'_>, rest: &[Part], value: &Value<'_>, places: bool) {
     if rest.is_empty() {
-        writer.append(name, value);
+        writer.append_or_place(name, value, places);
         return;
     }
     writer.start_document(name);
-    copy_with(writer, inner, rest, value);
+    copy_with(writer, inner, rest, value, places);
     writer.end();
 }
 

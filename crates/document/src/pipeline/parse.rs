@@ -1,11 +1,13 @@
 //! From a BSON array to a [`Pipeline`]: one field per stage, known names, positions, and limits.
 
+use super::places::{Setters, Tidy};
 use super::{Parsed, Pipeline, Place, Role, STAGES, StageDef};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::pipeline::expr::Names;
 use crate::raw::{Array, Doc};
 use crate::value::Value;
+use std::sync::Arc;
 
 const MAX_STAGES: usize = 1000;
 /// How deep `$lookup`, `$unionWith` and `$facet` may nest.
@@ -84,9 +86,11 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
     let mut result = Pipeline::default();
     let mut defs = Vec::with_capacity(docs.len());
     let (mut failed_to_fold, mut refused, mut phase) = (None, None, 0);
+    parser.names.enter_pipeline(Setters::of(&docs));
     for (at, doc) in docs.iter().enumerate() {
         let (def, spec) = definition(doc)?;
         defs.push(def);
+        parser.names.enter_stage(at);
         parser.next = docs.get(at + 1).map(|next| next.clone().into_owned());
         let parsed = match (def.parse)(&spec, parser) {
             Ok(parsed) => parsed,
@@ -111,6 +115,9 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
             Parsed::Two(first, second) => result.stages.extend([first, second]),
             Parsed::Sink(sink) => result.sink = Some(sink),
         }
+    }
+    if parser.names.leave_pipeline() {
+        result.stages.push(Arc::new(Tidy));
     }
     check_places(&defs, parser.within)?;
     if let Some(error) = refused {

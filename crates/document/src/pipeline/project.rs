@@ -71,7 +71,7 @@ fn parse_unset(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let Some(paths) = paths.iter().map(Value::as_str).collect::<Option<Vec<_>>>() else {
         return refuse(31120, "$unset specification must be a string or an array containing only string values");
     };
-    finish(UNSET.name, Projection::parse_unset(&paths), parser)
+    finish(UNSET.name, Projection::parse_unset(&paths, parser.names), parser)
 }
 
 fn finish(name: &'static str, parsed: Result<Projection>, parser: &Parser<'_>) -> Result<Parsed> {

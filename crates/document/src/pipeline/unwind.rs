@@ -17,7 +17,7 @@ pub(super) const STAGE: StageDef = StageDef {
     refused: false,
 };
 
-fn parse(spec: &Value<'_>, _parser: &mut Parser<'_>) -> Result<Parsed> {
+fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let refuse = |code, message: String| Err(Error::new(Code::Location(code), message));
     let (mut path, mut index, mut keep_empty) = (None, None, false);
     match spec {
@@ -66,6 +66,7 @@ fn parse(spec: &Value<'_>, _parser: &mut Parser<'_>) -> Result<Parsed> {
         path: Path::field_path(field)?,
         index: index.map(|index| Path::field_path(&index)).transpose()?,
         keep_empty,
+        places: parser.names.leaves_place(field.rsplit('.').next().unwrap_or(field)),
     })
 }
 
@@ -74,6 +75,8 @@ pub(super) struct Unwind {
     path: Path,
     index: Option<Path>,
     keep_empty: bool,
+    /// Whether an empty array that is taken away leaves its place.
+    places: bool,
 }
 
 impl Stage for Unwind {
@@ -143,7 +146,7 @@ impl Stream for Unwinding {
 
 impl Unwind {
     fn output(&self, doc: &Doc<'_>, item: &Value<'_>, index: Value<'static>) -> Doc<'static> {
-        let output = nested::with(doc, &self.path.parts, item);
+        let output = nested::with_or_place(doc, &self.path.parts, item, self.places);
         match &self.index {
             Some(path) => nested::with(&output, &path.parts, &index),
             None => output,

@@ -14,9 +14,10 @@ pub(super) fn parse(spec: &Doc<'_>, names: &mut Names) -> Result<Projection> {
         let path = Path::field_path(name.as_str())?;
         parse.field(&path, &value)?;
     }
-    let mut tree = parse.tree;
+    let Parse { mut tree, names, .. } = parse;
     tree.finish();
-    Ok(Projection { tree, others: Others::Keep, positional: None, slices: Vec::new(), source: None })
+    let places = tree.leaves_places(names);
+    Ok(Projection { tree, others: Others::Keep, positional: None, slices: Vec::new(), places, source: None })
 }
 
 struct Parse<'s, 'n> {

@@ -3,6 +3,7 @@
 //! What is included keeps the document's order. Computed fields come where the field was if the others are kept,
 //! otherwise at the end in the order of the specification.
 
+use super::Projection;
 use super::tree::{Branch, Compute, Others, Step, without_sort};
 use crate::env::Env;
 use crate::error::Result;
@@ -13,18 +14,25 @@ use crate::value::Value;
 use smallvec::SmallVec;
 
 /// `root` is the whole original document, which expressions see; `doc` is what the steps are applied to.
-pub(super) fn apply(tree: &Branch, others: Others, doc: &Doc<'_>, root: &Doc<'_>, env: &Env) -> Result<Doc<'static>> {
+pub(super) fn apply(projection: &Projection, doc: &Doc<'_>, root: &Doc<'_>, env: &Env) -> Result<Doc<'static>> {
+    let Projection { tree, others, places, .. } = projection;
     let mut writer = DocWriter::with_capacity(match others {
         Others::Keep => doc.as_bytes().len() + 64,
         Others::Drop => 256,
     });
-    let mut walk = Walk { others, scope: Scope::new(root.borrow(), env), writer: &mut writer };
+    let fills = *places && *others == Others::Drop && tree.computes;
+    let scope = Scope::new(root.borrow(), env);
+    let mut walk = Walk { others: *others, places: *places, fills, scope, writer: &mut writer };
     walk.document(tree, doc)?;
     Ok(writer.finish())
 }
 
 struct Walk<'a, 'w> {
     others: Others,
+    /// Whether what goes leaves its place.
+    places: bool,
+    /// Whether even a path of which nothing is there takes a place: where anything at all is computed.
+    fills: bool,
     scope: Scope<'a>,
     writer: &'w mut DocWriter,
 }
@@ -42,25 +50,32 @@ impl<'a> Walk<'a, '_> {
             if self.others == Others::Drop && wanted == 0 {
                 break;
             }
-            let Some((name, kind, value)) = fields.next_raw() else { break };
-            let found = branch.find(name.as_bytes());
+            let Some((name, kind, value)) = fields.next_slot() else { break };
+            let mut found = branch.find(name.as_bytes());
+            if kind == kind::PLACE {
+                found = found.filter(|(_, step)| self.others == Others::Keep && step.computes());
+            }
             if let Some((at, step)) = found
                 && let Some(seen) = seen.get_mut(at)
                 && !std::mem::replace(seen, true)
                 && matches!(step, Step::Include | Step::Branch(_))
             {
-                wanted -= 1;
+                wanted = wanted.saturating_sub(1);
             }
-            match (found.map(|(_, step)| step), self.others) {
-                (Some(Step::Include), _) | (None, Others::Keep) => continue,
-                (step, others) => {
+            match (found, self.others) {
+                (Some((_, Step::Include)), _) | (None, Others::Keep) => continue,
+                (found, others) => {
                     self.writer.append_elements(bytes.get(run..start).unwrap_or_default());
                     run = fields.position();
-                    match (step, others) {
-                        (Some(Step::Branch(branch)), _) => {
-                            self.value(branch, name.as_str(), kind, &value)?;
+                    match (found, others) {
+                        (Some((at, Step::Branch(branch))), _) => {
+                            let wrote = self.value(branch, name.as_str(), kind, &value)?;
+                            if let Some(seen) = seen.get_mut(at) {
+                                *seen = wrote;
+                            }
                         }
-                        (Some(Step::Compute(compute)), Others::Keep) => self.compute(name.as_str(), compute)?,
+                        (Some((_, Step::Compute(compute))), Others::Keep) => self.compute(name.as_str(), compute)?,
+                        (Some((_, Step::Exclude)), Others::Keep) => self.place(name.as_str(), self.places),
                         _ => {}
                     }
                 }
@@ -68,7 +83,7 @@ impl<'a> Walk<'a, '_> {
         }
         let end = fields.position();
         self.writer.append_elements(bytes.get(run..end).unwrap_or_default());
-        if !branch.computes {
+        if !branch.computes && !self.fills {
             return Ok(());
         }
         for (at, (name, step)) in branch.steps.iter().enumerate() {
@@ -76,10 +91,15 @@ impl<'a> Walk<'a, '_> {
             match step {
                 Step::Compute(compute) if !seen || self.others == Others::Drop => self.compute(name, compute)?,
                 Step::Branch(inner) if !seen && inner.computes => self.make(name, inner)?,
+                Step::Branch(_) if !seen => self.place(name, self.fills),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    fn place(&mut self, name: &str, leave: bool) {
+        self.writer.append_or_place(name, &Value::Missing, leave);
     }
 
     /// Writes what the branch makes of a value; nothing if it makes nothing of it. Says whether it wrote.
@@ -118,6 +138,7 @@ impl<'a> Walk<'a, '_> {
             match step {
                 Step::Compute(compute) => self.compute(name, compute)?,
                 Step::Branch(inner) if inner.computes => self.make(name, inner)?,
+                Step::Branch(_) => self.place(name, self.fills),
                 _ => {}
             }
         }
@@ -129,7 +150,7 @@ impl<'a> Walk<'a, '_> {
         match compute {
             Compute::Expr(expr) => {
                 let value = expr.eval(&mut self.scope)?;
-                self.writer.append(name, &value);
+                self.writer.append_or_place(name, &value, self.places);
             }
             Compute::ElemMatch { field, test } => {
                 if let Some(Value::Array(items)) = self.scope.root.get(field)

@@ -33,6 +33,8 @@ pub struct Projection {
     positional: Option<Path>,
     /// Cut after everything else.
     slices: Vec<Slice>,
+    /// Whether a field that goes leaves its place, for a later stage of the pipeline to fill.
+    places: bool,
     /// As the client wrote it; only a projection of `find` keeps it, for `explain`.
     source: Option<Doc<'static>>,
 }
@@ -61,8 +63,8 @@ impl Projection {
     }
 
     /// The paths that `$unset` takes away.
-    pub fn parse_unset(paths: &[&str]) -> Result<Projection> {
-        parse::parse_unset(paths)
+    pub fn parse_unset(paths: &[&str], names: &mut Names) -> Result<Projection> {
+        parse::parse_unset(paths, names)
     }
 
     /// Tells the projection how its documents are sorted, for `{ $meta: "sortKey" }`; refuses that without a sort.
@@ -84,7 +86,7 @@ impl Projection {
         let input = reduced.as_ref().map_or_else(|| doc.clone(), Doc::borrow);
         let mut output = match self.is_identity() {
             true => input.into_owned(),
-            false => apply::apply(&self.tree, self.others, &input.borrow(), &doc.borrow(), env)?,
+            false => apply::apply(self, &input.borrow(), &doc.borrow(), env)?,
         };
         for slice in &self.slices {
             output = slice.apply(&output);

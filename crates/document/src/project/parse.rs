@@ -54,16 +54,17 @@ pub(super) fn parse(spec: &Doc<'_>, dialect: Dialect, names: &mut Names) -> Resu
         tree.steps.insert(0, ("_id".into(), Step::Include));
     }
     tree.finish();
+    let places = tree.leaves_places(parse.names);
     let others = if kind == Kind::Inclusion { Others::Drop } else { Others::Keep };
-    Ok(Projection { tree, others, positional: parse.positional, slices: parse.slices, source: None })
+    Ok(Projection { tree, others, positional: parse.positional, slices: parse.slices, places, source: None })
 }
 
-pub(super) fn parse_unset(paths: &[&str]) -> Result<Projection> {
+pub(super) fn parse_unset(paths: &[&str], names: &mut Names) -> Result<Projection> {
     let mut spec = DocWriter::new();
     for path in paths {
         spec.append(path, &Value::Bool(false));
     }
-    parse(&spec.finish(), Dialect::Stage, &mut Names::new())
+    parse(&spec.finish(), Dialect::Stage, names)
 }
 
 pub(super) fn fail<T>(code: i32, message: impl Into<String>) -> Result<T> {

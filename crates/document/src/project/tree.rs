@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Test;
 use crate::op::SortSpec;
-use crate::pipeline::expr::Expr;
+use crate::pipeline::expr::{Expr, Names};
 use crate::value::Path;
 use crate::value::path::Part;
 use hashbrown::HashMap;
@@ -36,6 +36,17 @@ pub(super) enum Step {
     Exclude,
     Branch(Branch),
     Compute(Compute),
+}
+
+impl Step {
+    /// Whether it makes something of nothing.
+    pub(super) fn computes(&self) -> bool {
+        match self {
+            Step::Include | Step::Exclude => false,
+            Step::Branch(branch) => branch.computes,
+            Step::Compute(_) => true,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +115,15 @@ impl Branch {
         if self.steps.len() > MANY {
             self.index = Some(self.steps.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect());
         }
+    }
+
+    /// Whether fields that go are to leave their places.
+    pub(super) fn leaves_places(&self, names: &mut Names) -> bool {
+        self.steps.iter().any(|(name, step)| match step {
+            Step::Include => false,
+            Step::Exclude | Step::Compute(_) => names.leaves_place(name),
+            Step::Branch(branch) => names.leaves_place(name) || branch.leaves_places(names),
+        })
     }
 
     pub(super) fn set_sort(&mut self, sort: Option<&SortSpec>) -> Result<()> {

@@ -5,11 +5,13 @@
 //! outside go through [`validate`] once; after that, reading is infallible (a torn element ends the walk).
 
 mod blob;
+mod places;
 mod read;
 mod validate;
 mod write;
 
 pub use blob::{Blob, Text};
+pub(crate) use places::without_places;
 pub use read::{Array, Doc, Fields, Items};
 pub(crate) use read::{Element, decode, read_i32};
 pub use validate::{MAX_DEPTH, depth, validate};
@@ -39,6 +41,9 @@ pub mod kind {
     pub const DECIMAL: u8 = 0x13;
     pub const MIN_KEY: u8 = 0xFF;
     pub const MAX_KEY: u8 = 0x7F;
+    /// Not BSON: a name without a value, where a field was that a later stage may set again. Only inside a pipeline; reading
+    /// passes over it, and [`super::validate`] refuses it from outside.
+    pub(crate) const PLACE: u8 = 0x7E;
 }
 
 #[cfg(test)]

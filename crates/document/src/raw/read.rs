@@ -41,7 +41,8 @@ impl<'a> Doc<'a> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.as_bytes().len() <= 5
+        let bytes = self.as_bytes();
+        bytes.len() <= 5 || (bytes.get(4) == Some(&kind::PLACE) && Element::at(bytes, 4).is_none())
     }
 
     pub fn borrow(&self) -> Doc<'_> {
@@ -149,8 +150,19 @@ impl<'a> Fields<'a> {
     /// The next element without looking at its value: its name, type byte and the bytes of its value.
     pub fn next_raw(&mut self) -> Option<(Text<'a>, u8, Blob<'a>)> {
         let element = Element::at(self.blob.as_slice(), self.position)?;
+        Some(self.pass(&element))
+    }
+
+    /// As [`Fields::next_raw`], the places of removed fields included, which are of type [`kind::PLACE`].
+    pub(crate) fn next_slot(&mut self) -> Option<(Text<'a>, u8, Blob<'a>)> {
+        let element = Element::slot_at(self.blob.as_slice(), self.position)?;
+        Some(self.pass(&element))
+    }
+
+    #[inline]
+    fn pass(&mut self, element: &Element) -> (Text<'a>, u8, Blob<'a>) {
         self.position = element.end;
-        Some((Text(self.blob.slice(element.name.clone())), element.kind, self.blob.slice(element.start..element.end)))
+        (Text(self.blob.slice(element.name.clone())), element.kind, self.blob.slice(element.start..element.end))
     }
 }
 
@@ -188,9 +200,24 @@ pub(crate) struct Element {
 }
 
 impl Element {
-    /// The element that begins at `position`; nothing at the final NUL or where the bytes are torn.
+    /// The element that begins at `position`, or behind the places there; nothing at the final NUL or where the bytes are torn.
     #[inline]
     pub(crate) fn at(bytes: &[u8], position: usize) -> Option<Element> {
+        let element = Element::slot_at(bytes, position)?;
+        if element.kind == kind::PLACE { Element::behind(bytes, element) } else { Some(element) }
+    }
+
+    #[cold]
+    fn behind(bytes: &[u8], mut element: Element) -> Option<Element> {
+        while element.kind == kind::PLACE {
+            element = Element::slot_at(bytes, element.end)?;
+        }
+        Some(element)
+    }
+
+    /// As [`Element::at`], a place included.
+    #[inline]
+    pub(crate) fn slot_at(bytes: &[u8], position: usize) -> Option<Element> {
         let kind = *bytes.get(position)?;
         if kind == 0 {
             return None;
@@ -198,7 +225,12 @@ impl Element {
         let name_start = position + 1;
         let name_length = short_nul(bytes.get(name_start..)?)?;
         let start = name_start + name_length + 1;
-        let end = start.checked_add(value_length(kind, bytes, start)?)?;
+        let length = match value_length(kind, bytes, start) {
+            Some(length) => length,
+            None if kind == kind::PLACE => 0,
+            None => return None,
+        };
+        let end = start.checked_add(length)?;
         (end < bytes.len()).then_some(Element { kind, name: name_start..name_start + name_length, start, end })
     }
 }

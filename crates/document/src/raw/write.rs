@@ -74,6 +74,14 @@ impl DocWriter {
         self
     }
 
+    /// Appends a field; for a missing value its place, if `places` are left, for a later stage to fill.
+    pub(crate) fn append_or_place(&mut self, name: &str, value: &Value<'_>, places: bool) -> &mut Self {
+        match value {
+            Value::Missing if places => self.append_raw(name, kind::PLACE, &[]),
+            value => self.append(name, value),
+        }
+    }
+
     /// Appends a field whose value bytes are already BSON of type `kind` (see [`super::Fields::next_raw`]).
     pub fn append_raw(&mut self, name: &str, kind: u8, bytes: &[u8]) -> &mut Self {
         self.header(kind, name);

@@ -151,7 +151,8 @@ impl Explainer<'_> {
             stage("$cursor", cursor.finish());
         }
         // A compiled stage does not know how it was written: its name and place tell what is left to run.
-        split.rest.stages.iter().for_each(|rest| stage(rest.name(), Doc::empty()));
+        let written = split.rest.stages.iter().filter(|rest| !rest.name().is_empty());
+        written.for_each(|rest| stage(rest.name(), Doc::empty()));
         if let Some(sink) = &split.rest.sink {
             stage(sink.stage_name(), Doc::empty());
         }

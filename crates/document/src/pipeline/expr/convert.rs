@@ -1,14 +1,13 @@
 //! Conversion between types: `$convert`, its short forms `$toInt`, `$toDate` …, and `$type` and `$isNumber`.
 
 use super::date::{iso_string, parse_date};
-use super::form::{Arguments, fail, only};
+use super::form::{Arguments, custom, fail, only};
 use super::{Expr, ExprDef, Form, Names, Operator, Scope, parse, text};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::raw::kind;
 use crate::value::number::Number;
 use crate::value::{Decimal128, Value, show};
-use std::sync::Arc;
 
 pub(super) const CONVERT: ExprDef =
     ExprDef { name: "$convert", help: "A value converted to a type.", form: Form::Special(parse_convert) };
@@ -99,7 +98,7 @@ fn parse_convert(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     };
     let on_error = arguments.expr("onError", names)?;
     let on_null = arguments.expr("onNull", names)?;
-    Ok(Expr::Custom(Arc::new(Convert { input, to, on_error, on_null })))
+    Ok(custom(Convert { input, to, on_error, on_null }, names))
 }
 
 fn parse_short(name: &'static str, target: Target, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
@@ -113,20 +112,18 @@ fn parse_short(name: &'static str, target: Target, argument: &Value<'_>, names: 
         single => parse(single, names)?,
     };
     let to = Expr::Const(Value::string(target.name));
-    Ok(Expr::Custom(Arc::new(Convert { input, to, on_error: None, on_null: None })))
+    Ok(custom(Convert { input, to, on_error: None, on_null: None }, names))
 }
 
 impl Operator for Convert {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
         let to = self.to.eval(scope)?;
         let input = self.input.eval(scope)?;
+        let target = if to.is_nullish() { None } else { Some(target(&to)?) };
         if input.is_nullish() {
             return self.on_null.as_ref().map_or(Ok(Value::Null), |on_null| on_null.eval(scope));
         }
-        if to.is_nullish() {
-            return Ok(Value::Null);
-        }
-        let target = target(&to)?;
+        let Some(target) = target else { return Ok(Value::Null) };
         match (convert(&input, target), &self.on_error) {
             (Err(error), Some(on_error)) if error.code() == Code::ConversionFailure => on_error.eval(scope),
             (result, _) => result,

@@ -1,12 +1,13 @@
 //! The forms an operator's argument takes, and the checks that go with each: how many operands, which named arguments.
 
-use super::{Expr, Names, Scope, parse, parse_operand};
+use super::{Expr, Names, Operator, Scope, parse, parse_operand};
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::raw::{Doc, Fields};
 use crate::value::Value;
 use std::fmt::Display;
+use std::sync::Arc;
 
 pub type EvalFn = for<'a> fn(&'a [Expr], &mut Scope<'a>) -> Result<Value<'a>>;
 pub type ParseFn = fn(&Value<'_>, &mut Names) -> Result<Expr>;
@@ -77,6 +78,15 @@ pub(super) fn call(name: &'static str, eval: EvalFn, operands: Vec<Expr>, names:
     let constant = !names.is_unfolded() && operands.iter().all(is_constant);
     let expr = Expr::Call { name, eval, operands };
     Ok(if constant { Expr::Const(fold(&expr, names)) } else { expr })
+}
+
+/// An operator with a structure of its own, or its value if all operands are constant: for those that MongoDB evaluates at once
+/// then. It leaves `$map`, `$regexFind` and some others as they are.
+pub(super) fn custom(operator: impl Operator + 'static, names: &mut Names) -> Expr {
+    let mut constant = !names.is_unfolded();
+    operator.operands(&mut |operand| constant &= is_constant(operand));
+    let expr = Expr::Custom(Arc::new(operator));
+    if constant { Expr::Const(fold(&expr, names)) } else { expr }
 }
 
 /// The value of an expression that depends on nothing but constants; null, and the error kept, if it has none.

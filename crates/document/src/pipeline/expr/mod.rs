@@ -61,7 +61,11 @@ pub enum Expr {
     /// `$$NOW` and `$$CLUSTER_TIME`.
     Now,
     ClusterTime,
-    Object(Vec<(Arc<str>, Expr)>),
+    Object {
+        fields: Vec<(Arc<str>, Expr)>,
+        /// Whether a field without value leaves its place ([`crate::pipeline`]'s `places`).
+        places: bool,
+    },
     Array(Vec<Expr>),
     /// An operator that needs nothing but its evaluated or unevaluated operands.
     Call {
@@ -98,10 +102,10 @@ impl Expr {
             Expr::Root => Ok(Value::Document(scope.root.clone())),
             Expr::Now => Ok(Value::DateTime(scope.env.now)),
             Expr::ClusterTime => Ok(Value::Timestamp(scope.env.cluster_time)),
-            Expr::Object(fields) => {
+            Expr::Object { fields, places } => {
                 let mut writer = DocWriter::new();
                 for (name, expr) in fields {
-                    writer.append(name, &expr.eval(scope)?);
+                    writer.append_or_place(name, &expr.eval(scope)?, *places);
                 }
                 scope.check_size(writer.len())?;
                 Ok(Value::Document(writer.finish()))
@@ -131,7 +135,7 @@ impl Expr {
     pub fn operands(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
             Expr::Const(_) | Expr::Field(_) | Expr::Variable { .. } | Expr::Root | Expr::Now | Expr::ClusterTime => {}
-            Expr::Object(fields) => fields.iter().for_each(|(_, expr)| visit(expr)),
+            Expr::Object { fields, .. } => fields.iter().for_each(|(_, expr)| visit(expr)),
             Expr::Array(items) => items.iter().for_each(visit),
             Expr::Call { operands, .. } => operands.iter().for_each(visit),
             Expr::Custom(operator) => operator.operands(visit),

@@ -1,7 +1,9 @@
 //! The variables a program may name: each is bound to a slot of the [`super::Scope`] or to a constant.
 
 use crate::error::{Error, Result};
+use crate::pipeline::places::Setters;
 use crate::value::Value;
+use std::sync::Arc;
 
 /// The variables in sight while parsing.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,10 @@ pub struct Names {
     /// The first failure in evaluating constants: reported only when everything has been parsed.
     folding_error: Option<Error>,
     folding_failed: bool,
+    /// What is set behind the stage being parsed, in each of the pipelines around it, the outermost first.
+    behind: Vec<(Arc<Setters>, usize)>,
+    /// Whether something leaves the places of removed fields, to be tidied away at the end.
+    leaves_places: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -97,6 +103,29 @@ impl Names {
     /// For who keeps such an error longer still, until all its expressions are parsed.
     pub(crate) fn note_folding_failed(&mut self) {
         self.folding_failed = true;
+    }
+
+    pub(in crate::pipeline) fn enter_pipeline(&mut self, setters: Setters) {
+        self.behind.push((Arc::new(setters), 0));
+    }
+
+    pub(in crate::pipeline) fn enter_stage(&mut self, stage: usize) {
+        if let Some((_, at)) = self.behind.last_mut() {
+            *at = stage;
+        }
+    }
+
+    /// Says whether there are places to tidy away: at the end of the outermost pipeline.
+    pub(in crate::pipeline) fn leave_pipeline(&mut self) -> bool {
+        self.behind.pop();
+        self.behind.is_empty() && std::mem::take(&mut self.leaves_places)
+    }
+
+    /// Whether a field of that name, where it is taken away, is to leave its place: because a later stage sets it.
+    pub(crate) fn leaves_place(&mut self, name: &str) -> bool {
+        let leaves = self.behind.iter().any(|(setters, at)| setters.sets_behind(*at, name));
+        self.leaves_places |= leaves;
+        leaves
     }
 
     pub(super) fn find(&self, name: &str) -> Option<&Binding> {

@@ -126,6 +126,8 @@ struct SetField {
     name: Box<str>,
     input: Expr,
     value: Expr,
+    /// Whether the field, if it goes, leaves its place.
+    places: bool,
 }
 
 fn parse_set_field(operator: &'static str, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
@@ -147,7 +149,8 @@ fn parse_set_field(operator: &'static str, argument: &Value<'_>, names: &mut Nam
     let input = required("input", 4_161_109)?;
     let name = parse_name(operator, [4_161_108, 4_161_106, 4_161_107], &field, names)?;
     let (input, value) = names.unfolded(|names| Ok((parse(&input, names)?, parse(&value, names)?)))?;
-    Ok(Expr::Custom(Arc::new(SetField { name, input, value })))
+    let places = names.leaves_place(&name);
+    Ok(Expr::Custom(Arc::new(SetField { name, input, value, places })))
 }
 
 impl Operator for SetField {
@@ -158,7 +161,7 @@ impl Operator for SetField {
             _ => return fail(4_161_105, "$setField requires 'input' to evaluate to type Object"),
         };
         let value = self.value.eval(scope)?;
-        let result = with_field(&doc.borrow(), &self.name, &value);
+        let result = self.with_field(&doc.borrow(), &value);
         scope.check_size(result.as_bytes().len())?;
         Ok(Value::Document(result))
     }
@@ -169,21 +172,23 @@ impl Operator for SetField {
     }
 }
 
-/// The field keeps its place; a missing value removes it.
-fn with_field(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Doc<'static> {
-    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 64);
-    let mut fields = doc.iter();
-    let mut found = false;
-    while let Some((field, kind, bytes)) = fields.next_raw() {
-        if field.as_str() == name {
-            found = true;
-            writer.append(name, value);
-        } else {
-            writer.append_raw(field.as_str(), kind, bytes.as_slice());
+impl SetField {
+    /// The field keeps its place; a missing value removes it.
+    fn with_field(&self, doc: &Doc<'_>, value: &Value<'_>) -> Doc<'static> {
+        let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 64);
+        let mut fields = doc.iter();
+        let mut found = false;
+        while let Some((field, kind, bytes)) = fields.next_slot() {
+            if field.as_bytes() == self.name.as_bytes() {
+                found = true;
+                writer.append_or_place(&self.name, value, self.places);
+            } else {
+                writer.append_raw(field.as_str(), kind, bytes.as_slice());
+            }
         }
+        if !found {
+            writer.append_or_place(&self.name, value, self.places);
+        }
+        writer.finish()
     }
-    if !found {
-        writer.append(name, value);
-    }
-    writer.finish()
 }

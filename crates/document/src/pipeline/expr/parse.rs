@@ -55,20 +55,21 @@ fn parse_document(doc: &Doc<'_>, names: &mut Names) -> Result<Expr> {
         }
         parsed.push((name.into(), parse(&value, names)?));
     }
-    Ok(fold_object(parsed))
+    let places = parsed.iter().any(|(name, _)| names.leaves_place(name));
+    Ok(fold_object(parsed, places))
 }
 
-fn fold_object(fields: Vec<(Arc<str>, Expr)>) -> Expr {
+fn fold_object(fields: Vec<(Arc<str>, Expr)>, places: bool) -> Expr {
     if fields.iter().all(|(_, expr)| expr.as_const().is_some()) {
         let mut writer = DocWriter::new();
         for (name, expr) in &fields {
             if let Some(value) = expr.as_const() {
-                writer.append(name, value);
+                writer.append_or_place(name, value, places);
             }
         }
         return Expr::Const(Value::Document(writer.finish()));
     }
-    Expr::Object(fields)
+    Expr::Object { fields, places }
 }
 
 /// An operator's operand list: an array is the operands, anything else is the only one.

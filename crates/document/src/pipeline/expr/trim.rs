@@ -1,11 +1,10 @@
 //! `$trim`, `$ltrim`, `$rtrim`: strings without the characters at their ends.
 
-use super::form::{Arguments, fail};
+use super::form::{Arguments, custom, fail};
 use super::text::string_of;
 use super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use crate::error::Result;
 use crate::value::{Value, show};
-use std::sync::Arc;
 
 pub(super) const LTRIM: ExprDef = ExprDef {
     name: "$ltrim",
@@ -46,7 +45,7 @@ fn parse(name: &'static str, start: bool, end: bool, argument: &Value<'_>, names
         return fail(50695, format!("{name} requires an 'input' field"));
     };
     let characters = arguments.expr("chars", names)?;
-    Ok(Expr::Custom(Arc::new(Trim { name, start, end, input, characters })))
+    Ok(custom(Trim { name, start, end, input, characters }, names))
 }
 
 impl Operator for Trim {

@@ -102,16 +102,16 @@ fn in_array<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>
 }
 
 fn index_of_array<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>> {
-    let [array, sought, start, end] = values(operands, scope)?;
-    if array.is_nullish() {
-        return Ok(Value::Null);
-    }
-    let Value::Array(array) = array else {
-        return fail(
-            40090,
-            format!("$indexOfArray requires an array as a first argument, found: {}", array.type_name()),
-        );
+    // What the first operand is decides before the others are evaluated.
+    let array = match only(operands, scope)? {
+        Value::Array(array) => array,
+        value if value.is_nullish() => return Ok(Value::Null),
+        value => {
+            let found = value.type_name();
+            return fail(40090, format!("$indexOfArray requires an array as a first argument, found: {found}"));
+        }
     };
+    let [sought, start, end] = values(operands.get(1..).unwrap_or_default(), scope)?;
     let start = if operands.len() > 2 { bound("starting", &start)? } else { 0 };
     let end = if operands.len() > 3 { bound("ending", &end)? } else { usize::MAX };
     let found = array

@@ -1,6 +1,6 @@
 //! `$dateDiff`: how many boundaries of a unit lie between two dates.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::calendar::{DAY, Moment};
 use super::unit::{self, Unit};
@@ -8,7 +8,6 @@ use super::zone::Zone;
 use super::{millis_of, zone};
 use crate::error::Result;
 use crate::value::Value;
-use std::sync::Arc;
 
 pub(in super::super) const DATE_DIFF: ExprDef = ExprDef {
     name: "$dateDiff",
@@ -39,7 +38,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
         (required("startDate", 5_166_303)?, required("endDate", 5_166_304)?, required("unit", 5_166_305)?);
     let timezone = arguments.expr("timezone", names)?;
     let start_of_week = arguments.expr("startOfWeek", names)?;
-    Ok(Expr::Custom(Arc::new(Diff { start, end, unit, timezone, start_of_week })))
+    Ok(custom(Diff { start, end, unit, timezone, start_of_week }, names))
 }
 
 impl Operator for Diff {

@@ -1,13 +1,12 @@
 //! `$dateFromParts`: a date from its parts, by the calendar or by ISO weeks. Parts beyond their range run on.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::calendar::{DAY, Moment, days_to};
 use super::zone;
 use crate::error::Result;
 use crate::value::number::Number;
 use crate::value::{Value, show};
-use std::sync::Arc;
 
 pub(in super::super) const DATE_FROM_PARTS: ExprDef =
     ExprDef { name: "$dateFromParts", help: "The date that has the given parts.", form: Form::Special(parse) };
@@ -49,7 +48,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
         return fail(40525, "$dateFromParts does not allow mixing ISO dates with natural dates");
     }
     let by_week = iso_year.is_some();
-    Ok(Expr::Custom(Arc::new(FromParts { iso: by_week, date: if by_week { iso } else { natural }, time, timezone })))
+    Ok(custom(FromParts { iso: by_week, date: if by_week { iso } else { natural }, time, timezone }, names))
 }
 
 /// A part's number: its default if it is not given, nothing if it is null.

@@ -1,6 +1,6 @@
 //! `$dateFromString`: a date from text, by a format or in the common notations.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::format;
 use super::read::{self, Reading};
@@ -8,7 +8,6 @@ use super::zone::{self, Zone};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::value::{Value, show};
-use std::sync::Arc;
 
 pub(in super::super) const DATE_FROM_STRING: ExprDef = ExprDef {
     name: "$dateFromString",
@@ -39,7 +38,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     let timezone = arguments.expr("timezone", names)?;
     let on_null = arguments.expr("onNull", names)?;
     let on_error = arguments.expr("onError", names)?;
-    Ok(Expr::Custom(Arc::new(FromString { text, format, timezone, on_null, on_error })))
+    Ok(custom(FromString { text, format, timezone, on_null, on_error }, names))
 }
 
 impl Operator for FromString {

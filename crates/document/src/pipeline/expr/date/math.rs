@@ -1,6 +1,6 @@
 //! `$dateAdd` and `$dateSubtract`: a date so many units later or earlier, on the clock of a zone.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::calendar::{DAY, Moment, days_in_month, days_to};
 use super::unit::Unit;
@@ -9,7 +9,6 @@ use super::{millis_of, zone};
 use crate::error::{Error, Result};
 use crate::value::Value;
 use crate::value::number::Number;
-use std::sync::Arc;
 
 pub(in super::super) const DATE_ADD: ExprDef = ExprDef {
     name: "$dateAdd",
@@ -46,7 +45,7 @@ fn parse(name: &'static str, argument: &Value<'_>, names: &mut Names) -> Result<
     let [Some(start), Some(unit), Some(amount)] = parts else {
         return fail(5_166_402, format!("{name} requires startDate, unit, and amount to be present"));
     };
-    Ok(Expr::Custom(Arc::new(Shift { name, start, unit, amount, timezone })))
+    Ok(custom(Shift { name, start, unit, amount, timezone }, names))
 }
 
 impl Operator for Shift {

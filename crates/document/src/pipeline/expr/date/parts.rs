@@ -1,12 +1,11 @@
 //! One part of a date: `$year`, `$month`, `$dayOfMonth` … Each takes a date, or `{ date, timezone }`.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope, parse};
 use super::calendar::Moment;
 use super::{coerce, zone};
 use crate::error::Result;
 use crate::value::{Value, show};
-use std::sync::Arc;
 
 type Pick = fn(&Moment) -> Value<'static>;
 
@@ -73,7 +72,7 @@ fn parse_part(name: &'static str, pick: Pick, argument: &Value<'_>, names: &mut 
         }
         single => (parse(single, names)?, None),
     };
-    Ok(Expr::Custom(Arc::new(Part { name, pick, date, timezone })))
+    Ok(custom(Part { name, pick, date, timezone }, names))
 }
 
 impl Operator for Part {

@@ -1,13 +1,12 @@
 //! `$dateToParts`: a date as a document of its parts.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::calendar::Moment;
 use super::{coerce, zone};
 use crate::error::Result;
 use crate::raw::DocWriter;
 use crate::value::Value;
-use std::sync::Arc;
 
 pub(in super::super) const DATE_TO_PARTS: ExprDef = ExprDef {
     name: "$dateToParts",
@@ -33,7 +32,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     };
     let timezone = arguments.expr("timezone", names)?;
     let iso8601 = arguments.expr("iso8601", names)?;
-    Ok(Expr::Custom(Arc::new(ToParts { date, timezone, iso8601 })))
+    Ok(custom(ToParts { date, timezone, iso8601 }, names))
 }
 
 impl Operator for ToParts {

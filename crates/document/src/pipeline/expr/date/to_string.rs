@@ -1,12 +1,11 @@
 //! `$dateToString`: a date as text by a format, and the ISO form that other operators use.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::format::{self, ISO_FORMAT};
 use super::{coerce, zone};
 use crate::error::Result;
 use crate::value::{Value, show};
-use std::sync::Arc;
 
 pub(in super::super) const DATE_TO_STRING: ExprDef = ExprDef {
     name: "$dateToString",
@@ -42,7 +41,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     }
     let timezone = arguments.expr("timezone", names)?;
     let on_null = arguments.expr("onNull", names)?;
-    Ok(Expr::Custom(Arc::new(ToString { date, format, timezone, on_null })))
+    Ok(custom(ToString { date, format, timezone, on_null }, names))
 }
 
 impl ToString {

@@ -1,6 +1,6 @@
 //! `$dateTrunc`: the beginning of the year, month, week, day … or of several of them, that a date lies in.
 
-use super::super::form::{Arguments, fail};
+use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::calendar::{DAY, Moment, days_to};
 use super::unit::{self, Unit};
@@ -9,7 +9,6 @@ use super::{millis_of, zone};
 use crate::error::Result;
 use crate::value::number::Number;
 use crate::value::{Value, show};
-use std::sync::Arc;
 
 pub(in super::super) const DATE_TRUNC: ExprDef = ExprDef {
     name: "$dateTrunc",
@@ -45,7 +44,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     let bin_size = arguments.expr("binSize", names)?;
     let timezone = arguments.expr("timezone", names)?;
     let start_of_week = arguments.expr("startOfWeek", names)?;
-    Ok(Expr::Custom(Arc::new(Trunc { date, unit, bin_size, timezone, start_of_week })))
+    Ok(custom(Trunc { date, unit, bin_size, timezone, start_of_week }, names))
 }
 
 impl Operator for Trunc {
