@@ -148,12 +148,17 @@ impl Filter {
         let both: crate::Array<'static> =
             [&self.source, &other.source].into_iter().map(|s| crate::Value::Document(s.borrow())).collect();
         source.append("$and", &crate::Value::Array(both));
-        Filter { root: Node::all_of([self.root, other.root]), source: source.finish() }
+        Filter { root: Node::all_of([self.root, other.root]).sorted(), source: source.finish() }
     }
 
     /// Whether it plainly matches everything.
     pub fn is_all(&self) -> bool {
         matches!(&self.root, Node::And(nodes) if nodes.is_empty())
+    }
+
+    /// Whether it plainly matches nothing.
+    pub fn is_none(&self) -> bool {
+        matches!(&self.root, Node::Or(nodes) if nodes.is_empty())
     }
 
     pub fn matches(&self, doc: &Doc<'_>, env: &Env) -> Result<bool> {

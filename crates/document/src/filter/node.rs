@@ -187,6 +187,15 @@ impl Node {
         }
     }
 
+    /// Whether it asks for arrays as such, by `$elemMatch` or `$size`.
+    pub(crate) fn tests_arrays(&self) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(Node::tests_arrays),
+            Node::Field { test, .. } => test.tests_arrays(),
+            Node::Expr(_) | Node::Whole(_) => false,
+        }
+    }
+
     /// The node written as a query document.
     pub fn to_query(&self) -> Doc<'static> {
         let mut writer = DocWriter::new();
@@ -225,6 +234,15 @@ impl Node {
 }
 
 impl Test {
+    fn tests_arrays(&self) -> bool {
+        match self {
+            Test::ElemMatch(_) | Test::ElemMatchValue(_) | Test::Size(_) => true,
+            Test::All(tests) => tests.iter().any(Test::tests_arrays),
+            Test::Not(test) => test.tests_arrays(),
+            _ => false,
+        }
+    }
+
     /// The place of the operator in MongoDB's order.
     fn rank(&self) -> u8 {
         match self {

@@ -50,11 +50,14 @@ fn place_conditions(stages: &mut Stages, matching: &Match) {
 
 /// The first place where the condition means the same as at the end.
 fn earliest(stages: &Stages, condition: &Filter) -> usize {
-    // A condition on no field at all may be one on chance.
-    let paths = condition.root.reads().filter(|paths| !paths.is_empty());
-    let passes = |stage: &Arc<dyn Stage>| {
-        matches!(stage.role(), Role::Match(_))
-            || paths.as_ref().is_some_and(|paths| paths.iter().all(|path| stage.keeps(path)))
+    // A condition on no field at all may be one on chance, unless it plainly never holds.
+    let paths = condition.root.reads().filter(|paths| !paths.is_empty() || condition.is_none());
+    // MongoDB leaves these behind what computes, whose errors then show.
+    let tests_arrays = condition.root.tests_arrays();
+    let passes = |stage: &Arc<dyn Stage>| match stage.role() {
+        Role::Match(_) => true,
+        Role::Transform(_) if tests_arrays => false,
+        _ => paths.as_ref().is_some_and(|paths| paths.iter().all(|path| stage.keeps(path))),
     };
     stages.len() - stages.iter().rev().take_while(|stage| passes(stage)).count()
 }

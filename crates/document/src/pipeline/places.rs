@@ -43,10 +43,11 @@ impl Setters {
             "$facet" => {
                 for (_, inner) in spec.iter() {
                     let Value::Array(stages) = inner else { continue };
-                    stages.iter().for_each(|stage| match stage {
-                        Value::Document(stage) => self.add_stage(&stage, at),
-                        _ => {}
-                    });
+                    for stage in stages.iter() {
+                        if let Value::Document(stage) = stage {
+                            self.add_stage(&stage, at);
+                        }
+                    }
                 }
             }
             _ => {}

@@ -216,14 +216,8 @@ impl Parse<'_> {
             return self.operator(name, first.as_str(), &argument, inner, branch, above);
         }
         let path = Path::field_path(name)?;
-        let mut below = branch;
-        for (at, part) in path.parts.iter().enumerate() {
-            below = match below.enter(&part.name) {
-                Some(below) => below,
-                None if at + 1 == path.parts.len() => return fail(31250, format!("Path collision at {name}")),
-                None => return fail(31249, format!("Path collision at {name} remaining portion {}", tail(&path))),
-            };
-        }
+        let Some((branch, last)) = parent(branch, &path)? else { return Ok(()) };
+        let Some(below) = branch.enter(last) else { return fail(31250, format!("Path collision at {path}")) };
         let above: Vec<Arc<str>> = above.iter().chain(path.parts.iter().map(|part| &part.name)).cloned().collect();
         self.fields(inner, below, &above)
     }
@@ -339,7 +333,17 @@ fn absolute(above: &[Arc<str>], path: &Path) -> Path {
 
 /// Puts a step at a path; two steps may not meet.
 fn add(branch: &mut Branch, path: &Path, step: Step) -> Result<()> {
-    let Some((last, leading)) = path.parts.split_last() else { return Ok(()) };
+    let Some((branch, last)) = parent(branch, path)? else { return Ok(()) };
+    if branch.step(last).is_some() {
+        return fail(31250, format!("Path collision at {path}"));
+    }
+    branch.steps.push((last.clone(), step));
+    Ok(())
+}
+
+/// The branch in which the last field of a path stands, made if need be, and the name of that field.
+fn parent<'b, 'p>(branch: &'b mut Branch, path: &'p Path) -> Result<Option<(&'b mut Branch, &'p Arc<str>)>> {
+    let Some((last, leading)) = path.parts.split_last() else { return Ok(None) };
     let mut branch = branch;
     for part in leading {
         branch = match branch.enter(&part.name) {
@@ -347,11 +351,7 @@ fn add(branch: &mut Branch, path: &Path, step: Step) -> Result<()> {
             None => return fail(31249, format!("Path collision at {path} remaining portion {}", tail(path))),
         };
     }
-    if branch.step(&last.name).is_some() {
-        return fail(31250, format!("Path collision at {path}"));
-    }
-    branch.steps.push((last.name.clone(), step));
-    Ok(())
+    Ok(Some((branch, &last.name)))
 }
 
 /// All but the first part.

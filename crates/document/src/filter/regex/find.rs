@@ -1,6 +1,6 @@
 //! Where a regular expression matches, and what its groups captured: for the expressions that tell.
 
-use super::{build, runaway};
+use super::{build, check, runaway};
 use crate::error::Result;
 
 /// One match: byte offsets of the whole and of each group.
@@ -16,6 +16,7 @@ pub struct Finder(pcre2::bytes::Regex);
 
 impl Finder {
     pub fn compile(pattern: &str, options: &str) -> Result<Finder> {
+        check(pattern, options)?;
         // The plain matcher: its need of stack is bounded by the match limit alone.
         build(pattern, options, false).map(Finder)
     }

@@ -103,15 +103,7 @@ const STACK_LIMIT: i32 = -46;
 
 impl Regex {
     pub fn compile(pattern: &str, options: &str) -> Result<Regex> {
-        if pattern.contains('\0') {
-            return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
-        }
-        if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
-            return Err(Error::new(Code::Location(51108), format!(" invalid flag in regex options: {unknown}")));
-        }
-        if pattern.len() > MAX_PATTERN {
-            return Err(invalid::error("regular expression is too large"));
-        }
+        check(pattern, options)?;
         let engine = match Literal::of(pattern, options) {
             Some(literal) => Engine::Literal(literal),
             None => Engine::Compiled { fast: build(pattern, options, true)?, patient: OnceLock::new() },
@@ -142,6 +134,20 @@ impl Regex {
             },
         }
     }
+}
+
+/// What can be said before PCRE looks at it.
+fn check(pattern: &str, options: &str) -> Result<()> {
+    if pattern.contains('\0') {
+        return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
+    }
+    if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
+        return Err(Error::new(Code::Location(51108), format!(" invalid flag in regex options: {unknown}")));
+    }
+    if pattern.len() > MAX_PATTERN {
+        return Err(invalid::error("regular expression is too large"));
+    }
+    Ok(())
 }
 
 fn build(pattern: &str, options: &str, jit: bool) -> Result<pcre2::bytes::Regex> {

@@ -84,18 +84,10 @@ struct Convert {
 }
 
 fn parse_convert(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let otherwise = format!("$convert expects an object of named arguments but found: {}", argument.type_name());
-    let arguments = Arguments::of(argument, 9, otherwise)?.only(
-        &["input", "to", "onError", "onNull"],
-        9,
-        "$convert found an unknown argument: ",
-    )?;
-    let Some(input) = arguments.expr("input", names)? else {
-        return fail(9, "Missing 'input' parameter to $convert");
-    };
-    let Some(to) = arguments.expr("to", names)? else {
-        return fail(9, "Missing 'to' parameter to $convert");
-    };
+    let no_object = (9, "expects an object of named arguments but found: ");
+    let arguments = Arguments::named("$convert", argument, no_object, &["input", "to", "onError", "onNull"], 9)?;
+    let input = arguments.required_expr("input", 9, "Missing 'input' parameter to $convert", names)?;
+    let to = arguments.required_expr("to", 9, "Missing 'to' parameter to $convert", names)?;
     let on_error = arguments.expr("onError", names)?;
     let on_null = arguments.expr("onNull", names)?;
     Ok(custom(Convert { input, to, on_error, on_null }, names))

@@ -182,6 +182,23 @@ impl<'v> Arguments<'v> {
         }
     }
 
+    /// The arguments of the operator `name`, which knows none but `known`. What is no object is refused by the first code and
+    /// words, followed by its type; another name by `unknown`.
+    pub(super) fn named(
+        name: &str,
+        argument: &Value<'v>,
+        no_object: (i32, &str),
+        known: &[&str],
+        unknown: i32,
+    ) -> Result<Arguments<'v>> {
+        let (code, words) = no_object;
+        Arguments::of(argument, code, format_args!("{name} {words}{}", argument.type_name()))?.only(
+            known,
+            unknown,
+            &format!("{name} found an unknown argument: "),
+        )
+    }
+
     /// All arguments as they stand.
     pub(super) fn iter(&self) -> Fields<'v> {
         self.0.iter()
@@ -208,6 +225,20 @@ impl<'v> Arguments<'v> {
 
     pub(super) fn required(&self, name: &str, code: i32, message: &str) -> Result<Value<'v>> {
         self.get(name).map_or_else(|| fail(code, message), Ok)
+    }
+
+    /// The expression that must be given for `name`; else `message` says so.
+    pub(super) fn required_expr(
+        &self,
+        name: &str,
+        code: i32,
+        message: impl Display,
+        names: &mut Names,
+    ) -> Result<Expr> {
+        match self.expr(name, names)? {
+            Some(expr) => Ok(expr),
+            None => fail(code, message.to_string()),
+        }
     }
 
     /// The expression given for `name`, if it is given.

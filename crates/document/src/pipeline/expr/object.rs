@@ -3,7 +3,7 @@
 use super::form::{Arguments, fail, only};
 use super::{Expr, ExprDef, Form, Names, Operator, Scope, parse};
 use crate::error::Result;
-use crate::raw::{Doc, DocWriter};
+use crate::raw::{Doc, DocWriter, without_places};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -11,7 +11,10 @@ pub(super) const BSON_SIZE: ExprDef = ExprDef {
     name: "$bsonSize",
     help: "The size of a document in bytes.",
     form: Form::Exactly(1, |operands, scope| match only(operands, scope)? {
-        Value::Document(doc) => Ok(Value::Int32(i32::try_from(doc.as_bytes().len()).unwrap_or(i32::MAX))),
+        Value::Document(doc) => {
+            let size = without_places(&doc).unwrap_or(doc).as_bytes().len();
+            Ok(Value::Int32(i32::try_from(size).unwrap_or(i32::MAX)))
+        }
         value if value.is_nullish() => Ok(Value::Null),
         value => fail(31393, format!("$bsonSize requires a document input, found: {}", value.type_name())),
     }),

@@ -50,24 +50,26 @@ enum Compiled {
 }
 
 fn parse(name: &'static str, answer: Answer, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let otherwise = format!("{name} expects an object of named arguments but found: {}", argument.type_name());
-    let arguments = Arguments::of(argument, 51103, otherwise)?.only(
-        &["input", "regex", "options"],
-        31024,
-        &format!("{name} found an unknown argument: "),
-    )?;
-    let Some(input) = arguments.expr("input", names)? else {
-        return fail(31022, format!("{name} requires 'input' parameter"));
+    let no_object = (51103, "expects an object of named arguments but found: ");
+    let arguments = Arguments::named(name, argument, no_object, &["input", "regex", "options"], 31024)?;
+    let mut required = |argument: &str, code| {
+        arguments.required_expr(argument, code, format_args!("{name} requires '{argument}' parameter"), names)
     };
-    let Some(regex) = arguments.expr("regex", names)? else {
-        return fail(31023, format!("{name} requires 'regex' parameter"));
-    };
+    let (input, regex) = (required("input", 31022)?, required("regex", 31023)?);
     let options = arguments.expr("options", names)?;
     let constant = regex.as_const().is_some() && options.as_ref().is_none_or(|options| options.as_const().is_some());
     let compiled = match constant {
         true => {
             let options = options.as_ref().and_then(Expr::as_const).unwrap_or(&Value::Missing);
-            Some(compile(name, answer, regex.as_const().unwrap_or(&Value::Missing), options)?)
+            match compile(name, answer, regex.as_const().unwrap_or(&Value::Missing), options) {
+                Ok(compiled) => Some(compiled),
+                Err(error) if !names.is_unfolded() => {
+                    names.fold_error(error);
+                    return Ok(Expr::Const(Value::Null));
+                }
+                // It fails on each document then.
+                Err(_) => None,
+            }
         }
         false => None,
     };
@@ -94,10 +96,10 @@ fn compile(name: &str, answer: Answer, regex: &Value<'_>, options: &Value<'_>) -
         return fail(51109, format!("{name}: regular expression cannot contain an embedded null byte"));
     }
     let options = own.or(options).map(|options| options.as_str().to_owned()).unwrap_or_default();
-    let compiled = Regex::compile(pattern.as_str(), &options).and_then(|regex| match answer {
-        Answer::Whether => Ok(Compiled::Test(regex)),
+    let compiled = match answer {
+        Answer::Whether => Regex::compile(pattern.as_str(), &options).map(Compiled::Test),
         Answer::First | Answer::All => Finder::compile(pattern.as_str(), &options).map(Compiled::Search),
-    });
+    };
     match compiled {
         Ok(compiled) => Ok(Some(Arc::new(compiled))),
         Err(error) if error.code().number() == 51108 => Err(error.context(name)),

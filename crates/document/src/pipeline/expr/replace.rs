@@ -28,15 +28,10 @@ struct Replace {
 }
 
 fn parse(name: &'static str, most: usize, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let otherwise = format!("{name} requires an object as an argument, found: {}", argument.type_name());
-    let arguments = Arguments::of(argument, 51751, otherwise)?.only(
-        &["input", "find", "replacement"],
-        51750,
-        &format!("{name} found an unknown argument: "),
-    )?;
-    let mut required = |argument: &str, code| match arguments.expr(argument, names)? {
-        Some(expr) => Ok(expr),
-        None => fail(code, format!("{name} requires '{argument}' to be specified")),
+    let no_object = (51751, "requires an object as an argument, found: ");
+    let arguments = Arguments::named(name, argument, no_object, &["input", "find", "replacement"], 51750)?;
+    let mut required = |argument: &str, code| {
+        arguments.required_expr(argument, code, format_args!("{name} requires '{argument}' to be specified"), names)
     };
     let (input, find, replacement) =
         (required("input", 51749)?, required("find", 51748)?, required("replacement", 51747)?);

@@ -35,15 +35,9 @@ struct Trim {
 }
 
 fn parse(name: &'static str, start: bool, end: bool, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let otherwise = format!("{name} only supports an object as an argument, found {}", argument.type_name());
-    let arguments = Arguments::of(argument, 50696, otherwise)?.only(
-        &["input", "chars"],
-        50694,
-        &format!("{name} found an unknown argument: "),
-    )?;
-    let Some(input) = arguments.expr("input", names)? else {
-        return fail(50695, format!("{name} requires an 'input' field"));
-    };
+    let no_object = (50696, "only supports an object as an argument, found ");
+    let arguments = Arguments::named(name, argument, no_object, &["input", "chars"], 50694)?;
+    let input = arguments.required_expr("input", 50695, format_args!("{name} requires an 'input' field"), names)?;
     let characters = arguments.expr("chars", names)?;
     Ok(custom(Trim { name, start, end, input, characters }, names))
 }

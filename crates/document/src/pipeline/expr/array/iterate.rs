@@ -166,12 +166,8 @@ struct Reduce {
 }
 
 fn parse_reduce(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let arguments = Arguments::of(
-        argument,
-        40075,
-        format_args!("$reduce requires an object as an argument, found: {}", argument.type_name()),
-    )?
-    .only(&["input", "initialValue", "in"], 40076, "$reduce found an unknown argument: ")?;
+    let no_object = (40075, "requires an object as an argument, found: ");
+    let arguments = Arguments::named("$reduce", argument, no_object, &["input", "initialValue", "in"], 40076)?;
     let input = arguments.required("input", 40077, "$reduce requires 'input' to be specified")?;
     let initial = arguments.required("initialValue", 40078, "$reduce requires 'initialValue' to be specified")?;
     let body = arguments.required("in", 40079, "$reduce requires 'in' to be specified")?;

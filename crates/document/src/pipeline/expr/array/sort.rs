@@ -29,12 +29,8 @@ enum By {
 }
 
 fn parse_sort_array(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    let arguments = Arguments::of(
-        argument,
-        2_942_500,
-        format_args!("$sortArray requires an object as an argument, found: {}", argument.type_name()),
-    )?
-    .only(&["input", "sortBy"], 2_942_501, "$sortArray found an unknown argument: ")?;
+    let no_object = (2_942_500, "requires an object as an argument, found: ");
+    let arguments = Arguments::named("$sortArray", argument, no_object, &["input", "sortBy"], 2_942_501)?;
     let input = arguments.required("input", 2_942_502, "$sortArray requires 'input' to be specified")?;
     let by = arguments.required("sortBy", 2_942_503, "$sortArray requires 'sortBy' to be specified")?;
     let by = match &by {
