@@ -6,14 +6,16 @@
 #![expect(clippy::print_stdout, reason = "a harness prints what it saw")]
 
 mod model;
+mod patterns;
 mod power;
 mod process;
+mod scenario;
 mod worker;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use model::Model;
 use rand::RngExt;
+use scenario::Scenario;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,25 +39,38 @@ struct Args {
     /// Take back what was not synced; the path of the built shim.
     #[arg(long)]
     power_loss: Option<PathBuf>,
+    /// Write to collections with rules, and audit them after each crash.
+    #[arg(long)]
+    patterns: bool,
+    /// The real MongoDB behind the server, instead of its embedded store.
+    #[arg(long, conflicts_with = "power_loss", requires = "patterns")]
+    upstream: Option<String>,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if args.patterns { rounds::<patterns::Kept>(&args) } else { rounds::<model::Model>(&args) }
+}
+
+fn rounds<S: Scenario>(args: &Args) -> Result<()> {
     let _ = std::fs::remove_dir_all(&args.data);
     std::fs::create_dir_all(&args.data)?;
     let log = args.data.with_extension("writes");
-    let mut models: Vec<Model> = (0..args.workers).map(Model::new).collect();
+    let mut models: Vec<S> = (0..args.workers).map(S::new).collect();
     let (mut acknowledged, mut taken_back) = (0, 0);
     for round in 0..=args.rounds {
         let shim = args.power_loss.as_deref().map(|shim| (shim, log.as_path()));
-        let server =
-            process::start(&args.pleach, &args.data, shim).with_context(|| format!("start of round {round}"))?;
+        let place = match &args.upstream {
+            Some(uri) => process::Place::Upstream(uri),
+            None => process::Place::Data(&args.data),
+        };
+        let server = process::start(&args.pleach, &place, shim).with_context(|| format!("start of round {round}"))?;
         let mut client = judge::client::Client::connect(&server.address)?;
-        worker::prepare(&mut client)?;
+        S::prepare(&mut client, round == 0)?;
         for model in &mut models {
-            worker::settle(&mut client, model).with_context(|| format!("round {round}, worker {}", model.worker))?;
+            model.settle(&mut client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
         }
-        worker::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
+        S::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
         if round == args.rounds {
             server.stop()?;
             break;
@@ -66,7 +81,7 @@ fn main() -> Result<()> {
             .drain(..)
             .map(|model| {
                 let (address, stop) = (server.address.clone(), stop.clone());
-                std::thread::spawn(move || worker::run(&address, model, relaxed, &stop))
+                std::thread::spawn(move || model.run(&address, relaxed, &stop))
             })
             .collect();
         std::thread::sleep(Duration::from_millis(rand::rng().random_range(30..args.millis.max(31))));
@@ -77,7 +92,7 @@ fn main() -> Result<()> {
             acknowledged += count;
             models.push(model);
         }
-        models.sort_by_key(|model| model.worker);
+        models.sort_by_key(Scenario::worker);
         if args.power_loss.is_some() {
             taken_back += power::take_back(&args.data, &log)?;
         }

@@ -10,10 +10,20 @@ pub(crate) struct Server {
     child: Child,
 }
 
+/// What the server serves.
+pub(crate) enum Place<'a> {
+    Data(&'a Path),
+    Upstream(&'a str),
+}
+
 /// Starts it and waits until it says where it listens. `shim` is the library to preload and the log it writes.
-pub(crate) fn start(binary: &Path, data: &Path, shim: Option<(&Path, &Path)>) -> Result<Server> {
+pub(crate) fn start(binary: &Path, place: &Place<'_>, shim: Option<(&Path, &Path)>) -> Result<Server> {
     let mut command = Command::new(binary);
-    command.args(["serve", "--port", "0", "--data"]).arg(data).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    command.args(["serve", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    match place {
+        Place::Data(folder) => command.arg("--data").arg(folder),
+        Place::Upstream(uri) => command.args(["--upstream", uri]),
+    };
     if let Some((library, log)) = shim {
         let _ = std::fs::remove_file(log);
         command.env("LD_PRELOAD", library.canonicalize()?).env("POWER_LOSS_LOG", log);

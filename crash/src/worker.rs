@@ -1,6 +1,7 @@
 //! What the workers write, how an open request is settled after a crash, and what must then be true.
 
 use crate::model::{Model, Operation};
+use crate::scenario::Scenario;
 use anyhow::{Result, ensure};
 use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use judge::client::Client;
@@ -9,8 +10,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const DB: &str = "crash";
 
+impl Scenario for Model {
+    fn new(worker: usize) -> Model {
+        Model::new(worker)
+    }
+
+    fn worker(&self) -> usize {
+        self.worker
+    }
+
+    fn prepare(client: &mut Client, _first: bool) -> Result<()> {
+        prepare(client)
+    }
+
+    fn settle(&mut self, client: &mut Client) -> Result<()> {
+        settle(client, self)
+    }
+
+    fn run(self, address: &str, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Model, u64)> {
+        run(address, self, allow_relaxed, stop)
+    }
+
+    fn verify(client: &mut Client, models: &[Model]) -> Result<()> {
+        verify(client, models)
+    }
+}
+
 /// Collections and indexes; harmless when they are there.
-pub(crate) fn prepare(client: &mut Client) -> Result<()> {
+fn prepare(client: &mut Client) -> Result<()> {
     client.must(&doc! { "createIndexes": "documents", "$db": DB, "indexes": [
         { "key": { "tag": 1, "worker": 1 }, "name": "tag" }, { "key": { "unique": 1 }, "name": "unique", "unique": true } ] })?;
     for collection in ["left", "right", "counters"] {
@@ -52,8 +79,13 @@ fn command(model: &Model, operation: Operation, relaxed: bool) -> Document {
     command
 }
 
+/// A session's `lsid`.
+pub(crate) fn session_of(id: [u8; 16]) -> Document {
+    doc! { "id": Binary { subtype: BinarySubtype::Uuid, bytes: id.to_vec() } }
+}
+
 fn session(model: &Model) -> Document {
-    doc! { "id": Binary { subtype: BinarySubtype::Uuid, bytes: model.session.to_vec() } }
+    session_of(model.session)
 }
 
 fn choose(model: &mut Model) -> Operation {
@@ -78,7 +110,7 @@ fn choose(model: &mut Model) -> Operation {
 }
 
 /// Writes until the server is gone. Gives the model back with the request that was under way, and how many were acknowledged.
-pub(crate) fn run(address: &str, mut model: Model, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Model, u64)> {
+fn run(address: &str, mut model: Model, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Model, u64)> {
     let mut acknowledged = 0;
     let Ok(mut client) = Client::connect(address) else { return Ok((model, 0)) };
     while !stop.load(Ordering::Relaxed) {
@@ -104,11 +136,11 @@ pub(crate) fn run(address: &str, mut model: Model, allow_relaxed: bool, stop: &A
     Ok((model, acknowledged))
 }
 
-fn send(client: &mut Client, command: &Document) -> Option<Document> {
+pub(crate) fn send(client: &mut Client, command: &Document) -> Option<Document> {
     client.command(command).ok().map(|reply| reply.document)
 }
 
-fn fine(reply: &Document) -> bool {
+pub(crate) fn fine(reply: &Document) -> bool {
     let number = |name: &str| {
         reply.get(name).and_then(|n| n.as_f64().or(n.as_i32().map(f64::from)).or(n.as_i64().map(|n| n as f64)))
     };
@@ -144,7 +176,7 @@ fn pair(client: &mut Client, model: &Model, number: i64, relaxed: bool) -> Optio
 
 /// Settles the request that the crash left open: a single statement is sent again with its number and must have had one effect;
 /// a transaction must be there whole or not at all.
-pub(crate) fn settle(client: &mut Client, model: &mut Model) -> Result<()> {
+fn settle(client: &mut Client, model: &mut Model) -> Result<()> {
     match model.in_flight.take() {
         None => {}
         Some(Operation::Pair { number }) => {
@@ -166,13 +198,17 @@ pub(crate) fn settle(client: &mut Client, model: &mut Model) -> Result<()> {
 }
 
 fn found(client: &mut Client, collection: &str, filter: Document) -> Result<Vec<Document>> {
+    found_in(client, DB, collection, filter)
+}
+
+pub(crate) fn found_in(client: &mut Client, db: &str, collection: &str, filter: Document) -> Result<Vec<Document>> {
     let reply = client
-        .must(&doc! { "find": collection, "filter": filter, "batchSize": 1_000_000, "singleBatch": true, "$db": DB })?;
+        .must(&doc! { "find": collection, "filter": filter, "batchSize": 1_000_000, "singleBatch": true, "$db": db })?;
     let rows = reply.get_document("cursor")?.get_array("firstBatch")?;
     Ok(rows.iter().filter_map(Bson::as_document).cloned().collect())
 }
 
-pub(crate) fn verify(client: &mut Client, models: &[Model]) -> Result<()> {
+fn verify(client: &mut Client, models: &[Model]) -> Result<()> {
     for model in models {
         let worker = i64::try_from(model.worker)?;
         let stored: Vec<(i64, i64)> = {
