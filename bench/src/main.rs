@@ -43,12 +43,15 @@ struct Args {
     /// Documents for the `group` workload.
     #[arg(long, default_value_t = 1_000_000)]
     group_documents: u64,
-    /// Only workloads whose name contains this.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only workloads whose name contains one of these.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Writes without session and transaction number (drivers send them by default).
     #[arg(long)]
     no_retry: bool,
+    /// Measure on the data that an earlier run left.
+    #[arg(long)]
+    keep: bool,
     /// Print one JSON document instead of a table.
     #[arg(long)]
     json: bool,
@@ -69,10 +72,10 @@ async fn main() -> Result<()> {
     let targets = args.targets.iter().map(|text| Target::parse(text)).collect::<Result<Vec<_>>>()?;
     let workloads: Vec<_> = workload::all()
         .into_iter()
-        .filter(|w| args.only.as_ref().is_none_or(|only| w.name.contains(only.as_str())))
+        .filter(|w| args.only.is_empty() || args.only.iter().any(|only| w.name.contains(only.as_str())))
         .collect();
     let needs_group = workloads.iter().any(|w| w.name == "group");
-    for target in &targets {
+    for target in targets.iter().filter(|_| !args.keep) {
         report::progress(&format!("loading {}", target.name));
         workload::load(target, args.documents, if needs_group { args.group_documents } else { 0 })
             .await
