@@ -18,7 +18,7 @@ pub(crate) fn count(source: &Source, op: &Count) -> Result<Doc<'static>> {
             let pipeline = as_pipeline(&op.filter, None, window)?;
             drained(&mut *source.run(&op.ns, pipeline, op.hint.as_ref())?)?
         }
-        Some(collection) if op.filter.is_all() && op.hint.is_none() => {
+        Some(collection) if is_known(op) => {
             let behind = collection.count().saturating_sub(op.skip);
             op.limit.map_or(behind, |limit| limit.min(behind))
         }
@@ -31,6 +31,11 @@ pub(crate) fn count(source: &Source, op: &Count) -> Result<Doc<'static>> {
     let mut writer = DocWriter::new();
     writer.append("n", &Value::Int64(i64::try_from(number).unwrap_or(i64::MAX)));
     Ok(writer.finish())
+}
+
+/// Whether a collection knows the answer.
+pub(super) fn is_known(op: &Count) -> bool {
+    op.filter.is_all() && op.hint.is_none()
 }
 
 fn drained(rows: &mut dyn Stream) -> Result<u64> {

@@ -2,7 +2,7 @@
 
 use super::pipeline::Source;
 use super::rows::{self, Window};
-use crate::access::Query;
+use crate::access::{self, Query};
 use crate::catalog::Collection;
 use crate::scan::Want;
 use document::filter::{Details, Filter};
@@ -14,25 +14,30 @@ use document::value::Path;
 use document::{Array, Code, Doc, DocWriter, Env, Error, Result, Value};
 use std::sync::Arc;
 
-/// The documents; and how many there are at most, if that is known without asking for one more.
-pub(crate) fn open(source: &Source, op: &Find) -> Result<(Rows, Option<u64>)> {
+/// What a find gives.
+pub(super) struct Opened {
+    pub(super) rows: Rows,
+    /// How many documents there are at most, if that is known without asking for one more.
+    pub(super) left: Option<u64>,
+    /// The first document may take long: many must be read or sorted for it.
+    pub(super) blocking: bool,
+}
+
+pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
     match moment.catalog.get(&op.ns) {
-        Some(found) if found.view().is_some() => Ok((of_view(source, op, window)?, None)),
+        Some(found) if found.view().is_some() => {
+            Ok(Opened { rows: of_view(source, op, window)?, left: None, blocking: true })
+        }
         _ if op.return_key => Err(Error::not_implemented("returnKey")),
         _ if op.show_record_id => Err(Error::not_implemented("showRecordId")),
         Some(collection) => of_collection(source, op, collection, window),
-        None => Ok((empty(), None)),
+        None => Ok(Opened { rows: empty(), left: None, blocking: false }),
     }
 }
 
-fn of_collection(
-    source: &Source,
-    op: &Find,
-    collection: &Arc<Collection>,
-    window: Window,
-) -> Result<(Rows, Option<u64>)> {
+fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Opened> {
     let needed = needed(op);
     let query = query(op, needed.as_deref(), window, &source.env);
     let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Documents, op.allow_disk_use)?;
@@ -40,7 +45,9 @@ fn of_collection(
         Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
         None => rows,
     };
-    Ok((rows, op.limit.filter(|_| plan.ordered)))
+    let searches = matches!(plan.source, access::plan::Source::Collection { .. }) && plan.residual.is_some();
+    let blocking = (searches || !plan.ordered) && !super::is_small(collection);
+    Ok(Opened { rows, left: op.limit.filter(|_| plan.ordered), blocking })
 }
 
 /// The paths that are read of the documents behind the filter; nothing means all.

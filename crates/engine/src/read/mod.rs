@@ -18,12 +18,14 @@ pub(crate) use pipeline::resolve;
 pub(crate) use rows::Window;
 
 use crate::backend::long;
+use crate::catalog::Collection;
 use crate::engine::Engine;
 use crate::work::Moment;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::pipeline::{Rows, from_documents};
 use document::{Doc, Result};
+use find::Opened;
 use pipeline::Source;
 use present::Present;
 
@@ -39,16 +41,26 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
         ReadOp::Count(_) | ReadOp::Distinct(_) => false,
     };
     let source = Source { present: present.clone(), env: present.env(&context.env), disk };
-    let (mut rows, left) = match &op {
+    let only = |doc| Opened { rows: from_documents(vec![doc]), left: Some(1), blocking: false };
+    let Opened { mut rows, left, blocking } = match &op {
         ReadOp::Find(op) => find::open(&source, op)?,
-        ReadOp::Aggregate(op) => (source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref())?, None),
-        ReadOp::Count(op) => (from_documents(vec![long(|| count::count(&source, op))?]), Some(1)),
-        ReadOp::Distinct(op) => (from_documents(vec![long(|| distinct::distinct(&source, op))?]), Some(1)),
+        ReadOp::Aggregate(op) => {
+            let rows = source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref())?;
+            Opened { rows, left: None, blocking: true }
+        }
+        ReadOp::Count(op) if source.is_quick(&op.ns, count::is_known(op))? => only(count::count(&source, op)?),
+        ReadOp::Count(op) => only(long(|| count::count(&source, op))?),
+        ReadOp::Distinct(op) if source.is_quick(&op.ns, false)? => only(distinct::distinct(&source, op)?),
+        ReadOp::Distinct(op) => only(long(|| distinct::distinct(&source, op))?),
     };
     rows.pause();
     present.end();
-    let blocking = matches!(&op, ReadOp::Aggregate(_)) || matches!(&op, ReadOp::Find(find) if find.sort.is_some());
     Ok(Box::new(Open { engine: engine.clone(), present, rows, held, blocking, ahead: None, left, ended: false }))
+}
+
+/// Whether all of the collection can be read in the connection's own task.
+fn is_small(collection: &Collection) -> bool {
+    usize::try_from(collection.count()).is_ok_and(|documents| documents <= QUICK)
 }
 
 struct Open {

@@ -28,6 +28,12 @@ impl Source {
         self.run_in(ns, pipeline, hint, &self.env).map(results)
     }
 
+    /// Whether reading the collection once takes no time to speak of, or is not needed: the answer is `known`.
+    pub(super) fn is_quick(&self, ns: &Namespace, known: bool) -> Result<bool> {
+        let moment = self.present.moment()?;
+        Ok(moment.catalog.get(ns).is_none_or(|found| found.view().is_none() && (known || super::is_small(found))))
+    }
+
     fn run_in(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>, env: &Env) -> Result<Rows> {
         let collections = Arc::new(OfDatabase { source: self.clone(), db: ns.db.clone() });
         let run = Run { env: env.clone(), collections };
