@@ -147,7 +147,7 @@ fn watch_memory(inner: &Inner) -> Result<()> {
 fn release(inner: &Inner, space: Space) -> Result<()> {
     let snapshot = inner.ground.current.load().snapshot.clone();
     let keys: Vec<bytes::Bytes> = snapshot
-        .range(&space, &[0], &[0xFF; 8])
+        .range(&space, &[0], &[0xFF; 8], false)
         .take(EMPTY_AT_MOST + 1)
         .map(|entry| entry.map(|(key, _)| key))
         .collect::<Result<_>>()?;
@@ -172,7 +172,7 @@ fn erase(inner: &Inner, collection: &Arc<Collection>, index: u32) -> Result<()> 
     loop {
         let snapshot = inner.ground.current.load().snapshot.clone();
         let keys: Vec<bytes::Bytes> = snapshot
-            .range(space, &from, &to)
+            .range(space, &from, &to, false)
             .take(ERASE_AT_ONCE)
             .map(|entry| entry.map(|(key, _)| key))
             .collect::<Result<_>>()?;

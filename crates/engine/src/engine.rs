@@ -51,9 +51,10 @@ impl Default for Options {
 impl Options {
     fn store(&self) -> StoreOptions {
         StoreOptions {
-            cache_bytes: self.memory_bytes / 2,
+            cache_bytes: self.memory_bytes / 8 * 3,
             memtable_bytes: (self.memory_bytes / 16).clamp(4 << 20, 64 << 20),
             journal_bytes: 128 << 20,
+            leaf_bytes: self.memory_bytes / 8,
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
     let mut catalog = Catalog::default();
     let mut next_id = 1;
     let mut cut_off = Vec::new();
-    for entry in snapshot.range(&catalog_space, &[COLLECTION], &[COLLECTION + 1]) {
+    for entry in snapshot.range(&catalog_space, &[COLLECTION], &[COLLECTION + 1], false) {
         let (key, value) = entry?;
         let mut collection = Collection::from_record(&key, &Doc::trusted_bytes(value), &store)?;
         next_id = next_id.max(collection.id.0 + 1);
@@ -84,7 +84,7 @@ pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
             continue;
         }
         let space = store.space(name)?;
-        let empty = snapshot.range(&space, &[0], &[0xFF; 8]).next().transpose()?.is_none();
+        let empty = snapshot.range(&space, &[0], &[0xFF; 8], false).next().transpose()?.is_none();
         if empty { free.push(space) } else { remains.push(space) }
     }
     let pool = Pool::new(free, &names);

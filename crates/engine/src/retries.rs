@@ -14,6 +14,7 @@ use document::op::{Context, Written};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a statement answered.
@@ -52,9 +53,9 @@ struct Known {
 
 impl Retries {
     /// Reads the sessions of earlier runs.
-    pub(crate) fn load(space: &Space, snapshot: &Snapshot) -> Result<Retries> {
+    pub(crate) fn load(space: &Space, snapshot: &Arc<Snapshot>) -> Result<Retries> {
         let mut sessions: HashMap<[u8; 16], Known, _> = HashMap::default();
-        for entry in snapshot.range(space, &[0], &[0xFF; 21]) {
+        for entry in snapshot.range(space, &[0], &[0xFF; 21], false) {
             let (key, value) = entry?;
             let Some((id, chunk)) = split_key(&key) else { continue };
             let record = Doc::trusted_bytes(value);

@@ -5,12 +5,16 @@
 //! applied could see half of it. (2) Spaces are made and removed under the same lock, for the same reason. (3) No empty key
 //! and none over 65,535 bytes arrives here ([`MAX_KEY`]).
 
+use crate::leaves::{Leaves, Memory, Written};
+use crate::range::StoreRange;
 use bytes::Bytes;
 use document::{Code, Error, Result};
 use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode, Readable};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The longest key that the store takes.
 pub const MAX_KEY: usize = 65_535;
@@ -24,11 +28,18 @@ pub struct StoreOptions {
     pub memtable_bytes: u64,
     /// Bounds the replay when opening.
     pub journal_bytes: u64,
+    /// What ranges have read and is kept at hand ([`crate::leaves`]).
+    pub leaf_bytes: u64,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        StoreOptions { cache_bytes: 256 << 20, memtable_bytes: 32 << 20, journal_bytes: 128 << 20 }
+        StoreOptions {
+            cache_bytes: 256 << 20,
+            memtable_bytes: 32 << 20,
+            journal_bytes: 128 << 20,
+            leaf_bytes: 64 << 20,
+        }
     }
 }
 
@@ -36,6 +47,9 @@ pub struct Store {
     db: Database,
     options: StoreOptions,
     writing: Mutex<()>,
+    /// The leaves of each open space: there are no two sets for one.
+    leaves: Mutex<HashMap<u64, Weak<Leaves>>>,
+    leaf_memory: Arc<Memory>,
 }
 
 impl std::fmt::Debug for Store {
@@ -53,7 +67,8 @@ impl Store {
             .worker_threads(2)
             .open()
             .map_err(failed)?;
-        Ok(Store { db, options, writing: Mutex::new(()) })
+        let leaf_memory = Memory::new(usize::try_from(options.leaf_bytes).unwrap_or(usize::MAX));
+        Ok(Store { db, options, writing: Mutex::new(()), leaves: Mutex::default(), leaf_memory })
     }
 
     /// The names of all spaces.
@@ -70,13 +85,24 @@ impl Store {
     pub fn space_sized(&self, name: &str, memtable_bytes: u64) -> Result<Space> {
         let _between_batches = self.writing.lock();
         let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
-        Ok(Space(self.db.keyspace(name, options).map_err(failed)?))
+        let keyspace = self.db.keyspace(name, options).map_err(failed)?;
+        let mut all = self.leaves.lock();
+        let leaves = match all.get(&keyspace.id()).and_then(Weak::upgrade) {
+            Some(leaves) => leaves,
+            None => {
+                all.retain(|_, leaves| leaves.strong_count() > 0);
+                let leaves = Leaves::new(&self.leaf_memory);
+                all.insert(keyspace.id(), Arc::downgrade(&leaves));
+                leaves
+            }
+        };
+        Ok(Space { keyspace, leaves })
     }
 
     /// Removes a space; its files go when the last reader lets go of it.
     pub fn remove(&self, space: Space) -> Result<()> {
         let _between_batches = self.writing.lock();
-        self.db.delete_keyspace(space.0).map_err(failed)
+        self.db.delete_keyspace(space.keyspace).map_err(failed)
     }
 
     /// The state after the last batch; waits while one is being applied.
@@ -88,14 +114,18 @@ impl Store {
     pub fn batch(&self, capacity: usize) -> Batch {
         // `Database::batch` would hand the bytes to the operating system too, but without a capacity.
         let batch = fjall::OwnedWriteBatch::with_capacity(self.db.clone(), capacity);
-        Batch(batch.durability(Some(PersistMode::Buffer)))
+        Batch { inner: batch.durability(Some(PersistMode::Buffer)), touched: SmallVec::new() }
     }
 
     /// Applies the batch: all of it is safe from a kill of this process, and in the snapshot that this returns.
     pub fn commit(&self, batch: Batch) -> Result<Arc<Snapshot>> {
         let _one_at_a_time = self.writing.lock();
-        batch.0.commit().map_err(failed)?;
-        Ok(Arc::new(Snapshot(self.db.snapshot())))
+        batch.inner.commit().map_err(failed)?;
+        let snapshot = Arc::new(Snapshot(self.db.snapshot()));
+        for touched in &batch.touched {
+            touched.leaves.apply(touched.written.as_deref(), snapshot.position());
+        }
+        Ok(snapshot)
     }
 
     /// Makes every batch so far safe from a loss of power.
@@ -124,50 +154,58 @@ impl Store {
 
 /// A sorted map from keys to values: one per collection, and some for the engine itself.
 #[derive(Clone)]
-pub struct Space(fjall::Keyspace);
+pub struct Space {
+    keyspace: fjall::Keyspace,
+    leaves: Arc<Leaves>,
+}
 
 impl Space {
     /// Stable while the store is open.
     pub fn id(&self) -> u64 {
-        self.0.id()
+        self.keyspace.id()
+    }
+
+    pub(crate) fn leaves(&self) -> &Arc<Leaves> {
+        &self.leaves
     }
 
     pub fn name(&self) -> &str {
-        self.0.name()
+        self.keyspace.name()
     }
 
     /// The newest value, visible to snapshots or not: for who holds the lock on `key`.
     pub fn latest(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.0.get(key).map_err(failed)?.map(Bytes::from))
+        Ok(self.keyspace.get(key).map_err(failed)?.map(Bytes::from))
     }
 
     /// The newest value, and whether it was written after `snapshot` was taken.
     pub fn latest_since(&self, key: &[u8], snapshot: &Snapshot) -> Result<Option<(Bytes, bool)>> {
-        let entry = self.0.tree.get_internal_entry(key, fjall::SeqNo::MAX).map_err(|error| failed(error.into()))?;
+        let entry =
+            self.keyspace.tree.get_internal_entry(key, fjall::SeqNo::MAX).map_err(|error| failed(error.into()))?;
         Ok(entry.map(|entry| (Bytes::from(entry.value), entry.key.seqno >= snapshot.0.seqno())))
     }
 
     /// Whether the next batch with this space in it would be made to sleep by the store.
     pub fn is_behind(&self) -> bool {
-        self.0.sealed_memtable_count() >= 3 || self.0.tree.l0_run_count() >= 18
+        self.keyspace.sealed_memtable_count() >= 3 || self.keyspace.tree.l0_run_count() >= 18
     }
 
     pub fn memtable_bytes(&self) -> u64 {
-        self.0.tree.active_memtable().size()
+        self.keyspace.tree.active_memtable().size()
     }
 
     /// Starts writing the memtable out.
     pub fn write_out(&self) -> Result<()> {
-        self.0.rotate_memtable().map(|_| ()).map_err(failed)
+        self.keyspace.rotate_memtable().map(|_| ()).map_err(failed)
     }
 
     pub fn disk_bytes(&self) -> u64 {
-        self.0.disk_space()
+        self.keyspace.disk_space()
     }
 
     /// How many keys there are at most: older versions count too.
     pub fn approximate_keys(&self) -> usize {
-        self.0.approximate_len()
+        self.keyspace.approximate_len()
     }
 }
 
@@ -189,15 +227,20 @@ pub struct Snapshot(fjall::Snapshot);
 
 impl Snapshot {
     pub fn get(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.0.get(&space.0, key).map_err(failed)?.map(Bytes::from))
+        if let Some(known) = space.leaves.get(key, self.position()) {
+            return Ok(known);
+        }
+        Ok(self.0.get(&space.keyspace, key).map_err(failed)?.map(Bytes::from))
     }
 
-    /// The entries from `from` (inclusive) to `to` (exclusive), from either end.
-    pub fn range(&self, space: &Space, from: &[u8], to: &[u8]) -> StoreRange {
-        if from >= to {
-            return StoreRange(None);
-        }
-        StoreRange(Some(self.0.range::<&[u8], _>(&space.0, from..to)))
+    /// The entries from `from` (inclusive) to `to` (exclusive), or backwards.
+    pub fn range(self: &Arc<Self>, space: &Space, from: &[u8], to: &[u8], reverse: bool) -> StoreRange {
+        StoreRange::new(self, space, from, to, reverse)
+    }
+
+    /// As [`Snapshot::range`], from the store itself; `from` is before `to`.
+    pub(crate) fn stored(&self, space: &Space, from: &[u8], to: &[u8]) -> StoredRange {
+        StoredRange(self.0.range::<&[u8], _>(&space.keyspace, from..to))
     }
 
     /// Counts up with each batch: the order of snapshots.
@@ -213,45 +256,61 @@ impl std::fmt::Debug for Snapshot {
 }
 
 /// Keys and values, as slices of the blocks they were read from.
-pub struct StoreRange(Option<fjall::Iter>);
+pub(crate) struct StoredRange(fjall::Iter);
 
-impl StoreRange {
-    fn entry(guard: fjall::Guard) -> Result<(Bytes, Bytes)> {
-        let (key, value) = guard.into_inner().map_err(failed)?;
-        Ok((Bytes::from(key), Bytes::from(value)))
-    }
-}
-
-impl Iterator for StoreRange {
-    type Item = Result<(Bytes, Bytes)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.as_mut()?.next().map(Self::entry)
-    }
-}
-
-impl DoubleEndedIterator for StoreRange {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.as_mut()?.next_back().map(Self::entry)
+impl StoredRange {
+    pub(crate) fn next(&mut self, reverse: bool) -> Option<Result<(Bytes, Bytes)>> {
+        let guard = if reverse { self.0.next_back() } else { self.0.next() };
+        let entry = guard?.into_inner().map_err(failed);
+        Some(entry.map(|(key, value)| (Bytes::from(key), Bytes::from(value))))
     }
 }
 
 /// Writes that become visible together, in as many spaces as needed.
-pub struct Batch(fjall::OwnedWriteBatch);
+pub struct Batch {
+    inner: fjall::OwnedWriteBatch,
+    touched: SmallVec<[Touched; 4]>,
+}
+
+/// What a batch writes to one space.
+struct Touched {
+    leaves: Arc<Leaves>,
+    /// Only if the space had leaves when the batch was begun.
+    written: Option<Vec<Written>>,
+}
 
 impl Batch {
     pub fn put(&mut self, space: &Space, key: Bytes, value: Bytes) {
         debug_assert!(!key.is_empty() && key.len() <= MAX_KEY);
-        self.0.insert(&space.0, key, value);
+        if let Some(written) = self.touch(space) {
+            written.push((key.clone(), Some(value.clone())));
+        }
+        self.inner.insert(&space.keyspace, key, value);
     }
 
     pub fn remove(&mut self, space: &Space, key: Bytes) {
         debug_assert!(!key.is_empty() && key.len() <= MAX_KEY);
-        self.0.remove(&space.0, key);
+        if let Some(written) = self.touch(space) {
+            written.push((key.clone(), None));
+        }
+        self.inner.remove(&space.keyspace, key);
+    }
+
+    /// Where to note what is written to `space`, if that must be.
+    fn touch(&mut self, space: &Space) -> Option<&mut Vec<Written>> {
+        let at = match self.touched.iter().rposition(|touched| Arc::ptr_eq(&touched.leaves, &space.leaves)) {
+            Some(at) => at,
+            None => {
+                let written = space.leaves.any().then(Vec::new);
+                self.touched.push(Touched { leaves: space.leaves.clone(), written });
+                self.touched.len() - 1
+            }
+        };
+        self.touched.get_mut(at)?.written.as_mut()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.inner.is_empty()
     }
 }
 
@@ -289,11 +348,11 @@ mod tests {
         store.commit(batch).unwrap();
         assert_eq!(before.get(&space, b"a").unwrap(), None);
         let now = store.snapshot();
-        let keys: Vec<Bytes> = now.range(&space, b"a", b"c").map(|entry| entry.unwrap().0).collect();
+        let keys: Vec<Bytes> = now.range(&space, b"a", b"c", false).map(|entry| entry.unwrap().0).collect();
         assert_eq!(keys, ["a", "b"]);
-        let back: Vec<Bytes> = now.range(&space, b"a", b"d").rev().map(|entry| entry.unwrap().0).collect();
+        let back: Vec<Bytes> = now.range(&space, b"a", b"d", true).map(|entry| entry.unwrap().0).collect();
         assert_eq!(back, ["c", "b", "a"]);
-        assert_eq!(now.range(&space, b"c", b"a").count(), 0);
+        assert_eq!(now.range(&space, b"c", b"a", false).count(), 0);
         assert!(space.latest_since(b"a", &before).unwrap().unwrap().1);
         assert!(!space.latest_since(b"a", &now).unwrap().unwrap().1);
     }

@@ -3,7 +3,8 @@
 //! Keys in a collection's space begin with the index id, four bytes, big-endian; [`DOCUMENTS`] (0) holds the documents
 //! themselves under the encoding of their `_id`. A document's value is one format byte and its BSON (docs/format.md).
 
-use crate::store::{Snapshot, Space, StoreRange};
+use crate::range::StoreRange;
+use crate::store::{Snapshot, Space};
 use bytes::{BufMut, Bytes, BytesMut};
 use document::{Code, Doc, Error, Result};
 use std::collections::{BTreeMap, HashMap};
@@ -45,7 +46,7 @@ impl ReadView {
 
     /// Keys and values from `from` (inclusive) to `to` (exclusive), or backwards. The iterator owns what it needs.
     pub fn range(&self, space: &Space, from: &[u8], to: &[u8], reverse: bool) -> ViewRange {
-        let stored = self.snapshot.range(space, from, to);
+        let stored = self.snapshot.range(space, from, to, reverse);
         let written =
             self.overlay.as_ref().and_then(|overlay| overlay.spaces.get(&space.id())).map(|written| Written {
                 map: written.clone(),
@@ -139,7 +140,6 @@ impl ViewRange {
     fn next_stored(&mut self) -> Option<Result<(Bytes, Bytes)>> {
         match self.held.take() {
             Some(entry) => Some(Ok(entry)),
-            None if self.reverse => self.stored.next_back(),
             None => self.stored.next(),
         }
     }

@@ -216,7 +216,7 @@ impl Work {
         if !self.is_transaction() {
             return self.sees_key(space, from, to, wanted);
         }
-        for entry in self.ground.current.load().snapshot.range(space, from, to) {
+        for entry in self.ground.current.load().snapshot.range(space, from, to, false) {
             let (key, _) = entry?;
             if wanted(&key) && self.overlay.get(space, &key).is_none() {
                 return Err(write_conflict());

@@ -62,5 +62,6 @@ fn spaces_of_dropped_collections_go_and_the_clock_goes_on() {
     });
     let bench = bench.reopen().reopen();
     let spaces = bench.engine.inner.ground.store.names();
-    assert!(spaces.len() <= 10, "{spaces:?}");
+    // Three of the engine's own, one in use, four ready, and at most the three that were emptied.
+    assert!(spaces.len() <= 11, "{spaces:?}");
 }
