@@ -70,7 +70,10 @@ async fn seed(door: &Door, kept: &mut Connection) -> Result<()> {
     loop {
         let status = kept.command(&doc! { "pleach": "status", "$db": KEPT }).await?;
         let rules = status.get_array("rules")?;
-        if rules.iter().all(|rule| rule.as_document().is_some_and(|rule| rule.get_str("state").is_ok_and(|state| state == "on"))) {
+        if rules
+            .iter()
+            .all(|rule| rule.as_document().is_some_and(|rule| rule.get_str("state").is_ok_and(|state| state == "on")))
+        {
             break;
         }
         if start.elapsed() > Duration::from_secs(300) {

@@ -1,6 +1,254 @@
 //! The life of a rule: catalog, states, seeding, outbox, audit, repair, drop, status.
+//!
+//! [`Life`] knows every rule of the databases it looks after, as the catalog has them. What changes them (apply, drop) writes
+//! the catalog and puts the new state in force; the keeper, a task of its own, brings each rule from there to where it should
+//! be, and goes on after a restart from what the catalog says.
 
+pub mod apply;
+mod audit;
+pub mod catalog;
+pub mod command;
+pub(crate) mod evaluate;
+pub mod indexes;
+mod keeper;
+mod lease;
 pub mod names;
+mod plan;
+pub(crate) mod records;
+mod repair;
+mod retire;
+mod seed;
 pub mod states;
+mod status;
+mod transient;
+mod walk;
 
 pub use states::State;
+
+use crate::rule::Rule;
+use catalog::Row;
+use document::backend::{Backend, Session};
+use document::op::Context;
+use document::{Code, Error, Result, Value};
+use parking_lot::Mutex;
+use records::At;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Notify;
+
+/// The layer that enforces rules, as far as their life needs it.
+pub trait Enforce: Send + Sync {
+    /// Puts exactly these rules in force for every statement and transaction that begins from now on.
+    fn put_in_force(&self, rules: Vec<(Arc<Rule>, State)>) -> Result<()>;
+
+    /// Whether some statement or transaction is still under way that began before the last change.
+    fn is_settling(&self) -> bool;
+
+    /// How often a client's value for the rule's field was overridden (SEMANTICS R11).
+    fn overridden(&self, rule: &Rule) -> u64;
+}
+
+/// Makes what an operation of our own carries: the time, ids, patience.
+pub type Surroundings = Arc<dyn Fn() -> Context + Send + Sync>;
+
+pub struct Life {
+    /// The backend beneath the layer: what is written through it is not planned.
+    pub(crate) backend: Arc<dyn Backend>,
+    enforce: Arc<dyn Enforce>,
+    surroundings: Surroundings,
+    entries: Mutex<Vec<Entry>>,
+    /// One change of the catalog at a time.
+    changing: tokio::sync::Mutex<()>,
+    /// There may be something to do for the keeper.
+    pub(crate) wake_keeper: Notify,
+    /// A rule came to another state.
+    pub(crate) moved: Notify,
+    /// A job was put into the outbox.
+    pub wake_worker: Notify,
+    stopped: AtomicBool,
+    stopping: Notify,
+    /// This process among those that keep the same rules, and how people call it.
+    process: String,
+    who: String,
+}
+
+/// A rule as it is now.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) db: Arc<str>,
+    pub(crate) row: Row,
+    pub(crate) rule: Arc<Rule>,
+    /// Why it does not get on.
+    pub(crate) problem: Option<String>,
+}
+
+impl Entry {
+    fn of(db: &str, row: Row) -> Result<Entry> {
+        let rule = crate::declare::from_catalog(&row.declaration)
+            .map_err(|error| error.context(&format!("the catalog of {db} has a rule {}: ", row.rule)))?;
+        Ok(Entry { db: db.into(), row, rule: Arc::new(rule), problem: None })
+    }
+}
+
+impl Life {
+    pub fn new(backend: Arc<dyn Backend>, enforce: Arc<dyn Enforce>, surroundings: Surroundings) -> Arc<Life> {
+        Arc::new(Life {
+            backend,
+            enforce,
+            surroundings,
+            entries: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            wake_keeper: Notify::new(),
+            moved: Notify::new(),
+            wake_worker: Notify::new(),
+            stopped: AtomicBool::new(false),
+            stopping: Notify::new(),
+            process: format!("{:016x}", rand::random::<u64>()),
+            who: format!("process {}", std::process::id()),
+        })
+    }
+
+    /// Starts the background work on the current runtime; [`Life::stop`] ends it.
+    pub fn start(self: &Arc<Self>) {
+        tokio::spawn(keeper::keep(self.clone()));
+        tokio::spawn(lease::hold(self.clone()));
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        (self.surroundings)()
+    }
+
+    /// Ends background work at its next step; what it did is saved.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.stopping.notify_waiters();
+        self.wake_keeper.notify_one();
+        self.wake_worker.notify_one();
+    }
+
+    /// Waits, not longer than until the life is stopped.
+    pub(crate) async fn wait_for_stop(&self, at_most: std::time::Duration) {
+        let stopping = self.stopping.notified();
+        tokio::pin!(stopping);
+        stopping.as_mut().enable();
+        if !self.is_stopped() {
+            let _ = tokio::time::timeout(at_most, stopping).await;
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_stopped(&self) -> Result<()> {
+        match self.is_stopped() {
+            true => Err(Error::new(Code::InterruptedAtShutdown, "interrupted at shutdown")),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads the catalogs and puts what they say in force.
+    pub async fn load(&self) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut entries = Vec::new();
+        for db in catalog::databases(&mut at).await? {
+            for row in catalog::load(&mut at, &db).await? {
+                entries.push(Entry::of(&db, row)?);
+            }
+        }
+        for db in entries.iter().map(|entry| entry.db.clone()).collect::<std::collections::BTreeSet<_>>() {
+            self.backend.prepare(&mut session, &db).await?;
+        }
+        Life::sort(&mut entries);
+        *self.entries.lock() = entries;
+        self.put_in_force()?;
+        self.wake_keeper.notify_one();
+        Ok(())
+    }
+
+    fn is(entry: &Entry, db: &str, rule: &str) -> bool {
+        *entry.db == *db && entry.row.rule == rule
+    }
+
+    /// The row of a rule as it is now.
+    pub(crate) fn row_of(&self, entry: &Entry) -> Option<Row> {
+        let entries = self.entries.lock();
+        entries.iter().find(|other| Life::is(other, &entry.db, &entry.row.rule)).map(|other| other.row.clone())
+    }
+
+    /// Puts a rule in the place of the one of the same name, or behind all.
+    pub(crate) fn put_entry(&self, entry: Entry) {
+        let mut entries = self.entries.lock();
+        match entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
+            Some(place) => *place = entry,
+            None => entries.push(entry),
+        }
+        Life::sort(&mut entries);
+    }
+
+    pub(crate) fn remove_entry(&self, entry: &Entry) {
+        self.entries.lock().retain(|other| !Life::is(other, &entry.db, &entry.row.rule));
+        self.moved.notify_waiters();
+    }
+
+    pub(crate) fn note_problem(&self, entry: &Entry, problem: Option<String>) {
+        let mut entries = self.entries.lock();
+        if let Some(place) = entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
+            place.problem = problem;
+        }
+        drop(entries);
+        self.moved.notify_waiters();
+    }
+
+    /// What others are computed from comes first.
+    fn sort(entries: &mut Vec<Entry>) {
+        let rules: Vec<Rule> = entries.iter().map(|entry| (*entry.rule).clone()).collect();
+        if let Ok(order) = crate::declare::order(&rules) {
+            *entries = order.into_iter().filter_map(|at| entries.get(at).cloned()).collect();
+        }
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.entries.lock().clone()
+    }
+
+    /// Puts what the entries say in force.
+    fn put_in_force(&self) -> Result<()> {
+        let rules = self.entries.lock().iter().map(|entry| (entry.rule.clone(), entry.row.state.clone())).collect();
+        self.enforce.put_in_force(rules)
+    }
+
+    /// Waits until nothing is under way that began before the last change of rules.
+    pub(crate) async fn settled(&self) -> Result<()> {
+        let mut pause = std::time::Duration::from_micros(100);
+        while self.enforce.is_settling() {
+            self.check_stopped()?;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(std::time::Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Tells writers that the hosts before `position` are reached. The catalog learns it with the hosts themselves.
+    pub(crate) fn reach(&self, rule: &Rule, position: Value<'static>) -> Result<()> {
+        let mut rules: Vec<(Arc<Rule>, State)> = Vec::new();
+        for entry in self.entries.lock().iter() {
+            let state = match Life::is(entry, &rule.host.db, &rule.name) {
+                true => State::Seeding { position: Some(position.clone()) },
+                false => entry.row.state.clone(),
+            };
+            rules.push((entry.rule.clone(), state));
+        }
+        self.enforce.put_in_force(rules)
+    }
+
+    /// Remembers how far seeding came.
+    pub(crate) fn advanced(&self, db: &str, row: &Row) {
+        if let Some(entry) = self.entries.lock().iter_mut().find(|entry| Life::is(entry, db, &row.rule)) {
+            entry.row = row.clone();
+        }
+        self.moved.notify_waiters();
+    }
+}

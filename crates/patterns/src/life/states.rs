@@ -1,8 +1,8 @@
 //! The states of a rule (SEMANTICS R3): `absent → maintaining → seeding → on → retiring → absent`.
 //!
 //! A rule is maintained by every writer before its seeding begins, so that nothing falls between the two. While it is being
-//! seeded, the position says which hosts are done: a change for a host at or before it is a delta; for a host behind it, a
-//! shared fence and nothing else, since seeding will evaluate that host later.
+//! seeded, the position says which hosts are done: a change for a host before it is a delta; for any other host a shared
+//! fence and nothing else, since seeding will evaluate that host later.
 //!
 //! The position that writers are shown runs ahead: it is moved to the end of a chunk *before* the chunk is seeded. A delta
 //! that meets a host too early is overwritten by the exact value; a fence where a delta was needed would be a gap. Writers
@@ -18,7 +18,7 @@ pub enum State {
     /// Written down, and kept for hosts that are written anew; no host is seeded yet.
     #[default]
     Maintaining,
-    /// Hosts up to `position`, by `_id`, are right and kept so.
+    /// Hosts before `position`, by `_id`, are right and kept so; the largest value there is stands for all.
     Seeding {
         position: Option<Value<'static>>,
     },
@@ -41,7 +41,8 @@ impl State {
     pub fn reached(&self, id: &Value<'_>) -> bool {
         match self {
             State::On => true,
-            State::Seeding { position: Some(position) } => order::compare(id, position) != Ordering::Greater,
+            State::Seeding { position: Some(Value::MaxKey) } => true,
+            State::Seeding { position: Some(position) } => order::compare(id, position) == Ordering::Less,
             State::Maintaining | State::Seeding { position: None } | State::Retiring => false,
         }
     }
@@ -75,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_reached_up_to_the_position() {
+    fn a_host_is_reached_before_the_position() {
         let at = |position: Option<i32>| State::Seeding { position: position.map(Value::Int32) };
         for (state, id, reached) in [
             (State::Maintaining, 1, false),
             (at(None), 1, false),
             (at(Some(5)), 4, true),
-            (at(Some(5)), 5, true),
-            (at(Some(5)), 6, false),
+            (at(Some(5)), 5, false),
+            (State::Seeding { position: Some(Value::MaxKey) }, 5, true),
             (State::On, 6, true),
             (State::Retiring, 1, false),
         ] {

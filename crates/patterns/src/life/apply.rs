@@ -1,0 +1,127 @@
+//! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the keeper seeds.
+
+use super::plan::{Changes, Work};
+use super::records::At;
+use super::states::State;
+use super::{Entry, Life, catalog, indexes, plan};
+use crate::declare::Declaration;
+use crate::rule::Rule;
+use document::backend::Session;
+use document::{Code, Error, Result};
+use std::sync::Arc;
+
+/// How far `apply` may go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extent {
+    /// Rules that the declaration lacks are removed …
+    pub remove: bool,
+    /// … with the fields they kept.
+    pub with_data: bool,
+    /// Only what is new is applied; what rewrites or removes data is left as it is, and said.
+    pub additions_only: bool,
+}
+
+impl Life {
+    /// Applies a declaration; seeding goes on in the background. Gives what was left undone.
+    pub async fn apply(&self, declaration: &Declaration, extent: Extent) -> Result<Vec<String>> {
+        let _changing = self.changing.lock().await;
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let db = &*declaration.database;
+        let all = Changes::find(&mut at, &self.entries(), db, &declaration.rules).await?;
+        let mut left = Vec::new();
+        let changes = match extent.additions_only {
+            true => {
+                let some = all.clone().additions();
+                let done = |rule: &Arc<Rule>| some.steps.iter().any(|step| step.rule.name == rule.name);
+                for step in all.steps.iter().filter(|step| !done(&step.rule)) {
+                    let what = match step.work {
+                        Work::Remove => "is no longer declared",
+                        Work::Rebuild | Work::Keep => "is declared differently",
+                        Work::Index(_) | Work::Seed => continue,
+                    };
+                    left.push(format!("{} {what}", step.rule.name));
+                }
+                some
+            }
+            false => all,
+        };
+        if !extent.remove
+            && let Some(rule) = changes.removed().next()
+        {
+            return Err(Error::new(
+                Code::IllegalOperation,
+                format!("rule {} is kept in {db} and the declaration does not have it", rule.name),
+            )
+            .with_hint("say that it is to go with --remove, or put it back into the declaration"));
+        }
+        if !changes.steps.is_empty() {
+            self.refuse_while_others_live(&mut at, db).await?;
+        }
+        self.backend.prepare(at.session, db).await?;
+        for step in &changes.steps {
+            if let Work::Index(needed) = &step.work {
+                indexes::create(&mut at, &step.rule, needed).await?;
+            }
+        }
+        self.write_down(&mut at, db, &changes, extent).await?;
+        self.put_in_force()?;
+        self.wake_keeper.notify_one();
+        Ok(left)
+    }
+
+    async fn write_down(&self, at: &mut At<'_>, db: &str, changes: &Changes, extent: Extent) -> Result<()> {
+        let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
+        for step in &changes.steps {
+            let known = self.entries().into_iter().find(|entry| *entry.db == *db && entry.rule.name == step.rule.name);
+            let mut row = catalog::Row {
+                rule: step.rule.name.to_string(),
+                kind: step.rule.kind.to_owned(),
+                declaration: step.rule.declaration.clone(),
+                state: State::Maintaining,
+                epoch,
+                done: 0,
+                total: 0,
+                with_data: false,
+            };
+            match step.work {
+                Work::Index(_) => continue,
+                Work::Seed | Work::Rebuild => row.total = plan::documents(at, &step.rule.host).await?,
+                Work::Keep => {
+                    let Some(known) = known else { continue };
+                    row.state = known.row.state;
+                    (row.done, row.total) = (known.row.done, known.row.total);
+                }
+                Work::Remove => {
+                    row.state = State::Retiring;
+                    row.with_data = extent.with_data;
+                }
+            }
+            catalog::save(at, db, &row).await?;
+            self.put_entry(Entry { db: db.into(), row, rule: step.rule.clone(), problem: None });
+        }
+        Ok(())
+    }
+
+    /// Waits until every rule of the database is on or gone, or one does not get on.
+    pub async fn settle(&self, db: &str) -> Result<()> {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            let unfinished: Vec<Entry> =
+                self.entries().into_iter().filter(|entry| *entry.db == *db && entry.row.state != State::On).collect();
+            if unfinished.is_empty() {
+                return Ok(());
+            }
+            if let Some((entry, problem)) = unfinished.iter().find_map(|entry| Some((entry, entry.problem.clone()?))) {
+                return Err(Error::new(
+                    Code::OperationFailed,
+                    format!("rule {} does not get on: {problem}", entry.rule.name),
+                ));
+            }
+            self.check_stopped()?;
+            let _ = tokio::time::timeout(std::time::Duration::from_millis(200), moved).await;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The catalog: what rules a database has, as they were declared, and where each is in its life.
+//!
+//! A row is `{ _id: <rule>, kind, declaration, state, position, epoch }` and what its state needs besides. The catalog
+//! remembers: a server that is started without a declaration enforces what it finds here.
+
+use super::names;
+use super::records::{At, by_id, find};
+use super::states::State;
+use document::filter::Filter;
+use document::op::{AdminOp, Namespace};
+use document::{Doc, DocWriter, Result, Value};
+
+/// One rule as the catalog has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub rule: String,
+    pub kind: String,
+    /// The rule's own block, normalised; with it `database` and `collection`, so that it stands by itself.
+    pub declaration: Doc<'static>,
+    pub state: State,
+    /// Counted up with every change of the catalog.
+    pub epoch: i64,
+    /// How many hosts are done, and how many there were when it began: for progress only.
+    pub done: i64,
+    pub total: i64,
+    /// Retiring: whether the field itself goes too.
+    pub with_data: bool,
+}
+
+impl Row {
+    pub(crate) fn read(row: &Doc<'_>) -> Option<Row> {
+        let text = |name: &str| Some(row.get(name)?.as_str()?.to_owned());
+        let Some(Value::Document(declaration)) = row.get("declaration") else { return None };
+        Some(Row {
+            rule: text("_id")?,
+            kind: text("kind")?,
+            declaration: declaration.into_owned(),
+            state: State::of(row)?,
+            epoch: long(row.get("epoch")),
+            done: long(row.get("done")),
+            total: long(row.get("total")),
+            with_data: row.get("with_data").is_some_and(|value| value.is_truthy()),
+        })
+    }
+
+    pub(crate) fn write(&self) -> Doc<'static> {
+        let mut row = DocWriter::new();
+        row.append("_id", &Value::from(&*self.rule)).append("kind", &Value::from(&*self.kind));
+        row.append("declaration", &Value::Document(self.declaration.borrow()));
+        self.state.write(&mut row);
+        row.append("epoch", &Value::Int64(self.epoch));
+        row.append("done", &Value::Int64(self.done)).append("total", &Value::Int64(self.total));
+        if self.with_data {
+            row.append("with_data", &Value::Bool(true));
+        }
+        row.finish()
+    }
+}
+
+/// A whole number of any type; 0 for anything else.
+pub(crate) fn long(value: Option<Value<'_>>) -> i64 {
+    match value {
+        Some(Value::Int32(number)) => i64::from(number),
+        Some(Value::Int64(number)) => number,
+        #[expect(clippy::cast_possible_truncation, reason = "figures of our own, whole and far below the limit")]
+        Some(Value::Double(number)) => number as i64,
+        _ => 0,
+    }
+}
+
+/// The rules of one database, by name.
+pub(crate) async fn load(at: &mut At<'_>, db: &str) -> Result<Vec<Row>> {
+    let ns = names::catalog(db);
+    let rows = at.find(document::op::Find { sort: Some(by_id()), ..find(&ns, Filter::all()) }).await?;
+    // Leases have a document as their id; a row from a newer version is left alone, and said.
+    let mut known = Vec::new();
+    for row in &rows {
+        match (Row::read(row), row.get("_id")) {
+            (Some(row), _) => known.push(row),
+            (None, Some(Value::String(name))) => {
+                tracing::warn!(rule = name.as_str(), catalog = %ns, "a rule in the catalog is not understood; it is not kept");
+            }
+            (None, _) => {}
+        }
+    }
+    Ok(known)
+}
+
+pub(crate) async fn save(at: &mut At<'_>, db: &str, row: &Row) -> Result<()> {
+    at.put(&names::catalog(db), &row.write()).await
+}
+
+pub(crate) async fn remove(at: &mut At<'_>, db: &str, rule: &str) -> Result<()> {
+    at.delete(&names::catalog(db), Filter::equality("_id", &Value::from(rule))).await.map(drop)
+}
+
+/// The databases that have a catalog.
+pub(crate) async fn databases(at: &mut At<'_>) -> Result<Vec<String>> {
+    let list = AdminOp::ListDatabases { filter: Filter::all(), name_only: true };
+    let mut found = Vec::new();
+    for entry in at.backend.admin(at.session, at.context, list).await? {
+        let Some(Value::String(db)) = entry.get("name") else { continue };
+        if has_catalog(at, db.as_str()).await? {
+            found.push(db.as_str().to_owned());
+        }
+    }
+    Ok(found)
+}
+
+async fn has_catalog(at: &mut At<'_>, db: &str) -> Result<bool> {
+    let Namespace { collection, .. } = names::catalog(db);
+    let filter = Filter::equality("name", &Value::from(&*collection));
+    let list = AdminOp::ListCollections { db: db.to_owned(), filter, name_only: true };
+    Ok(!at.backend.admin(at.session, at.context, list).await?.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let row = Row {
+            rule: "products.reviewCount".to_owned(),
+            kind: "computed".to_owned(),
+            declaration: Doc::from(doc! { "count": "reviews", "by": "productId" }),
+            state: State::Seeding { position: Some(Value::Int32(7)) },
+            epoch: 3,
+            done: 5,
+            total: 9,
+            with_data: false,
+        };
+        assert_eq!(Row::read(&row.write()), Some(row));
+        assert_eq!(Row::read(&Doc::from(doc! { "_id": { "process": "x" }, "epoch": 1 })), None);
+    }
+}

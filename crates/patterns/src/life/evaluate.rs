@@ -1,0 +1,224 @@
+//! What a rule's field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding,
+//! audit and repair are this and a comparison.
+
+use super::records::{At, aggregate};
+use crate::link::fence::fence_key;
+use crate::link::{Copies, CopyProgram, Program, Query, TallyProgram, key};
+use crate::rule::{Expression, Rule, Upkeep};
+use document::backend::{FenceKey, Mode};
+use document::pipeline::expr::Names;
+use document::update::Update;
+use document::value::Path;
+use document::value::path::Part;
+use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// A rule, ready to be evaluated.
+pub(crate) struct Evaluator {
+    rule: Arc<Rule>,
+    way: Way,
+}
+
+enum Way {
+    Copy(Arc<CopyProgram>),
+    Tally(Arc<TallyProgram>),
+    Expression { expression: Expression, update: Update },
+}
+
+/// A host whose field is not what it should be.
+#[derive(Clone, Debug)]
+pub(crate) struct Difference {
+    pub(crate) id: Value<'static>,
+    /// The link values of the host: what is in the outbox under one of them is no drift.
+    pub(crate) keys: key::Values,
+    pub(crate) stored: Value<'static>,
+    pub(crate) expected: Value<'static>,
+    /// Makes it right.
+    pub(crate) update: Update,
+}
+
+impl Evaluator {
+    pub(crate) fn new(rule: &Arc<Rule>) -> Result<Evaluator> {
+        let way = match (&rule.upkeep, Program::new(rule)?) {
+            (_, Some(Program::Copy(program))) => Way::Copy(program),
+            (_, Some(Program::Tally(program))) => Way::Tally(program),
+            (Upkeep::Expression(expression), None) => {
+                let update = Update::parse(&set_stage(&rule.field, &expression.source), &[], &mut Names::new())?;
+                Way::Expression { expression: expression.clone(), update }
+            }
+            (Upkeep::Link(_), None) => unreachable!("a link has a program"),
+        };
+        Ok(Evaluator { rule: rule.clone(), way })
+    }
+
+    pub(crate) fn rule(&self) -> &Arc<Rule> {
+        &self.rule
+    }
+
+    /// What orders the evaluation of these hosts against changes of what it reads (SEMANTICS R1).
+    pub(crate) fn fences(&self, hosts: &[Doc<'static>]) -> Vec<(FenceKey, Mode)> {
+        let mode = match &self.way {
+            Way::Copy(_) => Mode::Shared,
+            Way::Tally(_) => Mode::Exclusive,
+            // It reads what it writes.
+            Way::Expression { .. } => return Vec::new(),
+        };
+        let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            fences.extend(self.keys(host).iter().map(|key| (fence_key(&self.rule, key), mode)));
+        }
+        fences.sort_by(|a, b| a.0.key.cmp(&b.0.key));
+        fences.dedup_by(|a, b| a.0 == b.0);
+        fences
+    }
+
+    /// The link values of a host.
+    pub(crate) fn keys(&self, host: &Doc<'static>) -> key::Values {
+        match &self.way {
+            // An array where none may be links nothing: such a host is left alone.
+            Way::Copy(program) => program.references(host).unwrap_or_default(),
+            Way::Tally(program) => program.host_key(host).into_iter().collect(),
+            Way::Expression { .. } => key::Values::new(),
+        }
+    }
+
+    /// The hosts whose field is not what it should be, by what `at` sees.
+    pub(crate) async fn differences(&self, at: &mut At<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
+        match &self.way {
+            Way::Copy(program) => self.copies(at, program, hosts).await,
+            Way::Tally(program) => self.tallies(at, program, hosts).await,
+            Way::Expression { expression, update } => {
+                let mut differences = Vec::new();
+                for host in hosts {
+                    let right = expression.set.transform(host, &at.context.env)?;
+                    let (stored, expected) = (value_at(host, &self.rule.field), value_at(&right, &self.rule.field));
+                    if stored != expected {
+                        differences.push(self.difference(host, stored, expected, update.clone()));
+                    }
+                }
+                Ok(differences)
+            }
+        }
+    }
+
+    fn difference(&self, host: &Doc<'static>, stored: Value<'_>, expected: Value<'_>, update: Update) -> Difference {
+        Difference {
+            id: host.get("_id").unwrap_or(Value::Null),
+            keys: self.keys(host),
+            stored: stored.into_owned(),
+            expected: expected.into_owned(),
+            update,
+        }
+    }
+
+    /// Each link value of the hosts once.
+    fn distinct_keys(&self, hosts: &[Doc<'static>]) -> Vec<Value<'static>> {
+        let mut seen: HashMap<Vec<u8>, Value<'static>> = HashMap::with_capacity(hosts.len());
+        for host in hosts {
+            for value in self.keys(host) {
+                seen.entry(key::bytes(&value)).or_insert(value);
+            }
+        }
+        seen.into_values().collect()
+    }
+
+    async fn copies(&self, at: &mut At<'_>, program: &CopyProgram, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
+        let mut copies = Copies::new();
+        let keys = self.distinct_keys(hosts);
+        if !keys.is_empty() {
+            for row in rows(at, program.sources(&keys)?).await? {
+                copies.add_row(&row);
+            }
+        }
+        let mut differences = Vec::new();
+        for host in hosts {
+            let Ok(placements) = program.fill(host, Some(host), &copies) else { continue };
+            if let Some(update) = placements.update()? {
+                let right = placements.apply(host)?;
+                let (stored, expected) = (value_at(host, &self.rule.field), value_at(&right, &self.rule.field));
+                differences.push(self.difference(host, stored, expected, update));
+            }
+        }
+        Ok(differences)
+    }
+
+    async fn tallies(
+        &self,
+        at: &mut At<'_>,
+        program: &TallyProgram,
+        hosts: &[Doc<'static>],
+    ) -> Result<Vec<Difference>> {
+        let keys = self.distinct_keys(hosts);
+        let mut by_key = HashMap::with_capacity(keys.len());
+        if !keys.is_empty() {
+            for row in rows(at, program.children(&keys)?).await? {
+                if let Some(value) = row.get("_id") {
+                    by_key.insert(key::bytes(&value), row);
+                }
+            }
+        }
+        let mut differences = Vec::new();
+        for host in hosts {
+            let row = program.host_key(host).and_then(|value| by_key.get(&key::bytes(&value)));
+            let expected = program.evaluated(row)?;
+            let stored = program.stored(host);
+            if !program.same(&stored, &expected) {
+                let update = program.set(&expected)?;
+                differences.push(self.difference(host, stored.value, expected.value, update));
+            }
+        }
+        Ok(differences)
+    }
+}
+
+async fn rows(at: &mut At<'_>, query: Query) -> Result<Vec<Doc<'static>>> {
+    at.all(aggregate(&query.ns, query.pipeline)).await
+}
+
+/// `[{ $set: { <field>: <expression> } }]`.
+fn set_stage(field: &Path, expression: &Value<'_>) -> Value<'static> {
+    let mut stage = DocWriter::new();
+    stage.start_document("$set").append(&field.dotted(), expression).end();
+    Value::Array([Value::Document(stage.finish())].into_iter().collect())
+}
+
+/// The value at a path; through arrays an array of what its elements have, null where they have nothing.
+pub(crate) fn value_at<'d>(doc: &Doc<'d>, path: &Path) -> Value<'d> {
+    follow(Value::Document(doc.clone()), &path.parts)
+}
+
+fn follow<'d>(value: Value<'d>, parts: &[Part]) -> Value<'d> {
+    let Some((first, rest)) = parts.split_first() else { return value };
+    match value {
+        Value::Document(doc) => doc.get(&first.name).map_or(Value::Missing, |inner| follow(inner, rest)),
+        Value::Array(array) => {
+            let mut items = ArrayWriter::new();
+            for item in array.iter() {
+                items.push(&follow(item, parts));
+            }
+            Value::Array(items.finish())
+        }
+        _ => Value::Missing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Bson, bson, doc};
+
+    #[test]
+    fn values_are_followed_through_arrays() {
+        let doc = Doc::from(doc! { "a": { "b": 1 }, "items": [{ "p": { "n": "x" } }, {}, 5] });
+        for (path, expected) in [
+            ("a.b", Some(bson!(1))),
+            ("a.c", None),
+            ("c", None),
+            ("items.p", Some(bson!([{ "n": "x" }, (Bson::Null), (Bson::Null)]))),
+        ] {
+            let expected = expected.map_or(Value::Missing, Value::from);
+            assert_eq!(value_at(&doc, &Path::new(path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The keeper: brings every rule from the state it is in to where it should be, one after the other.
+
+use super::records::At;
+use super::states::State;
+use super::{Entry, Life, catalog, seed};
+use document::Result;
+use document::backend::Session;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long it leaves a rule alone that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// Runs until the life is stopped.
+pub(crate) async fn keep(life: Arc<Life>) {
+    while !life.is_stopped() {
+        let Some(entry) = next(&life) else {
+            life.wake_keeper.notified().await;
+            continue;
+        };
+        let outcome = advance(&life, &entry).await;
+        let problem = outcome.err().filter(|_| !life.is_stopped()).map(|error| error.to_string());
+        let failed = problem.is_some();
+        if let Some(problem) = &problem
+            && entry.problem.as_ref() != Some(problem)
+        {
+            tracing::warn!(rule = &*entry.rule.name, state = entry.row.state.name(), %problem, "a rule does not get on");
+        }
+        life.note_problem(&entry, problem);
+        if failed {
+            tokio::time::sleep(AFTER_FAILURE).await;
+        }
+    }
+}
+
+/// The first rule that is not where it should be. What others are computed from comes first (see [`Life::order`]); what
+/// failed is tried again after the rest.
+fn next(life: &Life) -> Option<Entry> {
+    let unfinished = || life.entries().into_iter().filter(|entry| entry.row.state != State::On);
+    unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())
+}
+
+async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+    match &entry.row.state {
+        State::Maintaining => {
+            // Nobody may still be writing who does not know of the rule.
+            life.settled().await?;
+            set_state(life, entry, State::Seeding { position: None }).await
+        }
+        State::Seeding { .. } => {
+            seed::seed(life, entry).await?;
+            set_state(life, entry, State::On).await?;
+            tracing::info!(rule = &*entry.rule.name, "on");
+            Ok(())
+        }
+        State::On => Ok(()),
+        State::Retiring => super::retire::retire(life, entry).await,
+    }
+}
+
+async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
+    let _changing = life.changing.lock().await;
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    // As it is now: seeding has saved its position, or somebody has changed the rule meanwhile.
+    let Some(mut row) = life.row_of(entry) else { return Ok(()) };
+    if row.epoch != entry.row.epoch {
+        return Ok(());
+    }
+    row.state = state;
+    catalog::save(&mut at, &entry.db, &row).await?;
+    life.advanced(&entry.db, &row);
+    life.put_in_force()
+}

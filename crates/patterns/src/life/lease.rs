@@ -1,0 +1,73 @@
+//! Leases: which processes keep the rules of a database, where there can be several (upstream). A row of the catalog
+//! `{ _id: { process }, host, until }` is renewed while the process lives.
+//!
+//! The rules change only while nobody else keeps them: a process that learns of a change too late would leave a gap.
+
+use super::records::At;
+use super::{Life, names};
+use document::backend::Session;
+use document::filter::{Filter, Node, Test};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a lease lasts, and how often it is renewed.
+const LASTS: Duration = Duration::from_secs(30);
+const RENEWED: Duration = Duration::from_secs(10);
+
+impl Life {
+    /// Refuses if another live process keeps the rules of the database.
+    pub(crate) async fn refuse_while_others_live(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        if !self.backend.abilities().forwards {
+            return Ok(());
+        }
+        let alive = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(at.context.env.now))));
+        for lease in at.find(super::records::find(&names::catalog(db), alive)).await? {
+            if process(&lease).as_deref() != Some(&*self.process) {
+                let who = lease.get("who").and_then(|who| who.as_str().map(str::to_owned)).unwrap_or_default();
+                return Err(Error::new(
+                    Code::ConflictingOperationInProgress,
+                    format!("another Pleach keeps the rules of {db}: {who}"),
+                )
+                .with_hint("send the command to that one with --server, or stop it first"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn renew(&self, lasts: Duration) -> Result<()> {
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let databases: std::collections::BTreeSet<Arc<str>> =
+            self.entries().into_iter().map(|entry| entry.db).collect();
+        let until = context.env.now.saturating_add(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX));
+        for db in databases {
+            let mut lease = DocWriter::new();
+            lease.start_document("_id").append("process", &Value::from(&*self.process)).end();
+            lease.append("who", &Value::from(&*self.who)).append("until", &Value::DateTime(until));
+            at.put(&names::catalog(&db), &lease.finish()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn process(lease: &Doc<'_>) -> Option<String> {
+    match lease.get("_id") {
+        Some(Value::Document(id)) => Some(id.get("process")?.as_str()?.to_owned()),
+        _ => None,
+    }
+}
+
+/// Renews the leases until the life is stopped, and gives them back then.
+pub(crate) async fn hold(life: Arc<Life>) {
+    if !life.backend.abilities().forwards {
+        return;
+    }
+    while !life.is_stopped() {
+        if let Err(error) = life.renew(LASTS).await {
+            tracing::warn!(%error, "the lease on the rules could not be renewed");
+        }
+        life.wait_for_stop(RENEWED).await;
+    }
+    let _ = life.renew(Duration::ZERO).await;
+}

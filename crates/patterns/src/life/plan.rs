@@ -1,0 +1,211 @@
+//! What `apply` would do: the difference between the catalog and a declaration, as steps that a person could run.
+
+use super::indexes::{self, Needed};
+use super::records::At;
+use super::{Entry, Life};
+use crate::declare::{Change, Difference, diff, reads};
+use crate::link::Program;
+use crate::rule::{Rule, Upkeep};
+use document::op::{AdminOp, Namespace};
+use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
+use std::sync::Arc;
+
+/// What happens to one rule.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    Index(Needed),
+    /// Every host's field is made right.
+    Seed,
+    /// The same, since the rule was changed, or one that it reads.
+    Rebuild,
+    /// Only the upkeep changes; no value does.
+    Keep,
+    Remove,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) rule: Arc<Rule>,
+    pub(crate) work: Work,
+}
+
+/// What a declaration asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Changes {
+    /// The steps from what is kept in the declaration's database to what it declares, in the order of their dependencies.
+    pub(crate) async fn find(at: &mut At<'_>, entries: &[Entry], db: &str, rules: &[Rule]) -> Result<Changes> {
+        let old: Vec<Rule> =
+            entries.iter().filter(|entry| *entry.db == *db).map(|entry| (*entry.rule).clone()).collect();
+        let differences = diff(&old, rules);
+        let mut steps: Vec<Step> = Vec::new();
+        // The fields whose values change: what reads them is made anew too.
+        let mut fresh: Vec<&Rule> = Vec::new();
+        for rule in rules {
+            let difference = differences.iter().find_map(|difference| match difference {
+                Difference::Added(new) if std::ptr::eq(*new, rule) => Some(Work::Seed),
+                Difference::Changed { new, change: Change::Rebuild, .. } if std::ptr::eq(*new, rule) => {
+                    Some(Work::Rebuild)
+                }
+                Difference::Changed { new, change: Change::Upkeep, .. } if std::ptr::eq(*new, rule) => Some(Work::Keep),
+                _ => None,
+            });
+            let stale = reads(rule).iter().any(|read| fresh.iter().any(|other| read.touches(other)));
+            let work = match difference {
+                Some(Work::Keep) | None if stale => Some(Work::Rebuild),
+                other => other,
+            };
+            let shared = Arc::new(rule.clone());
+            for needed in indexes::missing(at, rule).await? {
+                let twice = |step: &Step| matches!(&step.work, Work::Index(other) if *other == needed);
+                if !steps.iter().any(twice) {
+                    steps.push(Step { rule: shared.clone(), work: Work::Index(needed) });
+                }
+            }
+            if let Some(work) = work {
+                if matches!(work, Work::Seed | Work::Rebuild) {
+                    fresh.push(rule);
+                }
+                steps.push(Step { rule: shared, work });
+            }
+        }
+        for difference in &differences {
+            if let Difference::Removed(old) = difference {
+                steps.push(Step { rule: Arc::new((*old).clone()), work: Work::Remove });
+            }
+        }
+        Ok(Changes { steps })
+    }
+
+    pub(crate) fn removed(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.steps.iter().filter(|step| matches!(step.work, Work::Remove)).map(|step| &step.rule)
+    }
+
+    /// Only what adds: indexes and new rules.
+    pub(crate) fn additions(mut self) -> Changes {
+        let seeded = |rule: &Arc<Rule>, steps: &[Step]| {
+            steps.iter().any(|step| step.rule.name == rule.name && matches!(step.work, Work::Seed))
+        };
+        let steps = std::mem::take(&mut self.steps);
+        self.steps = steps.iter().filter(|step| seeded(&step.rule, &steps)).cloned().collect();
+        self
+    }
+
+    /// `{ steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
+    pub(crate) async fn show(&self, at: &mut At<'_>) -> Result<Doc<'static>> {
+        let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
+        for step in &self.steps {
+            let mut doc = DocWriter::new();
+            doc.append("rule", &Value::from(&*step.rule.name));
+            doc.append("kind", &Value::from(step.kind()));
+            doc.append("namespace", &Value::string(step.namespace().to_string()));
+            doc.append("command", &Value::Document(step.command()?));
+            steps.push(&Value::Document(doc.finish()));
+            let documents = documents(at, step.namespace()).await?;
+            match &step.work {
+                Work::Index(_) => read += documents,
+                Work::Seed | Work::Rebuild => {
+                    read += documents;
+                    written += documents;
+                    if let Upkeep::Link(link) = &step.rule.upkeep {
+                        read += self::documents(at, &link.source).await?;
+                    }
+                }
+                Work::Remove => read += documents,
+                Work::Keep => {}
+            }
+        }
+        let mut plan = DocWriter::new();
+        plan.append("steps", &Value::Array(steps.finish()));
+        plan.append("fences", &Value::Array(Array::empty())).append("deferred", &Value::Array(Array::empty()));
+        plan.start_document("cost");
+        plan.append("read", &Value::Int64(read)).append("written", &Value::Int64(written)).end();
+        Ok(plan.finish())
+    }
+}
+
+impl Step {
+    fn kind(&self) -> &'static str {
+        match &self.work {
+            Work::Index(_) => "index",
+            Work::Seed => "seed",
+            Work::Rebuild => "rebuild",
+            Work::Keep => "upkeep",
+            Work::Remove => "remove",
+        }
+    }
+
+    fn namespace(&self) -> &Namespace {
+        match &self.work {
+            Work::Index(needed) => &needed.ns,
+            _ => &self.rule.host,
+        }
+    }
+
+    /// As plain MQL.
+    fn command(&self) -> Result<Doc<'static>> {
+        match &self.work {
+            Work::Index(needed) => Ok(needed.command()),
+            Work::Seed | Work::Rebuild => seeding(&self.rule),
+            Work::Keep => Ok(Doc::empty()),
+            Work::Remove => Ok(forgetting(&self.rule, false)),
+        }
+    }
+}
+
+/// The definition of the field, merged into the hosts: what seeding comes to, in one command.
+fn seeding(rule: &Arc<Rule>) -> Result<Doc<'static>> {
+    let mut command = DocWriter::new();
+    let collection = Value::from(&*rule.host.collection);
+    match Program::new(rule)? {
+        None => {
+            let Upkeep::Expression(expression) = &rule.upkeep else { return Ok(Doc::empty()) };
+            command.append("update", &collection);
+            command.start_array("updates").start_document_at(0).start_document("q").end();
+            command.start_array("u").start_document_at(0).start_document("$set");
+            command.append(&rule.field.dotted(), &expression.source).end().end().end();
+            command.append("multi", &Value::Bool(true)).end().end();
+        }
+        Some(program) => {
+            command.append("aggregate", &collection);
+            command.append("pipeline", &Value::Array(program.expected(true)));
+            command.start_document("cursor").end();
+        }
+    }
+    Ok(command.finish())
+}
+
+/// Takes the field (if asked) and its state away.
+pub(crate) fn forgetting(rule: &Rule, with_data: bool) -> Doc<'static> {
+    let mut command = DocWriter::new();
+    command.append("update", &Value::from(&*rule.host.collection));
+    command.start_array("updates").start_document_at(0).start_document("q").end();
+    command.start_document("u").start_document("$unset");
+    if with_data {
+        command.append(&rule.field.dotted(), &Value::from(""));
+    }
+    command.append(&format!("_pleach.{}", rule.field.dotted()), &Value::from(""));
+    command.end().end().append("multi", &Value::Bool(true));
+    command.finish()
+}
+
+/// About how many documents a collection has.
+pub(crate) async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
+    let op = AdminOp::CollStats { ns: ns.clone(), scale: 1 };
+    let stats = match at.backend.admin(at.session, at.context, op).await {
+        Ok(stats) => stats,
+        // Figures are for people; a user who may not have them does without.
+        Err(_) => return Ok(0),
+    };
+    Ok(stats.first().map_or(0, |stats| super::catalog::long(stats.get("count"))))
+}
+
+impl Life {
+    /// What `apply` would do.
+    pub(crate) async fn plan(&self, at: &mut At<'_>, db: &str, rules: &[Rule]) -> Result<Changes> {
+        Changes::find(at, &self.entries(), db, rules).await
+    }
+}

@@ -1,0 +1,97 @@
+//! `repair`: makes drifted values right again, while clients write.
+//!
+//! A drifted document is evaluated anew in a transaction with its fences: what a client wrote since the audit looked is seen, and a
+//! client that writes at the same time conflicts. So a newer write is never overwritten.
+
+use super::Life;
+use super::audit::{Asked, Drift, Figures, Hosts, Report};
+use super::evaluate::{Difference, Evaluator};
+use super::records::{At, find, update_one, update_op};
+use super::transient::{Began, is_transient};
+use document::filter::{Filter, InSet, Node, Test};
+use document::{Error, Result, Value};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How many documents are repaired in one transaction.
+const BATCH: usize = 200;
+
+impl Life {
+    /// Repairs every host of the rules that drifted; says what was changed.
+    pub(crate) async fn repair(&self, asked: &[Asked], examples: usize) -> Result<Report> {
+        let mut report = Report::new(examples);
+        for asked in asked {
+            let began = Instant::now();
+            let mut figures = Figures::new(&asked.rule);
+            let mut hosts = Hosts::of(asked)?;
+            while let Some(part) = hosts.next(self).await? {
+                figures.checked += part.checked;
+                for batch in part.differences.chunks(BATCH) {
+                    self.repair_batch(&hosts.evaluator, batch, &mut figures, &mut report).await?;
+                }
+            }
+            figures.time = began.elapsed();
+            report.rules.push(figures);
+        }
+        Ok(report)
+    }
+
+    /// All at once; one by one if that fails, so that one document that cannot be repaired holds up no other.
+    async fn repair_batch(
+        &self,
+        evaluator: &Evaluator,
+        batch: &[Difference],
+        figures: &mut Figures,
+        report: &mut Report,
+    ) -> Result<()> {
+        if let Ok(repaired) = self.repair_some(evaluator, batch).await {
+            repaired.into_iter().for_each(|difference| report.add(figures, difference));
+            return Ok(());
+        }
+        for one in batch {
+            self.check_stopped()?;
+            match self.repair_some(evaluator, std::slice::from_ref(one)).await {
+                Ok(repaired) => repaired.into_iter().for_each(|difference| report.add(figures, difference)),
+                Err(error) => {
+                    let drift = Drift { rule: evaluator.rule().clone(), difference: one.clone() };
+                    report.failures.push((drift, error.to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates the documents anew and writes what is wrong; gives what was.
+    async fn repair_some(&self, evaluator: &Evaluator, drifted: &[Difference]) -> Result<Vec<Difference>> {
+        let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
+        let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
+        loop {
+            self.check_stopped()?;
+            match self.repair_matching(evaluator, filter.clone()).await {
+                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn repair_matching(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<Difference>, Error> {
+        let (context, rule) = (self.context(), evaluator.rule());
+        let mut began = Began::begin(self, &context).await?;
+        let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
+        let hosts = at.find(find(&rule.host, filter)).await?;
+        for (fence, mode) in evaluator.fences(&hosts) {
+            at.backend.fence(at.session, &fence, mode).await?;
+        }
+        let differences = evaluator.differences(&mut at, &hosts).await?;
+        if differences.is_empty() {
+            return Ok(differences);
+        }
+        let statements = differences
+            .iter()
+            .map(|difference| update_one(Filter::equality("_id", &difference.id), difference.update.clone()))
+            .collect();
+        at.write(&update_op(&rule.host, statements)).await?;
+        began.commit().await?;
+        Ok(differences)
+    }
+}

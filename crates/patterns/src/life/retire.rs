@@ -1,0 +1,175 @@
+//! The end of a rule: its jobs, its state in the hosts and, if asked, its field are removed; then the catalog forgets it.
+
+use super::evaluate::value_at;
+use super::records::{At, update_one, update_op};
+use super::transient::{Began, is_transient};
+use super::{Entry, Life, catalog, names, walk};
+use crate::rule::Rule;
+use document::backend::Session;
+use document::filter::Filter;
+use document::op::{Context, Durability};
+use document::pipeline::expr::Names;
+use document::update::Update;
+use document::value::Path;
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::sync::Arc;
+
+/// How many hosts are looked at in one transaction.
+const PART: u64 = 1_000;
+
+impl Life {
+    /// Drops a rule; what it leaves behind is removed in the background. Gives its database.
+    pub async fn drop_rule(&self, db: Option<&str>, rule: &str, with_data: bool) -> Result<Arc<str>> {
+        let _changing = self.changing.lock().await;
+        let found: Vec<Entry> = self
+            .entries()
+            .into_iter()
+            .filter(|entry| &*entry.rule.name == rule && db.is_none_or(|db| *entry.db == *db))
+            .collect();
+        let entry = match found.as_slice() {
+            [entry] => entry,
+            [] => return Err(no_such_rule(self, db, rule)),
+            several => {
+                let databases: Vec<&str> = several.iter().map(|entry| &*entry.db).collect();
+                return Err(Error::new(
+                    Code::BadValue,
+                    format!("rule {rule} is kept in several databases: {}", databases.join(", ")),
+                )
+                .with_hint("name one with --db"));
+            }
+        };
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        self.refuse_while_others_live(&mut at, &entry.db).await?;
+        let mut row = entry.row.clone();
+        row.state = super::State::Retiring;
+        row.with_data = with_data;
+        row.epoch += 1;
+        catalog::save(&mut at, &entry.db, &row).await?;
+        self.put_entry(Entry { row, problem: None, ..entry.clone() });
+        self.put_in_force()?;
+        self.wake_keeper.notify_one();
+        Ok(entry.db.clone())
+    }
+}
+
+fn no_such_rule(life: &Life, db: Option<&str>, rule: &str) -> Error {
+    let there: Vec<String> = life
+        .entries()
+        .iter()
+        .filter(|entry| db.is_none_or(|db| *entry.db == *db))
+        .map(|entry| entry.rule.name.to_string())
+        .collect();
+    let error = Error::new(Code::BadValue, format!("there is no rule {rule}"));
+    match there.is_empty() {
+        true => error.with_hint("no rule is kept here; `pleach apply` makes them"),
+        false => error.with_hint(format!("the rules are: {}", there.join(", "))),
+    }
+}
+
+/// Removes what a retiring rule has left.
+pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
+    // Nobody may still be writing who keeps it.
+    life.settled().await?;
+    let context = Context { durability: Durability::Relaxed, ..life.context() };
+    let mut session = Session::default();
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let jobs = Filter::equality("_id.rule", &Value::from(&*entry.rule.name));
+    at.delete(&names::outbox(&entry.db), jobs).await?;
+    let traces = Traces::of(&entry.rule, entry.row.with_data);
+    if traces.state || traces.with_data {
+        clean(life, entry, &traces).await?;
+    }
+    let _changing = life.changing.lock().await;
+    let context = life.context();
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    catalog::remove(&mut at, &entry.db, &entry.row.rule).await?;
+    life.remove_entry(entry);
+    life.put_in_force()?;
+    tracing::info!(rule = &*entry.rule.name, "gone");
+    Ok(())
+}
+
+/// What a rule leaves in its hosts.
+struct Traces {
+    field: Path,
+    state_path: Path,
+    state: bool,
+    with_data: bool,
+}
+
+impl Traces {
+    fn of(rule: &Rule, with_data: bool) -> Traces {
+        let state_path = Path::new(&format!("_pleach.{}", rule.field.dotted()));
+        let state =
+            matches!(&rule.upkeep, crate::rule::Upkeep::Link(link) if matches!(link.fold, crate::rule::Fold::Tally(_)));
+        Traces { field: rule.field.clone(), state_path, state, with_data }
+    }
+
+    fn has_any(&self, host: &Doc<'_>) -> bool {
+        let has = |path: &Path| match value_at(host, path) {
+            Value::Missing => false,
+            Value::Array(items) => items.iter().any(|item| !item.is_nullish()),
+            _ => true,
+        };
+        (self.with_data && has(&self.field)) || (self.state && has(&self.state_path))
+    }
+
+    /// Takes them away; `_pleach` too if nothing else is in it.
+    fn update(&self) -> Result<Update> {
+        let mut paths = document::ArrayWriter::new();
+        if self.with_data {
+            paths.push(&Value::string(self.field.dotted()));
+        }
+        if self.state {
+            paths.push(&Value::string(self.state_path.dotted()));
+        }
+        let mut unset = DocWriter::new();
+        unset.append("$unset", &Value::Array(paths.finish()));
+        let mut tidy = DocWriter::new();
+        tidy.start_document("$set").start_document("_pleach").start_array("$cond");
+        tidy.start_document_at(0).start_array("$eq").append_at(0, &Value::from("$_pleach"));
+        tidy.start_document_at(1).end().end().end();
+        tidy.append_at(1, &Value::from("$$REMOVE")).append_at(2, &Value::from("$_pleach")).end();
+        let stages = [unset.finish(), tidy.finish()].into_iter().map(Value::Document).collect();
+        Update::parse(&Value::Array(stages), &[], &mut Names::new())
+    }
+}
+
+/// Walks the hosts. It begins anew after a restart: what is clean is only read.
+async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
+    let (host, update) = (&entry.rule.host, traces.update()?);
+    let mut from: Option<Value<'static>> = None;
+    loop {
+        life.check_stopped()?;
+        let context = Context { durability: Durability::Relaxed, ..life.context() };
+        let mut session = Session::default();
+        let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+        let to = walk::boundary(&mut at, host, from.as_ref(), PART).await?;
+        loop {
+            let part = async {
+                let mut began = Began::begin(life, &context).await?;
+                let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+                let hosts = at.find(walk::range(host, from.as_ref(), to.as_ref())).await?;
+                let statements: Vec<_> = hosts
+                    .iter()
+                    .filter(|host| traces.has_any(host))
+                    .filter_map(|host| Some(update_one(Filter::equality("_id", &host.get("_id")?), update.clone())))
+                    .collect();
+                if !statements.is_empty() {
+                    at.write(&update_op(host, statements)).await?;
+                    began.commit().await?;
+                }
+                Ok::<_, Error>(())
+            };
+            match part.await {
+                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+                other => break other?,
+            }
+        }
+        from = to;
+        if from.is_none() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Seeding (SEMANTICS R2): walks the hosts in `_id` order and makes each field right, while clients go on writing.
+//!
+//! One part of the hosts is one transaction: fences, the values by the transaction's own snapshot, what is wrong written, the
+//! position saved. So it can be killed anywhere and goes on from the position. Before a part is begun, writers are told that it
+//! is reached (see [`super::states`]).
+
+use super::evaluate::Evaluator;
+use super::records::{At, update_one, update_op};
+use super::states::State;
+use super::transient::{Began, is_transient};
+use super::{Entry, Life, catalog, walk};
+use document::filter::Filter;
+use document::op::{Context, Durability};
+use document::{Result, Value};
+use std::time::Duration;
+
+/// How many hosts make a part: begun small, doubled while nothing is in the way, quartered after a conflict.
+const FIRST_PART: u64 = 500;
+const LARGEST_PART: u64 = 4_000;
+
+/// After so many conflicts in a row it waits a little between two attempts.
+const PATIENCE: u32 = 50;
+
+/// Seeds what is left; the caller turns the rule on.
+pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
+    let evaluator = Evaluator::new(&entry.rule)?;
+    let mut row = entry.row.clone();
+    let (mut part, mut conflicts) = (FIRST_PART, 0);
+    while !matches!(row.state, State::Seeding { position: Some(Value::MaxKey) }) {
+        life.check_stopped()?;
+        let context = Context { durability: Durability::Relaxed, ..life.context() };
+        match one_part(life, &context, &evaluator, &row, part).await {
+            Ok(next) => {
+                row = next;
+                life.advanced(&entry.db, &row);
+                (part, conflicts) = ((part * 2).min(LARGEST_PART), 0);
+            }
+            Err(error) if is_transient(&error) => {
+                part = (part / 4).max(1);
+                conflicts += 1;
+                match conflicts > PATIENCE {
+                    true => tokio::time::sleep(Duration::from_micros(rand::random_range(50..2_000))).await,
+                    false => tokio::task::yield_now().await,
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn one_part(
+    life: &Life,
+    context: &Context,
+    evaluator: &Evaluator,
+    row: &catalog::Row,
+    part: u64,
+) -> Result<catalog::Row> {
+    let rule = evaluator.rule();
+    let from = match &row.state {
+        State::Seeding { position } => position.as_ref(),
+        _ => None,
+    };
+    let mut outside = document::backend::Session::default();
+    let mut at = At { backend: &*life.backend, session: &mut outside, context };
+    let to = walk::boundary(&mut at, &rule.host, from, part).await?;
+    let reached = to.clone().unwrap_or(Value::MaxKey);
+    life.reach(rule, reached.clone())?;
+    let mut began = Began::begin(life, context).await?;
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
+    for (fence, mode) in evaluator.fences(&hosts) {
+        at.backend.fence(at.session, &fence, mode).await?;
+    }
+    let statements: Vec<_> = evaluator
+        .differences(&mut at, &hosts)
+        .await?
+        .into_iter()
+        .map(|difference| update_one(Filter::equality("_id", &difference.id), difference.update))
+        .collect();
+    if !statements.is_empty() {
+        at.write(&update_op(&rule.host, statements)).await?;
+    }
+    let mut next = row.clone();
+    next.state = State::Seeding { position: Some(reached) };
+    next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
+    catalog::save(&mut at, &rule.host.db, &next).await?;
+    began.commit().await?;
+    Ok(next)
+}

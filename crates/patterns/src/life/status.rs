@@ -1,0 +1,90 @@
+//! `status`: where each rule is, how far, what waits in the outbox.
+
+use super::records::{At, by_id, find};
+use super::states::State;
+use super::{Entry, Life, catalog, names};
+use document::filter::Filter;
+use document::op::Find;
+use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use hashbrown::HashMap;
+use std::collections::BTreeSet;
+
+/// What waits in one outbox, by rule.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    pending: i64,
+    oldest_ms: i64,
+}
+
+impl Life {
+    /// `{ rules: [ { rule, state, progress, lag_ms, pending, overridden } ], outbox: { pending, oldest_ms } }` (SEMANTICS F), of
+    /// one database or of all.
+    pub(crate) async fn status(&self, at: &mut At<'_>, db: Option<&str>) -> Result<Doc<'static>> {
+        let entries: Vec<Entry> =
+            self.entries().into_iter().filter(|entry| db.is_none_or(|db| *entry.db == *db)).collect();
+        let databases: BTreeSet<&str> = entries.iter().map(|entry| &*entry.db).collect();
+        let (mut waiting, mut all) = (HashMap::new(), Waiting::default());
+        for db in databases {
+            for (rule, since) in jobs(at, db).await? {
+                let age = since.map_or(0, |since| (at.context.env.now - since).max(0));
+                for figures in [waiting.entry((db.to_owned(), rule)).or_insert(Waiting::default()), &mut all] {
+                    figures.pending += 1;
+                    figures.oldest_ms = figures.oldest_ms.max(age);
+                }
+            }
+        }
+        let mut rules = ArrayWriter::new();
+        for entry in &entries {
+            let key = (entry.db.to_string(), entry.rule.name.to_string());
+            let waiting = waiting.get(&key).copied().unwrap_or_default();
+            rules.push(&Value::Document(self.show(entry, waiting)));
+        }
+        let mut status = DocWriter::new();
+        status.append("rules", &Value::Array(rules.finish())).start_document("outbox");
+        status.append("pending", &Value::Int64(all.pending)).append("oldest_ms", &Value::Int64(all.oldest_ms)).end();
+        Ok(status.finish())
+    }
+
+    fn show(&self, entry: &Entry, waiting: Waiting) -> Doc<'static> {
+        let row = &entry.row;
+        let mut rule = DocWriter::new();
+        rule.append("rule", &Value::from(&*row.rule)).append("database", &Value::from(&*entry.db));
+        rule.append("kind", &Value::from(&*row.kind)).append("state", &Value::from(row.state.name()));
+        rule.append("progress", &Value::Double(progress(row)));
+        if !matches!(row.state, State::On) {
+            rule.append("done", &Value::Int64(row.done)).append("total", &Value::Int64(row.total.max(row.done)));
+        }
+        rule.append("lag_ms", &Value::Int64(waiting.oldest_ms)).append("pending", &Value::Int64(waiting.pending));
+        let overridden = i64::try_from(self.enforce.overridden(&entry.rule)).unwrap_or(i64::MAX);
+        rule.append("overridden", &Value::Int64(overridden));
+        if let Some(problem) = &entry.problem {
+            rule.append("problem", &Value::from(&**problem));
+        }
+        rule.finish()
+    }
+}
+
+/// From 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+fn progress(row: &catalog::Row) -> f64 {
+    match row.state {
+        State::On => 1.0,
+        State::Seeding { position: Some(Value::MaxKey) } => 1.0,
+        State::Seeding { .. } if row.total > 0 => (row.done as f64 / row.total as f64).min(0.999),
+        _ => 0.0,
+    }
+}
+
+/// The jobs of a database: the rule, and since when.
+async fn jobs(at: &mut At<'_>, db: &str) -> Result<Vec<(String, Option<i64>)>> {
+    let find = Find { sort: Some(by_id()), ..find(&names::outbox(db), Filter::all()) };
+    let rule = |row: &Doc<'static>| match row.get("_id") {
+        Some(Value::Document(id)) => Some(id.get("rule")?.as_str()?.to_owned()),
+        _ => None,
+    };
+    let since = |row: &Doc<'static>| match row.get("since") {
+        Some(Value::DateTime(since)) => Some(since),
+        _ => None,
+    };
+    Ok(at.find(find).await?.iter().filter_map(|row| Some((rule(row)?, since(row)))).collect())
+}
