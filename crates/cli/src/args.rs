@@ -17,6 +17,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Check a declaration: is it valid, and what will it keep?
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(Check),
+
+    /// Show the catalogue of patterns: problem, mechanism, symptom, when not
+    #[command(after_help = PATTERNS_EXAMPLES)]
+    Patterns(Patterns),
+
     /// Serve MongoDB clients from an embedded store; nothing to install
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Serve),
@@ -28,6 +36,50 @@ Examples:
   pleach serve --data ~/shop            keep the data in a folder
   pleach serve --port 0                 any free port; the connection string is printed
   mongosh mongodb://127.0.0.1:27017     talk to it";
+
+const CHECK_EXAMPLES: &str = "\
+A declaration says, in one file, which fields Pleach keeps true:
+
+  database: shop
+  collections:
+    orders:
+      extended_reference:
+        customer: { from: customers, by: customerId, fields: [name, email] }
+    products:
+      computed:
+        reviewCount: { count: reviews, by: productId }
+
+Every finding names its line and column and the way out. Exit code: 0 fine, 1 warnings only, 2 errors.
+
+Examples:
+  pleach check                              pleach.yaml in this folder
+  pleach check --declare shop.yaml --json   for a program: { \"findings\": [ … ] }";
+
+const PATTERNS_EXAMPLES: &str = "\
+Examples:
+  pleach patterns             all of them, a line each
+  pleach patterns computed    one of them, with its keys and an example";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Check {
+    /// The declaration to check
+    #[arg(long, value_name = "FILE", default_value = "pleach.yaml", env = "PLEACH_DECLARE")]
+    pub(crate) declare: PathBuf,
+
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Patterns {
+    /// The pattern to show in full
+    pub(crate) name: Option<String>,
+
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Serve {

@@ -2,7 +2,7 @@
 #![expect(clippy::print_stderr, reason = "the one module that prints")]
 
 use crate::args::LogLevel;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
@@ -35,6 +35,31 @@ impl From<document::Error> for Failure {
         }
         Failure { message, hint: error.hint().map(str::to_owned) }
     }
+}
+
+/// How a verb ended, as its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Fine = 0,
+    /// Findings, drift, or something to be done.
+    Findings = 1,
+    Failed = 2,
+}
+
+/// What a person asked for, on stdout. Nobody need read it to the end: a closed pipe is no failure.
+pub(crate) fn text(text: &str) {
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// What a program asked for: one JSON document on stdout.
+pub(crate) fn json(value: &serde_json::Value) {
+    text(&format!("{value:#}\n"));
+}
+
+/// Whether stdout is a terminal that takes colour.
+pub(crate) fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 pub(crate) fn failure(failure: &Failure) {

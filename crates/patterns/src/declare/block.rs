@@ -4,7 +4,7 @@
 use super::finding::{At, Findings};
 use super::tree::{Content, Entry, Node};
 use super::{names, spelling};
-use crate::kinds::KeyDef;
+use crate::kinds::{KeyDef, Shape};
 use document::value::Path;
 use document::{Doc, Value};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl<'a> Block<'a> {
                 None
             }
             _ => {
-                findings.error(&at, format!("{} is a map, not {}", at.name(), node.kind()), what);
+                findings.error(&at, format!("{} must be a map, not {}", at.name(), node.kind()), what);
                 None
             }
         }
@@ -68,7 +68,9 @@ impl<'a> Block<'a> {
     /// As [`Block::get`]; a missing one is a finding.
     pub(crate) fn require(&self, key: &str, example: &str, findings: &mut Findings) -> Option<Item<'a>> {
         let item = self.get(key);
-        if item.is_none() {
+        // A misspelt one is told where it stands.
+        let misspelt = || self.entries.iter().any(|entry| spelling::nearest(&entry.key, [key]).is_some());
+        if item.is_none() && !misspelt() {
             findings.error(&self.at, format!("{} has no `{key}`", self.at.name()), format!("add `{example}`"));
         }
         item
@@ -76,22 +78,29 @@ impl<'a> Block<'a> {
 
     /// Reports every key that is not in `keys`.
     pub(crate) fn only(&self, keys: &[KeyDef], findings: &mut Findings) {
+        let all = keys.iter().map(|key| key.name);
+        let there = keys.iter().filter(|key| key.shape != Shape::NotYet).map(|key| key.name);
         for entry in self.entries {
-            if keys.iter().any(|key| key.name == entry.key) {
-                continue;
+            if !all.clone().any(|name| name == entry.key) {
+                self.unknown(&entry.key, all.clone(), there.clone(), findings);
             }
-            self.unknown(&entry.key, keys.iter().map(|key| key.name), findings);
         }
     }
 
-    pub(crate) fn unknown<'k>(&self, key: &str, known: impl Iterator<Item = &'k str> + Clone, findings: &mut Findings) {
-        let at = self.key_at(key);
-        let allowed = spelling::list(known.clone());
+    /// Reports a key that is not among the `known` ones; `there` are those to recommend.
+    pub(crate) fn unknown<'k>(
+        &self,
+        key: &str,
+        known: impl Iterator<Item = &'k str>,
+        there: impl Iterator<Item = &'k str>,
+        findings: &mut Findings,
+    ) {
+        let allowed = spelling::all_of(there);
         let hint = match spelling::nearest(key, known) {
-            Some(meant) => format!("did you mean `{meant}`? Here stands {allowed}"),
-            None => format!("here stands {allowed}"),
+            Some(meant) => format!("did you mean `{meant}`? The keys here are {allowed}"),
+            None => format!("the keys here are {allowed}"),
         };
-        findings.error(&at, format!("unknown key `{key}`"), hint);
+        findings.error(&self.key_at(key), format!("unknown key `{}`", key.escape_debug()), hint);
     }
 }
 
@@ -99,7 +108,7 @@ impl<'a> Item<'a> {
     fn expected(&self, what: &str, example: &str, findings: &mut Findings) {
         let message = match self.node.is_empty() {
             true => format!("`{}` is empty", self.key),
-            false => format!("`{}` is {what}, not {}", self.key, self.node.kind()),
+            false => format!("`{}` must be {what}, not {}", self.key, self.node.kind()),
         };
         findings.error(&self.at, message, format!("write `{}: {example}`", self.key));
     }
@@ -148,8 +157,8 @@ impl<'a> Item<'a> {
             _ => {
                 findings.error(
                     &self.at,
-                    format!("`{}` is a word, not {}", self.key, self.node.kind()),
-                    format!("write {}", spelling::list(words())),
+                    format!("`{}` must be a word, not {}", self.key, self.node.kind()),
+                    format!("write {}", spelling::one_of(words())),
                 );
                 return None;
             }
@@ -157,8 +166,8 @@ impl<'a> Item<'a> {
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
         if found.is_none() {
             let hint = match spelling::nearest(text, words()) {
-                Some(meant) => format!("did you mean `{meant}`? It is {}", spelling::list(words())),
-                None => format!("it is {}", spelling::list(words())),
+                Some(meant) => format!("did you mean `{meant}`? It is {}", spelling::one_of(words())),
+                None => format!("it is {}", spelling::one_of(words())),
             };
             findings.error(&self.at, format!("`{}` cannot be `{}`", self.key, text.escape_debug()), hint);
         }

@@ -2,11 +2,15 @@
 
 use super::finding::{At, Findings};
 use super::order::{order, overlap, reads};
+use crate::kinds::Target;
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
 
-/// A rule and where it stands.
+/// A declared rule and where it stands.
 pub(crate) struct Draft {
-    pub(crate) rule: Rule,
+    pub(crate) target: Target,
+    pub(crate) kind: &'static str,
+    /// Nothing if its block has errors.
+    pub(crate) rule: Option<Rule>,
     /// Its field's key.
     pub(crate) at: At,
     /// The keys of its block.
@@ -21,66 +25,80 @@ impl Draft {
 
 /// The rules in the order of their dependencies; nothing if they do not go together.
 pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Vec<Rule>> {
-    let before = findings.errors();
     for (index, draft) in drafts.iter().enumerate() {
         for other in drafts.iter().take(index) {
             one_owner(draft, other, findings);
         }
-        for other in &drafts {
-            no_kept_key(draft, other, findings);
-        }
     }
+    let before = findings.errors();
     for draft in &drafts {
+        let Some(rule) = &draft.rule else { continue };
         for other in &drafts {
-            not_too_lively(draft, other, findings);
+            no_kept_key(draft, rule, other, findings);
+            not_too_lively(draft, rule, other, findings);
         }
     }
     if findings.errors() > before {
+        // A link over a kept field is a cycle or the beginning of one: told already, and better.
         return None;
     }
-    let (places, rules): (Vec<_>, Vec<_>) =
-        drafts.into_iter().map(|draft| ((draft.at, draft.keys), draft.rule)).unzip();
-    match order(&rules) {
-        Ok(order) => {
-            let mut rules: Vec<Option<Rule>> = rules.into_iter().map(Some).collect();
-            Some(order.into_iter().filter_map(|i| rules.get_mut(i).and_then(Option::take)).collect())
-        }
-        Err(cycle) => {
-            let names: Vec<&str> =
-                cycle.iter().chain(cycle.first()).filter_map(|i| rules.get(*i)).map(|rule| &*rule.name).collect();
-            if let Some((at, _)) = cycle.first().and_then(|first| places.get(*first)) {
-                let message = match cycle.len() {
-                    1 => format!("`{}` is made from itself", names.first().copied().unwrap_or_default()),
-                    _ => format!("a cycle: {}", names.join(" is made from ")),
-                };
-                findings.error(at, message, "leave one of these fields out of `fields`, `expr`, `sum` or `where`");
+    let (mut places, mut rules): (Vec<At>, Vec<Rule>) =
+        drafts.into_iter().filter_map(|draft| Some((draft.at, draft.rule?))).unzip();
+    let mut cyclic = false;
+    loop {
+        match order(&rules) {
+            Ok(_) if cyclic => return None,
+            Ok(order) => {
+                let mut rules: Vec<Option<Rule>> = rules.into_iter().map(Some).collect();
+                return Some(order.into_iter().filter_map(|i| rules.get_mut(i).and_then(Option::take)).collect());
             }
-            None
+            Err(mut cycle) => {
+                tell_cycle(&cycle, &rules, &places, findings);
+                // There may be another one among the rest.
+                cyclic = true;
+                cycle.sort_unstable_by(|a, b| b.cmp(a));
+                for rule in cycle {
+                    rules.remove(rule);
+                    places.remove(rule);
+                }
+            }
         }
     }
 }
 
+fn tell_cycle(cycle: &[usize], rules: &[Rule], places: &[At], findings: &mut Findings) {
+    let name = |i: &usize| rules.get(*i).map(|rule| format!("`{}`", rule.name));
+    let names: Vec<String> = cycle.iter().chain(cycle.first()).filter_map(name).collect();
+    let at = cycle.first().and_then(|first| places.get(*first)).cloned().unwrap_or_default();
+    let message = match names.as_slice() {
+        [itself, _] => format!("a cycle: {itself} is made from itself"),
+        [first, rest @ ..] => format!("a cycle: {first} is made from {}", rest.join(", which is made from ")),
+        [] => return,
+    };
+    findings.error(&at, message, "leave one of these fields out of `fields`, `expr`, `sum`, `avg` or `where`");
+}
+
 fn one_owner(draft: &Draft, other: &Draft, findings: &mut Findings) {
-    let (rule, first) = (&draft.rule, &other.rule);
+    let (this, first) = (&draft.target, &other.target);
     let line = other.at.spot.map(|spot| format!(" in line {}", spot.line)).unwrap_or_default();
-    if rule.host == first.host && rule.field == first.field {
+    if this.host == first.host && this.field == first.field {
         findings.error(
             &draft.at,
-            format!("two rules keep `{}`: `{}` here and `{}`{line}", rule.name, rule.kind, first.kind),
+            format!("two rules keep `{}`: `{}` here and `{}`{line}", this.name, draft.kind, other.kind),
             "a field has one owner: rename it in one of them, or remove one",
         );
-    } else if rule.host == first.host && overlap(&rule.field, &first.field) {
+    } else if this.host == first.host && overlap(&this.field, &first.field) {
         findings.error(
             &draft.at,
-            format!("`{}` overlaps `{}`{line}: one lies inside the other", rule.field, first.field),
+            format!("`{}` overlaps `{}`{line}: one lies inside the other", this.field, first.field),
             "a field has one owner: put them beside each other",
         );
-    } else if rule.name == first.name {
+    } else if this.name == first.name {
         findings.error(
             &draft.at,
             format!(
                 "two rules are called `{}`: of `{}` and of `{}`{line}",
-                rule.name, rule.host.collection, first.host.collection
+                this.name, this.host.collection, first.host.collection
             ),
             "rename the field in one of them",
         );
@@ -88,53 +106,45 @@ fn one_owner(draft: &Draft, other: &Draft, findings: &mut Findings) {
 }
 
 /// A link's key is the client's: no rule keeps it.
-fn no_kept_key(draft: &Draft, owner: &Draft, findings: &mut Findings) {
-    if draft.rule.name == owner.rule.name && draft.rule.host == owner.rule.host && own_key_reported(&draft.rule) {
-        return;
-    }
-    for read in reads(&draft.rule) {
-        if let (true, Some(path)) = (read.key && read.touches(&owner.rule), &read.path) {
-            let key =
-                if draft.rule.host == read.namespace && is_local(&draft.rule, path) || draft.rule.kind == "computed" {
-                    "by"
-                } else {
-                    "match"
-                };
+fn no_kept_key(draft: &Draft, rule: &Rule, owner: &Draft, findings: &mut Findings) {
+    let Upkeep::Link(link) = &rule.upkeep else { return };
+    let (host_key, source_key) = match &link.fold {
+        Fold::One { .. } => ("by", "match"),
+        Fold::Tally(_) => ("match", "by"),
+    };
+    for (namespace, path, key) in
+        [(&rule.host, &link.local.path, host_key), (&link.source, &link.foreign.path, source_key)]
+    {
+        let kept = *namespace == owner.target.host && overlap(path, &owner.target.field);
+        // A link by the rule's own field was told when its block was read.
+        let told = key == "by" && owner.target.name == rule.name && matches!(link.fold, Fold::One { .. });
+        if kept && !told {
             findings.error(
                 draft.key(key),
                 format!(
                     "`{key}: {path}` is kept by the rule `{}`: links go by fields that clients write",
-                    owner.rule.name
+                    owner.target.name
                 ),
-                format!("link by another field than `{}`", owner.rule.field),
+                format!("link by another field than `{}`", owner.target.field),
             );
         }
     }
 }
 
-/// Whether the block itself was already refused for linking by its own field.
-fn own_key_reported(rule: &Rule) -> bool {
-    matches!(&rule.upkeep, Upkeep::Link(link) if overlap(&link.local.path, &rule.field))
-}
-
-fn is_local(rule: &Rule, path: &document::value::Path) -> bool {
-    matches!(&rule.upkeep, Upkeep::Link(link) if link.local.path == *path)
-}
-
 /// A copy of a value that changes with every child is rewritten with every child.
-fn not_too_lively(draft: &Draft, owner: &Draft, findings: &mut Findings) {
-    let Upkeep::Link(Link { fold: Fold::One { .. }, lag: None, when_changed: WhenChanged::Refresh, .. }) =
-        &draft.rule.upkeep
+fn not_too_lively(draft: &Draft, rule: &Rule, owner: &Draft, findings: &mut Findings) {
+    let Some(lively) = &owner.rule else { return };
+    let Upkeep::Link(Link { fold: Fold::One { .. }, lag: None, when_changed: WhenChanged::Refresh, .. }) = &rule.upkeep
     else {
         return;
     };
-    let Upkeep::Link(Link { fold: Fold::Tally(_), lag: None, .. }) = &owner.rule.upkeep else { return };
-    if reads(&draft.rule).iter().any(|read| !read.key && read.touches(&owner.rule)) {
+    let Upkeep::Link(Link { fold: Fold::Tally(_), lag: None, .. }) = &lively.upkeep else { return };
+    if reads(rule).iter().any(|read| !read.key && read.touches(lively)) {
         findings.warning(
             draft.key("fields"),
             format!(
                 "`{}` copies `{}`, which changes with every child: each such write rewrites all copies",
-                draft.rule.name, owner.rule.name
+                rule.name, lively.name
             ),
             "leave it out of `fields`, or let the copies be late with `lag: 5s`",
         );

@@ -1,7 +1,7 @@
 //! Types that YAML lacks, written as MongoDB's Extended JSON: `{ $date: "2026-01-31T00:00:00Z" }`, `{ $oid: "…" }` and the like.
 //! The language's own conversions read the text.
 
-use super::finding::{At, Findings};
+use super::finding::{At, Findings, Severity};
 use super::tree::{Content, Entry, Node};
 use document::pipeline::expr::{self, Names, Scope};
 use document::{Doc, DocWriter, Env, Text, Value};
@@ -26,6 +26,9 @@ pub(crate) fn typed(entries: Vec<Entry>, at: &At, findings: &mut Findings) -> Co
             Content::Scalar(Value::Int64(millis)) if only.key == "$date" => Some(Value::DateTime(*millis)),
             _ => None,
         };
+        // Inside its type, text that looks like something else is what it should be.
+        let place = at.inside(&only.key, None).field;
+        findings.list.retain(|finding| finding.field != place || finding.severity == Severity::Error);
         return Content::Scalar(value.unwrap_or_else(|| {
             findings.error(&at, format!("not a value for `{}`", only.key), format!("write {example}"));
             Value::Null

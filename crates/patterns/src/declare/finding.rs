@@ -83,8 +83,11 @@ impl Findings {
         });
     }
 
-    /// In the order of the file.
+    /// In the order of the file. A warning where there is an error would only repeat it.
     pub(crate) fn sorted(mut self) -> Vec<Finding> {
+        let wrong: Vec<String> =
+            self.list.iter().filter(|it| it.severity == Severity::Error).map(|it| it.field.clone()).collect();
+        self.list.retain(|finding| finding.severity == Severity::Error || !wrong.contains(&finding.field));
         self.list.sort_by_key(|finding| finding.spot.map(|spot| spot.start));
         self.list
     }

@@ -29,7 +29,7 @@ pub use tree::Spot;
 
 use crate::rule::Rule;
 use document::{Code, Doc, Error, Result};
-use finding::Findings;
+use finding::{At, Findings};
 use std::sync::Arc;
 
 /// A declaration without errors.
@@ -52,16 +52,23 @@ pub struct Checked {
 /// Reads a file's text; `file` is what findings call it.
 pub fn from_yaml(file: &str, text: &str) -> Checked {
     let mut findings = Findings { file: Some(file.into()), list: Vec::new() };
-    let declared = yaml::read(text, &mut findings).and_then(|node| walk::declaration(&node, None, &mut findings));
-    finish(declared, findings)
+    let node = yaml::read(text, &mut findings);
+    if node.is_none() && findings.errors() == 0 {
+        findings.error(&At::default(), "the file is empty", "begin with `database: <name>` and `collections:`");
+    }
+    let (database, drafts) = match node {
+        Some(node) => walk::declaration(&node, None, &mut findings),
+        None => (None, Vec::new()),
+    };
+    finish(database, drafts, findings)
 }
 
 /// Reads a document from the wire. `database` stands in for a missing `database` of the declaration; a different one is refused.
 pub fn from_bson(doc: &Doc<'_>, database: Option<&str>) -> Checked {
     let mut findings = Findings::default();
     let node = bson::read(doc, &mut findings);
-    let declared = walk::declaration(&node, database, &mut findings);
-    finish(declared, findings)
+    let (database, drafts) = walk::declaration(&node, database, &mut findings);
+    finish(database, drafts, findings)
 }
 
 /// The rule that a [`Rule::declaration`] was made from.
@@ -96,8 +103,9 @@ impl Checked {
     }
 }
 
-fn finish(declared: Option<(Arc<str>, Vec<check::Draft>)>, mut findings: Findings) -> Checked {
-    let rules = declared.and_then(|(database, drafts)| Some((database, check::together(drafts, &mut findings)?)));
-    let declaration = rules.filter(|_| findings.errors() == 0).map(|(database, rules)| Declaration { database, rules });
+fn finish(database: Option<Arc<str>>, drafts: Vec<check::Draft>, mut findings: Findings) -> Checked {
+    let rules = check::together(drafts, &mut findings);
+    let sound = findings.errors() == 0;
+    let declaration = database.zip(rules).filter(|_| sound).map(|(database, rules)| Declaration { database, rules });
     Checked { declaration, findings: findings.sorted() }
 }

@@ -51,7 +51,7 @@ pub(crate) fn path(dotted: &str) -> Result<Path, String> {
     if dotted.len() > 1024 {
         return Err("the path is longer than 1024 bytes".to_owned());
     }
-    Path::field_path(dotted).map_err(|error| error.message().replace('\0', "\\0"))
+    Path::field_path(dotted).map_err(|error| error.message().trim_end_matches('.').replace('\0', "\\0"))
 }
 
 /// One name of a field, without dots.

@@ -2,9 +2,10 @@
 //! found at their place in the file.
 
 use super::block::Item;
-use super::finding::Findings;
+use super::finding::{At, Findings};
+use super::tree::{Content, Entry, Node};
 use crate::rule::Expression;
-use document::filter::{Filter, Node};
+use document::filter::{self, Filter};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{self, Expr, Names};
 use document::value::Path;
@@ -15,7 +16,7 @@ pub(crate) fn filter(item: &Item<'_>, findings: &mut Findings) -> Option<Filter>
     let doc = item.document("{ status: paid }", findings)?;
     match Filter::parse(&doc, &mut Names::new()) {
         Ok(filter) => {
-            if let Some(what) = unsteady_filter(&filter.root) {
+            if let Some(what) = draws_lots(item.node).or_else(|| unsteady_filter(&filter.root)) {
                 findings.error(
                     &item.at,
                     format!("`where` uses {what}: which children count would change without a write"),
@@ -27,7 +28,7 @@ pub(crate) fn filter(item: &Item<'_>, findings: &mut Findings) -> Option<Filter>
         }
         Err(error) => {
             findings.error(
-                &item.at,
+                &blamed(item, error.message()),
                 format!("`where` is no filter: {}", error.message()),
                 "write it as in `find`: `where: { status: paid }`",
             );
@@ -48,11 +49,15 @@ pub(crate) fn expression(item: &Item<'_>, field: &Path, findings: &mut Findings)
     let (parsed, set) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            findings.error(&item.at, format!("`expr` is no expression: {}", error.message()), EXAMPLE);
+            findings.error(
+                &blamed(item, error.message()),
+                format!("`expr` is no expression: {}", error.message()),
+                EXAMPLE,
+            );
             return None;
         }
     };
-    if let Some(what) = unsteady(&parsed) {
+    if let Some(what) = draws_lots(item.node).or_else(|| unsteady(&parsed)) {
         findings.error(
             &item.at,
             format!("`expr` uses {what}: its value would change without a write"),
@@ -104,12 +109,29 @@ fn compile(field: &Path, source: &Value<'static>) -> document::Result<Pipeline> 
     Pipeline::parse_update(&stages.finish(), &mut Names::new())
 }
 
-/// What makes it give another value for the same document.
+/// The operator that the language's message names, if it stands in the item; else the item.
+fn blamed(item: &Item<'_>, message: &str) -> At {
+    fn search<'n>(node: &'n Node, message: &str) -> Option<&'n Entry> {
+        match &node.content {
+            Content::Map(entries) => entries.iter().find_map(|entry| {
+                let named = entry.key.starts_with('$') && message.contains(&entry.key);
+                search(&entry.value, message).or(named.then_some(entry))
+            }),
+            Content::List(items) => items.iter().find_map(|item| search(item, message)),
+            Content::Scalar(_) => None,
+        }
+    }
+    match search(item.node, message) {
+        Some(entry) => At { spot: entry.spot.or(item.at.spot), ..item.at.clone() },
+        None => item.at.clone(),
+    }
+}
+
+/// What makes an expression give another value for the same document.
 fn unsteady(expr: &Expr) -> Option<&'static str> {
     match expr {
         Expr::Now => return Some("the time ($$NOW)"),
         Expr::ClusterTime => return Some("the time ($$CLUSTER_TIME)"),
-        Expr::Call { name: "$rand", .. } => return Some("$rand"),
         _ => {}
     }
     let mut found = None;
@@ -117,15 +139,25 @@ fn unsteady(expr: &Expr) -> Option<&'static str> {
     found
 }
 
-fn unsteady_filter(node: &Node) -> Option<&'static str> {
+/// An operator that draws lots, by its name: it is no part of the compiled program's shape.
+fn draws_lots(node: &Node) -> Option<&'static str> {
+    match &node.content {
+        Content::Map(entries) => entries.iter().find_map(|entry| match entry.key.as_str() {
+            "$rand" => Some("$rand"),
+            "$sampleRate" => Some("$sampleRate"),
+            "$literal" => None,
+            _ => draws_lots(&entry.value),
+        }),
+        Content::List(items) => items.iter().find_map(draws_lots),
+        Content::Scalar(_) => None,
+    }
+}
+
+fn unsteady_filter(node: &filter::Node) -> Option<&'static str> {
+    use filter::Node;
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().find_map(unsteady_filter),
         Node::Expr(expr) => unsteady(expr),
-        Node::Whole(test) => {
-            let mut query = DocWriter::new();
-            test.write(&mut query);
-            query.finish().contains("$sampleRate").then_some("$sampleRate")
-        }
-        Node::Field { .. } => None,
+        Node::Field { .. } | Node::Whole(_) => None,
     }
 }

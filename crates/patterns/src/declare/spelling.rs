@@ -12,12 +12,21 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// `a, b or c`, each quoted.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    joined(names, "or")
+}
+
+/// `a, b and c`, each quoted.
+pub(crate) fn all_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    joined(names, "and")
+}
+
+fn joined<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
         None => String::new(),
         Some((only, [])) => only.clone(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        Some((last, rest)) => format!("{} {word} {last}", rest.join(", ")),
     }
 }
 
@@ -71,8 +80,9 @@ mod tests {
 
     #[test]
     fn names_in_a_sentence() {
-        assert_eq!(list([]), "");
-        assert_eq!(list(["a"]), "`a`");
-        assert_eq!(list(["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!(one_of([]), "");
+        assert_eq!(one_of(["a"]), "`a`");
+        assert_eq!(one_of(["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!(all_of(["a", "b"]), "`a` and `b`");
     }
 }

@@ -117,3 +117,37 @@ fn bson_says_the_same() {
     assert_eq!(fields, ["collections.posts.computed.likeCount.coutn", "collections.posts.computed.likeCount"]);
     assert!(checked.findings.iter().all(|finding| finding.spot.is_none()));
 }
+
+/// `line:column severity message | hint`, one per finding.
+fn found(yaml: &str) -> String {
+    let told = |finding: &Finding| {
+        let place = finding.spot.map(|spot| format!("{}:{} ", spot.line, spot.column)).unwrap_or_default();
+        let hint = finding.hint.as_ref().map(|hint| format!(" | {hint}")).unwrap_or_default();
+        format!("{place}{} {}{hint}", finding.severity.name(), finding.message)
+    };
+    let checked = from_yaml("pleach.yaml", yaml);
+    let errors = checked.findings.iter().any(|finding| finding.severity == Severity::Error);
+    assert_eq!(checked.declaration.is_none(), errors, "a declaration exactly if there is no error: {yaml}");
+    checked.findings.iter().map(told).collect::<Vec<_>>().join("\n")
+}
+
+/// `findings.txt` holds declarations and what is found in each: `====`, the file, `----`, the findings.
+#[test]
+fn findings_of_the_cases() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/declare/findings.txt");
+    let cases = std::fs::read_to_string(path).expect("the cases");
+    let (about, cases) = cases.split_once("====\n").expect("a case");
+    let mut now = about.to_owned();
+    for case in cases.split("====\n") {
+        let (yaml, _) = case.split_once("----\n").expect(case);
+        now.push_str(&format!("====\n{yaml}----\n{}\n", found(yaml)));
+    }
+    if std::env::var_os("PLEACH_GENERATE").is_some() {
+        std::fs::write(path, &now).expect("written");
+    }
+    let kept = std::fs::read_to_string(path).expect("the cases");
+    for (line, (kept, now)) in kept.lines().zip(now.lines()).enumerate() {
+        assert_eq!(kept, now, "findings.txt:{}; if the new text is right, write it with `just gen`", line + 1);
+    }
+    assert_eq!(kept.len(), now.len());
+}

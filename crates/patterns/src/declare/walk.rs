@@ -1,6 +1,6 @@
 //! The outer shape of a declaration: a database, its collections, their patterns, and a block per field.
 
-use super::block::Block;
+use super::block::{Block, Item};
 use super::check::Draft;
 use super::finding::{At, Findings};
 use super::tree::{Content, Node};
@@ -16,50 +16,53 @@ pub(crate) fn declaration(
     node: &Node,
     database: Option<&str>,
     findings: &mut Findings,
-) -> Option<(Arc<str>, Vec<Draft>)> {
+) -> (Option<Arc<str>>, Vec<Draft>) {
     let at = At { spot: node.spot, ..At::default() };
-    let top = Block::open(node, at, "begin with `database: <name>` and `collections:`", findings)?;
+    let Some(top) = Block::open(node, at, "begin with `database: <name>` and `collections:`", findings) else {
+        return (None, Vec::new());
+    };
     for entry in top.entries {
         if !TOP.contains(&entry.key.as_str()) {
-            top.unknown(&entry.key, TOP.iter().copied(), findings);
+            top.unknown(&entry.key, TOP.iter().copied(), TOP.iter().copied(), findings);
         }
     }
     let database = self::database(&top, database, findings);
     let mut drafts = Vec::new();
-    let Some(collections) = top.require("collections", "collections:", findings) else { return None };
-    if let Content::Map(entries) = &collections.node.content
+    if let Some(item) = top.require("collections", "collections:", findings) {
+        // Without a database's name the rest is still read, for its findings.
+        collections(&item, database.as_deref().unwrap_or("database"), &mut drafts, findings);
+    }
+    (database, drafts)
+}
+
+fn collections(item: &Item<'_>, database: &str, drafts: &mut Vec<Draft>, findings: &mut Findings) {
+    if let Content::Map(entries) = &item.node.content
         && entries.is_empty()
     {
-        findings.warning(&collections.at, "no collection is declared, and so no rule", "name one under `collections`");
-    } else {
-        let block =
-            Block::open(collections.node, collections.at, "name the collections that rules write to", findings)?;
-        for item in block.items() {
-            // Without a database's name the rest is still read, for its findings.
-            let name = database.as_deref().unwrap_or("database");
-            let key = block.key_at(item.key);
-            if let Err(reason) = names::collection(name, item.key) {
-                findings.error(
-                    &key,
-                    format!("`{}`: {reason}", item.key.escape_debug()),
-                    "name a collection of the database",
-                );
-                continue;
-            }
-            let host = Namespace::new(name, item.key);
-            let what = format!("write a pattern under it: {}", spelling::list(Pattern::there()));
-            if let Some(patterns) = Block::open(item.node, key, &what, findings) {
-                self::patterns(&patterns, &host, &mut drafts, findings);
-            }
+        findings.warning(&item.at, "no collection is declared, and so no rule", "name one under `collections`");
+        return;
+    }
+    let what = "name the collections that rules write to";
+    let Some(block) = Block::open(item.node, item.at.clone(), what, findings) else { return };
+    for item in block.items() {
+        let key = block.key_at(item.key);
+        if let Err(reason) = names::collection(database, item.key) {
+            let message = format!("`{}`: {reason}", item.key.escape_debug());
+            findings.error(&key, message, "name a collection of the database");
+            continue;
+        }
+        let host = Namespace::new(database, item.key);
+        let what = format!("write a pattern under it: {}", spelling::one_of(Pattern::there()));
+        if let Some(block) = Block::open(item.node, key, &what, findings) {
+            patterns(&block, &host, drafts, findings);
         }
     }
-    Some((database?, drafts))
 }
 
 fn database(top: &Block<'_>, given: Option<&str>, findings: &mut Findings) -> Option<Arc<str>> {
     let Some(item) = top.get("database") else {
         if given.is_none() {
-            findings.error(&top.at, "no `database` is named", "begin with `database: <name>`");
+            top.require("database", "database: <name>", findings);
         }
         return given.map(Arc::from);
     };
@@ -89,23 +92,24 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
     for item in block.items() {
         let mut at = block.key_at(item.key);
         let Some(pattern) = Pattern::named(item.key) else {
-            block.unknown(item.key, PATTERNS.iter().map(|pattern| pattern.name), findings);
+            block.unknown(item.key, PATTERNS.iter().map(|pattern| pattern.name), Pattern::there(), findings);
             continue;
         };
         let Status::There(definition) = &pattern.status else {
             at.rule = Some(format!("{}.{}", host.collection, pattern.name).into());
-            let there = spelling::list(Pattern::there());
-            findings.error(&at, format!("`{}` is not there yet", pattern.name), format!("there is {there}"));
+            let there = spelling::all_of(Pattern::there());
+            findings.error(&at, format!("`{}` is not there yet", pattern.name), format!("there are {there}"));
             continue;
         };
         if let Some(fields) = Block::open(item.node, at, "name the field that it keeps", findings) {
-            self::fields(&fields, definition, host, drafts, findings);
+            self::fields(&fields, pattern, definition, host, drafts, findings);
         }
     }
 }
 
 fn fields(
     block: &Block<'_>,
+    pattern: &'static Pattern,
     definition: &Definition,
     host: &Namespace,
     drafts: &mut Vec<Draft>,
@@ -136,13 +140,12 @@ fn fields(
         if let Some(reason) = reserved {
             findings.error(&at, format!("`{path}` cannot be kept: {reason}"), "give the rule a field of its own");
         }
-        let Some(own) = Block::open(item.node, at.clone(), "write the rule's keys under it", findings) else {
-            continue;
-        };
         let target = Target { name, host: host.clone(), field: path };
-        if let Some(rule) = (definition.lower)(&own, &target, findings) {
-            let keys = own.entries.iter().map(|entry| (entry.key.clone(), own.key_at(&entry.key))).collect();
-            drafts.push(Draft { rule, at, keys });
-        }
+        let own = Block::open(item.node, at.clone(), "write the rule's keys under it", findings);
+        let rule = own.as_ref().and_then(|own| (definition.lower)(own, &target, findings));
+        let entries =
+            own.iter().flat_map(|own| own.entries.iter().map(|entry| (entry.key.clone(), own.key_at(&entry.key))));
+        let keys = entries.collect();
+        drafts.push(Draft { target, kind: pattern.name, rule, at, keys });
     }
 }

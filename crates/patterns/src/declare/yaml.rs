@@ -81,20 +81,22 @@ impl<'t> Reader<'t, '_> {
         if tag.is_some() {
             self.findings.error(&at, "a tag", "leave it out; quote what must be text");
         }
-        let content = match event {
-            Event::Scalar(text, ScalarStyle::Plain, ..) => Content::Scalar(self.plain(&text, &at)),
-            Event::Scalar(text, ..) => Content::Scalar(Value::string(text)),
+        let (content, end) = match event {
+            Event::Scalar(text, ScalarStyle::Plain, ..) => (Content::Scalar(self.plain(&text, &at)), None),
+            Event::Scalar(text, ..) => (Content::Scalar(Value::string(text)), None),
             Event::SequenceStart(..) => self.list(&at)?,
             _ => self.map(&at)?,
         };
+        let spot = spot.map(|spot| Spot { end: end.map_or(spot.end, |end: usize| end.max(spot.end)), ..spot });
         Some(Node { content, spot })
     }
 
-    fn list(&mut self, at: &At) -> Option<Content> {
+    /// The items, and where the list ends.
+    fn list(&mut self, at: &At) -> Option<(Content, Option<usize>)> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Some(Content::List(items)),
+                (Event::SequenceEnd, span) => return Some((Content::List(items), span.end.byte_offset())),
                 (event, span) => {
                     let inside = at.inside(&items.len().to_string(), None);
                     items.push(self.node(event, span, &inside)?);
@@ -103,14 +105,14 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn map(&mut self, at: &At) -> Option<Content> {
+    fn map(&mut self, at: &At) -> Option<(Content, Option<usize>)> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut seen: HashSet<String> = HashSet::new();
-        loop {
+        let end = loop {
             let (event, span) = self.next()?;
             let spot = self.spot(&span);
             let key = match event {
-                Event::MappingEnd => break,
+                Event::MappingEnd => break span.end.byte_offset(),
                 Event::Scalar(text, _, 0, None) if !text.is_empty() && !text.contains('\0') => text.into_owned(),
                 other => {
                     let here = At { spot, ..at.clone() };
@@ -132,8 +134,8 @@ impl<'t> Reader<'t, '_> {
                 continue;
             }
             entries.push(Entry { key, spot, value });
-        }
-        Some(extended_json::typed(entries, at, self.findings))
+        };
+        Some((extended_json::typed(entries, at, self.findings), end))
     }
 
     /// A value without quotes, by YAML 1.2's core schema.
@@ -149,7 +151,7 @@ impl<'t> Reader<'t, '_> {
         }
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-            if ["yes", "no", "on", "off", "y", "n"].contains(&text.to_ascii_lowercase().as_str()) {
+            if ["yes", "no", "on", "off"].contains(&text.to_ascii_lowercase().as_str()) {
                 self.findings.warning(
                     at,
                     format!("`{text}` is text here, not true or false"),
@@ -202,5 +204,5 @@ fn is_date(text: &str) -> bool {
         day.bytes().enumerate().all(|(i, byte)| if i == 4 || i == 7 { byte == b'-' } else { byte.is_ascii_digit() });
     day.len() == 10
         && shape
-        && !text.bytes().nth(10).is_some_and(|byte| byte.is_ascii_alphanumeric() && byte != b'T' && byte != b't')
+        && !text.as_bytes().get(10).is_some_and(|byte| byte.is_ascii_alphanumeric() && !matches!(byte, b'T' | b't'))
 }

@@ -101,7 +101,7 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
             findings.error(
                 &block.at,
                 format!("{} does not say what is computed", block.at.name()),
-                format!("add one of {}", spelling::list(KINDS.iter().copied())),
+                format!("add one of {}", spelling::one_of(KINDS.iter().copied())),
             );
             None
         }
@@ -118,18 +118,18 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
 
 /// What the contract has and this version has not.
 fn refused_for_now(block: &Block<'_>, findings: &mut Findings) -> bool {
-    let there = spelling::list(KINDS.iter().copied());
+    let there = spelling::all_of(KINDS.iter().copied());
     let before = findings.errors();
     for kind in LATER_KINDS {
         if block.get(kind).is_some() {
-            findings.error(&block.key_at(kind), format!("`{kind}` is not there yet"), format!("there is {there}"));
+            findings.error(&block.key_at(kind), format!("`{kind}` is not there yet"), format!("there are {there}"));
         }
     }
     if block.get("create").is_some() {
         findings.error(
             &block.key_at("create"),
             "roll-ups (`create: true`) are not there yet",
-            format!("there is {there}, on documents that exist"),
+            format!("there are {there}, on documents that exist"),
         );
     } else if let Some(by) = block.get("by")
         && let Value::Document(_) = by.node.to_value()

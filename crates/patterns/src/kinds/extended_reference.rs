@@ -120,9 +120,9 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
     let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
     let client_writes = client_writes(block, findings);
 
-    if let Some(by) = &by {
-        impossible_by(by, each, target, &block.get("by").map_or(block.at.clone(), |item| item.at), findings);
-    }
+    let by = by.filter(|by| {
+        possible_by(by, each, target, &block.get("by").map_or(block.at.clone(), |item| item.at), findings)
+    });
     if let (Some(from), Some(by), Some(foreign)) = (from, &by, &foreign)
         && *from == *target.host.collection
         && by == foreign
@@ -201,6 +201,11 @@ fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<
         Content::List(items) if !items.is_empty() => {
             for (index, node) in items.iter().enumerate() {
                 let at = item.at.inside(&index.to_string(), node.spot);
+                let Content::Scalar(Value::String(_)) = &node.content else {
+                    findings.error(&at, format!("`fields` must list names, not {}", node.kind()), EXAMPLE);
+                    sound = false;
+                    continue;
+                };
                 let name = Item { node, at: at.clone(), key: "fields" };
                 let Some(path) = name.path("[name, email]", findings) else {
                     sound = false;
@@ -246,36 +251,34 @@ fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<
         }
         _ => {
             let what = if item.node.is_empty() { "empty" } else { item.node.kind() };
-            findings.error(&item.at, format!("`fields` is a list or a map, not {what}"), EXAMPLE);
+            findings.error(&item.at, format!("`fields` must be a list or a map, not {what}"), EXAMPLE);
             sound = false;
         }
     }
     sound.then_some(fields)
 }
 
-/// What no document could satisfy.
-fn impossible_by(by: &Path, each: Option<bool>, target: &Target, at: &At, findings: &mut Findings) {
+/// Whether a document could satisfy it.
+fn possible_by(by: &Path, each: Option<bool>, target: &Target, at: &At, findings: &mut Findings) -> bool {
     let field = &target.field;
-    if by.is_prefix_of(field) || field.is_prefix_of(by) {
-        findings.error(
-            at,
+    let (message, hint) = if by.is_prefix_of(field) || field.is_prefix_of(by) {
+        (
             format!("`by: {by}` lies in the field that the rule fills, `{field}`"),
-            format!("keep the reference beside the copy: `by: {}Id`", field.dotted()),
-        );
-        return;
-    }
-    if by.first() == "_id" && each == Some(true) {
-        findings.error(
-            at,
-            "`_id` is never an array, so `each: true` has nothing to walk",
-            "leave out `each`, or name the array in `by`",
-        );
-    }
-    if by.parts.iter().any(|part| part.index.is_some()) {
-        findings.error(
-            at,
+            format!("keep the reference beside the copy: `by: {field}Id`"),
+        )
+    } else if by.first() == "_id" && each == Some(true) {
+        (
+            "`_id` is never an array, so `each: true` has nothing to walk".to_owned(),
+            "leave out `each`, or name the array in `by`".to_owned(),
+        )
+    } else if by.parts.iter().any(|part| part.index.is_some()) {
+        (
             format!("`by: {by}` names a position in an array"),
-            "name the array's field: each element is followed by itself",
-        );
-    }
+            "name the array's field: each element is followed by itself".to_owned(),
+        )
+    } else {
+        return true;
+    };
+    findings.error(at, message, hint);
+    false
 }

@@ -1,0 +1,90 @@
+//! `pleach patterns`: the catalogue. What each pattern is for, how it works, how to recognise the need, and when not to use it.
+
+use crate::args::Patterns;
+use crate::report::{self, Failure, Verdict};
+use patterns::kinds::{PATTERNS, Pattern, Shape, Status};
+use serde_json::{Value, json};
+
+pub(crate) fn run(patterns: &Patterns) -> Result<Verdict, Failure> {
+    let chosen: Vec<&Pattern> = match &patterns.name {
+        None => PATTERNS.to_vec(),
+        Some(name) => vec![Pattern::named(&name.replace(['-', ' '], "_")).ok_or_else(|| unknown(name))?],
+    };
+    match (&patterns.name, patterns.json) {
+        (_, true) => report::json(&json!({ "patterns": chosen.iter().map(|it| to_json(it)).collect::<Vec<_>>() })),
+        (None, false) => report::text(&list(&chosen)),
+        (Some(_), false) => report::text(&chosen.iter().map(|it| page(it)).collect::<String>()),
+    }
+    Ok(Verdict::Fine)
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = PATTERNS.iter().map(|pattern| pattern.name).collect();
+    Failure::new(format!("there is no pattern `{name}`")).hint(format!("the patterns are {}", names.join(", ")))
+}
+
+fn status(pattern: &Pattern) -> &'static str {
+    if pattern.is_there() { "there" } else { "not yet" }
+}
+
+fn list(patterns: &[&Pattern]) -> String {
+    let width = patterns.iter().map(|pattern| pattern.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for pattern in patterns {
+        let later = if pattern.is_there() { "" } else { " (not there yet)" };
+        out.push_str(&format!("{:width$}  {}{later}\n", pattern.name, pattern.help));
+        out.push_str(&format!("{:width$}  Symptom: {}\n", "", pattern.symptom));
+    }
+    out.push_str("\nMore about one: pleach patterns NAME\n");
+    out
+}
+
+fn page(pattern: &Pattern) -> String {
+    let mut out = format!("{} ({})\n\n{}\n\n", pattern.title, status(pattern), pattern.help);
+    for (title, text) in [
+        ("Problem", pattern.problem),
+        ("Mechanism", pattern.mechanism),
+        ("Symptom", pattern.symptom),
+        ("When not", pattern.when_not),
+    ] {
+        out.push_str(&format!("{title:9}  {text}\n"));
+    }
+    out.push_str("\nIn pleach.yaml, under `collections`:\n\n");
+    for line in pattern.example.lines() {
+        out.push_str(&format!("    {line}\n"));
+    }
+    if let Status::There(definition) = &pattern.status {
+        let keys: Vec<_> = definition.keys.iter().filter(|key| key.shape != Shape::NotYet).collect();
+        let width = keys.iter().map(|key| key.name.len()).max().unwrap_or(0);
+        out.push_str("\nKeys of a rule:\n\n");
+        for key in keys {
+            let required = if key.required { " Required." } else { "" };
+            out.push_str(&format!("    {:width$}  {}{required}\n", key.name, key.help));
+        }
+    }
+    out
+}
+
+fn to_json(pattern: &Pattern) -> Value {
+    let keys = match &pattern.status {
+        Status::There(definition) => definition
+            .keys
+            .iter()
+            .filter(|key| key.shape != Shape::NotYet)
+            .map(|key| json!({ "name": key.name, "help": key.help, "required": key.required }))
+            .collect(),
+        Status::NotYet => Vec::new(),
+    };
+    json!({
+        "name": pattern.name,
+        "title": pattern.title,
+        "help": pattern.help,
+        "problem": pattern.problem,
+        "mechanism": pattern.mechanism,
+        "symptom": pattern.symptom,
+        "when_not": pattern.when_not,
+        "example": pattern.example,
+        "status": status(pattern),
+        "keys": keys,
+    })
+}
