@@ -4,6 +4,7 @@ use crate::args::Serve;
 use crate::report::Failure;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The data folder of one run. A temporary one is removed when this is dropped.
 pub(crate) struct DataFolder {
@@ -40,6 +41,14 @@ fn make(path: &Path) -> Result<(), Failure> {
         Failure::new(format!("cannot make the data folder {}: {error}", path.display()))
             .hint("give a folder that you may write to with --data DIR")
     })
+}
+
+/// The engine with the layer that keeps rules true around it; what expires goes through the layer too.
+pub(crate) fn patterned(engine: &Arc<engine::Engine>) -> Arc<patterns::Patterned> {
+    let patterned = Arc::new(patterns::Patterned::new(engine.clone()));
+    let layer: Arc<dyn document::backend::Backend> = patterned.clone();
+    engine.expire_through(Arc::downgrade(&layer));
+    patterned
 }
 
 /// Binds the listener; loopback only, since anyone who reaches the port may do anything.

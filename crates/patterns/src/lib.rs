@@ -6,9 +6,16 @@
 //! ([`plan`]), which [`run`] executes in one transaction. [`life`] brings rules on and off, audits and repairs.
 
 pub mod declare;
+pub mod gate;
 pub mod kinds;
+pub mod layer;
 pub mod life;
 pub mod link;
 pub mod mql;
 pub mod plan;
+mod retry;
 pub mod rule;
+pub mod rules;
+mod run;
+
+pub use layer::Patterned;

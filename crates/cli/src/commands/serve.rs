@@ -28,6 +28,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
             },
         )?;
         let engine = Arc::new(engine);
+        let patterned = crate::compose::patterned(&engine);
         let options = server::Options {
             version: serve.report_version.clone(),
             arguments: std::env::args().collect(),
@@ -36,7 +37,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
         report::listening(&format!("mongodb://{address}"), &folder.path, folder.temporary);
-        let served = server::run(listener, engine.clone(), options, stop_signal()).await;
+        let served = server::run(listener, patterned, options, stop_signal()).await;
         engine.close();
         served.map_err(|error| Failure::new(format!("the server stopped: {error}")))
     });

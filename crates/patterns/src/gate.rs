@@ -1,0 +1,24 @@
+//! A hook before every step of a plan, so that tests can stop, fail or interleave plans at every step.
+
+use crate::plan::Action;
+use crate::rules::Kept;
+use document::backend::Answer;
+use std::sync::Arc;
+
+/// Where a plan is.
+#[derive(Debug)]
+pub enum Point<'a> {
+    /// A transaction of our own is about to begin; attempts are counted from 0.
+    Begin { attempt: u32 },
+    /// A step is about to run, for these rules (none: the client's own).
+    Step { rules: &'a [Arc<Kept>], action: &'a Action },
+    /// The transaction is about to be committed.
+    Commit,
+    /// It is committed; the client does not know yet.
+    Committed,
+}
+
+pub trait Gate: Send + Sync {
+    /// Called before the step; may wait, or fail in its place.
+    fn pass<'a>(&'a self, point: Point<'a>) -> Answer<'a, ()>;
+}

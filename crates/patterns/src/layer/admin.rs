@@ -1,0 +1,134 @@
+//! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
+
+use super::{Shared, bookkeeping};
+use crate::life::names;
+use crate::rule::Upkeep;
+use crate::rules::{Kept, Rules};
+use document::backend::{Head, Session};
+use document::filter::Filter;
+use document::op::{AdminOp, Context, Namespace};
+use document::{Code, Doc, Error, Result, Value};
+use std::sync::Arc;
+
+pub(super) async fn run(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: AdminOp,
+) -> Result<Vec<Doc<'static>>> {
+    let rules = shared.rules();
+    match &op {
+        AdminOp::Drop { ns } => {
+            refuse_bookkeeping(ns)?;
+            let others = others_of(&rules, ns);
+            if let Some((kept, other)) = present(shared, session, context, &others).await? {
+                return Err(refused("drop", ns, &kept, &other));
+            }
+        }
+        AdminOp::Rename { from, to, .. } => {
+            for ns in [from, to] {
+                refuse_bookkeeping(ns)?;
+                if let Some(kept) = rules.of(ns).and_then(|local| local.named_by.first()) {
+                    // `$out` ends with a rename of what it wrote beside the target.
+                    let what = if from.collection.starts_with("tmp.agg_out.") { "$out" } else { "renameCollection" };
+                    return Err(refused(what, ns, kept, &other_of(kept, ns)));
+                }
+            }
+        }
+        AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } | AdminOp::CollMod { ns, .. } => {
+            refuse_bookkeeping(ns)?;
+        }
+        AdminOp::Extension { command: "pleach", db, body } => {
+            if let Some(life) = shared.life() {
+                drop(rules);
+                return Ok(vec![life.command(context, db, body).await?]);
+            }
+        }
+        _ => {}
+    }
+    drop(rules);
+    shared.inner.admin(session, context, op).await
+}
+
+fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
+    if names::is_bookkeeping(ns) { Err(bookkeeping(ns)) } else { Ok(()) }
+}
+
+fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error {
+    let rule = &kept.rule.name;
+    let role = if kept.rule.host == *ns { "is kept up by" } else { "is read by" };
+    let message = format!("{what} is not allowed on '{ns}': it {role} rule {rule} ({})", kept.rule.described());
+    Error::new(Code::IllegalOperation, message).with_hint(format!(
+        "remove the rule first with `pleach drop {rule}`, or delete the documents; a rule's collections may go when '{other}' is gone too, or with dropDatabase"
+    ))
+}
+
+fn other_of(kept: &Kept, ns: &Namespace) -> Namespace {
+    match &kept.rule.upkeep {
+        Upkeep::Link(link) if link.source != *ns => link.source.clone(),
+        Upkeep::Link(_) | Upkeep::Expression(_) => kept.rule.host.clone(),
+    }
+}
+
+/// The other namespaces of the rules that name this one.
+fn others_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, Namespace)> {
+    let Some(local) = rules.of(ns) else { return Vec::new() };
+    let pairs = local.named_by.iter().map(|kept| (kept.clone(), other_of(kept, ns)));
+    pairs.filter(|(_, other)| other != ns).collect()
+}
+
+/// The first of them that exists.
+async fn present(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    others: &[(Arc<Kept>, Namespace)],
+) -> Result<Option<(Arc<Kept>, Namespace)>> {
+    for (kept, other) in others {
+        let list = AdminOp::ListCollections {
+            db: other.db.to_string(),
+            filter: Filter::equality("name", &Value::from(&*other.collection)),
+            name_only: true,
+        };
+        if !shared.inner.admin(session, context, list).await?.is_empty() {
+            return Ok(Some((kept.clone(), other.clone())));
+        }
+    }
+    Ok(None)
+}
+
+/// Commands that write to, or rename, the collection they name first.
+const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findandmodify", "drop", "create", "collMod"];
+
+/// Whether no rule concerns a command, as far as its first look tells.
+pub(super) fn passes(rules: &Rules, command: &Head<'_>) -> bool {
+    match command.name {
+        "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
+        "explain" => !rules_in(rules, command.db),
+        "aggregate" => !writes_elsewhere(command.body) || !rules_anywhere(rules),
+        name if WRITES.contains(&name) => match command.target {
+            Some(target) => {
+                let ns = Namespace::new(command.db, target);
+                rules.of(&ns).is_none() && !names::is_bookkeeping(&ns)
+            }
+            None => true,
+        },
+        _ => true,
+    }
+}
+
+fn rules_in(rules: &Rules, db: &str) -> bool {
+    rules.namespaces().any(|ns| &*ns.db == db)
+}
+
+fn rules_anywhere(rules: &Rules) -> bool {
+    !rules.all().is_empty()
+}
+
+/// `$out` or `$merge` at the end of the pipeline.
+fn writes_elsewhere(body: &Doc<'_>) -> bool {
+    let Some(Value::Array(stages)) = body.get("pipeline") else { return false };
+    let is_sink =
+        |stage: &Value<'_>| matches!(stage, Value::Document(doc) if doc.contains("$out") || doc.contains("$merge"));
+    stages.iter().any(|stage| is_sink(&stage))
+}

@@ -1,0 +1,126 @@
+//! The statements of one command outside a client's transaction (SEMANTICS R10): as many as possible in one transaction. A
+//! statement that fails kills it: those before are run again as one, its error is recorded, and the rest goes on (or not).
+
+use super::transact::{Outcome, rehearse, transact};
+use super::{Shared, many, owned, slice};
+use crate::rules::Local;
+use document::backend::Session;
+use document::op::{Context, WriteError, WriteOp, Written};
+use document::{Error, Result};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// One transaction takes at most so many statements …
+const STATEMENTS: usize = 500;
+/// … of so many bytes.
+const BYTES: usize = 4 << 20;
+
+pub(super) async fn run(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    local: &Arc<Local>,
+) -> Result<Written> {
+    let op = owned::rewritten(local, op)?;
+    // The next statement that is known to fail.
+    let mut known = owned::refused(local, &op, 0);
+    let (count, ordered) = (slice::count(&op), slice::is_ordered(&op));
+    let mut total = Written::default();
+    let mut at = 0;
+    while at < count {
+        if let Some((_, error)) = known.take_if(|(index, _)| *index == at) {
+            total.errors.push(WriteError { index: at, error });
+            if ordered {
+                break;
+            }
+            at += 1;
+            known = owned::refused(local, &op, at);
+            continue;
+        }
+        if slice::is_multi(&op, at) {
+            match many::run(shared, session, context, &op, at).await {
+                Ok(written) => slice::add(&mut total, written, at),
+                Err(many::Failed::Command(error)) => return finish(total, error),
+                Err(many::Failed::Statement(error)) => {
+                    total.errors.push(WriteError { index: at, error });
+                    if ordered {
+                        break;
+                    }
+                }
+            }
+            at += 1;
+            continue;
+        }
+        let end = end(&op, at, known.as_ref().map_or(count, |(index, _)| *index));
+        let part = if at == 0 && end == count { Cow::Borrowed(&*op) } else { Cow::Owned(slice::part(&op, at..end)) };
+        match transact(shared, session, context, &part).await {
+            Ok(Outcome::Done(written)) => {
+                slice::add(&mut total, written, at);
+                at = end;
+            }
+            Ok(Outcome::Failed { index, error }) => {
+                let (index, error) = match index {
+                    Some(index) => (index, error),
+                    None if end - at == 1 => (0, error),
+                    None => match find(shared, session, context, &op, at, end).await {
+                        Ok(Some(found)) => found,
+                        // It did not fail again: once more as a whole.
+                        Ok(None) => continue,
+                        Err(error) => return finish(total, error),
+                    },
+                };
+                known = Some((at + index, error));
+            }
+            Err(error) => return finish(total, error),
+        }
+    }
+    Ok(total)
+}
+
+/// The end of the statements from `at` on that share a transaction.
+fn end(op: &WriteOp, at: usize, limit: usize) -> usize {
+    let mut bytes = 0;
+    let mut end = at;
+    while end < limit && end - at < STATEMENTS && !slice::is_multi(op, end) {
+        bytes += slice::size(op, end);
+        if bytes > BYTES && end > at {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+/// Which statement a derived step fails for: the shortest run of statements that fails ends with it.
+async fn find(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    from: usize,
+    to: usize,
+) -> Result<Option<(usize, Error)>> {
+    let (mut good, mut bad, mut found) = (from, to, None);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        match rehearse(shared, session, context, &slice::part(op, from..middle)).await? {
+            None => good = middle,
+            Some((index, error)) => {
+                bad = index.map_or(middle, |index| from + index + 1);
+                found = Some(error);
+            }
+        }
+    }
+    let error = match found {
+        Some(error) => Some(error),
+        None => rehearse(shared, session, context, &slice::part(op, from..bad)).await?.map(|(_, error)| error),
+    };
+    Ok(error.map(|error| (bad - 1 - from, error)))
+}
+
+/// What a command answers that fails as a whole after some of its statements are done: MongoDB says what was done only if
+/// nothing failed, so the error stands alone.
+fn finish(_done: Written, error: Error) -> Result<Written> {
+    Err(error)
+}

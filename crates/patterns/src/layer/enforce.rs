@@ -1,0 +1,77 @@
+//! What the life of rules asks of the layer: put them in force, tell when nobody works by earlier ones any more, and carry on
+//! from what it writes itself.
+
+use super::Patterned;
+use crate::life::{Enforce, State};
+use crate::rule::Rule;
+use crate::rules::{Kept, Rules};
+use crate::run::{Run, jobs, react};
+use document::backend::Session;
+use document::op::{Capture, Change, Context};
+use document::{Code, Error, Result, Value};
+use std::sync::{Arc, Weak};
+
+impl Patterned {
+    /// Puts rules in force for every write and transaction that begins from now on.
+    pub fn set_rules(&self, rules: Vec<(Arc<Rule>, State)>) -> Result<()> {
+        let rules = Rules::new(rules, Some(&self.rules()))?;
+        let mut earlier = self.shared.earlier.lock();
+        let before = self.shared.rules.swap(Arc::new(rules));
+        earlier.retain(|rules| rules.strong_count() > 0);
+        earlier.push(Arc::downgrade(&before));
+        Ok(())
+    }
+
+    /// What a write to the rule's field must capture for [`Patterned::follow`]: nothing if no other rule reads it.
+    pub fn watched(&self, rule: &Rule) -> Capture {
+        let rules = self.rules();
+        match (rules.find(&rule.host.db, &rule.name), rules.of(&rule.host)) {
+            (Some(kept), Some(local)) if kept.feeds => local.capture.clone(),
+            _ => Capture::Nothing,
+        }
+    }
+
+    /// Runs, in the session's transaction, what follows for other rules from changes that were made to one rule's field.
+    pub async fn follow(
+        &self,
+        session: &mut Session,
+        context: &Context,
+        rule: &Rule,
+        changes: Vec<Change>,
+    ) -> Result<()> {
+        let rules = self.rules();
+        let kept = find(&rules, rule)?;
+        let mut run = Run::new(&self.shared, session, context, rules.clone());
+        react::after_rule(&mut run, kept, changes).await?;
+        run.finish().await
+    }
+
+    /// Puts a job into the outbox, in the session's transaction (SEMANTICS R13).
+    pub async fn enqueue(&self, session: &mut Session, context: &Context, rule: &Rule, key: &Value<'_>) -> Result<()> {
+        let rules = self.rules();
+        let kept = find(&rules, rule)?;
+        let mut run = Run::new(&self.shared, session, context, rules.clone());
+        jobs::enqueue(&mut run, kept, key).await
+    }
+}
+
+fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<Kept>> {
+    let gone = || Error::new(Code::InternalError, format!("rule {} is not in force", rule.name));
+    rules.find(&rule.host.db, &rule.name).ok_or_else(gone)
+}
+
+impl Enforce for Patterned {
+    fn put_in_force(&self, rules: Vec<(Arc<Rule>, State)>) -> Result<()> {
+        self.set_rules(rules)
+    }
+
+    fn is_settling(&self) -> bool {
+        let mut earlier = self.shared.earlier.lock();
+        earlier.retain(|rules| rules.strong_count() > 0);
+        earlier.iter().any(|rules: &Weak<Rules>| rules.strong_count() > 0)
+    }
+
+    fn overridden(&self, rule: &Rule) -> u64 {
+        self.rules().find(&rule.host.db, &rule.name).map_or(0, |kept| kept.overridden())
+    }
+}

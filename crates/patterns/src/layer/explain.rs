@@ -1,0 +1,58 @@
+//! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
+//! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
+
+use super::Shared;
+use crate::plan::Plan;
+use crate::retry::Attempts;
+use crate::run::Run;
+use crate::run::statement::{execute, namespace};
+use document::backend::Session;
+use document::op::{Context, Explained, Verbosity, WriteOp};
+use document::{Doc, DocWriter, Result, Value};
+use std::sync::Arc;
+
+pub(super) async fn explain(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: Explained,
+    verbosity: Verbosity,
+) -> Result<Doc<'static>> {
+    let write = match &op {
+        Explained::Write(write) => {
+            shared.rules().of(namespace(write)).filter(|local| super::concerns(local, write)).map(|_| write.clone())
+        }
+        Explained::Read(_) => None,
+    };
+    let stored = shared.inner.explain(session, context, op, verbosity).await?;
+    let Some(write) = write else { return Ok(stored) };
+    let plan = plan(shared, session, context, &write).await?;
+    let mut writer = DocWriter::with_capacity(stored.as_bytes().len() + 512);
+    for (name, value) in stored.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.append("pleach", &Value::Document(plan.to_mql()));
+    Ok(writer.finish())
+}
+
+/// The steps of a write, without keeping anything of it.
+pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &Context, op: &WriteOp) -> Result<Plan> {
+    let mut attempts = Attempts::new(context);
+    loop {
+        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        shared.inner.begin(&mut session, context).await?;
+        let mut run = Run::new(shared, &mut session, context, shared.rules());
+        run.trace = Some(Plan::default());
+        let result = match execute(&mut run, op).await {
+            Ok(mut written) if !written.errors.is_empty() => Err(written.errors.remove(0).error),
+            Ok(_) => run.finish().await,
+            Err(error) => Err(error),
+        };
+        let plan = run.trace.take().unwrap_or_default();
+        super::transact::abort(&mut session);
+        match result {
+            Ok(()) => return Ok(plan),
+            Err(error) => attempts.again(error, context).await?,
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! [`Patterned`]: the layer around a backend that keeps rules true. It looks whether a write concerns a rule; if so it
+//! becomes a plan that [`crate::run`] executes, else it passes on untouched.
+
+mod admin;
+mod bulk;
+mod enforce;
+mod explain;
+mod many;
+mod owned;
+mod slice;
+mod transact;
+
+use crate::gate::Gate;
+use crate::life::{Life, names};
+use crate::rules::{Local, Rules};
+use crate::run::Run;
+use crate::run::statement::{execute, namespace};
+use arc_swap::ArcSwap;
+use document::backend::{
+    Abilities, Answer, Backend, Cursor, Durable, FenceKey, Head, Mode, Relay, Session, Transaction,
+};
+use document::op::{AdminOp, Capture, Context, Explained, Modify, Namespace, ReadOp, Verbosity, WriteOp, Written};
+use document::{Code, Doc, Error, Result};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A backend with rules. Cheap to clone.
+#[derive(Clone)]
+pub struct Patterned {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) inner: Arc<dyn Backend>,
+    rules: ArcSwap<Rules>,
+    /// Rules that are no longer in force, while a write or a client's transaction still works by them.
+    earlier: Mutex<Vec<Weak<Rules>>>,
+    gate: Option<Arc<dyn Gate>>,
+    /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
+    life: OnceLock<Weak<Life>>,
+    /// Jobs that were put into the outbox since its worker was woken; some may have been rolled back.
+    jobs_added: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
+        self.gate.as_ref()
+    }
+
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
+    }
+
+    pub(crate) fn is_current(&self, rules: &Arc<Rules>) -> bool {
+        Arc::ptr_eq(&self.rules.load(), rules)
+    }
+
+    pub(crate) fn life(&self) -> Option<Arc<Life>> {
+        self.life.get().and_then(Weak::upgrade)
+    }
+
+    pub(crate) fn jobs_added(&self) {
+        self.jobs_added.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Wakes who works on the outbox, after a commit.
+    pub(crate) fn wake_jobs(&self) {
+        if self.jobs_added.swap(0, Ordering::Relaxed) > 0 {
+            if let Some(life) = self.life() {
+                life.wake_worker.notify_one();
+            }
+        }
+    }
+}
+
+impl Patterned {
+    pub fn new(inner: Arc<dyn Backend>) -> Patterned {
+        Patterned::build(inner, None)
+    }
+
+    /// With a hook before every step, for tests.
+    pub fn with_gate(inner: Arc<dyn Backend>, gate: Arc<dyn Gate>) -> Patterned {
+        Patterned::build(inner, Some(gate))
+    }
+
+    fn build(inner: Arc<dyn Backend>, gate: Option<Arc<dyn Gate>>) -> Patterned {
+        Patterned {
+            shared: Arc::new(Shared {
+                inner,
+                rules: ArcSwap::default(),
+                earlier: Mutex::default(),
+                gate,
+                life: OnceLock::new(),
+                jobs_added: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// The backend underneath, for who keeps the books.
+    pub fn inner(&self) -> &Arc<dyn Backend> {
+        &self.shared.inner
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<Rules> {
+        self.shared.rules()
+    }
+
+    /// Joins the layer with the life of its rules; once.
+    pub fn attach(&self, life: &Arc<Life>) {
+        let _first_stays = self.shared.life.set(Arc::downgrade(life));
+    }
+}
+
+impl Patterned {
+    /// A write that rules concern.
+    async fn planned(
+        &self,
+        session: &mut Session,
+        context: &Context,
+        op: &WriteOp,
+        rules: Arc<Rules>,
+        local: &Arc<Local>,
+    ) -> Result<Written> {
+        let shared = &self.shared;
+        if session.transaction.is_none() {
+            return bulk::run(shared, session, context, op, local).await;
+        }
+        // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
+        let op = owned::rewritten(local, op)?;
+        if let Some((index, error)) = owned::refused(local, &op, 0) {
+            return Ok(slice::failed(index, error));
+        }
+        let mut run = Run::new(shared, session, context, rules);
+        match execute(&mut run, &op).await {
+            Ok(written) if !written.errors.is_empty() => Ok(written),
+            Ok(written) => {
+                run.finish().await?;
+                Ok(written)
+            }
+            Err(error) if crate::retry::is_of_command(&error) => Err(error),
+            Err(error) => Ok(slice::failed(0, error)),
+        }
+    }
+}
+
+/// Whether a write must be planned.
+fn concerns(local: &Local, op: &WriteOp) -> bool {
+    match op {
+        WriteOp::Insert(_) => local.is_kept(),
+        WriteOp::Delete(_) => !local.sourced.is_empty(),
+        WriteOp::Update(op) => {
+            local.is_kept()
+                && op.statements.iter().any(|statement| statement.upsert || local.concerns(&statement.update))
+        }
+        WriteOp::FindAndModify(op) => match &op.action {
+            Modify::Remove => !local.sourced.is_empty(),
+            Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
+        },
+    }
+}
+
+fn bookkeeping(ns: &Namespace) -> Error {
+    Error::new(Code::InvalidNamespace, format!("'{ns}' belongs to Pleach: clients may read it, but not write to it"))
+        .with_hint("use the `pleach` commands (apply, drop, repair) instead")
+}
+
+impl Backend for Patterned {
+    fn abilities(&self) -> Abilities {
+        self.shared.inner.abilities()
+    }
+
+    fn connect(&self) -> Option<Arc<dyn Relay>> {
+        self.shared.inner.connect()
+    }
+
+    fn passes(&self, command: &Head<'_>) -> bool {
+        admin::passes(&self.shared.rules(), command) && self.shared.inner.passes(command)
+    }
+
+    fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
+        self.shared.inner.prepare(session, db)
+    }
+
+    fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let rules = self.shared.rules();
+            self.shared.inner.begin(session, context).await?;
+            session.transaction = session
+                .transaction
+                .take()
+                .map(|inner| -> Box<dyn Transaction> { Box::new(Held { inner, rules, shared: self.shared.clone() }) });
+            Ok(())
+        })
+    }
+
+    fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
+        self.shared.inner.read(session, context, op)
+    }
+
+    fn write<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: &'a WriteOp,
+        capture: &'a Capture,
+    ) -> Answer<'a, Written> {
+        Box::pin(async move {
+            // Held for the whole write: who changes the rules waits for those that work by the old ones.
+            let rules = self.shared.rules();
+            let ns = namespace(op);
+            match rules.of(ns).cloned() {
+                Some(local) if concerns(&local, op) => self.planned(session, context, op, rules, &local).await,
+                _ if names::is_bookkeeping(ns) => Err(bookkeeping(ns)),
+                _ => self.shared.inner.write(session, context, op, capture).await,
+            }
+        })
+    }
+
+    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
+        self.shared.inner.fence(session, key, mode)
+    }
+
+    fn explain<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: Explained,
+        verbosity: Verbosity,
+    ) -> Answer<'a, Doc<'static>> {
+        Box::pin(explain::explain(&self.shared, session, context, op, verbosity))
+    }
+
+    fn admin<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: AdminOp,
+    ) -> Answer<'a, Vec<Doc<'static>>> {
+        Box::pin(admin::run(&self.shared, session, context, op))
+    }
+
+    fn cluster_time(&self) -> u64 {
+        self.shared.inner.cluster_time()
+    }
+
+    fn gossip(&self) -> Option<Doc<'static>> {
+        self.shared.inner.gossip()
+    }
+}
+
+/// A client's transaction, with the oldest rules that its statements worked by.
+struct Held {
+    inner: Box<dyn Transaction>,
+    rules: Arc<Rules>,
+    shared: Arc<Shared>,
+}
+
+impl Transaction for Held {
+    fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let Held { inner, rules, shared } = *self;
+            inner.commit(context).await?;
+            shared.wake_jobs();
+            drop(rules);
+            Ok(())
+        })
+    }
+
+    fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
+        Box::pin(async move {
+            let Held { inner, rules, shared } = *self;
+            let durable = inner.publish(context).await?;
+            shared.wake_jobs();
+            drop(rules);
+            Ok(durable)
+        })
+    }
+
+    fn abort(self: Box<Self>) {
+        self.inner.abort();
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self.inner.as_any_mut()
+    }
+}

@@ -1,0 +1,76 @@
+//! Running a plan again after a conflict: until it goes through, or the client's time is up.
+
+use document::op::Context;
+use document::{Code, Error, Result};
+use std::time::{Duration, Instant};
+
+/// How long a command without `maxTimeMS` keeps trying.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The attempts of one plan.
+pub(crate) struct Attempts {
+    until: Instant,
+    made: u32,
+}
+
+impl Attempts {
+    pub(crate) fn new(context: &Context) -> Attempts {
+        Attempts { until: context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE), made: 0 }
+    }
+
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// After a failure: waits a little and says nothing if the plan may be run again, else gives the error.
+    pub(crate) async fn again(&mut self, error: Error, context: &Context) -> Result<()> {
+        if !is_transient(&error) {
+            return Err(error);
+        }
+        (context.env.interrupt)()?;
+        self.made += 1;
+        if Instant::now() >= self.until {
+            return Err(match context.deadline {
+                Some(_) => Error::new(Code::MaxTimeMSExpired, "operation exceeded time limit"),
+                None => error,
+            });
+        }
+        if self.made <= 2 {
+            tokio::task::yield_now().await;
+        } else {
+            // Longer each time, and never two writers in step.
+            let longest = 1 << self.made.min(9);
+            let pause = Duration::from_micros(50 * rand::random_range(longest / 2..=longest));
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    }
+}
+
+/// Whether running the same again may succeed: a conflict, or a transaction that was lost before its commit.
+pub(crate) fn is_transient(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::WriteConflict | Code::LockTimeout | Code::SnapshotUnavailable | Code::NoSuchTransaction
+    ) || error.labels().contains(&"TransientTransactionError")
+}
+
+/// Whether an error is about the whole command and not about one statement.
+pub(crate) fn is_of_command(error: &Error) -> bool {
+    is_transient(error)
+        || matches!(
+            error.code(),
+            Code::MaxTimeMSExpired
+                | Code::Interrupted
+                | Code::InterruptedAtShutdown
+                | Code::OutOfDiskSpace
+                | Code::InternalError
+                | Code::TransactionTooLarge
+                | Code::InvalidNamespace
+                | Code::NotWritablePrimary
+                | Code::InterruptedDueToReplStateChange
+                | Code::ShutdownInProgress
+                | Code::HostUnreachable
+                | Code::HostNotFound
+        )
+}

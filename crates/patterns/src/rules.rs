@@ -1,0 +1,192 @@
+//! The rules in force: an immutable snapshot that every write looks at once.
+//!
+//! Per namespace it says which rules it hosts, which it is the source of, what a change must show ([`Capture`]) and which
+//! paths are owned. Rules stand in the order of their fields' dependencies (SEMANTICS R29): level by level, a rule after
+//! all rules whose fields it reads.
+
+mod order;
+
+use crate::life::State;
+use crate::link::Program;
+use crate::rule::{Rule, Upkeep};
+use document::Result;
+use document::op::{Capture, Namespace};
+use document::update::Update;
+use document::value::Path;
+use hashbrown::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A rule with what it is kept by.
+#[derive(Debug)]
+pub struct Kept {
+    pub rule: Arc<Rule>,
+    /// Nothing for a field that is computed from the document itself.
+    pub program: Option<Program>,
+    pub state: State,
+    /// Whether some other rule reads the field.
+    pub feeds: bool,
+    /// How often a client's value differed from ours and was overridden (SEMANTICS R11).
+    overridden: Arc<AtomicU64>,
+}
+
+impl Kept {
+    pub fn overridden(&self) -> u64 {
+        self.overridden.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_overridden(&self) {
+        self.overridden.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether deltas find hosts by their `_id`: then there is at most one, and the key says whether seeding has reached it.
+    pub(crate) fn is_by_id(&self) -> bool {
+        matches!(&self.rule.upkeep, Upkeep::Link(link) if is_id(&link.local.path))
+    }
+}
+
+pub(crate) fn is_id(path: &Path) -> bool {
+    path.parts.len() == 1 && path.first() == "_id"
+}
+
+/// What the rules mean for one namespace.
+#[derive(Debug, Default)]
+pub struct Local {
+    /// The rules that keep a field here, in order.
+    pub hosted: Vec<Arc<Kept>>,
+    /// The rules that read this namespace for another, in order.
+    pub sourced: Vec<Arc<Kept>>,
+    /// All that rules keep here, with the rule.
+    pub owned: Vec<(Path, Arc<Kept>)>,
+    /// What a change must show.
+    pub capture: Capture,
+    /// All rules that name the namespace, those that are no longer kept included.
+    pub named_by: Vec<Arc<Kept>>,
+}
+
+impl Local {
+    /// Whether an update can change something that a rule watches or owns.
+    pub(crate) fn concerns(&self, update: &Update) -> bool {
+        if update.is_replacement() || matches!(update.source, document::Value::Array(_)) {
+            return true;
+        }
+        match &self.capture {
+            Capture::Nothing => false,
+            Capture::Everything => true,
+            Capture::Paths(paths) => crate::link::owned::owned_by_update(update, paths).is_some(),
+        }
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.hosted.is_empty() || !self.sourced.is_empty()
+    }
+}
+
+/// The rules in force.
+#[derive(Debug, Default)]
+pub struct Rules {
+    levels: Vec<Vec<Arc<Kept>>>,
+    all: Vec<Arc<Kept>>,
+    namespaces: HashMap<Namespace, Arc<Local>>,
+}
+
+impl Rules {
+    /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
+    pub fn new(rules: Vec<(Arc<Rule>, State)>, before: Option<&Rules>) -> Result<Rules> {
+        let levels = order::levels(&rules)?;
+        let mut all = Vec::with_capacity(rules.len());
+        let mut made = Rules { levels: Vec::new(), all: Vec::new(), namespaces: HashMap::new() };
+        for level in &levels {
+            let mut kept_here = Vec::new();
+            for at in level {
+                let Some((rule, state)) = rules.get(*at) else { continue };
+                let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
+                let program = match known {
+                    Some(known) if Arc::ptr_eq(&known.rule, rule) => known.program.clone(),
+                    _ => Program::new(rule)?,
+                };
+                let kept = Arc::new(Kept {
+                    rule: rule.clone(),
+                    program,
+                    state: state.clone(),
+                    feeds: order::is_read(rule, &rules)?,
+                    overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
+                });
+                all.push(kept.clone());
+                if kept.state.is_kept() {
+                    kept_here.push(kept);
+                }
+            }
+            made.levels.push(kept_here);
+        }
+        let mut namespaces: HashMap<Namespace, Local> = HashMap::new();
+        for kept in &all {
+            add(kept, &mut namespaces)?;
+        }
+        made.namespaces = namespaces.into_iter().map(|(ns, local)| (ns, Arc::new(local))).collect();
+        made.all = all;
+        Ok(made)
+    }
+
+    /// In the order of dependencies.
+    pub fn all(&self) -> &[Arc<Kept>] {
+        &self.all
+    }
+
+    pub fn find(&self, db: &str, name: &str) -> Option<&Arc<Kept>> {
+        self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
+    }
+
+    /// What rules there are about a namespace.
+    pub fn of(&self, ns: &Namespace) -> Option<&Arc<Local>> {
+        self.namespaces.get(ns)
+    }
+
+    pub(crate) fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.keys()
+    }
+
+    /// The kept rules, level by level.
+    pub(crate) fn levels(&self) -> &[Vec<Arc<Kept>>] {
+        &self.levels
+    }
+}
+
+fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) -> Result<()> {
+    let rule = &kept.rule;
+    let host = namespaces.entry(rule.host.clone()).or_default();
+    host.named_by.push(kept.clone());
+    if kept.state.is_kept() {
+        host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
+        watch(&mut host.capture, &Capture::Paths(order::host_reads(rule, kept.program.as_ref())));
+        watch(&mut host.capture, &Capture::Paths(rule.owned()));
+        host.hosted.push(kept.clone());
+    }
+    if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, &kept.program) {
+        let source = namespaces.entry(link.source.clone()).or_default();
+        if link.source != rule.host {
+            source.named_by.push(kept.clone());
+        }
+        if kept.state.is_kept() {
+            watch(&mut source.capture, program.watched_source());
+            source.sourced.push(kept.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Adds what is to be watched; the same first field is watched once.
+fn watch(capture: &mut Capture, more: &Capture) {
+    match (&mut *capture, more) {
+        (_, Capture::Nothing) | (Capture::Everything, _) => {}
+        (_, Capture::Everything) => *capture = Capture::Everything,
+        (Capture::Nothing, more) => *capture = more.clone(),
+        (Capture::Paths(paths), Capture::Paths(more)) => {
+            for path in more {
+                if !paths.contains(path) {
+                    paths.push(path.clone());
+                }
+            }
+        }
+    }
+}

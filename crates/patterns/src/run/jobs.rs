@@ -1,0 +1,54 @@
+//! Deferred work (SEMANTICS R13): a job says which key of which rule is to be made true again, never what with.
+
+use super::Run;
+use crate::life::names;
+use crate::mql;
+use crate::plan::Action;
+use crate::rules::Kept;
+use document::backend::Session;
+use document::filter::Filter;
+use document::op::{Capture, UpdateOp, UpdateStatement, WriteOp};
+use document::pipeline::expr::Names;
+use document::update::Update;
+use document::{Result, Value};
+use std::sync::Arc;
+
+/// Puts a job into the outbox, in the transaction of what causes it.
+pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+    run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
+    let op = upsert(kept, value)?;
+    let retry = run.session.retry.take();
+    let written = write(run, &op).await;
+    run.session.retry = retry;
+    written
+}
+
+async fn write(run: &mut Run<'_>, op: &WriteOp) -> Result<()> {
+    let session: &mut Session = run.session;
+    let mut written = run.shared.inner.write(session, run.context, op, &Capture::Nothing).await?;
+    run.shared.jobs_added();
+    match written.errors.is_empty() {
+        true => Ok(()),
+        false => Err(written.errors.remove(0).error),
+    }
+}
+
+/// `{ _id: { rule, key } }`, its generation counted up.
+fn upsert(kept: &Arc<Kept>, value: &Value<'_>) -> Result<WriteOp> {
+    let id = mql::object([("rule", Value::from(&*kept.rule.name)), ("key", value.borrow())]);
+    let change = mql::call("$inc", mql::object([("gen", Value::Int64(1))]));
+    let statement = UpdateStatement {
+        filter: Filter::equality("_id", &id),
+        update: Update::parse(&change, &[], &mut Names::new())?,
+        multi: false,
+        upsert: true,
+        hint: None,
+    };
+    Ok(WriteOp::Update(UpdateOp {
+        ns: names::outbox(&kept.rule.host.db),
+        statements: vec![statement],
+        ordered: true,
+        bypass_validation: true,
+        statement_ids: Vec::new(),
+    }))
+}

@@ -1,0 +1,173 @@
+//! Runs the plan of a client's write: its own statement and what follows from it, in one transaction.
+//!
+//! [`Run`] is one attempt in one transaction: it executes steps, keeps shared fences for the end (SEMANTICS R1) and passes
+//! the gate before each step. What the steps are is decided by [`statement`] (the client's own), [`hosts`] (the fields of a
+//! written host), [`tallies`] and [`copies`] (what a changed source means for its hosts), in [`react`]'s order.
+
+pub(crate) mod changes;
+pub(crate) mod copies;
+pub(crate) mod hosts;
+pub(crate) mod jobs;
+pub(crate) mod react;
+pub(crate) mod statement;
+pub(crate) mod tallies;
+
+use crate::gate::Point;
+use crate::layer::Shared;
+use crate::link::fence::fence_key;
+use crate::link::key;
+use crate::plan::{Action, Plan, Step};
+use crate::rules::{Kept, Rules};
+use document::backend::{BatchLimit, FenceKey, Mode, Session};
+use document::op::{Capture, Context, ReadOp, WriteOp, Written};
+use document::{Doc, Result, Value};
+use std::sync::Arc;
+
+/// How many rows of a derived read are taken at once.
+const ROWS: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
+
+/// One attempt in one transaction.
+pub(crate) struct Run<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) session: &'a mut Session,
+    pub(crate) context: &'a Context,
+    pub(crate) rules: Arc<Rules>,
+    /// Exclusive fences that are held.
+    exclusive: Vec<FenceKey>,
+    /// Shared fences that are passed last.
+    later: Vec<(Arc<Kept>, Value<'static>)>,
+    /// Hosts that were evaluated after the client's write: its deltas are in their values.
+    evaluated: Vec<(Arc<Kept>, Vec<u8>)>,
+    /// Documents that were deleted together with their source.
+    cascaded: changes::Changes,
+    /// The host keys that this attempt wrote to, for who tries again after a conflict.
+    pub(crate) touched: Vec<Vec<u8>>,
+    /// Filled when the steps are to be shown.
+    pub(crate) trace: Option<Plan>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        session: &'a mut Session,
+        context: &'a Context,
+        rules: Arc<Rules>,
+    ) -> Run<'a> {
+        Run {
+            shared,
+            session,
+            context,
+            rules,
+            exclusive: Vec::new(),
+            later: Vec::new(),
+            evaluated: Vec::new(),
+            cascaded: changes::Changes::default(),
+            touched: Vec::new(),
+            trace: None,
+        }
+    }
+
+    /// The client's own statement.
+    pub(crate) async fn write(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
+        self.pass(&[], || Action::Write(op.clone())).await?;
+        self.shared.inner.write(self.session, self.context, op, capture).await
+    }
+
+    /// A derived statement: its failure is the plan's, and it has no retry record of its own.
+    pub(crate) async fn derive(&mut self, rules: &[Arc<Kept>], op: &WriteOp, capture: &Capture) -> Result<Written> {
+        self.pass(rules, || Action::Derive(op.clone())).await?;
+        let retry = self.session.retry.take();
+        let written = self.shared.inner.write(self.session, self.context, op, capture).await;
+        self.session.retry = retry;
+        let mut written = written?;
+        match written.errors.is_empty() {
+            true => Ok(written),
+            false => Err(written.errors.remove(0).error),
+        }
+    }
+
+    /// All rows of a read.
+    pub(crate) async fn read(&mut self, rules: &[Arc<Kept>], op: ReadOp) -> Result<Vec<Doc<'static>>> {
+        self.pass(rules, || Action::Read(op.clone())).await?;
+        let retry = self.session.retry.take();
+        let rows = self.rows(op).await;
+        self.session.retry = retry;
+        rows
+    }
+
+    async fn rows(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
+        let mut cursor = self.shared.inner.read(self.session, self.context, op).await?;
+        let mut rows = Vec::new();
+        loop {
+            let batch = cursor.next(self.session, self.context, ROWS).await?;
+            rows.extend(batch.documents);
+            if batch.exhausted {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Passes the exclusive fence on (link, value), once.
+    pub(crate) async fn exclusive(&mut self, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+        let fence = fence_key(&kept.rule, value);
+        if self.exclusive.contains(&fence) {
+            return Ok(());
+        }
+        self.fence(kept, fence.clone(), value, Mode::Exclusive).await?;
+        self.exclusive.push(fence);
+        Ok(())
+    }
+
+    /// Notes a shared fence on (link, value): [`Run::finish`] passes it.
+    pub(crate) fn shared_later(&mut self, kept: &Arc<Kept>, value: Value<'static>) {
+        self.later.push((kept.clone(), value));
+    }
+
+    /// Passes the shared fences that were noted: the last steps before the commit.
+    pub(crate) async fn finish(&mut self) -> Result<()> {
+        let mut passed: Vec<FenceKey> = Vec::new();
+        for (kept, value) in std::mem::take(&mut self.later) {
+            let fence = fence_key(&kept.rule, &value);
+            if passed.contains(&fence) || self.exclusive.contains(&fence) {
+                continue;
+            }
+            self.fence(&kept, fence.clone(), &value, Mode::Shared).await?;
+            passed.push(fence);
+        }
+        Ok(())
+    }
+
+    async fn fence(&mut self, kept: &Arc<Kept>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {
+        let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
+        self.pass(std::slice::from_ref(kept), action).await?;
+        self.shared.inner.fence(self.session, &fence, mode).await
+    }
+
+    /// Shows the step to who looks, and asks whether it may run.
+    pub(crate) async fn pass(&mut self, rules: &[Arc<Kept>], action: impl FnOnce() -> Action) -> Result<()> {
+        let gate = self.shared.gate();
+        if gate.is_none() && self.trace.is_none() {
+            return Ok(());
+        }
+        let action = action();
+        if let Some(gate) = gate {
+            gate.pass(Point::Step { rules, action: &action }).await?;
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.steps.push(Step { rules: rules.iter().map(|kept| kept.rule.clone()).collect(), action });
+        }
+        Ok(())
+    }
+
+    /// Notes that a host was evaluated from what the client's write left.
+    pub(crate) fn note_evaluated(&mut self, kept: &Arc<Kept>, value: &Value<'_>) {
+        self.evaluated.push((kept.clone(), key::bytes(value)));
+    }
+
+    pub(crate) fn was_evaluated(&self, kept: &Arc<Kept>, value: &Value<'_>) -> bool {
+        !self.evaluated.is_empty() && {
+            let bytes = key::bytes(value);
+            self.evaluated.iter().any(|(other, key)| Arc::ptr_eq(other, kept) && *key == bytes)
+        }
+    }
+}

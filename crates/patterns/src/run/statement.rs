@@ -1,0 +1,147 @@
+//! The client's own statements in one transaction, and what follows from them.
+
+use super::Run;
+use super::changes::{Changed, Changes};
+use super::hosts::{self, Host, When};
+use super::react::react;
+use crate::rules::Local;
+use document::filter::{Details, Filter};
+use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
+use document::pipeline::expr::Names;
+use document::update::{Applied, Update};
+use document::{Doc, DocWriter, Env, Result, Value};
+use std::sync::Arc;
+
+pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
+    match op {
+        WriteOp::Insert(op) => &op.ns,
+        WriteOp::Update(op) => &op.ns,
+        WriteOp::Delete(op) => &op.ns,
+        WriteOp::FindAndModify(op) => &op.ns,
+    }
+}
+
+/// Runs the statements and their effects. If the reply has a statement's error, the transaction is lost.
+pub(crate) async fn execute(run: &mut Run<'_>, op: &WriteOp) -> Result<Written> {
+    let rules = run.rules.clone();
+    let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
+    let written = match op {
+        WriteOp::Insert(insert) => return inserted(run, local, insert).await,
+        WriteOp::FindAndModify(modify) => match shown(run, local, modify).await? {
+            Some(written) => return Ok(written),
+            None => run.write(op, &local.capture).await?,
+        },
+        WriteOp::Update(_) | WriteOp::Delete(_) => run.write(op, &local.capture).await?,
+    };
+    if written.errors.is_empty() { follow(run, namespace(op), written).await } else { Ok(written) }
+}
+
+/// What follows from the changes of a statement.
+async fn follow(run: &mut Run<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
+    let mut changes = Changes::default();
+    changes.derived(ns, std::mem::take(&mut written.changes));
+    react(run, changes).await?;
+    Ok(written)
+}
+
+/// Documents are completed before they are inserted: it stays one statement.
+async fn inserted(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Written> {
+    let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &run.context.env)).collect();
+    if !local.hosted.is_empty() {
+        let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
+        hosts::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+        documents = hosts.into_iter().map(|host| host.after).collect();
+    }
+    let op = WriteOp::Insert(Insert {
+        ns: op.ns.clone(),
+        documents: documents.clone(),
+        ordered: op.ordered,
+        bypass_validation: op.bypass_validation,
+        statement_ids: op.statement_ids.clone(),
+    });
+    let written = run.write(&op, &Capture::Nothing).await?;
+    if !written.errors.is_empty() || local.sourced.is_empty() {
+        return Ok(written);
+    }
+    let WriteOp::Insert(Insert { ns, statement_ids, .. }) = &op else { return Ok(written) };
+    let again = |at: usize| {
+        let number = statement_ids.get(at).copied().unwrap_or_else(|| i32::try_from(at).unwrap_or(i32::MAX));
+        !written.retried.is_empty() && written.retried.contains(&number)
+    };
+    let fresh = documents.into_iter().enumerate().filter(|(at, _)| !again(*at)).map(|(_, doc)| Changed {
+        change: Change { id: doc.get("_id").unwrap_or(Value::Missing), before: None, after: Some(doc) },
+        complete: true,
+    });
+    let mut changes = Changes::default();
+    changes.add(ns, fresh);
+    react(run, changes).await?;
+    Ok(written)
+}
+
+fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
+    if doc.contains("_id") {
+        return doc.clone();
+    }
+    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 20);
+    writer.append("_id", &Value::ObjectId((env.new_id)()));
+    for (name, value) in doc.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.finish()
+}
+
+/// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
+/// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
+async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Result<Option<Written>> {
+    let Modify::Update { update, upsert, return_new: true } = &op.action else { return Ok(None) };
+    if local.hosted.is_empty() || !(*upsert || local.concerns(update)) {
+        return Ok(None);
+    }
+    let find = Find {
+        ns: op.ns.clone(),
+        filter: op.filter.clone(),
+        sort: op.sort.clone(),
+        projection: None,
+        skip: 0,
+        limit: Some(1),
+        hint: op.hint.clone(),
+        min: None,
+        max: None,
+        return_key: false,
+        show_record_id: false,
+        allow_disk_use: true,
+    };
+    let env = run.context.env.clone();
+    let found = run.read(&[], ReadOp::Find(find)).await?.into_iter().next();
+    let (mut hosts, filter) = match found {
+        Some(before) => {
+            let mut details = Details::default();
+            op.filter.matches_with(&before, &env, &mut details)?;
+            let Applied::Changed(after) = update.apply(&before, &details, &env)? else { return Ok(None) };
+            let id = before.get("_id").unwrap_or(Value::Missing);
+            ([Host { before: Some(before), after }], op.filter.clone().and(Filter::equality("_id", &id)))
+        }
+        None if *upsert => {
+            let after = update.upsert(&op.filter, &env)?;
+            let id = after.get("_id").unwrap_or(Value::Missing);
+            ([Host { before: None, after }], Filter::equality("_id", &id))
+        }
+        None => return Ok(None),
+    };
+    hosts::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+    let [Host { before, after }] = hosts;
+    let whole = Update::parse(&Value::Document(after.clone()), &[], &mut Names::new())?;
+    let statement = WriteOp::FindAndModify(Box::new(FindAndModify {
+        filter,
+        action: Modify::Update { update: whole, upsert: *upsert && before.is_none(), return_new: true },
+        ..op.clone()
+    }));
+    let written = run.write(&statement, &Capture::Nothing).await?;
+    if written.errors.is_empty() && written.retried.is_empty() && written.n > 0 {
+        let id = after.get("_id").unwrap_or(Value::Missing);
+        let mut changes = Changes::default();
+        changes.add(&op.ns, [Changed { change: Change { id, before, after: Some(after) }, complete: true }]);
+        react(run, changes).await?;
+    }
+    Ok(Some(written))
+}

@@ -1,0 +1,171 @@
+//! Counts, sums and averages: the deltas of changed children, merged into one update per host (SEMANTICS R31).
+
+use super::Run;
+use super::changes::Changes;
+use super::jobs;
+use crate::life::State;
+use crate::link::{HostUpdate, Program, TallyProgram, key};
+use crate::rule::Upkeep;
+use crate::rules::Kept;
+use document::filter::{Filter, Node};
+use document::op::{Capture, Namespace, UpdateOp, UpdateStatement, WriteOp};
+use document::pipeline::expr::Names;
+use document::{Result, Value};
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// What is added to one host.
+struct HostDelta {
+    value: Value<'static>,
+    update: HostUpdate,
+    filter: Filter,
+    /// Whether several hosts may have the value.
+    multi: bool,
+    kept: Vec<Arc<Kept>>,
+}
+
+#[derive(Default)]
+struct Deltas {
+    /// By host namespace.
+    hosts: Vec<(Namespace, Vec<HostDelta>)>,
+    places: HashMap<(usize, Vec<u8>), usize>,
+}
+
+pub(super) async fn add(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut Changes) -> Result<()> {
+    let mut deltas = Deltas::default();
+    for kept in level {
+        let (Upkeep::Link(link), Some(Program::Tally(program))) = (&kept.rule.upkeep, &kept.program) else { continue };
+        for changed in changes.of(&link.source) {
+            let (before, after) = (changed.change.before.as_ref(), changed.change.after.as_ref());
+            for (value, amount) in program.deltas(before, after, &run.context.env)? {
+                if amount.is_zero() || run.was_evaluated(kept, &value) {
+                    continue;
+                }
+                if link.lag.is_some() {
+                    jobs::enqueue(run, kept, &value).await?;
+                } else if kept.is_by_id() && !kept.state.reached(&value) {
+                    // Seeding comes to this host later (SEMANTICS R2).
+                    run.shared_later(kept, value);
+                } else {
+                    deltas.add(kept, program, value, &amount)?;
+                }
+            }
+        }
+    }
+    for (host, list) in deltas.hosts {
+        write(run, &host, list, changes).await?;
+    }
+    Ok(())
+}
+
+impl Deltas {
+    fn add(
+        &mut self,
+        kept: &Arc<Kept>,
+        program: &Arc<TallyProgram>,
+        value: Value<'static>,
+        amount: &crate::link::Amount,
+    ) -> Result<()> {
+        let host = &kept.rule.host;
+        let at = match self.hosts.iter().position(|(ns, _)| ns == host) {
+            Some(at) => at,
+            None => {
+                self.hosts.push((host.clone(), Vec::new()));
+                self.hosts.len() - 1
+            }
+        };
+        let Some((_, list)) = self.hosts.get_mut(at) else { return Ok(()) };
+        let mut place = key::bytes(&value);
+        if let Upkeep::Link(link) = &kept.rule.upkeep {
+            place.extend_from_slice(link.local.path.dotted().as_bytes());
+        }
+        if !kept.is_by_id() && !matches!(kept.state, State::On) {
+            // Its statement takes only the hosts that seeding has reached.
+            place.extend_from_slice(kept.rule.name.as_bytes());
+        }
+        let slot = *self.places.entry((at, place)).or_insert_with(|| {
+            let filter = program.hosts(&value);
+            list.push(HostDelta {
+                value,
+                update: HostUpdate::new(),
+                filter,
+                multi: !kept.is_by_id(),
+                kept: Vec::new(),
+            });
+            list.len() - 1
+        });
+        if let Some(delta) = list.get_mut(slot) {
+            delta.update.add(program, amount)?;
+            if !delta.kept.iter().any(|other| Arc::ptr_eq(other, kept)) {
+                delta.kept.push(kept.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One update per host; those without a host leave a shared fence, against who creates it meanwhile.
+async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, changes: &mut Changes) -> Result<()> {
+    let mut rules: Vec<Arc<Kept>> = Vec::new();
+    let mut statements = Vec::with_capacity(list.len());
+    let mut keys: Vec<(Arc<Kept>, Value<'static>)> = Vec::new();
+    let mut feeds = false;
+    let mut multi = false;
+    for delta in list {
+        let Some(update) = delta.update.into_update()? else { continue };
+        run.touched.push(key::bytes(&delta.value));
+        feeds |= delta.kept.iter().any(|kept| kept.feeds);
+        multi |= delta.multi;
+        let mut filter = delta.filter;
+        for kept in &delta.kept {
+            if delta.multi && !matches!(kept.state, State::On) {
+                filter = filter.and(up_to(&kept.state)?);
+                run.shared_later(kept, delta.value.clone());
+            }
+            keys.push((kept.clone(), delta.value.clone()));
+            if !rules.iter().any(|other| Arc::ptr_eq(other, kept)) {
+                rules.push(kept.clone());
+            }
+        }
+        statements.push(UpdateStatement { filter, update, multi: delta.multi, upsert: false, hint: None });
+    }
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let expected = u64::try_from(statements.len()).unwrap_or(u64::MAX);
+    let capture = match run.rules.of(host) {
+        Some(local) if feeds => local.capture.clone(),
+        _ => Capture::Nothing,
+    };
+    let op = WriteOp::Update(UpdateOp {
+        ns: host.clone(),
+        statements,
+        ordered: true,
+        bypass_validation: false,
+        statement_ids: Vec::new(),
+    });
+    let written = run.derive(&rules, &op, &capture).await?;
+    if written.n < expected || multi {
+        // Which of several did not match is not told: a fence too many is at worst a retry.
+        for (kept, value) in keys {
+            run.shared_later(&kept, value);
+        }
+    }
+    changes.derived(host, written.changes);
+    Ok(())
+}
+
+/// The hosts that seeding has reached.
+fn up_to(state: &State) -> Result<Filter> {
+    match state {
+        State::On => Ok(Filter::all()),
+        State::Seeding { position: Some(position) } => {
+            let condition =
+                crate::mql::call_with("$lte", [Value::from("$_id"), crate::mql::call("$literal", position.borrow())]);
+            Filter::parse(&crate::mql::document([("$expr", condition)]), &mut Names::new())
+        }
+        State::Maintaining | State::Seeding { position: None } | State::Retiring => {
+            Ok(Filter::from_node(Node::Or(Vec::new())))
+        }
+    }
+}
