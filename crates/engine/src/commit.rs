@@ -299,7 +299,9 @@ impl Worker {
                 self.change(change, &mut batch, Arc::make_mut(&mut catalog));
             }
         }
-        if batch.is_empty() && counts.is_empty() {
+        // Fences alone are a commit too: later snapshots must be newer than they are.
+        let fenced = group.iter().any(|(commit, _)| !commit.fences.is_empty());
+        if batch.is_empty() && counts.is_empty() && !fenced {
             return Ok(ground.clock.committed());
         }
         for count in &mut counts {
