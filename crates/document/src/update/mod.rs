@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Details, Filter};
 use crate::pipeline::Pipeline;
 use crate::pipeline::expr::Names;
-use crate::raw::Doc;
+use crate::raw::{Array, Doc};
 use crate::value::{Path, Value, order, show};
 use array_filter::ArrayFilter;
 use operation::Operation;
@@ -59,6 +59,13 @@ enum Kind {
     },
     Pipeline(Pipeline),
     Replacement(Doc<'static>),
+    Native(Arc<dyn Native>),
+}
+
+/// A pipeline that is also there as code: what a layer above writes often, without parsing or interpreting it.
+pub trait Native: std::fmt::Debug + Send + Sync {
+    /// The document after the update: exactly what the pipeline that it stands for gives.
+    fn apply(&self, doc: &Doc<'_>, env: &Env) -> Result<Doc<'static>>;
 }
 
 /// The result of applying an update to a document.
@@ -127,6 +134,12 @@ impl Update {
         Ok(Update { kind: Arc::new(kind), source, array_filters, constants: None })
     }
 
+    /// The update that `program` does; `stages` (with `constants`, by name) say the same to a real MongoDB.
+    pub fn native(stages: Array<'static>, constants: Option<Doc<'static>>, program: Arc<dyn Native>) -> Update {
+        let kind = Arc::new(Kind::Native(program));
+        Update { kind, source: Value::Array(stages), array_filters: Vec::new(), constants }
+    }
+
     /// Whether it is a replacement document (refused with `multi`).
     pub fn is_replacement(&self) -> bool {
         matches!(&*self.kind, Kind::Replacement(_))
@@ -146,6 +159,7 @@ impl Update {
             }
             Kind::Pipeline(pipeline) => replacement::whole(&pipeline.transform(doc, env)?, doc),
             Kind::Replacement(new) => replacement::apply(new, doc, env),
+            Kind::Native(program) => replacement::whole(&program.apply(doc, env)?, doc),
         }
     }
 
@@ -158,9 +172,13 @@ impl Update {
                 let changed = Walk::new(&base, filters, true, env).run(root)?;
                 changed.unwrap_or(base)
             }
-            Kind::Pipeline(pipeline) => {
+            Kind::Pipeline(_) | Kind::Native(_) => {
                 let base = upsert::from_filter(filter)?;
-                let new = pipeline.transform(&base, env)?;
+                let new = match &*self.kind {
+                    Kind::Pipeline(pipeline) => pipeline.transform(&base, env)?,
+                    Kind::Native(program) => program.apply(&base, env)?,
+                    _ => base.clone(),
+                };
                 storable::refuse_array_id(&new)?;
                 match base.get("_id") {
                     Some(id) => {

@@ -1,9 +1,9 @@
 //! Link values (SEMANTICS R27): null and missing never link, an array links per element or not at all, equality is BSON's.
 
-use crate::rule::Key;
-use document::Doc;
+use crate::rule::{Key, Link, Rule};
 use document::value::path::Part;
-use document::value::{Value, key};
+use document::value::{Path, Value, key};
+use document::{Doc, Error};
 use smallvec::SmallVec;
 
 pub type Values = SmallVec<[Value<'static>; 1]>;
@@ -27,6 +27,23 @@ pub fn bytes(value: &Value<'_>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16);
     key::encode(value, &mut bytes);
     bytes
+}
+
+/// The error for a client that writes an array where a rule links single values.
+pub fn refused(rule: &Rule, path: &Path) -> Error {
+    Error::bad_value(format!(
+        "'{path}' is an array, but rule {} ({}) links by single values",
+        rule.name,
+        rule.described()
+    ))
+    .with_hint("say `each: true` in the rule to link once per element")
+}
+
+impl Link {
+    /// Whether a source document may link to several hosts.
+    pub fn each_foreign(&self) -> bool {
+        self.foreign.each
+    }
 }
 
 /// The link values of `doc`.
@@ -67,7 +84,6 @@ fn add(value: Value<'_>, found: &mut Linked) {
 mod tests {
     use super::*;
     use bson::{Bson, bson, doc};
-    use document::value::Path;
 
     #[track_caller]
     fn check(doc: bson::Document, path: &str, each: bool, expected: Bson, refused: bool) {

@@ -9,6 +9,9 @@ pub mod fence;
 pub mod folds;
 pub mod key;
 pub mod owned;
+pub mod put;
+#[cfg(test)]
+mod testing;
 
 pub use folds::amount::Amount;
 pub use folds::host_update::HostUpdate;
@@ -29,12 +32,11 @@ pub enum Program {
     Tally(Arc<TallyProgram>),
 }
 
-/// A pipeline to run: compiled, and as MQL.
+/// A pipeline to run on a collection.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub ns: Namespace,
     pub pipeline: Pipeline,
-    pub source: Array<'static>,
 }
 
 impl Program {

@@ -255,7 +255,9 @@ fn whole<T>(number: Number, truncated: Option<T>, input: &Value<'_>) -> Result<T
 
 fn to_double<'a>(number: Number, input: &Value<'_>) -> Result<Value<'a>> {
     let double = number.to_f64();
-    if double.is_infinite() && !number.is_infinite() {
+    // A decimal below the normal doubles loses digits, which MongoDB takes for an overflow too.
+    let too_small = matches!(number, Number::Decimal(_)) && double.abs() < f64::MIN_POSITIVE && !number.is_zero();
+    if double.is_infinite() && !number.is_infinite() || too_small {
         return failure(format!("Conversion would overflow target type {NO_ERROR_VALUE}: {}", text::number(input)));
     }
     Ok(Value::Double(double))

@@ -106,6 +106,11 @@ impl Numbers {
         self.n == 0 && self.sum.is_zero() && self.counters().iter().all(|counter| *counter == 0)
     }
 
+    /// Equal numbers: the sum whatever its exponent.
+    pub fn equals(&self, other: &Numbers) -> bool {
+        self.n == other.n && self.counters() == other.counters() && self.sum.compare(other.sum).is_eq()
+    }
+
     /// As the host keeps it.
     pub fn to_state(&self) -> Doc<'static> {
         let mut writer = DocWriter::with_capacity(64);
@@ -151,7 +156,8 @@ pub fn count(n: i64) -> Value<'static> {
 pub fn exact_sum(a: Decimal128, b: Decimal128) -> Option<Decimal128> {
     let sum = a.plus(b);
     let same = |x: Decimal128, y: Decimal128| x.compare(y).is_eq();
-    (same(sum.minus(a), b) && same(sum.minus(b), a)).then_some(sum)
+    // As MongoDB's `$add` does, the sum of all that is no decimal is added last: a zero, which may change the exponent.
+    (same(sum.minus(a), b) && same(sum.minus(b), a)).then(|| sum.plus(Decimal128::ZERO))
 }
 
 /// The error of a sum that leaves 34 digits: the write that would do it changes nothing.
