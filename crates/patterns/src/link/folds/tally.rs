@@ -50,6 +50,17 @@ pub(super) struct Owned {
     pub(super) state: Option<Path>,
 }
 
+impl Owned {
+    fn place(&self, host: &Doc<'_>, evaluated: &Evaluated) -> Doc<'static> {
+        let mut entries: SmallVec<[Entry<'_>; 2]> = SmallVec::new();
+        entries.push((&self.field.parts, evaluated.value.borrow()));
+        if let (Some(path), Some(state)) = (&self.state, &evaluated.state) {
+            entries.push((&path.parts, Value::Document(state.borrow())));
+        }
+        put(host, &entries)
+    }
+}
+
 /// A host's value and, for sums and averages, its state.
 #[derive(Clone, Debug)]
 pub struct Evaluated {
@@ -292,23 +303,19 @@ impl TallyProgram {
 
     /// The host with its field (and state) as evaluated: for an insert, so that it stays one statement.
     pub fn place(&self, host: &Doc<'_>, evaluated: &Evaluated) -> Doc<'static> {
-        let mut entries: SmallVec<[Entry<'_>; 2]> = SmallVec::new();
-        entries.push((&self.owned.field.parts, evaluated.value.borrow()));
-        if let (Some(path), Some(state)) = (&self.owned.state, &evaluated.state) {
-            entries.push((&path.parts, Value::Document(state.borrow())));
-        }
-        put(host, &entries)
+        self.owned.place(host, evaluated)
     }
 
     /// The same as an update.
-    pub fn set(self: &Arc<Self>, evaluated: &Evaluated) -> Update {
+    pub fn set(&self, evaluated: &Evaluated) -> Result<Update> {
         let mut fields = vec![(self.field.clone(), literal(evaluated.value.borrow()))];
         if let (Some(path), Some(state)) = (&self.owned.state, &evaluated.state) {
             fields.push((path.dotted(), literal(Value::Document(state.borrow()))));
         }
         let stage = call("$set", object(fields.iter().map(|(path, value)| (&**path, value.borrow()))));
         let stages: Array<'static> = std::iter::once(stage).collect();
-        Update::native(stages, None, Arc::new(Placing { program: Arc::clone(self), evaluated: evaluated.clone() }))
+        let program = Placing { owned: self.owned.clone(), evaluated: evaluated.clone() };
+        Ok(Update::native(stages, None, Arc::new(program)))
     }
 
     /// What a host has now: its field and its state.
@@ -428,12 +435,12 @@ fn watched_source(link: &Link, summed: Option<&Path>) -> Capture {
 /// [`TallyProgram::set`] as code.
 #[derive(Debug)]
 struct Placing {
-    program: Arc<TallyProgram>,
+    owned: Owned,
     evaluated: Evaluated,
 }
 
 impl Native for Placing {
     fn apply(&self, doc: &Doc<'_>, _env: &Env) -> Result<Doc<'static>> {
-        Ok(self.program.place(doc, &self.evaluated))
+        Ok(self.owned.place(doc, &self.evaluated))
     }
 }

@@ -92,7 +92,7 @@ impl Kept {
             if !matches!(stored.value, Value::Decimal(_)) {
                 assert_eq!(stored.value, grouped.value, "{:?}", self.children);
             }
-            let written = apply(&program.set(&grouped), &self.host).unwrap();
+            let written = apply(&program.set(&grouped).unwrap(), &self.host).unwrap();
             assert!(program.same(&stored, &program.stored(&written)));
         }
     }
