@@ -1,10 +1,12 @@
 //! Kills a server under load, again and again, and checks each time that what it acknowledged is there, that nothing is torn,
 //! and that a request sent again after the crash has one effect.
+//! With `--full-disk` it fills the disk instead ([`full`]).
 //!
 //! With `--power-loss` the server runs under `shim.c`, and after the kill every byte that was written but not synced is taken
 //! back, as a power cut would.
 #![expect(clippy::print_stdout, reason = "a harness prints what it saw")]
 
+mod full;
 mod model;
 mod patterns;
 mod power;
@@ -45,10 +47,16 @@ struct Args {
     /// The real MongoDB behind the server, instead of its embedded store.
     #[arg(long, conflicts_with = "power_loss", requires = "patterns")]
     upstream: Option<String>,
+    /// Fill the disk instead: the data is on a small file system of its own.
+    #[arg(long)]
+    full_disk: bool,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if args.full_disk {
+        return full::run(&args.pleach, &args.data, args.rounds, args.workers);
+    }
     if args.patterns { rounds::<patterns::Kept>(&args) } else { rounds::<model::Model>(&args) }
 }
 

@@ -42,6 +42,14 @@ pub(crate) fn start(binary: &Path, place: &Place<'_>, shim: Option<(&Path, &Path
     bail!("the server ended before it listened: {status}");
 }
 
+/// A failed run leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _gone_already = self.child.kill();
+        let _gone_already = self.child.wait();
+    }
+}
+
 impl Server {
     /// SIGKILL.
     pub(crate) fn kill(mut self) -> Result<()> {

@@ -21,6 +21,8 @@ pub struct Session {
     pub id: Option<[u8; 16]>,
     /// A retryable write: the client's transaction number outside a transaction.
     pub retry: Option<i64>,
+    /// The number of the transaction that is to begin.
+    pub number: Option<i64>,
     /// The open transaction of this session, made by [`Backend::begin`].
     pub transaction: Option<Box<dyn Transaction>>,
     /// The client's own line to a real MongoDB; nothing for background work and on the embedded store.
@@ -166,6 +168,11 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()>;
+
+    /// Whether this transaction of a session is known to have been committed, perhaps before a restart.
+    fn committed(&self, _session: &[u8; 16], _number: i64) -> bool {
+        false
+    }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>>;
 

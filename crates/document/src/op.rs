@@ -271,6 +271,8 @@ pub enum Verbosity {
 /// Work on the catalog, and figures about it.
 #[derive(Clone, Debug)]
 pub enum AdminOp {
+    /// Waits until everything acknowledged so far is safe from a loss of power.
+    Sync,
     Create {
         ns: Namespace,
         options: CollectionOptions,

@@ -33,9 +33,14 @@ impl Backend for Engine {
 
     fn begin<'a>(&'a self, session: &'a mut Session, _context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            session.transaction = Some(Box::new(EngineTransaction::begin(self)));
+            let known_as = session.id.zip(session.number);
+            session.transaction = Some(Box::new(EngineTransaction::begin(self, known_as)));
             Ok(())
         })
+    }
+
+    fn committed(&self, session: &[u8; 16], number: i64) -> bool {
+        self.inner.retries.is_committed(session, number)
     }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {

@@ -3,7 +3,7 @@
 
 use crate::catalog::{Collection, Content};
 use crate::engine::Inner;
-use crate::folder::disk_bytes;
+use crate::room::Room;
 use crate::store::Space;
 use crate::view::index_prefix;
 use crate::work::Work;
@@ -16,9 +16,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What may stay in memory on a scarce disk: writing it out frees its journals.
+const SCARCE_UNWRITTEN: u64 = 1 << 20;
 const FORGET_EVERY: Duration = Duration::from_secs(60);
-/// Below this only what frees space is written: enough for a journal and for writing out what is in memory.
-const DISK_RESERVE: u64 = 96 << 20;
 /// A dropped collection of no more entries is emptied and its space used again: removing and making one cost ten syncs each.
 const EMPTY_AT_MOST: usize = 1_000;
 /// Entries erased in one batch.
@@ -98,15 +98,10 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
 }
 
 fn watch_disk(inner: &Inner) {
-    let Some((_, free)) = disk_bytes(&inner.path) else { return };
-    let full = free < DISK_RESERVE;
-    if inner.disk_full.swap(full, Ordering::Relaxed) != full {
-        if full {
-            tracing::error!(free, "the disk is nearly full: only reads and deletes are taken");
-        } else {
-            tracing::info!(free, "the disk has room again");
-        }
-    }
+    let ground = &inner.ground;
+    ground.disk.measure(&ground.store);
+    ground.disk.look(&ground.store, 0);
+    inner.committer.check();
 }
 
 /// Removes the answers of retryable writes that nobody will ask for any more.
@@ -121,10 +116,11 @@ fn forget_retries(inner: &Inner) -> Result<()> {
     Ok(())
 }
 
-/// Writes the largest memtables out while all together take too much.
+/// Writes the largest memtables out while all together take too much, or their journals are in the way on a scarce disk.
 fn watch_memory(inner: &Inner) -> Result<()> {
     let ground = &inner.ground;
-    if ground.store.unwritten_bytes() <= inner.options.unwritten_bytes() {
+    let most = if ground.disk.room() == Room::Scarce { SCARCE_UNWRITTEN } else { inner.options.unwritten_bytes() };
+    if ground.store.unwritten_bytes() <= most {
         return Ok(());
     }
     let catalog = ground.current.load().catalog.clone();

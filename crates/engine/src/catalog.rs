@@ -3,6 +3,7 @@
 //!
 //! One record per collection in the space `catalog`, under its id; [`crate::recover`] reads them when opening.
 
+use crate::multikey::Marks;
 use crate::store::{Space, Store};
 use bytes::Bytes;
 use document::filter::Filter;
@@ -135,8 +136,7 @@ pub struct Index {
     pub spec: Doc<'static>,
     /// Whether queries may use it: not while it is being built.
     pub ready: bool,
-    /// Per key, one bit for each part of its path that some document has an array at. Never cleared.
-    multikey: Arc<[AtomicU64]>,
+    marks: Marks,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -200,12 +200,7 @@ impl Collection {
                     writer.append("id", &Value::Int64(i64::from(index.id)));
                     writer.append("ready", &Value::Bool(index.ready));
                     writer.append("spec", &Value::Document(index.spec.borrow()));
-                    let multikey: Array<'static> = index
-                        .multikey
-                        .iter()
-                        .map(|bits| Value::Int64(bits.load(Ordering::Relaxed).cast_signed()))
-                        .collect();
-                    writer.append("multikey", &Value::Array(multikey));
+                    writer.append("multikey", &Value::Array(index.marks.record()));
                     writer.end();
                 }
                 writer.end();
@@ -326,7 +321,7 @@ impl Index {
             hidden: false,
             spec: spec.finish(),
             ready: true,
-            multikey: Arc::new([AtomicU64::new(0)]),
+            marks: Marks::none(1),
         }
     }
 
@@ -347,9 +342,9 @@ impl Index {
         };
         let expire_after = spec.get("expireAfterSeconds").and_then(|value| whole(&value));
         let name: Arc<str> = spec.get("name").and_then(|name| name.as_str().map(Arc::from)).unwrap_or_default();
-        let multikey = keys.iter().map(|_| AtomicU64::new(0)).collect();
+        let marks = Marks::none(keys.len());
         let (unique, sparse, hidden) = (truth("unique"), truth("sparse"), truth("hidden"));
-        Ok(Index { id, name, keys, unique, sparse, partial, expire_after, hidden, spec, ready, multikey })
+        Ok(Index { id, name, keys, unique, sparse, partial, expire_after, hidden, spec, ready, marks })
     }
 
     /// The same index with another specification: what `collMod` does. Its entries and marks stay.
@@ -358,7 +353,7 @@ impl Index {
             return Ok(Index { spec, ..Index::on_id() });
         }
         // The marks are shared: a writer that still has the old version sets them for both.
-        Ok(Index { multikey: self.multikey.clone(), ..Index::from_spec(self.id, spec, ready)? })
+        Ok(Index { marks: self.marks.clone(), ..Index::from_spec(self.id, spec, ready)? })
     }
 
     fn from_record(record: &Doc<'_>) -> Option<Result<Index>> {
@@ -372,11 +367,7 @@ impl Index {
             Index::from_spec(id, spec.into_owned(), ready)
         };
         if let (Ok(index), Some(Value::Array(marks))) = (&index, record.get("multikey")) {
-            for (bits, mark) in index.multikey.iter().zip(marks.iter()) {
-                if let Value::Int64(mark) = mark {
-                    bits.store(mark.cast_unsigned(), Ordering::Relaxed);
-                }
-            }
+            index.marks.load(&marks);
         }
         Some(index)
     }
@@ -384,23 +375,16 @@ impl Index {
     /// The parts of the path of key `position` that arrays have been seen at, as bits; part 63 stands for all behind it.
     /// Look only after taking the snapshot to be read: marks are set before the documents that need them are visible.
     pub fn multikey(&self, position: usize) -> u64 {
-        self.multikey.get(position).map_or(0, |bits| bits.load(Ordering::Acquire))
+        self.marks.of(position)
     }
 
     pub fn is_multikey(&self) -> bool {
-        self.multikey.iter().any(|bits| bits.load(Ordering::Acquire) != 0)
+        self.marks.any()
     }
 
-    /// Adds marks; true if that changed something, and so the collection's record has to be written.
+    /// Adds marks; true if the collection's record has to be written with the documents that need them.
     pub fn mark_multikey(&self, marks: &[u64]) -> bool {
-        let mut changed = false;
-        for (bits, mark) in self.multikey.iter().zip(marks) {
-            if bits.load(Ordering::Acquire) & mark != *mark {
-                bits.fetch_or(*mark, Ordering::AcqRel);
-                changed = true;
-            }
-        }
-        changed
+        self.marks.add(marks)
     }
 
     /// `{ a: 1, b: -1 }` as it was given.

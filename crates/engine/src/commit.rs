@@ -3,13 +3,17 @@
 //! Invariants. (1) Locks go when the batch is visible, before its sync; acknowledgements of synced writes wait for it.
 //! (2) Relaxed writes are synced within [`RELAXED_SYNC`]. (3) Each batch carries its number and the clock; the number of
 //! the last synced batch stands in a file beside the store, so that a journal that lost its tail is noticed when opening.
-//! (4) After a failed batch or sync nothing more is written: what was acknowledged stays readable.
+//! (4) After a failed batch or sync nothing more is written: what was acknowledged stays readable. (5) What has no room on the
+//! disk is refused before anything of it is written.
 
 use crate::catalog::{Catalog, Collection, CollectionId, Life, record_key};
 use crate::clock::Clock;
 use crate::locks::{LockKey, LockTable, Owner};
+use crate::removals::Removals;
+use crate::room::{Disk, Room};
 use crate::store::{Batch, Snapshot, Space, Store};
 use crate::synced::SyncedFile;
+use crate::view::{DOCUMENTS, index_prefix};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use document::backend::Mode;
@@ -46,6 +50,8 @@ pub(crate) struct Ground {
     pub current: ArcSwap<Current>,
     pub locks: LockTable,
     pub clock: Clock,
+    pub disk: Disk,
+    pub removals: Removals,
 }
 
 /// Writes that become visible together.
@@ -60,6 +66,20 @@ pub(crate) struct Commit {
     pub durability: Durability,
     /// Told when the writes are visible and the locks free, before a sync.
     pub visible: Option<oneshot::Sender<()>>,
+}
+
+impl Commit {
+    /// Whether it only waits for the sync of what was written before.
+    fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.changes.is_empty()
+    }
+
+    /// Whether it is taken when space is scarce: it removes or shrinks documents, or changes the catalog.
+    fn frees(&self) -> bool {
+        !self.changes.is_empty()
+            || self.counts.iter().any(|count| count.bytes < 0)
+            || self.writes.iter().all(|(_, _, value)| value.is_none())
+    }
 }
 
 /// How a collection's figures change.
@@ -125,6 +145,21 @@ struct Shared {
     failure: OnceLock<Error>,
 }
 
+impl Shared {
+    /// No more writes from now on. What was not acknowledged is perhaps kept, perhaps not; a restart shows it.
+    fn fail(&self, ground: &Ground, error: &Error, what: &str) {
+        let full = error.code() == Code::OutOfDiskSpace || ground.disk.look(&ground.store, 0) != Room::Enough;
+        let error = if full {
+            let message = "the disk that holds the data was full when the store had to write; reads go on, writes need free space and a restart of the server";
+            Error::new(Code::OutOfDiskSpace, message).with_source(error.clone())
+        } else {
+            error.clone()
+        };
+        tracing::error!(%error, "{what} failed; the server goes on reading but takes no more writes until it is restarted");
+        let _first_stays = self.failure.set(error);
+    }
+}
+
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     ground: Arc<Ground>,
@@ -164,6 +199,15 @@ impl Committer {
             }
         }
         Pending(pending)
+    }
+
+    /// Notices a store that failed in the background, before a write does.
+    pub(crate) fn check(&self) {
+        if self.shared.failure.get().is_none()
+            && let Err(error) = self.ground.store.check()
+        {
+            self.shared.fail(&self.ground, &error, "writing out or compacting");
+        }
     }
 
     /// Why nothing is written any more, if so.
@@ -243,6 +287,10 @@ impl Worker {
     }
 
     fn commit(&mut self, group: &mut Vec<(Commit, oneshot::Sender<Result<u64>>)>) {
+        self.refuse_without_room(group);
+        if group.is_empty() {
+            return;
+        }
         let result = match self.shared.failure.get() {
             Some(failure) => Err(failure.clone()),
             None => self.apply(group),
@@ -272,18 +320,36 @@ impl Worker {
         }
     }
 
+    fn refuse_without_room(&self, group: &mut Vec<(Commit, oneshot::Sender<Result<u64>>)>) {
+        let bytes = group.iter().map(|(commit, _)| commit.bytes).sum();
+        let room = self.ground.disk.look(&self.ground.store, bytes);
+        let Some(refusal) = room.refusal() else { return };
+        for (commit, done) in
+            group.extract_if(.., |(commit, _)| !commit.is_empty() && (room == Room::Gone || !commit.frees()))
+        {
+            self.ground.locks.release(commit.owner, &commit.locks);
+            let _nobody_listens = done.send(Err(refusal.clone()));
+        }
+    }
+
     /// One batch of the whole group; publishes what it makes visible.
     fn apply(&mut self, group: &mut [(Commit, oneshot::Sender<Result<u64>>)]) -> Result<u64> {
         let ground = self.ground.clone();
         let writes: usize = group.iter().map(|(commit, _)| commit.writes.len()).sum();
         let mut batch = ground.store.batch(writes + 4);
         let mut counts: Vec<Counted> = Vec::new();
+        let mut removed = Vec::new();
         let mut catalog = ground.current.load().catalog.clone();
         for (commit, _) in group.iter_mut() {
             for (space, key, value) in commit.writes.drain(..) {
                 match value {
                     Some(value) => batch.put(&space, key, value),
-                    None => batch.remove(&space, key),
+                    None => {
+                        if key.starts_with(&index_prefix(DOCUMENTS)) {
+                            removed.push(LockKey::entry(space.id(), &key));
+                        }
+                        batch.remove(&space, key);
+                    }
                 }
             }
             for count in commit.counts.drain(..) {
@@ -332,7 +398,9 @@ impl Worker {
                 ground.locks.fences_committed(&commit.fences, snapshot.position());
             }
         }
+        let position = snapshot.position();
         ground.current.store(Arc::new(Current { snapshot, catalog }));
+        ground.removals.note(&removed, position);
         ground.clock.commit(time);
         Ok(time)
     }
@@ -382,8 +450,7 @@ impl Worker {
     }
 
     fn fail(&self, error: &Error, what: &str) {
-        tracing::error!(%error, "{what} failed; the server goes on reading but takes no more writes until it is restarted");
-        let _first_stays = self.shared.failure.set(error.clone());
+        self.shared.fail(&self.ground, error, what);
     }
 }
 

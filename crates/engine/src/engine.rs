@@ -13,11 +13,11 @@ use crate::transaction::Transactions;
 use crate::ttl::Ttl;
 use crate::view::ReadView;
 use crate::work::Moment;
+use document::Result;
 use document::op::{Context, Namespace};
-use document::{Code, Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -86,8 +86,6 @@ pub(crate) struct Inner {
     pub(crate) retries: Retries,
     pub(crate) background: Background,
     pub(crate) ttl: Ttl,
-    /// The disk is nearly full: only what frees space is taken.
-    pub(crate) disk_full: AtomicBool,
     pub(crate) path: PathBuf,
     pub(crate) options: Options,
     _folder: FolderLock,
@@ -117,7 +115,6 @@ impl Engine {
             retries,
             background: Background::default(),
             ttl: Ttl::default(),
-            disk_full: AtomicBool::new(false),
             path: path.to_owned(),
             options,
             _folder: folder,
@@ -183,17 +180,22 @@ impl Engine {
         }
     }
 
-    /// Waits while the store is behind with writing out what the collection has, so that the committer need not.
+    /// Refuses what adds to a disk that has no room, early; then as [`Engine::pace`].
     pub(crate) async fn admit(&self, collection: &Collection, context: &Context) -> Result<()> {
-        if self.inner.disk_full.load(Ordering::Relaxed) {
-            return Err(Error::new(
-                Code::OutOfDiskSpace,
-                "the disk that holds the data is nearly full; only reads and deletes are taken",
-            ));
+        match self.inner.ground.disk.room().refusal() {
+            Some(refusal) => Err(refusal),
+            None => self.pace(collection, context).await,
         }
+    }
+
+    /// Waits while the store is behind with writing out what the collection has, so that the committer need not.
+    pub(crate) async fn pace(&self, collection: &Collection, context: &Context) -> Result<()> {
         let space = collection.space()?;
         while space.is_behind() || self.inner.ground.state.is_behind() {
             check_patience(context)?;
+            if let Some(failure) = self.inner.committer.failure() {
+                return Err(failure.clone());
+            }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         Ok(())

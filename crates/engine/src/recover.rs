@@ -8,6 +8,8 @@ use crate::clock::Clock;
 use crate::commit::{BATCH, Current, Ground, count_key};
 use crate::locks::LockTable;
 use crate::pool::{Pool, is_pooled};
+use crate::removals::Removals;
+use crate::room::Disk;
 use crate::store::{Space, Store, StoreOptions};
 use crate::synced::SyncedFile;
 use arc_swap::ArcSwap;
@@ -97,6 +99,8 @@ pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
         current,
         locks: LockTable::default(),
         clock: Clock::new(time),
+        disk: Disk::new(folder),
+        removals: Removals::default(),
     };
     Ok(Opened { ground, batches, synced, pool, next_id: CollectionId(next_id), remains, cut_off })
 }

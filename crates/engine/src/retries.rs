@@ -1,8 +1,10 @@
 //! Retryable writes: what each statement answered, written in the batch of its effects, so that a repeated command is
-//! answered and not run again (SEMANTICS R4). One session's latest transaction number is kept, as in MongoDB.
+//! answered and not run again (SEMANTICS R4), and which transaction was committed. One session's latest transaction number
+//! is kept, as in MongoDB.
 //!
 //! Space `retries`: the session's id and a chunk number (4 bytes); each batch of a command adds a chunk, and a newer
-//! command begins again at chunk 0. The value is a document: number, time, results.
+//! command begins again at chunk 0. The value is a document: number, time, results; or number, time, and that
+//! it is a committed transaction.
 
 use crate::engine::Engine;
 use crate::locks::{LockKey, Owner};
@@ -49,6 +51,8 @@ struct Known {
     chunks: u32,
     /// Milliseconds since 1970.
     used: i64,
+    /// The number is that of a committed transaction.
+    committed: bool,
 }
 
 impl Retries {
@@ -62,9 +66,10 @@ impl Retries {
             let (Some(Value::Int64(number)), Some(Value::DateTime(used))) = (record.get("t"), record.get("at")) else {
                 continue;
             };
-            let known = sessions.entry(id).or_insert(Known { number, chunks: 0, used });
+            let known = sessions.entry(id).or_insert(Known { number, chunks: 0, used, committed: false });
             known.chunks = known.chunks.max(chunk + 1);
             known.number = known.number.max(number);
+            known.committed |= known.number == number && matches!(record.get("c"), Some(Value::Bool(true)));
         }
         Ok(Retries { sessions: Mutex::new(sessions) })
     }
@@ -85,6 +90,10 @@ impl Retries {
                 work.remove(space, chunk_key(id, chunk));
             }
         }
+    }
+
+    pub(crate) fn is_committed(&self, id: &[u8; 16], number: i64) -> bool {
+        self.sessions.lock().get(id).is_some_and(|known| known.committed && known.number == number)
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -199,7 +208,7 @@ impl Retry {
             work.remove(space, chunk_key(&self.id, chunk));
         }
         self.stale = 0;
-        let known = Known { number: self.number, chunks: self.chunks, used };
+        let known = Known { number: self.number, chunks: self.chunks, used, committed: false };
         Some(Saved { engine: self.engine.clone(), id: self.id, known })
     }
 
@@ -229,6 +238,19 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
+    /// Adds to a transaction's work that it was committed: who asks again, even after a restart, is told so.
+    pub(crate) fn commit(engine: &Engine, id: [u8; 16], number: i64, work: &mut Work) -> Saved {
+        let (space, used) = (&engine.inner.ground.retries, now());
+        let mut record = DocWriter::new();
+        record.append("t", &Value::Int64(number)).append("at", &Value::DateTime(used)).append("c", &Value::Bool(true));
+        work.put(space, chunk_key(&id, 0), record.finish().into_bytes());
+        let chunks = engine.inner.retries.sessions.lock().get(&id).map_or(0, |known| known.chunks);
+        for chunk in 1..chunks {
+            work.remove(space, chunk_key(&id, chunk));
+        }
+        Saved { engine: engine.clone(), id, known: Known { number, chunks: 1, used, committed: true } }
+    }
+
     pub(crate) fn keep(self) {
         self.engine.inner.retries.sessions.lock().insert(self.id, self.known);
     }

@@ -133,6 +133,11 @@ impl Store {
         self.db.persist(PersistMode::SyncData).map_err(failed)
     }
 
+    /// An error if the store has failed in the background and takes no more writes.
+    pub fn check(&self) -> Result<()> {
+        self.db.persist(PersistMode::Buffer).map_err(failed)
+    }
+
     /// A newer snapshot of the same data if the store has moved things meanwhile: the old one holds on to memory and files.
     pub fn newer(&self, than: &Snapshot) -> Option<Arc<Snapshot>> {
         (self.db.visible_seqno() != than.0.seqno()).then(|| self.snapshot())

@@ -23,6 +23,8 @@ const ENTER_WITHIN: Duration = Duration::from_millis(5);
 pub(crate) struct EngineTransaction {
     engine: Engine,
     shared: Arc<Shared>,
+    /// Its session and number: under these it is remembered when it is committed.
+    known_as: Option<([u8; 16], i64)>,
 }
 
 struct Shared {
@@ -47,14 +49,15 @@ pub(crate) struct Open {
 }
 
 impl EngineTransaction {
-    pub(crate) fn begin(engine: &Engine) -> EngineTransaction {
+    pub(crate) fn begin(engine: &Engine, known_as: Option<([u8; 16], i64)>) -> EngineTransaction {
         let shared = engine.inner.transactions.add(|| {
+            engine.inner.ground.removals.begin();
             let work = Work::transaction(&engine.inner.ground);
             let position = work.position().unwrap_or_default();
             let open = Box::new(Open { work, entered: Vec::new(), retries: Vec::new() });
             Shared { started: Instant::now(), position, state: Mutex::new(State::Open(open)) }
         });
-        EngineTransaction { engine: engine.clone(), shared }
+        EngineTransaction { engine: engine.clone(), shared, known_as }
     }
 
     /// The engine's own transaction in a session.
@@ -100,10 +103,11 @@ impl EngineTransaction {
         let mut open = self.take()?;
         *self.shared.state.lock() = State::Ended;
         let Open { work, retries, .. } = &mut *open;
-        let saved: Vec<Saved> = retries.iter_mut().filter_map(|retry| retry.add_to(work)).collect();
+        let mut saved: Vec<Saved> = retries.iter_mut().filter_map(|retry| retry.add_to(work)).collect();
         if work.is_empty() && !work.has_fences() {
             return Ok(None);
         }
+        saved.extend(self.known_as.map(|(session, number)| Saved::commit(&self.engine, session, number, work)));
         let commit = work.take(context.durability);
         Ok(Some((open, saved, commit)))
     }
@@ -277,10 +281,12 @@ impl Transactions {
         if let Some(at) = open.all.iter().position(|other| other.as_ptr() == Arc::as_ptr(transaction)) {
             open.all.swap_remove(at);
         }
+        inner.ground.removals.end();
         // Without this look, each end would walk all fences that the oldest transaction still needs.
         let oldest = open.all.iter().filter_map(Weak::upgrade).map(|other| other.position).min();
         if oldest.is_none_or(|oldest| oldest > open.forgotten) {
             inner.ground.locks.forget_fences(oldest.unwrap_or(u64::MAX));
+            inner.ground.removals.forget(oldest.unwrap_or(u64::MAX));
             open.forgotten = oldest.unwrap_or(open.forgotten);
         }
     }

@@ -178,9 +178,15 @@ impl Work {
         match space.latest_since(key, moment.view.snapshot())? {
             Some((_, true)) => Err(write_conflict()),
             Some((value, false)) => Ok(Some(value)),
-            None if moment.view.get(space, key)?.is_some() => Err(write_conflict()),
+            None if moment.view.get(space, key)?.is_some() || self.removed_since(space, key) => Err(write_conflict()),
             None => Ok(None),
         }
+    }
+
+    /// Whether a document came and went since the transaction's moment.
+    fn removed_since(&self, space: &Space, key: &[u8]) -> bool {
+        let key = LockKey::entry(space.id(), key);
+        self.position().is_some_and(|position| self.ground.removals.since(key, position))
     }
 
     /// Whether a statement of this work sees a value under `key`.

@@ -42,6 +42,7 @@ pub(crate) struct Operation {
 pub(crate) struct What {
     pub(crate) command: &'static str,
     pub(crate) namespace: String,
+    pub(crate) session: Option<[u8; 16]>,
 }
 
 impl Operation {
@@ -57,13 +58,14 @@ impl Operation {
         }
     }
 
-    pub(crate) fn start(&self, id: i32, command: &'static str, db: &str, collection: &str) {
+    pub(crate) fn start(&self, id: i32, command: &'static str, db: &str, collection: &str, session: Option<[u8; 16]>) {
         self.killed.store(false, Ordering::Relaxed);
         self.deadline.store(0, Ordering::Relaxed);
         self.lifetime.store(0, Ordering::Relaxed);
         self.started.store(self.after_birth(Instant::now()), Ordering::Relaxed);
         let mut what = self.what.lock();
         what.command = command;
+        what.session = session;
         what.namespace.clear();
         what.namespace.push_str(db);
         if !collection.is_empty() {
@@ -101,6 +103,11 @@ impl Operation {
 
     pub(crate) fn id(&self) -> i32 {
         self.id.load(Ordering::Acquire)
+    }
+
+    /// Whether a command of one of these sessions runs.
+    pub(crate) fn is_of(&self, sessions: &[[u8; 16]]) -> bool {
+        self.id() != 0 && self.what.lock().session.is_some_and(|session| sessions.contains(&session))
     }
 
     fn check(&self) -> Result<()> {

@@ -171,7 +171,8 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
     let operation = &client.operation;
     let collection = request.target.as_str().unwrap_or_default();
     let command_name = command.names.first().copied().unwrap_or_default();
-    operation.start(server.next_operation(), command_name, request.db.as_str(), collection);
+    let session = request.generic.session;
+    operation.start(server.next_operation(), command_name, request.db.as_str(), collection, session);
     let mut call = Call {
         server,
         client,
@@ -385,12 +386,16 @@ async fn run_in_session(call: &mut Call<'_>) -> Result<()> {
 async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64, first: bool) -> Result<()> {
     let server = call.server;
     let mut visit = server.sessions.visit(&session).await?;
+    if !first && visit.is_fresh() && server.backend.committed(&session, number) {
+        visit.recall_commit(number);
+    }
     if first {
         let ends = Instant::now() + server.options.transaction_lifetime;
         let ended = visit.start(&session, number, ends)?;
         forget_transaction(server, &session, ended);
         server.counters.transactions_started.add(1);
         call.client.operation.set_transaction_end(ends);
+        call.session.number = Some(number);
         if let Err(error) = server.backend.begin(&mut call.session, &call.context).await {
             visit.abort();
             return Err(error);

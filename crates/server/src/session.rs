@@ -259,6 +259,16 @@ impl Visit {
         }
     }
 
+    /// Whether nothing is known of the session's numbers.
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self.state.phase, Phase::Fresh)
+    }
+
+    /// The backend remembers that the session's last transaction was committed.
+    pub(crate) fn recall_commit(&mut self, number: i64) {
+        *self.state = State { number, phase: Phase::Committed };
+    }
+
     /// Whether this very transaction is committed: committing it again is a success.
     pub(crate) fn is_committed(&self, number: i64) -> bool {
         self.state.number == number && matches!(self.state.phase, Phase::Committed)

@@ -55,6 +55,10 @@ pub(crate) async fn run(
             let moment = engine.now();
             crate::backend::long(|| validate::run(&moment, &ns, context)).map(|doc| vec![doc])
         }
+        AdminOp::Sync => {
+            let nothing_new = Work::loose(&engine.inner.ground).take(Durability::Synced);
+            engine.inner.committer.submit(nothing_new).done().await.map(|_| nothing())
+        }
         AdminOp::Status => Ok(vec![stats::status(engine)]),
         AdminOp::Extension { command, .. } => {
             Err(Error::new(Code::CommandNotFound, format!("no such command: '{command}'")))

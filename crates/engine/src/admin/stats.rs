@@ -115,7 +115,7 @@ pub(super) fn status(engine: &Engine) -> Doc<'static> {
     reply.append("persistent", &Value::Bool(true));
     reply.append("supportsCommittedReads", &Value::Bool(true));
     reply.append("readOnly", &Value::Bool(inner.committer.failure().is_some()));
-    reply.append("diskFull", &Value::Bool(inner.disk_full.load(std::sync::atomic::Ordering::Relaxed)));
+    reply.append("diskFull", &Value::Bool(inner.ground.disk.room() != crate::room::Room::Enough));
     reply.append("cacheBytes", &whole(cached));
     reply.append("cacheCapacityBytes", &whole(capacity));
     reply.append("unwrittenBytes", &whole(inner.ground.store.unwritten_bytes()));

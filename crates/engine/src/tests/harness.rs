@@ -69,6 +69,23 @@ pub(super) fn delete_op(query: bson::Document, multi: bool) -> WriteOp {
     WriteOp::Delete(Delete { ns: ns(), statements: vec![statement], ordered: true, statement_ids: Vec::new() })
 }
 
+pub(super) fn find_op(query: bson::Document) -> Find {
+    Find {
+        ns: ns(),
+        filter: filter(query),
+        sort: None,
+        projection: None,
+        skip: 0,
+        limit: None,
+        hint: None,
+        min: None,
+        max: None,
+        return_key: false,
+        show_record_id: false,
+        allow_disk_use: false,
+    }
+}
+
 impl Bench {
     pub(super) fn new() -> Bench {
         Bench::with(options())
@@ -104,31 +121,27 @@ impl Bench {
         written
     }
 
-    pub(super) async fn find_at(&self, session: &mut Session, query: bson::Document) -> Result<Vec<bson::Document>> {
-        let find = Find {
-            ns: ns(),
-            filter: filter(query),
-            sort: None,
-            projection: None,
-            skip: 0,
-            limit: None,
-            hint: None,
-            min: None,
-            max: None,
-            return_key: false,
-            show_record_id: false,
-            allow_disk_use: false,
-        };
+    /// All that a read gives, in batches of so many.
+    pub(super) async fn read(&self, session: &mut Session, op: ReadOp, batch: usize) -> Result<Vec<bson::Document>> {
         let context = context();
-        let mut cursor = self.engine.read(session, &context, ReadOp::Find(find)).await?;
+        let mut cursor = self.engine.read(session, &context, op).await?;
         let mut all = Vec::new();
         loop {
-            let batch = cursor.next(session, &context, BatchLimit { documents: 100, bytes: 16 << 20 }).await?;
-            all.extend(batch.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()));
-            if batch.exhausted {
+            let found = cursor.next(session, &context, BatchLimit { documents: batch, bytes: 16 << 20 }).await?;
+            all.extend(found.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()));
+            if found.exhausted {
                 return Ok(all);
             }
         }
+    }
+
+    pub(super) async fn find_at(&self, session: &mut Session, query: bson::Document) -> Result<Vec<bson::Document>> {
+        self.read(session, ReadOp::Find(find_op(query)), 100).await
+    }
+
+    pub(super) async fn index(&self, keys: bson::Document, name: &str) {
+        let spec = Doc::from(bson::doc! {"key": keys, "name": name});
+        self.admin(AdminOp::CreateIndexes { ns: ns(), indexes: vec![spec] }).await.unwrap();
     }
 
     pub(super) async fn find(&self, query: bson::Document) -> Vec<bson::Document> {

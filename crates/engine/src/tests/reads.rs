@@ -7,48 +7,13 @@ use document::op::*;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::Path;
-use document::{Doc, Result, Value};
-
-fn find_op(query: bson::Document) -> Find {
-    Find {
-        ns: ns(),
-        filter: filter(query),
-        sort: None,
-        projection: None,
-        skip: 0,
-        limit: None,
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: false,
-    }
-}
+use document::{Doc, Value};
 
 fn aggregate_op(collection: &str, stages: Bson) -> ReadOp {
     let Value::Array(stages) = Value::from(stages) else { panic!("stages are an array") };
     let pipeline = Pipeline::parse(&stages, &mut Names::new()).unwrap();
     let ns = Namespace::new("db", collection);
     ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: false })
-}
-
-async fn read(bench: &Bench, session: &mut Session, op: ReadOp, batch: usize) -> Result<Vec<bson::Document>> {
-    let context = context();
-    let mut cursor = bench.engine.read(session, &context, op).await?;
-    let mut all = Vec::new();
-    loop {
-        let found = cursor.next(session, &context, BatchLimit { documents: batch, bytes: 16 << 20 }).await?;
-        all.extend(found.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()));
-        if found.exhausted {
-            return Ok(all);
-        }
-    }
-}
-
-async fn index(bench: &Bench, keys: bson::Document, name: &str) {
-    let spec = Doc::from(doc! {"key": keys, "name": name});
-    bench.admin(AdminOp::CreateIndexes { ns: ns(), indexes: vec![spec] }).await.unwrap();
 }
 
 fn ids(docs: &[bson::Document]) -> Vec<i32> {
@@ -60,7 +25,7 @@ fn a_cursor_goes_on_behind_its_last_key_whatever_was_written_meanwhile() {
     run(async {
         let bench = Bench::new();
         bench.did(insert((0..10).map(|n| doc! {"_id": n * 10, "a": n % 3}).collect())).await;
-        index(&bench, doc! {"a": 1}, "a_1").await;
+        bench.index(doc! {"a": 1}, "a_1").await;
         for query in [doc! {}, doc! {"_id": {"$gte": 0}}, doc! {"a": {"$gte": 0}}] {
             let (context, mut session) = (context(), Session::default());
             let limit = BatchLimit { documents: 3, bytes: 16 << 20 };
@@ -90,7 +55,7 @@ fn a_transaction_reads_its_own_writes_by_every_plan() {
     run(async {
         let bench = Bench::new();
         bench.did(insert((0..6).map(|n| doc! {"_id": n, "a": n % 2}).collect())).await;
-        index(&bench, doc! {"a": 1}, "a_1").await;
+        bench.index(doc! {"a": 1}, "a_1").await;
         let mut session = bench.begin().await;
         bench.write_at(&mut session, &insert(vec![doc! {"_id": 10, "a": 1}])).await.unwrap();
         bench.write_at(&mut session, &delete_op(doc! {"_id": 3}, false)).await.unwrap();
@@ -98,10 +63,10 @@ fn a_transaction_reads_its_own_writes_by_every_plan() {
         bench.write_at(&mut session, &update_op(doc! {"_id": 0}, change, false, false)).await.unwrap();
         for query in [doc! {"a": 1}, doc! {"a": {"$gt": 0}, "_id": {"$gte": 0}}, doc! {"$or": [{"a": 1}, {"_id": 99}]}]
         {
-            let mut inside = ids(&read(&bench, &mut session, ReadOp::Find(find_op(query.clone())), 2).await.unwrap());
+            let mut inside = ids(&bench.read(&mut session, ReadOp::Find(find_op(query.clone())), 2).await.unwrap());
             inside.sort_unstable();
             assert_eq!(inside, [0, 1, 5, 10], "{query}");
-            let outside = read(&bench, &mut Session::default(), ReadOp::Find(find_op(query)), 2).await.unwrap();
+            let outside = bench.read(&mut Session::default(), ReadOp::Find(find_op(query)), 2).await.unwrap();
             assert_eq!(outside.len(), 3);
         }
         bench.commit(&mut session).await.unwrap();
@@ -122,17 +87,17 @@ fn views_are_read_through_each_other_and_joined() {
         bench.admin(view("w", "v", bson!([{"$set": {"b": {"$multiply": ["$a", 2]}}}]))).await.unwrap();
         let mut session = Session::default();
         let of_view = Find { ns: Namespace::new("db", "w"), ..find_op(doc! {"b": {"$lt": 10}}) };
-        let found = read(&bench, &mut session, ReadOp::Find(of_view), 1).await.unwrap();
+        let found = bench.read(&mut session, ReadOp::Find(of_view), 1).await.unwrap();
         assert_eq!(found[0], doc! {"_id": 2, "a": 2, "b": 4});
         assert_eq!(ids(&found), [2, 3, 4]);
         let joined = bson!([
             {"$match": {"_id": 3}},
             {"$lookup": {"from": "w", "localField": "a", "foreignField": "_id", "as": "found"}},
         ]);
-        let found = read(&bench, &mut session, aggregate_op("c", joined), 10).await.unwrap();
+        let found = bench.read(&mut session, aggregate_op("c", joined), 10).await.unwrap();
         assert_eq!(found, [doc! {"_id": 3, "a": 3, "found": [{"_id": 3, "a": 3, "b": 6}]}]);
         let count = Count { ns: Namespace::new("db", "w"), filter: filter(doc! {}), skip: 1, limit: None, hint: None };
-        assert_eq!(read(&bench, &mut session, ReadOp::Count(count), 1).await.unwrap(), [doc! {"n": 3i64}]);
+        assert_eq!(bench.read(&mut session, ReadOp::Count(count), 1).await.unwrap(), [doc! {"n": 3i64}]);
     });
 }
 
@@ -150,7 +115,7 @@ fn limits_counts_and_distinct_values_with_and_without_an_index() {
         let mut session = Session::default();
         for pass in 0..2 {
             let distinct = Distinct { ns: ns(), key: Path::new("a"), filter: filter(doc! {}), hint: None };
-            let found = read(&bench, &mut session, ReadOp::Distinct(distinct), 1).await.unwrap();
+            let found = bench.read(&mut session, ReadOp::Distinct(distinct), 1).await.unwrap();
             let mut values: Vec<String> =
                 found[0].get_array("values").unwrap().iter().map(|value| value.to_string()).collect();
             values.sort();
@@ -164,12 +129,12 @@ fn limits_counts_and_distinct_values_with_and_without_an_index() {
                 (count(doc! {"a": {"$gte": 0}}, 3, None), 17),
                 (count(doc! {"a": null}, 0, Some(4)), 4),
             ] {
-                assert_eq!(read(&bench, &mut session, op, 1).await.unwrap(), [doc! {"n": expected}], "pass {pass}");
+                assert_eq!(bench.read(&mut session, op, 1).await.unwrap(), [doc! {"n": expected}], "pass {pass}");
             }
             let limited = Find { skip: 2, limit: Some(3), ..find_op(doc! {"a": {"$in": [0, 4]}}) };
-            let found = read(&bench, &mut session, ReadOp::Find(limited), 2).await.unwrap();
+            let found = bench.read(&mut session, ReadOp::Find(limited), 2).await.unwrap();
             assert_eq!(found.len(), 3, "pass {pass}");
-            index(&bench, doc! {"a": 1}, "a_1").await;
+            bench.index(doc! {"a": 1}, "a_1").await;
         }
     });
 }
@@ -179,7 +144,7 @@ fn explain_names_the_index_and_what_it_read() {
     run(async {
         let bench = Bench::new();
         bench.did(insert((0..20).map(|n| doc! {"_id": n, "a": n % 5, "b": n}).collect())).await;
-        index(&bench, doc! {"a": 1, "b": -1}, "a_1_b_-1").await;
+        bench.index(doc! {"a": 1, "b": -1}, "a_1_b_-1").await;
         let find = Find {
             sort: Some(document::pipeline::sort_spec::parse(&Doc::from(doc! {"b": 1})).unwrap()),
             limit: Some(2),
@@ -208,8 +173,8 @@ fn a_missing_collection_is_empty() {
     run(async {
         let bench = Bench::new();
         let mut session = Session::default();
-        assert!(read(&bench, &mut session, ReadOp::Find(find_op(doc! {"a": 1})), 1).await.unwrap().is_empty());
+        assert!(bench.read(&mut session, ReadOp::Find(find_op(doc! {"a": 1})), 1).await.unwrap().is_empty());
         let counted = bson!([{"$group": {"_id": null, "n": {"$sum": 1}}}]);
-        assert!(read(&bench, &mut session, aggregate_op("c", counted), 1).await.unwrap().is_empty());
+        assert!(bench.read(&mut session, aggregate_op("c", counted), 1).await.unwrap().is_empty());
     });
 }

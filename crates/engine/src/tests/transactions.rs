@@ -137,3 +137,61 @@ fn a_transaction_ends_at_its_lifetime() {
         assert_eq!(bench.commit(&mut session).await.unwrap_err().code().number(), 251);
     });
 }
+
+#[test]
+fn an_id_that_came_and_went_since_the_snapshot_conflicts() {
+    let bench = Bench::new();
+    run(async {
+        bench.did(insert(vec![doc! {"_id": 0}])).await;
+        let (mut older, mut newest) = (bench.begin().await, None);
+        for _ in 0..2 {
+            bench.did(insert(vec![doc! {"_id": 1, "x": 1}])).await;
+            bench.did(delete_op(doc! {"_id": 1}, false)).await;
+            newest.get_or_insert(bench.begin().await);
+        }
+        let error = bench.write_at(&mut older, &insert(vec![doc! {"_id": 1}])).await.unwrap_err();
+        assert_eq!(error.code().number(), 112);
+        let error = bench.write_at(newest.as_mut().unwrap(), &insert(vec![doc! {"_id": 1}])).await.unwrap_err();
+        assert_eq!(error.code().number(), 112);
+        drop((older, newest));
+        let mut last = bench.begin().await;
+        bench.write_at(&mut last, &insert(vec![doc! {"_id": 1}])).await.unwrap();
+        bench.commit(&mut last).await.unwrap();
+    });
+}
+
+#[test]
+fn a_committed_transaction_is_remembered_after_a_restart() {
+    let bench = Bench::new();
+    let session = [3; 16];
+    run(async {
+        for (number, commits) in [(4, true), (5, false)] {
+            let mut open = document::backend::Session { id: Some(session), number: Some(number), ..Default::default() };
+            bench.engine.begin(&mut open, &context()).await.unwrap();
+            bench.write_at(&mut open, &insert(vec![doc! {"_id": number}])).await.unwrap();
+            if commits {
+                bench.commit(&mut open).await.unwrap();
+            }
+        }
+    });
+    let check = |bench: &Bench| [3, 4, 5].map(|number| bench.engine.committed(&session, number));
+    assert_eq!(check(&bench), [false, true, false]);
+    assert_eq!(check(&bench.reopen()), [false, true, false]);
+}
+
+#[test]
+fn an_array_mark_of_an_aborted_transaction_is_recorded_by_who_comes_next() {
+    let bench = Bench::new();
+    run(async {
+        bench.index(doc! {"a": 1}, "a_1").await;
+        let mut aborted = bench.begin().await;
+        bench.write_at(&mut aborted, &insert(vec![doc! {"_id": 1, "a": [1, 9]}])).await.unwrap();
+        drop(aborted);
+        bench.did(insert(vec![doc! {"_id": 2, "a": [1, 9]}])).await;
+    });
+    let bench = bench.reopen();
+    run(async {
+        // 9 is larger, 1 is smaller.
+        assert_eq!(bench.find(doc! {"a": {"$gt": 3, "$lt": 5}}).await.len(), 1);
+    });
+}

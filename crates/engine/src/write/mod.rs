@@ -203,7 +203,7 @@ impl Driver<'_> {
             self.flush(Durability::Relaxed).await?;
             crate::locks::check_patience(self.context)?;
             if let Place::Loose(Some(entered)) = &self.place {
-                self.engine.admit(&entered.collection, self.context).await?;
+                self.engine.pace(&entered.collection, self.context).await?;
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::{Access, Command, InTransaction};
 use crate::dispatch::Call;
+use document::op::{AdminOp, Durability};
 use document::{Code, Error, Result};
 
 pub(crate) const COMMAND: Command = Command {
@@ -25,6 +26,10 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         return Err(outside("commitTransaction"));
     };
     if visit.is_committed(number) {
+        // Sent again, perhaps to be surer than the first time.
+        if call.context.durability == Durability::Synced {
+            call.server.backend.admin(&mut call.session, &call.context, AdminOp::Sync).await?;
+        }
         return Ok(());
     }
     let Some(transaction) = call.session.transaction.take() else { return Err(outside("commitTransaction")) };

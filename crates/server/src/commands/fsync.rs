@@ -2,8 +2,8 @@
 
 use super::{Access, Command};
 use crate::dispatch::Call;
+use document::op::AdminOp;
 use document::{Error, Result};
-use std::time::Duration;
 
 const STRUCTURE: &str = "fsync";
 
@@ -17,9 +17,6 @@ pub(crate) const COMMAND: Command = Command {
     ..Command::SERVER
 };
 
-/// Writes acknowledged before their sync are synced within 100 ms.
-const SYNCED_WITHIN: Duration = Duration::from_millis(150);
-
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
     for param in call.request.params(STRUCTURE) {
@@ -29,7 +26,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
             _ => return Err(param.unknown()),
         }
     }
-    tokio::time::sleep(SYNCED_WITHIN).await;
+    call.server.backend.admin(&mut call.session, &call.context, AdminOp::Sync).await?;
     call.reply.append("numFiles", 1);
     Ok(())
 }

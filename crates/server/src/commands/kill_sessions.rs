@@ -49,7 +49,13 @@ fn run_all(call: &mut Call<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Stops the commands of the sessions, all but this one, and forgets what they left open.
 fn kill(call: &Call<'_>, ids: &[[u8; 16]]) {
+    for client in call.server.clients.lock().values() {
+        if client.id != call.client.id && client.operation.is_of(ids) {
+            client.operation.kill();
+        }
+    }
     for id in ids {
         if let Some(number) = call.server.sessions.kill(id) {
             call.server.counters.transactions_aborted.add(1);
