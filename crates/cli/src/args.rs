@@ -1,5 +1,7 @@
 //! The command line as types. Parsing does no I/O.
 
+pub(crate) mod verbs;
+
 use crate::size::Size;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::net::IpAddr;
@@ -17,23 +19,51 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Make the rules what a declaration says: indexes, seeding, removal
+    #[command(after_help = verbs::APPLY_EXAMPLES)]
+    Apply(verbs::Apply),
+
+    /// Compare every derived value with what it should be; changes nothing
+    #[command(after_help = verbs::AUDIT_EXAMPLES)]
+    Audit(verbs::Audit),
+
     /// Check a declaration: is it valid, and what will it keep?
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),
+
+    /// Remove a rule and, if asked, the field it kept
+    #[command(after_help = verbs::DROP_EXAMPLES)]
+    Drop(verbs::Drop),
+
+    /// Show what a command would do, rules included; runs nothing
+    #[command(after_help = verbs::EXPLAIN_EXAMPLES)]
+    Explain(verbs::Explain),
 
     /// Show the catalogue of patterns: problem, mechanism, symptom, when not
     #[command(after_help = PATTERNS_EXAMPLES)]
     Patterns(Patterns),
 
+    /// Show what `apply` would do, as plain MongoDB commands
+    #[command(after_help = verbs::PLAN_EXAMPLES)]
+    Plan(verbs::Plan),
+
+    /// Make every derived value right that is not, while clients write
+    Repair(verbs::Audit),
+
     /// Serve MongoDB clients from an embedded store; nothing to install
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Serve),
+
+    /// Show where each rule is and what waits
+    Status(verbs::Status),
 }
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
   pleach serve                          a server to try things on; its data goes when it stops
   pleach serve --data ~/shop            keep the data in a folder
+  pleach serve --data ~/shop --declare pleach.yaml
+                                        keep the rules of a declaration true
   pleach serve --port 0                 any free port; the connection string is printed
   mongosh mongodb://127.0.0.1:27017     talk to it";
 
@@ -86,6 +116,14 @@ pub(crate) struct Serve {
     /// The folder that holds the data; made if it is not there. Without it: a temporary one, removed at the end
     #[arg(long, value_name = "DIR", env = "PLEACH_DATA")]
     pub(crate) data: Option<PathBuf>,
+
+    /// A declaration: what is new in it is applied in the background; what changes or removes rules needs `pleach apply`
+    #[arg(long, value_name = "FILE", env = "PLEACH_DECLARE")]
+    pub(crate) declare: Option<PathBuf>,
+
+    /// Switch all rules off for this run: derived values drift, and the next run says that an audit is due
+    #[arg(long, conflicts_with = "declare")]
+    pub(crate) raw: bool,
 
     /// The port to listen on; 0 takes any free one
     #[arg(long, default_value_t = 27017, env = "PLEACH_PORT")]

@@ -2,6 +2,11 @@
 
 use crate::args::Serve;
 use crate::report::Failure;
+use document::Env;
+use document::op::{Context, Durability, ReadConcern};
+use engine::Engine;
+use patterns::Patterned;
+use patterns::life::Life;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,8 +49,8 @@ fn make(path: &Path) -> Result<(), Failure> {
 }
 
 /// The engine with the layer that keeps rules true around it; what expires goes through the layer too.
-pub(crate) fn patterned(engine: &Arc<engine::Engine>) -> Arc<patterns::Patterned> {
-    let patterned = Arc::new(patterns::Patterned::new(engine.clone()));
+pub(crate) fn patterned(engine: &Arc<Engine>) -> Arc<Patterned> {
+    let patterned = Arc::new(Patterned::new(engine.clone()));
     let layer: Arc<dyn document::backend::Backend> = patterned.clone();
     engine.expire_through(Arc::downgrade(&layer));
     patterned
@@ -78,4 +83,58 @@ pub(crate) fn listen(bind: IpAddr, port: u16) -> Result<std::net::TcpListener, F
     socket.listen(4096).map_err(taken)?;
     socket.set_nonblocking(true).map_err(taken)?;
     Ok(socket.into())
+}
+
+/// The pattern layer around a backend, and the life of its rules.
+pub(crate) struct Patterns {
+    pub(crate) backend: Arc<Patterned>,
+    pub(crate) life: Arc<Life>,
+    engine: Option<Engine>,
+}
+
+impl Patterns {
+    pub(crate) fn embedded(engine: Engine) -> Patterns {
+        let backend = patterned(&Arc::new(engine.clone()));
+        let life = Life::new(&backend, Arc::new(surroundings));
+        Patterns { backend, life, engine: Some(engine) }
+    }
+
+    /// An embedded store that no server has open, for one verb.
+    pub(crate) async fn folder(path: &Path) -> document::Result<Patterns> {
+        let patterns = Patterns::embedded(Engine::open(path, engine::Options::default())?);
+        patterns.life.load().await?;
+        patterns.life.start();
+        Ok(patterns)
+    }
+
+    pub(crate) async fn upstream(_uri: &str) -> Result<Patterns, Failure> {
+        Err(Failure::new("--upstream is not there yet"))
+    }
+
+    /// Ends background work and the store; what was done is saved.
+    pub(crate) async fn close(&self) {
+        self.life.close().await;
+        if let Some(engine) = &self.engine {
+            engine.close();
+        }
+    }
+}
+
+/// What an operation of our own carries.
+pub(crate) fn surroundings() -> Context {
+    Context {
+        env: Env {
+            now: server::identity::milliseconds(),
+            cluster_time: 0,
+            new_id: server::identity::object_id,
+            random: server::identity::fraction,
+            variables: Vec::new(),
+            interrupt: Arc::new(|| Ok(())),
+            memory_limit: 100 << 20,
+        },
+        read_concern: ReadConcern::default(),
+        durability: Durability::default(),
+        deadline: None,
+        sent: document::op::Sent::default(),
+    }
 }

@@ -62,6 +62,11 @@ pub(crate) fn colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
+/// Something beside the answer, on stderr.
+pub(crate) fn note(text: &str) {
+    eprintln!("{text}");
+}
+
 pub(crate) fn failure(failure: &Failure) {
     eprintln!("error: {}", failure.message);
     if let Some(hint) = &failure.hint {

@@ -52,6 +52,13 @@ impl FolderLock {
     }
 }
 
+/// Where the process that holds the folder listens, if it said so.
+pub fn holder_address(folder: &Path) -> Option<String> {
+    let holder = std::fs::read_to_string(folder.join(LOCK)).ok()?;
+    let (_, rest) = holder.split_once("(listening on ")?;
+    rest.split_once(')').map(|(address, _)| address.to_owned())
+}
+
 /// How many bytes the disk under `folder` has in all, and left; nothing if it does not say.
 pub(crate) fn disk_bytes(folder: &Path) -> Option<(u64, u64)> {
     let disk = rustix::fs::statvfs(folder).ok()?;
@@ -69,6 +76,7 @@ mod tests {
         let error = FolderLock::take(folder.path(), None).unwrap_err();
         let holder = format!("in use by process {} (listening on 127.0.0.1:27017)", std::process::id());
         assert!(error.message().ends_with(&holder), "{error}");
+        assert_eq!(holder_address(folder.path()).as_deref(), Some("127.0.0.1:27017"));
         drop(first);
         FolderLock::take(folder.path(), None).unwrap();
         assert!(disk_bytes(folder.path()).unwrap().1 > 0);

@@ -38,6 +38,7 @@ mod work;
 mod write;
 
 pub use engine::{Engine, Options};
+pub use folder::holder_address;
 pub use work::Moment;
 
 #[cfg(test)]

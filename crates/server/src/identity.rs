@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An ObjectId: seconds, five random bytes of this process, a counter that starts at random.
-pub(crate) fn object_id() -> [u8; 12] {
+pub fn object_id() -> [u8; 12] {
     static PROCESS: OnceLock<[u8; 5]> = OnceLock::new();
     static COUNTER: OnceLock<AtomicU32> = OnceLock::new();
     let seconds = u32::try_from(milliseconds() / 1000).unwrap_or(u32::MAX);
@@ -40,12 +40,12 @@ pub(crate) fn uuid() -> [u8; 16] {
 }
 
 /// `$rand` and `$sample`: uniform in [0, 1).
-pub(crate) fn fraction() -> f64 {
+pub fn fraction() -> f64 {
     rand::rng().random()
 }
 
 /// Now, in milliseconds since 1970.
-pub(crate) fn milliseconds() -> i64 {
+pub fn milliseconds() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }

@@ -13,7 +13,7 @@ mod connection;
 mod counters;
 mod cursors;
 mod dispatch;
-mod identity;
+pub mod identity;
 mod labels;
 mod listener;
 mod namespace;

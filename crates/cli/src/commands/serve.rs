@@ -1,13 +1,15 @@
 //! `pleach serve`: opens the store, listens, serves until it is told to stop.
 
 use crate::args::Serve;
-use crate::compose::{DataFolder, listen};
+use crate::compose::{DataFolder, Patterns, listen};
+use crate::declaration::File;
 use crate::report::{self, Failure};
-use std::sync::Arc;
+use patterns::life::apply::Extent;
 use std::time::Duration;
 
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     report::start_logging(serve.log);
+    let declared = serve.declare.as_deref().map(File::read).transpose()?;
     // The port first: a taken port is the commoner mistake, and costs nothing to find.
     let listener = listen(serve.bind, serve.port)?;
     let address =
@@ -27,8 +29,8 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
                 ..engine::Options::default()
             },
         )?;
-        let engine = Arc::new(engine);
-        let patterned = crate::compose::patterned(&engine);
+        let patterns = Patterns::embedded(engine);
+        begin(&patterns, serve, declared).await?;
         let options = server::Options {
             version: serve.report_version.clone(),
             arguments: std::env::args().collect(),
@@ -37,14 +39,47 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
         report::listening(&format!("mongodb://{address}"), &folder.path, folder.temporary);
-        let served = server::run(listener, patterned, options, stop_signal()).await;
-        engine.close();
+        let served = server::run(listener, patterns.backend.clone(), options, stop_signal()).await;
+        patterns.close().await;
         served.map_err(|error| Failure::new(format!("the server stopped: {error}")))
     });
     // Long reads that were still running do not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result?;
     report::stopped();
+    Ok(())
+}
+
+/// Puts the rules in force that the catalog has, and applies what a declaration adds in the background.
+async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Result<(), Failure> {
+    let life = patterns.life.clone();
+    if serve.raw {
+        let rules = life.switch_off().await?;
+        if rules > 0 {
+            tracing::warn!(
+                rules,
+                "all rules are switched off for this run (--raw): derived values drift as data is written"
+            );
+        }
+        return Ok(());
+    }
+    life.load().await?;
+    for db in life.audits_due().await? {
+        tracing::warn!(database = db, "its rules were switched off by an earlier run (--raw): run `pleach audit`");
+    }
+    life.start();
+    let Some(file) = declared else { return Ok(()) };
+    let additions = Extent { additions_only: true, ..Extent::default() };
+    tokio::spawn(async move {
+        match life.apply(&file.declaration, additions).await {
+            Ok(left) => {
+                for what in left {
+                    tracing::warn!("rule {what}: the rule that is kept stays in force until `pleach apply`");
+                }
+            }
+            Err(error) => tracing::error!(%error, "the declaration could not be applied"),
+        }
+    });
     Ok(())
 }
 

@@ -44,6 +44,14 @@ pub(super) async fn run(
                 return Ok(vec![life.command(context, db, body).await?]);
             }
         }
+        AdminOp::Status => {
+            drop(rules);
+            let mut answers = shared.inner.admin(session, context, op).await?;
+            if let Some(life) = shared.life() {
+                answers.push(life.server_status(context).await?);
+            }
+            return Ok(answers);
+        }
         _ => {}
     }
     drop(rules);

@@ -2,14 +2,14 @@
 //! from what it writes itself.
 
 use super::Patterned;
-use crate::life::{Enforce, State};
+use crate::life::State;
 use crate::rule::Rule;
 use crate::rules::{Kept, Rules};
 use crate::run::{Run, jobs, react};
 use document::backend::Session;
 use document::op::{Capture, Change, Context};
 use document::{Code, Error, Result, Value};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 impl Patterned {
     /// Puts rules in force for every write and transaction that begins from now on.
@@ -60,18 +60,16 @@ fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<Kept>> {
     rules.find(&rule.host.db, &rule.name).ok_or_else(gone)
 }
 
-impl Enforce for Patterned {
-    fn put_in_force(&self, rules: Vec<(Arc<Rule>, State)>) -> Result<()> {
-        self.set_rules(rules)
-    }
-
-    fn is_settling(&self) -> bool {
+impl Patterned {
+    /// Whether some write or transaction is still under way that began before the last change of rules.
+    pub(crate) fn is_settling(&self) -> bool {
         let mut earlier = self.shared.earlier.lock();
         earlier.retain(|rules| rules.strong_count() > 0);
-        earlier.iter().any(|rules: &Weak<Rules>| rules.strong_count() > 0)
+        !earlier.is_empty()
     }
 
-    fn overridden(&self, rule: &Rule) -> u64 {
+    /// How often a client's value for the rule's field was overridden (SEMANTICS R11).
+    pub(crate) fn overridden(&self, rule: &Rule) -> u64 {
         self.rules().find(&rule.host.db, &rule.name).map_or(0, |kept| kept.overridden())
     }
 }

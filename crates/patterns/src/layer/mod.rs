@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     gate: Option<Arc<dyn Gate>>,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
-    /// Jobs that were put into the outbox since its worker was woken; some may have been rolled back.
+    /// How many jobs were put into the outbox; some may have been rolled back.
     jobs_added: AtomicU64,
 }
 
@@ -65,12 +65,17 @@ impl Shared {
         self.jobs_added.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Wakes who works on the outbox, after a commit.
-    pub(crate) fn wake_jobs(&self) {
-        if self.jobs_added.swap(0, Ordering::Relaxed) > 0 {
-            if let Some(life) = self.life() {
-                life.wake_worker.notify_one();
-            }
+    /// How many jobs were put into the outbox so far: looked at before a transaction begins.
+    pub(crate) fn jobs_so_far(&self) -> u64 {
+        self.jobs_added.load(Ordering::Relaxed)
+    }
+
+    /// Wakes who works on the outbox, after a commit: if jobs were added since the transaction began, by it or by others.
+    pub(crate) fn wake_jobs(&self, before: u64) {
+        if self.jobs_so_far() != before
+            && let Some(life) = self.life()
+        {
+            life.wake_worker.notify_one();
         }
     }
 }
@@ -186,12 +191,11 @@ impl Backend for Patterned {
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let rules = self.shared.rules();
+            let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
             self.shared.inner.begin(session, context).await?;
-            session.transaction = session
-                .transaction
-                .take()
-                .map(|inner| -> Box<dyn Transaction> { Box::new(Held { inner, rules, shared: self.shared.clone() }) });
+            session.transaction = session.transaction.take().map(|inner| -> Box<dyn Transaction> {
+                Box::new(Held { inner, rules, jobs, shared: self.shared.clone() })
+            });
             Ok(())
         })
     }
@@ -255,15 +259,17 @@ impl Backend for Patterned {
 struct Held {
     inner: Box<dyn Transaction>,
     rules: Arc<Rules>,
+    /// How many jobs there were when it began.
+    jobs: u64,
     shared: Arc<Shared>,
 }
 
 impl Transaction for Held {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let Held { inner, rules, shared } = *self;
+            let Held { inner, rules, jobs, shared } = *self;
             inner.commit(context).await?;
-            shared.wake_jobs();
+            shared.wake_jobs(jobs);
             drop(rules);
             Ok(())
         })
@@ -271,9 +277,9 @@ impl Transaction for Held {
 
     fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
         Box::pin(async move {
-            let Held { inner, rules, shared } = *self;
+            let Held { inner, rules, jobs, shared } = *self;
             let durable = inner.publish(context).await?;
-            shared.wake_jobs();
+            shared.wake_jobs(jobs);
             drop(rules);
             Ok(durable)
         })

@@ -46,6 +46,7 @@ async fn attempt(
         gate.pass(Point::Begin { attempt: number }).await?;
     }
     let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let jobs = shared.jobs_so_far();
     shared.inner.begin(&mut session, context).await?;
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = shared.rules();
@@ -79,7 +80,7 @@ async fn attempt(
         abort(&mut session);
         return Err(Error::new(Code::WriteConflict, "the rules changed meanwhile"));
     }
-    commit(shared, &mut session, context).await?;
+    commit(shared, &mut session, context, jobs).await?;
     client.concern_error = session.concern_error.take();
     Ok(Outcome::Done(written))
 }
@@ -117,14 +118,14 @@ pub(super) async fn rehearse(
     }
 }
 
-async fn commit(shared: &Arc<Shared>, session: &mut Session, context: &Context) -> Result<()> {
+async fn commit(shared: &Arc<Shared>, session: &mut Session, context: &Context, jobs: u64) -> Result<()> {
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Commit).await?;
     }
     if let Some(transaction) = session.transaction.take() {
         transaction.commit(context).await?;
     }
-    shared.wake_jobs();
+    shared.wake_jobs(jobs);
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Committed).await?;
     }

@@ -84,8 +84,22 @@ impl Life {
                 });
                 Ok(answer.finish())
             }
-            "audit" => Ok(self.audit(&self.asked(&asked, true)?, asked.examples()?).await?.show()),
-            "repair" => Ok(self.repair(&self.asked(&asked, false)?, asked.examples()?).await?.show()),
+            "audit" => {
+                let rules = self.asked(&asked, true)?;
+                let report = self.audit(&rules, asked.examples()?).await?;
+                if report.drifted() == 0 {
+                    self.all_right(&mut at, &rules).await?;
+                }
+                Ok(report.show())
+            }
+            "repair" => {
+                let rules = self.asked(&asked, false)?;
+                let report = self.repair(&rules, asked.examples()?).await?;
+                if report.failures.is_empty() {
+                    self.all_right(&mut at, &rules).await?;
+                }
+                Ok(report.show())
+            }
             "drop" => {
                 let rule = asked.text("rule")?.ok_or_else(|| missing("drop", "rule"))?;
                 let with_data = asked.flag("with_data", false)?;
@@ -100,6 +114,20 @@ impl Life {
             }
             other => Err(Error::new(Code::BadValue, format!("unknown verb {other}"))),
         }
+    }
+
+    /// These rules were found right, or made so: if they are all of a database, no audit is due there any more.
+    async fn all_right(&self, at: &mut At<'_>, rules: &[Asked]) -> Result<()> {
+        let is_among = |entry: &&super::Entry| rules.iter().any(|asked| Arc::ptr_eq(&asked.rule, &entry.rule));
+        let (entries, mut databases) = (self.entries(), std::collections::BTreeSet::new());
+        databases.extend(rules.iter().map(|asked| asked.rule.host.db.clone()));
+        for db in databases {
+            let of_it = || entries.iter().filter(|entry| entry.db == db);
+            if of_it().count() > 0 && of_it().all(|entry| is_among(&entry)) && self.audit_due(at, &db).await? {
+                self.audited(at, &db).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The rules that an audit or a repair is about: those of the declaration, or those that are kept; one of them if named.

@@ -6,6 +6,7 @@ use crate::link::fence::fence_key;
 use crate::link::{Copies, CopyProgram, Program, Query, TallyProgram, key};
 use crate::rule::{Expression, Rule, Upkeep};
 use document::backend::{FenceKey, Mode};
+use document::filter::{Filter, Node};
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::Path;
@@ -56,14 +57,42 @@ impl Evaluator {
         &self.rule
     }
 
+    /// The hosts of a link value.
+    pub(crate) fn hosts(&self, key: &Value<'_>) -> Filter {
+        match &self.way {
+            Way::Copy(program) => program.hosts(key),
+            Way::Tally(program) => program.hosts(key),
+            Way::Expression { .. } => Filter::from_node(Node::Or(Vec::new())),
+        }
+    }
+
+    /// Whether the source that hosts refer to by `key` is there.
+    pub(crate) async fn has_source(&self, at: &mut At<'_>, key: &Value<'static>) -> Result<bool> {
+        match &self.way {
+            Way::Copy(program) => Ok(!rows(at, program.sources(std::slice::from_ref(key))?).await?.is_empty()),
+            Way::Tally(_) | Way::Expression { .. } => Ok(true),
+        }
+    }
+
+    pub(crate) fn fence(&self, key: &Value<'_>) -> FenceKey {
+        fence_key(&self.rule, key)
+    }
+
+    /// How an evaluation passes its fences (SEMANTICS R1): copies only fill, tallies are read from many documents.
+    pub(crate) fn mode(&self) -> Mode {
+        match &self.way {
+            Way::Copy(_) => Mode::Shared,
+            Way::Tally(_) | Way::Expression { .. } => Mode::Exclusive,
+        }
+    }
+
     /// What orders the evaluation of these hosts against changes of what it reads (SEMANTICS R1).
     pub(crate) fn fences(&self, hosts: &[Doc<'static>]) -> Vec<(FenceKey, Mode)> {
-        let mode = match &self.way {
-            Way::Copy(_) => Mode::Shared,
-            Way::Tally(_) => Mode::Exclusive,
+        if matches!(&self.way, Way::Expression { .. }) {
             // It reads what it writes.
-            Way::Expression { .. } => return Vec::new(),
-        };
+            return Vec::new();
+        }
+        let mode = self.mode();
         let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len());
         for host in hosts {
             fences.extend(self.keys(host).iter().map(|key| (fence_key(&self.rule, key), mode)));

@@ -8,12 +8,15 @@ pub mod apply;
 mod audit;
 pub mod catalog;
 pub mod command;
+mod derived;
 pub(crate) mod evaluate;
 pub mod indexes;
 mod keeper;
 mod lease;
 pub mod names;
+mod outbox;
 mod plan;
+mod raw;
 pub(crate) mod records;
 mod repair;
 mod retire;
@@ -25,6 +28,7 @@ mod walk;
 
 pub use states::State;
 
+use crate::layer::Patterned;
 use crate::rule::Rule;
 use catalog::Row;
 use document::backend::{Backend, Session};
@@ -36,25 +40,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// The layer that enforces rules, as far as their life needs it.
-pub trait Enforce: Send + Sync {
-    /// Puts exactly these rules in force for every statement and transaction that begins from now on.
-    fn put_in_force(&self, rules: Vec<(Arc<Rule>, State)>) -> Result<()>;
-
-    /// Whether some statement or transaction is still under way that began before the last change.
-    fn is_settling(&self) -> bool;
-
-    /// How often a client's value for the rule's field was overridden (SEMANTICS R11).
-    fn overridden(&self, rule: &Rule) -> u64;
-}
-
 /// Makes what an operation of our own carries: the time, ids, patience.
 pub type Surroundings = Arc<dyn Fn() -> Context + Send + Sync>;
 
 pub struct Life {
     /// The backend beneath the layer: what is written through it is not planned.
     pub(crate) backend: Arc<dyn Backend>,
-    enforce: Arc<dyn Enforce>,
+    /// The layer that enforces the rules.
+    pub(crate) patterned: Patterned,
     surroundings: Surroundings,
     entries: Mutex<Vec<Entry>>,
     /// One change of the catalog at a time.
@@ -64,9 +57,10 @@ pub struct Life {
     /// A rule came to another state.
     pub(crate) moved: Notify,
     /// A job was put into the outbox.
-    pub wake_worker: Notify,
+    pub(crate) wake_worker: Notify,
     stopped: AtomicBool,
     stopping: Notify,
+    tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     /// This process among those that keep the same rules, and how people call it.
     process: String,
     who: String,
@@ -91,10 +85,11 @@ impl Entry {
 }
 
 impl Life {
-    pub fn new(backend: Arc<dyn Backend>, enforce: Arc<dyn Enforce>, surroundings: Surroundings) -> Arc<Life> {
-        Arc::new(Life {
-            backend,
-            enforce,
+    /// The life of the rules of a layer; from now on the layer answers the command `pleach` by it.
+    pub fn new(patterned: &Patterned, surroundings: Surroundings) -> Arc<Life> {
+        let life = Arc::new(Life {
+            backend: patterned.inner().clone(),
+            patterned: patterned.clone(),
             surroundings,
             entries: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -103,15 +98,29 @@ impl Life {
             wake_worker: Notify::new(),
             stopped: AtomicBool::new(false),
             stopping: Notify::new(),
+            tasks: Mutex::default(),
             process: format!("{:016x}", rand::random::<u64>()),
             who: format!("process {}", std::process::id()),
-        })
+        });
+        patterned.attach(&life);
+        life
     }
 
-    /// Starts the background work on the current runtime; [`Life::stop`] ends it.
+    /// Starts the background work on the current runtime; [`Life::close`] ends it.
     pub fn start(self: &Arc<Self>) {
-        tokio::spawn(keeper::keep(self.clone()));
-        tokio::spawn(lease::hold(self.clone()));
+        let mut tasks = self.tasks.lock();
+        tasks.push(tokio::spawn(keeper::keep(self.clone())));
+        tasks.push(tokio::spawn(outbox::work(self.clone())));
+        tasks.push(tokio::spawn(lease::hold(self.clone())));
+    }
+
+    /// Stops the background work and waits until its last step is done.
+    pub async fn close(&self) {
+        self.stop();
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
+            let _ended = task.await;
+        }
     }
 
     pub(crate) fn context(&self) -> Context {
@@ -124,6 +133,15 @@ impl Life {
         self.stopping.notify_waiters();
         self.wake_keeper.notify_one();
         self.wake_worker.notify_one();
+    }
+
+    /// Waits until a job was put into the outbox, or for so long.
+    pub(crate) async fn wait_for_jobs(&self, at_most: Option<std::time::Duration>) {
+        let told = self.wake_worker.notified();
+        match at_most {
+            Some(limit) => drop(tokio::time::timeout(limit, told).await),
+            None => told.await,
+        }
     }
 
     /// Waits, not longer than until the life is stopped.
@@ -217,13 +235,13 @@ impl Life {
     /// Puts what the entries say in force.
     fn put_in_force(&self) -> Result<()> {
         let rules = self.entries.lock().iter().map(|entry| (entry.rule.clone(), entry.row.state.clone())).collect();
-        self.enforce.put_in_force(rules)
+        self.patterned.set_rules(rules)
     }
 
     /// Waits until nothing is under way that began before the last change of rules.
     pub(crate) async fn settled(&self) -> Result<()> {
         let mut pause = std::time::Duration::from_micros(100);
-        while self.enforce.is_settling() {
+        while self.patterned.is_settling() {
             self.check_stopped()?;
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(std::time::Duration::from_millis(20));
@@ -241,7 +259,7 @@ impl Life {
             };
             rules.push((entry.rule.clone(), state));
         }
-        self.enforce.put_in_force(rules)
+        self.patterned.set_rules(rules)
     }
 
     /// Remembers how far seeding came.

@@ -3,7 +3,7 @@
 use super::indexes::{self, Needed};
 use super::records::At;
 use super::{Entry, Life};
-use crate::declare::{Change, Difference, diff, reads};
+use crate::declare::{Change, Difference, diff};
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
 use document::op::{AdminOp, Namespace};
@@ -16,7 +16,7 @@ pub(crate) enum Work {
     Index(Needed),
     /// Every host's field is made right.
     Seed,
-    /// The same, since the rule was changed, or one that it reads.
+    /// The same, since the rule was changed.
     Rebuild,
     /// Only the upkeep changes; no value does.
     Keep,
@@ -42,10 +42,8 @@ impl Changes {
             entries.iter().filter(|entry| *entry.db == *db).map(|entry| (*entry.rule).clone()).collect();
         let differences = diff(&old, rules);
         let mut steps: Vec<Step> = Vec::new();
-        // The fields whose values change: what reads them is made anew too.
-        let mut fresh: Vec<&Rule> = Vec::new();
         for rule in rules {
-            let difference = differences.iter().find_map(|difference| match difference {
+            let work = differences.iter().find_map(|difference| match difference {
                 Difference::Added(new) if std::ptr::eq(*new, rule) => Some(Work::Seed),
                 Difference::Changed { new, change: Change::Rebuild, .. } if std::ptr::eq(*new, rule) => {
                     Some(Work::Rebuild)
@@ -53,11 +51,6 @@ impl Changes {
                 Difference::Changed { new, change: Change::Upkeep, .. } if std::ptr::eq(*new, rule) => Some(Work::Keep),
                 _ => None,
             });
-            let stale = reads(rule).iter().any(|read| fresh.iter().any(|other| read.touches(other)));
-            let work = match difference {
-                Some(Work::Keep) | None if stale => Some(Work::Rebuild),
-                other => other,
-            };
             let shared = Arc::new(rule.clone());
             for needed in indexes::missing(at, rule).await? {
                 let twice = |step: &Step| matches!(&step.work, Work::Index(other) if *other == needed);
@@ -66,9 +59,6 @@ impl Changes {
                 }
             }
             if let Some(work) = work {
-                if matches!(work, Work::Seed | Work::Rebuild) {
-                    fresh.push(rule);
-                }
                 steps.push(Step { rule: shared, work });
             }
         }

@@ -3,11 +3,11 @@
 //! A drifted document is evaluated anew in a transaction with its fences: what a client wrote since the audit looked is seen, and a
 //! client that writes at the same time conflicts. So a newer write is never overwritten.
 
-use super::Life;
 use super::audit::{Asked, Drift, Figures, Hosts, Report};
 use super::evaluate::{Difference, Evaluator};
-use super::records::{At, find, update_one, update_op};
+use super::records::{At, find};
 use super::transient::{Began, is_transient};
+use super::{Life, derived};
 use document::filter::{Filter, InSet, Node, Test};
 use document::{Error, Result, Value};
 use std::sync::Arc;
@@ -83,15 +83,10 @@ impl Life {
             at.backend.fence(at.session, &fence, mode).await?;
         }
         let differences = evaluator.differences(&mut at, &hosts).await?;
-        if differences.is_empty() {
-            return Ok(differences);
+        if !differences.is_empty() {
+            derived::write(self, &mut began, rule, &differences).await?;
+            began.commit().await?;
         }
-        let statements = differences
-            .iter()
-            .map(|difference| update_one(Filter::equality("_id", &difference.id), difference.update.clone()))
-            .collect();
-        at.write(&update_op(&rule.host, statements)).await?;
-        began.commit().await?;
         Ok(differences)
     }
 }

@@ -5,11 +5,10 @@
 //! is reached (see [`super::states`]).
 
 use super::evaluate::Evaluator;
-use super::records::{At, update_one, update_op};
+use super::records::At;
 use super::states::State;
 use super::transient::{Began, is_transient};
-use super::{Entry, Life, catalog, walk};
-use document::filter::Filter;
+use super::{Entry, Life, catalog, derived, walk};
 use document::op::{Context, Durability};
 use document::{Result, Value};
 use std::time::Duration;
@@ -72,15 +71,9 @@ async fn one_part(
     for (fence, mode) in evaluator.fences(&hosts) {
         at.backend.fence(at.session, &fence, mode).await?;
     }
-    let statements: Vec<_> = evaluator
-        .differences(&mut at, &hosts)
-        .await?
-        .into_iter()
-        .map(|difference| update_one(Filter::equality("_id", &difference.id), difference.update))
-        .collect();
-    if !statements.is_empty() {
-        at.write(&update_op(&rule.host, statements)).await?;
-    }
+    let differences = evaluator.differences(&mut at, &hosts).await?;
+    derived::write(life, &mut began, rule, &differences).await?;
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
     let mut next = row.clone();
     next.state = State::Seeding { position: Some(reached) };
     next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);

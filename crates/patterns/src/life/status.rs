@@ -3,8 +3,9 @@
 use super::records::{At, by_id, find};
 use super::states::State;
 use super::{Entry, Life, catalog, names};
+use document::backend::Session;
 use document::filter::Filter;
-use document::op::Find;
+use document::op::{Context, Find};
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
@@ -45,6 +46,15 @@ impl Life {
         Ok(status.finish())
     }
 
+    /// `{ pleach: <status of all databases> }`, for `serverStatus`.
+    pub(crate) async fn server_status(&self, context: &Context) -> Result<Doc<'static>> {
+        let mut session = Session::default();
+        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut answer = DocWriter::new();
+        answer.append("pleach", &Value::Document(self.status(&mut at, None).await?));
+        Ok(answer.finish())
+    }
+
     fn show(&self, entry: &Entry, waiting: Waiting) -> Doc<'static> {
         let row = &entry.row;
         let mut rule = DocWriter::new();
@@ -55,7 +65,7 @@ impl Life {
             rule.append("done", &Value::Int64(row.done)).append("total", &Value::Int64(row.total.max(row.done)));
         }
         rule.append("lag_ms", &Value::Int64(waiting.oldest_ms)).append("pending", &Value::Int64(waiting.pending));
-        let overridden = i64::try_from(self.enforce.overridden(&entry.rule)).unwrap_or(i64::MAX);
+        let overridden = i64::try_from(self.patterned.overridden(&entry.rule)).unwrap_or(i64::MAX);
         rule.append("overridden", &Value::Int64(overridden));
         if let Some(problem) = &entry.problem {
             rule.append("problem", &Value::from(&**problem));

@@ -13,7 +13,7 @@ pub(crate) fn is_transient(error: &Error) -> bool {
 /// An open transaction; dropping it aborts it.
 pub(crate) struct Began<'a> {
     pub(crate) session: Session,
-    context: &'a Context,
+    pub(crate) context: &'a Context,
 }
 
 impl<'a> Began<'a> {

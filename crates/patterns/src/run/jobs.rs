@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Puts a job into the outbox, in the transaction of what causes it.
 pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
-    let op = upsert(kept, value)?;
+    let op = upsert(kept, value, run.context.env.now)?;
     let retry = run.session.retry.take();
     let written = write(run, &op).await;
     run.session.retry = retry;
@@ -33,10 +33,13 @@ async fn write(run: &mut Run<'_>, op: &WriteOp) -> Result<()> {
     }
 }
 
-/// `{ _id: { rule, key } }`, its generation counted up.
-fn upsert(kept: &Arc<Kept>, value: &Value<'_>) -> Result<WriteOp> {
+/// `{ _id: { rule, key } }`, its generation counted up; `since` is when it was put there.
+fn upsert(kept: &Arc<Kept>, value: &Value<'_>, now: i64) -> Result<WriteOp> {
     let id = mql::object([("rule", Value::from(&*kept.rule.name)), ("key", value.borrow())]);
-    let change = mql::call("$inc", mql::object([("gen", Value::Int64(1))]));
+    let change = mql::object([
+        ("$inc", mql::object([("gen", Value::Int64(1))])),
+        ("$setOnInsert", mql::object([("since", Value::DateTime(now))])),
+    ]);
     let statement = UpdateStatement {
         filter: Filter::equality("_id", &id),
         update: Update::parse(&change, &[], &mut Names::new())?,

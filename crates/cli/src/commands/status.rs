@@ -1,0 +1,49 @@
+//! `pleach status`: where each rule is, and what waits.
+
+use crate::args::verbs::Status;
+use crate::ask::{self, Question, extended_json, grouped, list, number, text};
+use crate::report::{self, Failure, Verdict};
+use crate::table::table;
+
+pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
+    ask::run(&status.target, status.json, async |target| {
+        let (db, question) = Question::new("status").finish();
+        let answer = target.ask(&db, question).await?;
+        match status.json {
+            true => report::json(&extended_json(answer)),
+            false => report::text(&told(&answer)),
+        }
+        Ok(Verdict::Fine)
+    })
+}
+
+pub(crate) fn told(answer: &bson::Document) -> String {
+    let rules = list(answer, "rules");
+    if rules.is_empty() {
+        return "no rules are kept here; `pleach apply` makes them from a declaration\n".to_owned();
+    }
+    let row = |rule: &&bson::Document| {
+        let state = text(rule, "state");
+        let progress = match state {
+            "on" => String::new(),
+            _ => format!("{:.0} %", rule.get_f64("progress").unwrap_or_default() * 100.0),
+        };
+        vec![
+            text(rule, "database").to_owned(),
+            text(rule, "rule").to_owned(),
+            state.to_owned(),
+            progress,
+            grouped(number(rule, "pending")),
+            grouped(number(rule, "lag_ms")),
+            grouped(number(rule, "overridden")),
+        ]
+    };
+    let headings = ["database", "rule", "state", ">progress", ">pending", ">lag ms", ">overridden"];
+    let mut out = table(&headings, rules.iter().map(row).collect());
+    for rule in &rules {
+        if let Ok(problem) = rule.get_str("problem") {
+            out.push_str(&format!("\n{} does not get on: {problem}\n", text(rule, "rule")));
+        }
+    }
+    out
+}

@@ -1,0 +1,73 @@
+//! Where a verb's data is: a running Pleach, the folder of an embedded store, or a real MongoDB. All are asked by the same
+//! command, `{ pleach: <verb>, … }`.
+
+use crate::args::verbs;
+use crate::client::Client;
+use crate::compose;
+use crate::report::Failure;
+use document::backend::{Backend, Session};
+use document::op::AdminOp;
+use document::{Code, Doc};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) enum Target {
+    /// Another process answers.
+    Server(Client),
+    /// This process does, and has opened the data for it.
+    Here(compose::Patterns),
+}
+
+impl Target {
+    pub(crate) async fn open(asked: &verbs::Target) -> Result<Target, Failure> {
+        match (&asked.server, &asked.data, &asked.upstream) {
+            (Some(uri), _, _) => Ok(Target::Server(Client::connect(uri).await?)),
+            (_, Some(folder), _) => Target::folder(folder).await,
+            (_, _, Some(uri)) => Ok(Target::Here(compose::Patterns::upstream(uri).await?)),
+            (None, None, None) => Err(Failure::new("nothing says where the data is").hint(
+                "name a running Pleach with --server URI, the folder of an embedded store with --data DIR, or a MongoDB with --upstream URI",
+            )),
+        }
+    }
+
+    /// The folder's store, or the server that has it open.
+    async fn folder(folder: &Path) -> Result<Target, Failure> {
+        if !folder.is_dir() {
+            return Err(Failure::new(format!("there is no folder {}", folder.display()))
+                .hint("`pleach serve --data DIR` makes one"));
+        }
+        match compose::Patterns::folder(folder).await {
+            Ok(patterns) => Ok(Target::Here(patterns)),
+            Err(error) if error.code() == Code::ObjectIsBusy => match engine::holder_address(folder) {
+                Some(address) => Ok(Target::Server(Client::connect(&format!("mongodb://{address}")).await?)),
+                None => Err(error.into()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks, and gives the answer's own fields.
+    pub(crate) async fn ask(&mut self, db: &str, body: Doc<'static>) -> Result<bson::Document, Failure> {
+        match self {
+            Target::Server(client) => client.command(db, &body).await,
+            Target::Here(patterns) => {
+                let backend: Arc<dyn Backend> = patterns.backend.clone();
+                let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
+                let context = compose::surroundings();
+                let answers = backend.admin(&mut Session::default(), &context, op).await?;
+                let mut all = bson::Document::new();
+                for answer in &answers {
+                    all.extend(bson::Document::try_from(answer)?);
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    /// Ends what this process has begun; what was done is saved.
+    pub(crate) async fn close(self) {
+        if let Target::Here(patterns) = self {
+            patterns.close().await;
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The outbox's worker (SEMANTICS R13): a job `{ _id: { rule, key }, gen }` means "make everything that depends on this key true
+//! again". It carries no value: what is true is read when the job is done.
+//!
+//! A batch of hosts is one transaction, with the position saved in the job; the job is deleted only if its generation is
+//! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
+
+use super::evaluate::Evaluator;
+use super::records::{At, find, update_one, update_op};
+use super::transient::{Began, is_transient};
+use super::{Entry, Life, catalog, derived, names};
+use crate::rule::{Upkeep, WhenDeleted};
+use document::backend::Session;
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Context, Find};
+use document::pipeline::expr::Names;
+use document::project::Projection;
+use document::update::Update;
+use document::value::order;
+use document::{Doc, DocWriter, Result, Value};
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many hosts are written in one transaction.
+const BATCH: usize = 500;
+
+/// How often a worker beside others looks for jobs that nobody told it of.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long it leaves a job alone that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// A job as it was found.
+struct Job {
+    entry: Entry,
+    id: Value<'static>,
+    key: Value<'static>,
+    /// When it is to be done, in milliseconds since 1970.
+    due: i64,
+}
+
+/// Works until the life is stopped.
+pub(crate) async fn work(life: Arc<Life>) {
+    let mut complained = false;
+    while !life.is_stopped() {
+        match round(&life).await {
+            // Something was done: there may be more.
+            Ok(Round::Worked) => complained = false,
+            Ok(Round::Idle { next }) => {
+                let limit = match life.backend.abilities().forwards {
+                    true => Some(next.map_or(LOOK, |next| next.min(LOOK))),
+                    false => next,
+                };
+                life.wait_for_jobs(limit).await;
+            }
+            Err(_) if life.is_stopped() => {}
+            Err(error) => {
+                if !std::mem::replace(&mut complained, true) {
+                    tracing::warn!(%error, "the outbox does not get on");
+                }
+                life.wait_for_stop(AFTER_FAILURE).await;
+            }
+        }
+    }
+}
+
+enum Round {
+    Worked,
+    /// Nothing is due; the next job is after so long.
+    Idle {
+        next: Option<Duration>,
+    },
+}
+
+async fn round(life: &Life) -> Result<Round> {
+    let mut next: Option<i64> = None;
+    let (now, mut worked) = (life.context().env.now, false);
+    let mut failure = None;
+    for job in jobs(life).await? {
+        life.check_stopped()?;
+        if job.due > now {
+            next = Some(next.map_or(job.due, |next| next.min(job.due)));
+            continue;
+        }
+        match finish(life, &job).await {
+            Ok(()) => worked = true,
+            // One that fails holds up no other.
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    match (failure, worked) {
+        (Some(error), _) => Err(error),
+        (None, true) => Ok(Round::Worked),
+        (None, false) => {
+            let wait = |due: i64| Duration::from_millis(u64::try_from((due - now).max(1)).unwrap_or(1));
+            Ok(Round::Idle { next: next.map(wait) })
+        }
+    }
+}
+
+/// The jobs of all rules that are kept, oldest rule first.
+async fn jobs(life: &Life) -> Result<Vec<Job>> {
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let entries = life.entries();
+    let mut databases: Vec<&Arc<str>> = entries.iter().map(|entry| &entry.db).collect();
+    databases.dedup();
+    let mut list = Vec::new();
+    for db in databases {
+        for row in at.find(find(&names::outbox(db), Filter::all())).await? {
+            let (Some(id), Some(key), Some(rule)) = (row.get("_id"), part(&row, "key"), part(&row, "rule")) else {
+                continue;
+            };
+            let known = |entry: &&Entry| entry.db == *db && rule.as_str() == Some(&*entry.rule.name);
+            let Some(entry) = entries.iter().find(known).filter(|entry| entry.row.state.is_kept()) else { continue };
+            let lag = match &entry.rule.upkeep {
+                Upkeep::Link(link) => link.lag.unwrap_or_default(),
+                Upkeep::Expression(_) => Duration::ZERO,
+            };
+            // Half of the lag for gathering changes, half for the work.
+            let since = match row.get("since") {
+                Some(Value::DateTime(since)) => since,
+                _ => 0,
+            };
+            let due = since.saturating_add(i64::try_from(lag.as_millis() / 2).unwrap_or(0));
+            list.push(Job { entry: entry.clone(), id, key, due });
+        }
+    }
+    Ok(list)
+}
+
+/// A part of a job's id.
+fn part(row: &Doc<'static>, name: &str) -> Option<Value<'static>> {
+    match row.get("_id") {
+        Some(Value::Document(id)) => id.get(name),
+        _ => None,
+    }
+}
+
+/// The hosts that a job concerns, as they were found for one generation of it.
+struct Found {
+    generation: i64,
+    /// In order. Those that come to refer to the key later fill themselves.
+    ids: Vec<Value<'static>>,
+}
+
+/// Does a job to its end, batch by batch.
+async fn finish(life: &Life, job: &Job) -> Result<()> {
+    let evaluator = Evaluator::new(&job.entry.rule)?;
+    let mut found: Option<Found> = None;
+    loop {
+        life.check_stopped()?;
+        let context = life.context();
+        let batch = match found.as_ref() {
+            Some(found) => one_batch(life, &context, &evaluator, job, found).await,
+            None => {
+                found = look(life, &context, &evaluator, job).await?;
+                match found {
+                    Some(_) => continue,
+                    None => return Ok(()),
+                }
+            }
+        };
+        match batch {
+            Ok(Batch::Done) => return Ok(()),
+            Ok(Batch::More) => {}
+            // The source changed again: whoever refers to it is looked for anew.
+            Ok(Batch::Anew) => found = None,
+            Err(error) if is_transient(&error) => {
+                tokio::time::sleep(Duration::from_micros(rand::random_range(20..500))).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Nothing if the job is gone: another worker has done it.
+async fn look(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) -> Result<Option<Found>> {
+    let mut session = Session::default();
+    let mut at = At { backend: &*life.backend, session: &mut session, context };
+    let Some(row) = at.one(&names::outbox(&job.entry.db), &job.id).await? else { return Ok(None) };
+    let only_id = Projection::parse_find(&id_only(), &Filter::all(), &mut Names::new())?;
+    let filter = evaluator.hosts(&job.key);
+    let query = Find { projection: Some(Arc::new(only_id)), ..find(&job.entry.rule.host, filter) };
+    let rows = at.find(query).await?;
+    let mut ids: Vec<Value<'static>> = rows.iter().filter_map(|row| row.get("_id")).collect();
+    ids.sort_by(order::compare);
+    Ok(Some(Found { generation: catalog::long(row.get("gen")), ids }))
+}
+
+fn id_only() -> Doc<'static> {
+    let mut projection = DocWriter::new();
+    projection.append("_id", &Value::Int32(1));
+    projection.finish()
+}
+
+enum Batch {
+    Done,
+    More,
+    Anew,
+}
+
+async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job, found: &Found) -> Result<Batch> {
+    let (outbox, rule) = (names::outbox(&job.entry.db), evaluator.rule());
+    let mut began = Began::begin(life, context).await?;
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let Some(row) = at.one(&outbox, &job.id).await? else { return Ok(Batch::Done) };
+    let generation = catalog::long(row.get("gen"));
+    if generation != found.generation {
+        return Ok(Batch::Anew);
+    }
+    let position = match row.get("position") {
+        Some(Value::Document(position)) if catalog::long(position.get("gen")) == generation => position.get("after"),
+        _ => None,
+    };
+    let done =
+        position.map_or(0, |after| found.ids.partition_point(|id| order::compare(id, &after) != Ordering::Greater));
+    let rest = found.ids.get(done..).unwrap_or_default();
+    let (batch, last) = (rest.get(..BATCH.min(rest.len())).unwrap_or_default(), rest.len() <= BATCH);
+    at.backend.fence(at.session, &evaluator.fence(&job.key), evaluator.mode()).await?;
+    if !batch.is_empty() {
+        let wanted = Test::In(Arc::new(InSet::new(batch.to_vec(), Vec::new())));
+        let filter = Filter::from_node(Node::field("_id", wanted)).and(evaluator.hosts(&job.key));
+        if deletes(&job.entry) && !evaluator.has_source(&mut at, &job.key).await? {
+            derived::delete(life, &mut began, rule, filter).await?;
+        } else {
+            let hosts = at.find(find(&rule.host, filter)).await?;
+            let differences = evaluator.differences(&mut at, &hosts).await?;
+            derived::write(life, &mut began, rule, &differences).await?;
+        }
+    }
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let ours = Filter::equality("_id", &job.id).and(Filter::equality("gen", &Value::Int64(generation)));
+    match batch.last() {
+        Some(after) if !last => {
+            at.write(&update_op(&outbox, vec![update_one(ours, save(generation, after)?)])).await?;
+        }
+        _ => {
+            at.delete(&outbox, ours).await?;
+        }
+    }
+    began.commit().await?;
+    Ok(if last { Batch::Done } else { Batch::More })
+}
+
+/// Whether hosts go with their source.
+fn deletes(entry: &Entry) -> bool {
+    matches!(&entry.rule.upkeep, Upkeep::Link(link) if link.when_deleted == WhenDeleted::Cascade)
+}
+
+/// `{ $set: { position: { gen, after } } }`.
+fn save(generation: i64, after: &Value<'_>) -> Result<Update> {
+    let mut change = DocWriter::new();
+    change.start_document("$set").start_document("position");
+    change.append("gen", &Value::Int64(generation)).append("after", after);
+    Update::parse(&Value::Document(change.finish()), &[], &mut Names::new())
+}
