@@ -22,5 +22,5 @@ bench *options:
 
 # Write the generated files anew.
 gen:
-    PLEACH_GENERATE=1 cargo test --test it generated
+    PLEACH_GENERATE=1 cargo test --test it -- generated schema
     PLEACH_GENERATE=1 cargo test -p pleach-patterns findings_of_the_cases

@@ -27,7 +27,6 @@ pub struct Rule {
 
 /// How a rule's field is kept true.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per rule, never moved on a hot path")]
 pub enum Upkeep {
     Link(Link),
     Expression(Expression),

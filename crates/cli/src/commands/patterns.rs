@@ -2,7 +2,7 @@
 
 use crate::args::Patterns;
 use crate::report::{self, Failure, Verdict};
-use patterns::kinds::{PATTERNS, Pattern, Shape, Status};
+use patterns::kinds::{PATTERNS, Pattern, Status};
 use serde_json::{Value, json};
 
 pub(crate) fn run(patterns: &Patterns) -> Result<Verdict, Failure> {
@@ -54,11 +54,11 @@ fn page(pattern: &Pattern) -> String {
         out.push_str(&format!("    {line}\n"));
     }
     if let Status::There(definition) = &pattern.status {
-        let keys: Vec<_> = definition.keys.iter().filter(|key| key.shape != Shape::NotYet).collect();
+        let keys: Vec<_> = definition.keys_there().collect();
         let width = keys.iter().map(|key| key.name.len()).max().unwrap_or(0);
         out.push_str("\nKeys of a rule:\n\n");
         for key in keys {
-            let required = if key.required { " Required." } else { "" };
+            let required = if definition.requires(key.name) { " Required." } else { "" };
             out.push_str(&format!("    {:width$}  {}{required}\n", key.name, key.help));
         }
     }
@@ -68,10 +68,8 @@ fn page(pattern: &Pattern) -> String {
 fn to_json(pattern: &Pattern) -> Value {
     let keys = match &pattern.status {
         Status::There(definition) => definition
-            .keys
-            .iter()
-            .filter(|key| key.shape != Shape::NotYet)
-            .map(|key| json!({ "name": key.name, "help": key.help, "required": key.required }))
+            .keys_there()
+            .map(|key| json!({ "name": key.name, "help": key.help, "required": definition.requires(key.name) }))
             .collect(),
         Status::NotYet => Vec::new(),
     };

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod generated;
+mod schema;
 mod serve;
 mod tidy;

@@ -28,7 +28,7 @@ pub use order::{Reads, order, reads};
 pub use tree::Spot;
 
 use crate::rule::Rule;
-use document::{Code, Doc, Error, Result};
+use document::{Code, Doc, Error, Result, Value};
 use finding::{At, Findings};
 use std::sync::Arc;
 
@@ -61,6 +61,16 @@ pub fn from_yaml(file: &str, text: &str) -> Checked {
         None => (None, Vec::new()),
     };
     finish(database, drafts, findings)
+}
+
+/// The file's text as the document that says the same over the wire; nothing if it is no map of YAML. Says nothing about whether
+/// it is a valid declaration.
+pub fn to_bson(text: &str) -> Option<Doc<'static>> {
+    let mut findings = Findings::default();
+    match yaml::read(text, &mut findings)?.to_value() {
+        Value::Document(doc) if findings.errors() == 0 => Some(doc),
+        _ => None,
+    }
 }
 
 /// Reads a document from the wire. `database` stands in for a missing `database` of the declaration; a different one is refused.

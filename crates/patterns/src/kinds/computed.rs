@@ -4,7 +4,7 @@
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
 
 use super::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
-use super::{Definition, KeyDef, Pattern, Shape, Status, Target};
+use super::{Definition, Form, KeyDef, Pattern, Shape, Status, Target};
 use crate::declare::block::{Block, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::{normal, programs, spelling};
@@ -22,7 +22,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     symptom: "A $count, $sum or $avg over one collection for each document of another, on almost every read.",
     when_not: "Children are written far more often than the value is read, and nobody needs it to be exact at once.",
     example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }",
-    status: Status::There(Definition { keys: KEYS, lower }),
+    status: Status::There(Definition { keys: KEYS, forms: FORMS, lower }),
 };
 
 /// Exactly one of these says what is computed.
@@ -30,62 +30,33 @@ const KINDS: &[&str] = &["count", "sum", "avg", "expr"];
 const LATER_KINDS: &[&str] = &["min", "max", "first", "last", "distinct"];
 
 const KEYS: &[KeyDef] = &[
-    KeyDef {
-        name: "avg",
-        help: "The field of the children whose average is kept.",
-        shape: Shape::Path,
-        required: false,
-    },
-    KeyDef {
-        name: "by",
-        help: "The field of the children that holds this document's `_id`.",
-        shape: Shape::Path,
-        required: false,
-    },
+    KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: Shape::Path },
+    KeyDef { name: "by", help: "The field of the children that holds this document's `_id`.", shape: Shape::Path },
     CLIENT_WRITES_KEY,
-    KeyDef {
-        name: "count",
-        help: "The collection whose documents are counted.",
-        shape: Shape::Collection,
-        required: false,
-    },
-    KeyDef {
-        name: "create",
-        help: "A roll-up: documents that appear with their first child.",
-        shape: Shape::NotYet,
-        required: false,
-    },
-    KeyDef {
-        name: "distinct",
-        help: "How many different values the children have.",
-        shape: Shape::NotYet,
-        required: false,
-    },
-    KeyDef {
-        name: "expr",
-        help: "An aggregation expression over the document itself.",
-        shape: Shape::Expression,
-        required: false,
-    },
-    KeyDef { name: "first", help: "The first value by an order.", shape: Shape::NotYet, required: false },
-    KeyDef {
-        name: "from",
-        help: "The collection of the children, for `sum` and `avg`.",
-        shape: Shape::Collection,
-        required: false,
-    },
+    KeyDef { name: "count", help: "The collection whose documents are counted.", shape: Shape::Collection },
+    KeyDef { name: "create", help: "A roll-up: documents that appear with their first child.", shape: Shape::NotYet },
+    KeyDef { name: "distinct", help: "How many different values the children have.", shape: Shape::NotYet },
+    KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: Shape::Expression },
+    KeyDef { name: "first", help: "The first value by an order.", shape: Shape::NotYet },
+    KeyDef { name: "from", help: "The collection of the children, for `sum` and `avg`.", shape: Shape::Collection },
     KeyDef {
         name: "lag",
         help: "How late the value may be; omitted, it is right in the same transaction.",
         shape: Shape::Duration,
-        required: false,
     },
-    KeyDef { name: "last", help: "The last value by an order.", shape: Shape::NotYet, required: false },
-    KeyDef { name: "max", help: "The largest value of the children.", shape: Shape::NotYet, required: false },
-    KeyDef { name: "min", help: "The smallest value of the children.", shape: Shape::NotYet, required: false },
-    KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: Shape::NotYet, required: false },
-    KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: Shape::Path, required: false },
-    KeyDef { name: "where", help: "Which children count: a query filter.", shape: Shape::Filter, required: false },
+    KeyDef { name: "last", help: "The last value by an order.", shape: Shape::NotYet },
+    KeyDef { name: "max", help: "The largest value of the children.", shape: Shape::NotYet },
+    KeyDef { name: "min", help: "The smallest value of the children.", shape: Shape::NotYet },
+    KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: Shape::NotYet },
+    KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: Shape::Path },
+    KeyDef { name: "where", help: "Which children count: a query filter.", shape: Shape::Filter },
+];
+
+const FORMS: &[Form] = &[
+    Form { required: &["count", "by"], optional: &["where", "lag", "client_writes"] },
+    Form { required: &["sum", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    Form { required: &["avg", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    Form { required: &["expr"], optional: &["client_writes"] },
 ];
 
 fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {

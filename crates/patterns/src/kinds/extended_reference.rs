@@ -3,7 +3,7 @@
 //! Before: `orders { customerId: 7 }`, and a `$lookup` in `customers` on every read.
 //! After: `orders { customerId: 7, customer: { name: "Ada", tier: "gold" } }`.
 
-use super::{Definition, KeyDef, Pattern, Shape, Status, Target};
+use super::{Definition, Form, KeyDef, Pattern, Shape, Status, Target};
 use crate::declare::block::{Block, Item, print_duration};
 use crate::declare::finding::{At, Findings};
 use crate::declare::names;
@@ -24,7 +24,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     symptom: "The same $lookup, or a second query by id, on almost every read.",
     when_not: "The copied fields change more often than they are read, or a source has very many copies.",
     example: "orders:\n  extended_reference:\n    customer: { from: customers, by: customerId, fields: [name, email, tier] }",
-    status: Status::There(Definition { keys: KEYS, lower }),
+    status: Status::There(Definition { keys: KEYS, forms: FORMS, lower }),
 };
 
 const WHEN_CHANGED: &[(&str, WhenChanged)] = &[("refresh", WhenChanged::Refresh), ("keep", WhenChanged::Keep)];
@@ -41,60 +41,48 @@ pub(super) const CLIENT_WRITES_KEY: KeyDef = KeyDef {
     name: "client_writes",
     help: "What happens to a client's write to the field: refuse a differing value, or ignore it silently; omitted, operators on it are refused and whole documents overridden.",
     shape: Shape::Choice(&["refuse", "ignore"]),
-    required: false,
 };
 
 const KEYS: &[KeyDef] = &[
-    KeyDef {
-        name: "by",
-        help: "The field of this document that holds the reference.",
-        shape: Shape::Path,
-        required: true,
-    },
+    KeyDef { name: "by", help: "The field of this document that holds the reference.", shape: Shape::Path },
     CLIENT_WRITES_KEY,
     KeyDef {
         name: "each",
         help: "Whether the reference is an array of values, each giving a copy of its own.",
         shape: Shape::Flag,
-        required: false,
     },
     KeyDef {
         name: "fields",
         help: "What is copied: a list of fields, or a map from the name in the copy to the path in the source.",
         shape: Shape::Fields,
-        required: true,
     },
-    KeyDef {
-        name: "from",
-        help: "The collection that the reference points to.",
-        shape: Shape::Collection,
-        required: true,
-    },
+    KeyDef { name: "from", help: "The collection that the reference points to.", shape: Shape::Collection },
     KeyDef {
         name: "lag",
         help: "How late copies may be refreshed; omitted, they are in the same transaction.",
         shape: Shape::Duration,
-        required: false,
     },
     KeyDef {
         name: "match",
         help: "The field of the source that the reference equals; `_id` if omitted.",
         shape: Shape::Path,
-        required: false,
     },
     KeyDef {
         name: "when_changed",
         help: "Whether copies are refreshed (the default) or keep what they were filled with.",
         shape: Shape::Choice(&["refresh", "keep"]),
-        required: false,
     },
     KeyDef {
         name: "when_deleted",
         help: "Whether deleting the source keeps the copies (the default), unsets them, is rejected while there are any, or cascades to the documents that hold them.",
         shape: Shape::Choice(&["keep", "unset", "reject", "cascade"]),
-        required: false,
     },
 ];
+
+const FORMS: &[Form] = &[Form {
+    required: &["from", "by", "fields"],
+    optional: &["match", "each", "when_changed", "when_deleted", "lag", "client_writes"],
+}];
 
 fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
     block.only(KEYS, findings);

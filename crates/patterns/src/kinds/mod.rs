@@ -57,6 +57,8 @@ pub enum Status {
 pub struct Definition {
     /// The keys of a block, sorted by name.
     pub keys: &'static [KeyDef],
+    /// Which keys go together: a block has exactly one of these forms.
+    pub forms: &'static [Form],
     pub(crate) lower: fn(&Block<'_>, &Target, &mut Findings) -> Option<Rule>,
 }
 
@@ -66,7 +68,12 @@ pub struct KeyDef {
     /// One sentence.
     pub help: &'static str,
     pub shape: Shape,
-    pub required: bool,
+}
+
+/// One way to fill a block: these keys, and no others.
+pub struct Form {
+    pub required: &'static [&'static str],
+    pub optional: &'static [&'static str],
 }
 
 /// What a key's value looks like; the schema for editors is made from it.
@@ -95,6 +102,18 @@ pub(crate) struct Target {
     pub(crate) name: Arc<str>,
     pub(crate) host: Namespace,
     pub(crate) field: Path,
+}
+
+impl Definition {
+    /// The keys that can be declared today.
+    pub fn keys_there(&self) -> impl Iterator<Item = &'static KeyDef> {
+        self.keys.iter().filter(|key| key.shape != Shape::NotYet)
+    }
+
+    /// Whether every form has the key.
+    pub fn requires(&self, key: &str) -> bool {
+        self.forms.iter().all(|form| form.required.contains(&key))
+    }
 }
 
 impl Pattern {
@@ -130,6 +149,13 @@ mod tests {
             assert!(!pattern.title.is_empty() && !pattern.example.is_empty(), "{}", pattern.name);
             if let Status::There(definition) = &pattern.status {
                 assert!(definition.keys.is_sorted_by(|a, b| a.name < b.name), "{}", pattern.name);
+                for key in definition.forms.iter().flat_map(|form| form.required.iter().chain(form.optional)) {
+                    assert!(definition.keys_there().any(|def| def.name == *key), "{}: {key}", pattern.name);
+                }
+                for key in definition.keys_there() {
+                    let mut all = definition.forms.iter().flat_map(|form| form.required.iter().chain(form.optional));
+                    assert!(all.any(|name| *name == key.name), "{}: {} is in no form", pattern.name, key.name);
+                }
                 assert!(definition.keys.iter().all(|key| key.help.ends_with('.')), "{}", pattern.name);
             }
         }

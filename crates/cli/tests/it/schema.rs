@@ -1,0 +1,170 @@
+//! `docs/pleach.schema.json`, the declaration's schema for editors, is written from the patterns' definitions: this test fails
+//! when it is out of date, and writes it with `PLEACH_GENERATE=1`. It must say what `check` says, as far as a schema can.
+
+use document::filter::Filter;
+use document::pipeline::expr::Names;
+use document::{Doc, Env};
+use patterns::declare::{self, Severity};
+use patterns::kinds::{Definition, Form, PATTERNS, Shape, Status};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// A dotted path, without `$` and empty parts; `_pleach` is Pleach's own.
+const PATH: &str = r"^(?!_pleach(\.|$))[^$.][^.]*(\.[^$.][^.]*)*$";
+/// A path that a rule may keep: not `_id`, no position in an array.
+const KEPT: &str = r"^(?!_id(\.|$))(?!_pleach(\.|$))(?![0-9]+(\.|$))[^$.][^.]*(\.(?![0-9]+(\.|$))[^$.][^.]*)*$";
+const NAME: &str = r"^[^$.][^.]*$";
+const COLLECTION: &str = r"^(?!system\.)(?!pleach(\.|$))[^$.]+(\.[^$.]+)*$";
+const DATABASE: &str = r#"^(?!(admin|config|local)$)[^/\\. "$*<>:|?]{1,63}$"#;
+const DURATION: &str = "^0*[1-9][0-9]*(ms|s|m|h)$";
+
+fn schema() -> Value {
+    let patterns: Map<String, Value> = PATTERNS
+        .iter()
+        .map(|pattern| {
+            let about = match &pattern.status {
+                Status::There(definition) => fields(pattern.help, definition),
+                Status::NotYet => json!({ "description": format!("{} Not there yet.", pattern.help), "not": {} }),
+            };
+            (pattern.name.to_owned(), about)
+        })
+        .collect();
+    let collection =
+        json!({ "type": "object", "minProperties": 1, "additionalProperties": false, "properties": patterns });
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Pleach declaration",
+        "description": "Which fields of which collections Pleach keeps true.",
+        "type": "object",
+        "required": ["database", "collections"],
+        "additionalProperties": false,
+        "properties": {
+            "database": { "description": "The database that the rules are for.", "type": "string", "pattern": DATABASE },
+            "collections": {
+                "description": "The collections that rules write to, each with its patterns.",
+                "type": "object",
+                "patternProperties": { COLLECTION: collection },
+                "additionalProperties": false,
+            },
+        },
+    })
+}
+
+/// A pattern: one block per field that it keeps.
+fn fields(help: &str, definition: &Definition) -> Value {
+    let keys: Map<String, Value> = definition
+        .keys_there()
+        .map(|key| {
+            let mut shape = shape(key.shape);
+            shape["description"] = key.help.into();
+            (key.name.to_owned(), shape)
+        })
+        .collect();
+    let mut block = json!({ "type": "object", "additionalProperties": false, "properties": keys });
+    match definition.forms {
+        [only] => block["required"] = json!(only.required),
+        forms => block["oneOf"] = forms.iter().map(|it| form(it, definition)).collect(),
+    }
+    json!({
+        "description": help,
+        "type": "object",
+        "minProperties": 1,
+        "patternProperties": { KEPT: block },
+        "additionalProperties": false,
+    })
+}
+
+fn form(form: &Form, definition: &Definition) -> Value {
+    let allowed = |name: &str| form.required.contains(&name) || form.optional.contains(&name);
+    let forbidden: Map<String, Value> = definition
+        .keys_there()
+        .filter(|key| !allowed(key.name))
+        .map(|key| (key.name.to_owned(), json!({ "not": {} })))
+        .collect();
+    json!({ "required": form.required, "properties": forbidden })
+}
+
+fn shape(shape: Shape) -> Value {
+    match shape {
+        Shape::Collection => json!({ "type": "string", "pattern": COLLECTION }),
+        Shape::Path => json!({ "type": "string", "pattern": PATH }),
+        Shape::Fields => json!({
+            "anyOf": [
+                { "type": "array", "minItems": 1, "uniqueItems": true, "items": { "type": "string", "pattern": NAME } },
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "patternProperties": { NAME: { "type": "string", "pattern": PATH } },
+                    "additionalProperties": false,
+                },
+            ],
+        }),
+        Shape::Choice(words) => json!({ "enum": words }),
+        Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
+        Shape::Filter => json!({ "type": "object", "minProperties": 1 }),
+        Shape::Expression => json!({ "not": { "type": "null" } }),
+        Shape::NotYet => json!({ "not": {} }),
+    }
+}
+
+#[test]
+fn the_schema_is_what_the_definitions_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pleach.schema.json");
+    let expected = format!("{:#}\n", schema());
+    if std::env::var_os("PLEACH_GENERATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == expected, "docs/pleach.schema.json is out of date; write it anew with `just gen`");
+}
+
+/// What a schema cannot see: it looks at one value at a time, and knows no names but those of keys.
+const ONLY_CHECK_SEES: &[&str] = &[
+    "a cycle:",
+    "begins with a zero",
+    "between 1ms and 24h",
+    "called",
+    "is kept by the rule",
+    "is no expression",
+    "is no filter",
+    "larger than 64 bits",
+    "lies in the field",
+    "names a position",
+    "never an array",
+    "not a value for",
+    "overlaps",
+    "reads the whole document",
+    "reads `",
+    "there twice",
+    "two rules keep",
+    "uses $",
+    "uses the time",
+    "would be its own child",
+    "would refer to itself",
+];
+
+#[test]
+fn the_schema_agrees_with_check() {
+    let mut query = schema();
+    query.as_object_mut().unwrap().remove("$schema");
+    let query = Doc::from(bson::doc! { "$jsonSchema": bson::Bson::try_from(query).unwrap() });
+    let schema = Filter::parse(&query, &mut Names::new()).unwrap();
+    let cases = include_str!("../../../patterns/src/declare/findings.txt");
+    let (mut accepted, mut refused) = (0, 0);
+    for case in cases.split("====\n").skip(1) {
+        let yaml = case.split("----\n").next().unwrap();
+        let Some(doc) = declare::to_bson(yaml) else { continue };
+        let accepts = schema.matches(&doc, &Env::fixed()).unwrap();
+        let findings = declare::from_yaml("pleach.yaml", yaml).findings;
+        let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error).peekable();
+        let visible = errors.peek().is_some()
+            && !errors.all(|finding| ONLY_CHECK_SEES.iter().any(|part| finding.message.contains(part)));
+        let valid = !findings.iter().any(|finding| finding.severity == Severity::Error);
+        if valid || visible {
+            assert_eq!(accepts, valid, "{yaml}{findings:#?}");
+            *(if valid { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
+    assert!(accepted >= 5 && refused >= 30, "the cases show too little: {accepted} accepted, {refused} refused");
+}
