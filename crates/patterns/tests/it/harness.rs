@@ -1,0 +1,281 @@
+//! A layer on an engine in a folder of its own, rules from a declaration, and short words for what tests do with them.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use bson::doc;
+use document::backend::{Backend, BatchLimit, Session};
+use document::filter::Filter;
+use document::op::*;
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::update::Update;
+use document::{Doc, Env, Error, Result, Value};
+use engine::{Engine, Options};
+use patterns::Patterned;
+use patterns::gate::Gate;
+use patterns::life::State;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) layer: Patterned,
+    declaration: String,
+    folder: tempfile::TempDir,
+}
+
+pub(crate) fn run<R>(test: impl Future<Output = R>) -> R {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
+}
+
+pub(crate) fn context() -> Context {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let new_id = || {
+        let mut id = [0; 12];
+        id[4..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        id
+    };
+    Context {
+        env: Env { new_id, ..Env::fixed() },
+        read_concern: ReadConcern::Local,
+        durability: Durability::Relaxed,
+        deadline: None,
+        sent: Sent::default(),
+    }
+}
+
+pub(crate) fn ns(collection: &str) -> Namespace {
+    Namespace::new("shop", collection)
+}
+
+pub(crate) fn filter(source: bson::Document) -> Filter {
+    Filter::parse(&Doc::from(source), &mut Names::new()).unwrap()
+}
+
+pub(crate) fn change(source: impl Into<bson::Bson>) -> Update {
+    Update::parse(&Value::from(source.into()), &[], &mut Names::new()).unwrap()
+}
+
+pub(crate) fn insert(collection: &str, documents: Vec<bson::Document>) -> WriteOp {
+    WriteOp::Insert(Insert {
+        ns: ns(collection),
+        documents: documents.into_iter().map(Doc::from).collect(),
+        ordered: true,
+        bypass_validation: false,
+        statement_ids: Vec::new(),
+    })
+}
+
+/// One update statement; `how` is any of `multi`, `upsert`.
+pub(crate) fn update(
+    collection: &str,
+    query: bson::Document,
+    update: impl Into<bson::Bson>,
+    how: &[&str],
+) -> WriteOp {
+    updates(collection, vec![statement(query, update, how)], true)
+}
+
+pub(crate) fn statement(query: bson::Document, update: impl Into<bson::Bson>, how: &[&str]) -> UpdateStatement {
+    UpdateStatement {
+        filter: filter(query),
+        update: change(update),
+        multi: how.contains(&"multi"),
+        upsert: how.contains(&"upsert"),
+        hint: None,
+    }
+}
+
+pub(crate) fn updates(collection: &str, statements: Vec<UpdateStatement>, ordered: bool) -> WriteOp {
+    WriteOp::Update(UpdateOp {
+        ns: ns(collection),
+        statements,
+        ordered,
+        bypass_validation: false,
+        statement_ids: Vec::new(),
+    })
+}
+
+pub(crate) fn delete(collection: &str, query: bson::Document, multi: bool) -> WriteOp {
+    let statement = DeleteStatement { filter: filter(query), multi, hint: None };
+    WriteOp::Delete(Delete {
+        ns: ns(collection),
+        statements: vec![statement],
+        ordered: true,
+        statement_ids: Vec::new(),
+    })
+}
+
+pub(crate) fn find_and_modify(collection: &str, query: bson::Document, action: Modify) -> WriteOp {
+    WriteOp::FindAndModify(Box::new(FindAndModify {
+        ns: ns(collection),
+        filter: filter(query),
+        sort: None,
+        action,
+        projection: None,
+        hint: None,
+        bypass_validation: false,
+        statement_id: 0,
+    }))
+}
+
+/// `new: true`.
+pub(crate) fn modify(update: impl Into<bson::Bson>, upsert: bool) -> Modify {
+    Modify::Update { update: change(update), upsert, return_new: true }
+}
+
+fn options() -> Options {
+    Options { memory_bytes: 64 << 20, ..Options::default() }
+}
+
+impl World {
+    /// All rules of the declaration (without its `database: shop`) are on.
+    pub(crate) fn new(collections: &str) -> World {
+        World::build(collections, None, tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn with_gate(collections: &str, gate: Arc<dyn Gate>) -> World {
+        World::build(collections, Some(gate), tempfile::tempdir().unwrap())
+    }
+
+    fn build(collections: &str, gate: Option<Arc<dyn Gate>>, folder: tempfile::TempDir) -> World {
+        let engine = Engine::open(folder.path(), options()).unwrap();
+        let inner: Arc<dyn Backend> = Arc::new(engine.clone());
+        let layer = match gate {
+            Some(gate) => Patterned::with_gate(inner, gate),
+            None => Patterned::new(inner),
+        };
+        let world = World { engine, layer, declaration: collections.to_owned(), folder };
+        world.set_state(|_| State::On);
+        world
+    }
+
+    /// Puts the declared rules in force in these states.
+    pub(crate) fn set_state(&self, state: impl Fn(&str) -> State) {
+        let text = format!("database: shop\ncollections:\n{}", self.declaration);
+        let checked = patterns::declare::from_yaml("pleach.yaml", &text);
+        let declaration = checked.into_result().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let rules = declaration.rules.into_iter().map(|rule| {
+            let state = state(&rule.name);
+            (Arc::new(rule), state)
+        });
+        self.layer.set_rules(rules.collect()).unwrap();
+    }
+
+    /// Closes and opens again.
+    pub(crate) fn reopen(self) -> World {
+        let World { engine, layer, declaration, folder } = self;
+        drop(layer);
+        engine.close();
+        drop(engine);
+        World::build(&declaration, None, folder)
+    }
+
+    pub(crate) async fn write_at(&self, session: &mut Session, op: &WriteOp) -> Result<Written> {
+        self.layer.write(session, &context(), op, &Capture::Nothing).await
+    }
+
+    pub(crate) async fn write(&self, op: WriteOp) -> Result<Written> {
+        self.write_at(&mut Session::default(), &op).await
+    }
+
+    /// All went well.
+    pub(crate) async fn did(&self, op: WriteOp) -> Written {
+        let written = self.write(op).await.unwrap();
+        assert!(written.errors.is_empty(), "{:?}", written.errors);
+        written
+    }
+
+    /// Behind the layer's back.
+    pub(crate) async fn engine_insert(&self, collection: &str, documents: Vec<bson::Document>) {
+        let op = insert(collection, documents);
+        self.engine.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+    }
+
+    /// The code and message of the only error.
+    pub(crate) async fn refused(&self, op: WriteOp) -> (i32, String) {
+        match self.write(op).await {
+            Ok(written) => {
+                assert_eq!(written.errors.len(), 1, "{written:?}");
+                told(&written.errors[0].error)
+            }
+            Err(error) => told(&error),
+        }
+    }
+
+    pub(crate) async fn all(&self, collection: &str) -> Vec<bson::Document> {
+        self.all_at(&mut Session::default(), collection).await
+    }
+
+    pub(crate) async fn all_at(&self, session: &mut Session, collection: &str) -> Vec<bson::Document> {
+        self.read(session, ReadOp::Find(find(collection, doc! {}))).await.unwrap()
+    }
+
+    pub(crate) async fn one(&self, collection: &str, id: impl Into<bson::Bson>) -> bson::Document {
+        let query = doc! { "_id": id.into() };
+        let found = self.read(&mut Session::default(), ReadOp::Find(find(collection, query.clone()))).await.unwrap();
+        found.into_iter().next().unwrap_or_else(|| panic!("{collection} has no {query}"))
+    }
+
+    pub(crate) async fn read(&self, session: &mut Session, op: ReadOp) -> Result<Vec<bson::Document>> {
+        let context = context();
+        let mut cursor = self.layer.read(session, &context, op).await?;
+        let mut all = Vec::new();
+        loop {
+            let batch = cursor.next(session, &context, BatchLimit { documents: 1000, bytes: 16 << 20 }).await?;
+            all.extend(batch.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()));
+            if batch.exhausted {
+                return Ok(all);
+            }
+        }
+    }
+
+    pub(crate) async fn begin(&self) -> Session {
+        let mut session = Session::default();
+        self.layer.begin(&mut session, &context()).await.unwrap();
+        session
+    }
+
+    pub(crate) async fn commit(&self, session: &mut Session) -> Result<()> {
+        session.transaction.take().unwrap().commit(&context()).await
+    }
+
+    /// Every derived value is what its definition says.
+    pub(crate) async fn check(&self) {
+        for kept in self.layer.rules().all() {
+            let Some(program) = &kept.program else { continue };
+            let pipeline = Pipeline::parse(&program.expected(true), &mut Names::new()).unwrap();
+            let op = ReadOp::Aggregate(Aggregate {
+                ns: kept.rule.host.clone(),
+                collectionless: false,
+                pipeline,
+                hint: None,
+                allow_disk_use: true,
+            });
+            let drift = self.read(&mut Session::default(), op).await.unwrap();
+            assert!(drift.is_empty(), "{}: {drift:?}", kept.rule.name);
+        }
+    }
+}
+
+pub(crate) fn find(collection: &str, query: bson::Document) -> Find {
+    Find {
+        ns: ns(collection),
+        filter: filter(query),
+        sort: None,
+        projection: None,
+        skip: 0,
+        limit: None,
+        hint: None,
+        min: None,
+        max: None,
+        return_key: false,
+        show_record_id: false,
+        allow_disk_use: false,
+    }
+}
+
+pub(crate) fn told(error: &Error) -> (i32, String) {
+    (error.code().number(), error.message().to_owned())
+}
