@@ -9,10 +9,10 @@ mod order;
 use crate::life::State;
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
-use document::Result;
 use document::op::{Capture, Namespace};
 use document::update::Update;
 use document::value::Path;
+use document::{Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,19 +67,31 @@ pub struct Local {
 impl Local {
     /// Whether an update can change something that a rule watches or owns.
     pub(crate) fn concerns(&self, update: &Update) -> bool {
-        if update.is_replacement() || matches!(update.source, document::Value::Array(_)) {
-            return true;
-        }
-        match &self.capture {
-            Capture::Nothing => false,
-            Capture::Everything => true,
-            Capture::Paths(paths) => crate::link::owned::owned_by_update(update, paths).is_some(),
+        match (&self.capture, &update.source) {
+            (Capture::Nothing, _) => false,
+            (Capture::Paths(paths), Value::Document(spec)) if !update.is_replacement() => named(spec)
+                .any(|name| paths.iter().any(|path| name.split('.').next().is_some_and(|first| first == path.first()))),
+            _ => true,
         }
     }
 
     pub(crate) fn is_kept(&self) -> bool {
         !self.hosted.is_empty() || !self.sourced.is_empty()
     }
+}
+
+/// The paths that operators name, targets of `$rename` included.
+fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> + 'u {
+    spec.iter().flat_map(|(operator, fields)| {
+        let renames = operator.as_str() == "$rename";
+        let Value::Document(fields) = fields else { return Vec::new() };
+        let mut names = Vec::new();
+        for (name, argument) in fields.iter() {
+            names.push(name.to_string());
+            names.extend(argument.as_str().filter(|_| renames).map(str::to_owned));
+        }
+        names
+    })
 }
 
 /// The rules in force.

@@ -158,10 +158,10 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
 /// The hosts that seeding has reached.
 fn up_to(state: &State) -> Result<Filter> {
     match state {
-        State::On => Ok(Filter::all()),
+        State::On | State::Seeding { position: Some(Value::MaxKey) } => Ok(Filter::all()),
         State::Seeding { position: Some(position) } => {
             let condition =
-                crate::mql::call_with("$lte", [Value::from("$_id"), crate::mql::call("$literal", position.borrow())]);
+                crate::mql::call_with("$lt", [Value::from("$_id"), crate::mql::call("$literal", position.borrow())]);
             Filter::parse(&crate::mql::document([("$expr", condition)]), &mut Names::new())
         }
         State::Maintaining | State::Seeding { position: None } | State::Retiring => {

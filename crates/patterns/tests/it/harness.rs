@@ -11,9 +11,9 @@ use document::pipeline::expr::Names;
 use document::update::Update;
 use document::{Doc, Env, Error, Result, Value};
 use engine::{Engine, Options};
-use patterns::Patterned;
-use patterns::gate::Gate;
-use patterns::life::State;
+use pleach_patterns::Patterned;
+use pleach_patterns::gate::Gate;
+use pleach_patterns::life::State;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,12 +68,7 @@ pub(crate) fn insert(collection: &str, documents: Vec<bson::Document>) -> WriteO
 }
 
 /// One update statement; `how` is any of `multi`, `upsert`.
-pub(crate) fn update(
-    collection: &str,
-    query: bson::Document,
-    update: impl Into<bson::Bson>,
-    how: &[&str],
-) -> WriteOp {
+pub(crate) fn update(collection: &str, query: bson::Document, update: impl Into<bson::Bson>, how: &[&str]) -> WriteOp {
     updates(collection, vec![statement(query, update, how)], true)
 }
 
@@ -154,7 +149,7 @@ impl World {
     /// Puts the declared rules in force in these states.
     pub(crate) fn set_state(&self, state: impl Fn(&str) -> State) {
         let text = format!("database: shop\ncollections:\n{}", self.declaration);
-        let checked = patterns::declare::from_yaml("pleach.yaml", &text);
+        let checked = pleach_patterns::declare::from_yaml("pleach.yaml", &text);
         let declaration = checked.into_result().unwrap_or_else(|error| panic!("{error}\n{text}"));
         let rules = declaration.rules.into_iter().map(|rule| {
             let state = state(&rule.name);
@@ -216,6 +211,11 @@ impl World {
         let query = doc! { "_id": id.into() };
         let found = self.read(&mut Session::default(), ReadOp::Find(find(collection, query.clone()))).await.unwrap();
         found.into_iter().next().unwrap_or_else(|| panic!("{collection} has no {query}"))
+    }
+
+    /// One field of one document; nothing if it is not there.
+    pub(crate) async fn field(&self, collection: &str, id: impl Into<bson::Bson>, name: &str) -> Option<bson::Bson> {
+        self.one(collection, id).await.get(name).cloned()
     }
 
     pub(crate) async fn read(&self, session: &mut Session, op: ReadOp) -> Result<Vec<bson::Document>> {

@@ -1,5 +1,4 @@
 //! The layer on the embedded store: every write path, each rule of SEMANTICS part A and B that it keeps.
 
-mod copies;
 mod harness;
 mod tallies;
