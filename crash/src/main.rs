@@ -11,6 +11,7 @@ mod model;
 mod patterns;
 mod power;
 mod process;
+mod replica;
 mod scenario;
 mod worker;
 
@@ -18,7 +19,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rand::RngExt;
 use scenario::Scenario;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,12 +51,18 @@ struct Args {
     /// Fill the disk instead: the data is on a small file system of its own.
     #[arg(long)]
     full_disk: bool,
+    /// Kill the primary of a real replica set of three behind the server, instead of the server; the path of mongod.
+    #[arg(long, conflicts_with_all = ["power_loss", "upstream"], requires = "patterns")]
+    failover: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
     if args.full_disk {
         return full::run(&args.pleach, &args.data, args.rounds, args.workers);
+    }
+    if let Some(mongod) = &args.failover {
+        return failover::<patterns::Kept>(&args, mongod);
     }
     if args.patterns { rounds::<patterns::Kept>(&args) } else { rounds::<model::Model>(&args) }
 }
@@ -83,24 +90,10 @@ fn rounds<S: Scenario>(args: &Args) -> Result<()> {
             server.stop()?;
             break;
         }
-        let stop = Arc::new(AtomicBool::new(false));
-        let relaxed = args.power_loss.is_none();
-        let threads: Vec<_> = models
-            .drain(..)
-            .map(|model| {
-                let (address, stop) = (server.address.clone(), stop.clone());
-                std::thread::spawn(move || model.run(&address, relaxed, &stop))
-            })
-            .collect();
-        std::thread::sleep(Duration::from_millis(rand::rng().random_range(30..args.millis.max(31))));
+        let load = Load::start(&mut models, &server.address, args.power_loss.is_none());
+        some_time(args.millis);
         server.kill()?;
-        stop.store(true, Ordering::Relaxed);
-        for thread in threads {
-            let (model, count) = thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
-            acknowledged += count;
-            models.push(model);
-        }
-        models.sort_by_key(Scenario::worker);
+        acknowledged += load.stop(&mut models)?;
         if args.power_loss.is_some() {
             taken_back += power::take_back(&args.data, &log)?;
         }
@@ -111,4 +104,74 @@ fn rounds<S: Scenario>(args: &Args) -> Result<()> {
         args.rounds
     );
     Ok(())
+}
+
+/// As [`rounds`], with the server left running and the primary behind it killed.
+fn failover<S: Scenario>(args: &Args, mongod: &Path) -> Result<()> {
+    let _ = std::fs::remove_dir_all(&args.data);
+    std::fs::create_dir_all(&args.data)?;
+    let mut replica = replica::Replica::start(mongod, &args.data)?;
+    let uri = replica.uri();
+    let server = process::start(&args.pleach, &process::Place::Upstream(&uri), None)?;
+    let mut models: Vec<S> = (0..args.workers).map(S::new).collect();
+    let mut acknowledged = 0;
+    for round in 0..=args.rounds {
+        let mut client = judge::client::Client::connect(&server.address)?;
+        S::prepare(&mut client, round == 0)?;
+        for model in &mut models {
+            model.settle(&mut client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
+        }
+        S::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
+        if round == args.rounds {
+            break;
+        }
+        // What a primary acknowledged by itself may be rolled back: only majority writes are checked.
+        let load = Load::start(&mut models, &server.address, false);
+        some_time(args.millis);
+        let killed = replica.kill_primary()?;
+        replica.bring_back(killed)?;
+        some_time(args.millis);
+        acknowledged += load.stop(&mut models)?;
+    }
+    server.stop()?;
+    ensure!(acknowledged > 0, "no write was acknowledged in any round: nothing was tested");
+    println!("failover: {} rounds, {acknowledged} acknowledged writes, none lost", args.rounds);
+    Ok(())
+}
+
+fn some_time(millis: u64) {
+    std::thread::sleep(Duration::from_millis(rand::rng().random_range(30..millis.max(31))));
+}
+
+/// The workers while they run.
+struct Load<S> {
+    stop: Arc<AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<Result<(S, u64)>>>,
+}
+
+impl<S: Scenario> Load<S> {
+    fn start(models: &mut Vec<S>, address: &str, relaxed: bool) -> Load<S> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = models
+            .drain(..)
+            .map(|model| {
+                let (address, stop) = (address.to_owned(), stop.clone());
+                std::thread::spawn(move || model.run(&address, relaxed, &stop))
+            })
+            .collect();
+        Load { stop, threads }
+    }
+
+    /// Gives the models back and says how many writes were acknowledged.
+    fn stop(self, models: &mut Vec<S>) -> Result<u64> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut acknowledged = 0;
+        for thread in self.threads {
+            let (model, count) = thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+            acknowledged += count;
+            models.push(model);
+        }
+        models.sort_by_key(Scenario::worker);
+        Ok(acknowledged)
+    }
 }

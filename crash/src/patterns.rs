@@ -162,7 +162,15 @@ impl Kept {
             step(doc! { "commitTransaction": 1, "$db": "admin" }, false),
         ];
         for command in steps {
-            let reply = send(client, &command)?;
+            let ends = command.contains_key("commitTransaction");
+            let mut reply = send(client, &command)?;
+            // A commit whose fate is unknown is sent again, as drivers do.
+            while ends
+                && (has_label(&reply, "UnknownTransactionCommitResult") || has_label(&reply, "RetryableWriteError"))
+            {
+                std::thread::sleep(Duration::from_millis(50));
+                reply = send(client, &command)?;
+            }
             if has_label(&reply, "TransientTransactionError") {
                 return Some(Ok(false));
             }
