@@ -10,6 +10,7 @@ use document::raw::{Doc, DocWriter, validate};
 use document::update::Update;
 use document::value::{key, order};
 use document::{Env, Value};
+use patterns::declare;
 
 pub struct Target {
     pub name: &'static str,
@@ -20,6 +21,11 @@ pub struct Target {
 /// All targets, sorted by name; each has a folder in `corpus/`.
 pub const TARGETS: &[Target] = &[
     Target { name: "bson", help: "Validate bytes; what passes is read and written back unchanged.", run: bson },
+    Target {
+        name: "declaration",
+        help: "Check a declaration, as YAML and as BSON; its rules come back from the catalog.",
+        run: declaration,
+    },
     Target { name: "expression", help: "Parse `e` as an expression and evaluate it on `doc`.", run: expression },
     Target { name: "filter", help: "Parse `q` as a filter and match `doc`.", run: filter },
     Target { name: "key", help: "Encode all pairs of top-level values; byte order equals value order.", run: keys },
@@ -60,6 +66,28 @@ fn bson(bytes: &[u8]) {
 fn message(bytes: &[u8]) {
     if let Some(Ok(header)) = wire::Header::peek(bytes) {
         let _ = wire::message::parse(&header, bytes);
+    }
+}
+
+fn declaration(bytes: &[u8]) {
+    let checked = match (input(bytes), std::str::from_utf8(bytes)) {
+        (Some(doc), _) => declare::from_bson(&doc, None),
+        (None, Ok(text)) => {
+            let _ = declare::to_bson(text);
+            declare::from_yaml("pleach.yaml", text)
+        }
+        _ => return,
+    };
+    let errors = checked.severity() == Some(declare::Severity::Error);
+    assert_eq!(checked.declaration.is_none(), errors, "rules exactly if there is no error");
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        for spot in checked.findings.iter().filter_map(|finding| finding.spot) {
+            assert!(text.get(spot.start..spot.end).is_some(), "a place outside the file: {spot:?}");
+        }
+    }
+    for rule in checked.declaration.iter().flat_map(|declaration| &declaration.rules) {
+        let again = declare::from_catalog(&rule.declaration).map(|rule| rule.declaration);
+        assert_eq!(again.as_ref().map(|it| it.as_bytes()).ok(), Some(rule.declaration.as_bytes()), "{rule:?}");
     }
 }
 
