@@ -6,7 +6,7 @@
 use super::Projection;
 use super::tree::{Branch, Compute, Others, Step, without_sort};
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pipeline::expr::Scope;
 use crate::pipeline::sort_spec;
 use crate::raw::{Array, Blob, Doc, DocWriter, kind, with_index};
@@ -23,8 +23,10 @@ pub(super) fn apply(projection: &Projection, doc: &Doc<'_>, root: &Doc<'_>, env:
     let fills = *places && *others == Others::Drop && tree.computes;
     let scope = Scope::new(root.borrow(), env);
     let mut walk = Walk { others: *others, places: *places, fills, scope, writer: &mut writer };
-    walk.document(tree, doc)?;
-    Ok(writer.finish())
+    match walk.document(tree, doc) {
+        Ok(()) => Ok(writer.finish()),
+        Err(error) => Err(walk.first_error(tree).unwrap_or(error)),
+    }
 }
 
 struct Walk<'a, 'w> {
@@ -100,6 +102,15 @@ impl<'a> Walk<'a, '_> {
 
     fn place(&mut self, name: &str, leave: bool) {
         self.writer.append_or_place(name, &Value::Missing, leave);
+    }
+
+    /// If several fields cannot be computed, MongoDB reports the one that the specification names first.
+    fn first_error(&mut self, branch: &'a Branch) -> Option<Error> {
+        branch.steps.iter().find_map(|(_, step)| match step {
+            Step::Compute(Compute::Expr(expr)) => expr.eval(&mut self.scope).err(),
+            Step::Branch(inner) => self.first_error(inner),
+            _ => None,
+        })
     }
 
     /// Writes what the branch makes of a value; nothing if it makes nothing of it. Says whether it wrote.

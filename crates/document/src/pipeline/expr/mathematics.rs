@@ -161,17 +161,20 @@ fn pow<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>> {
 fn round<'a>(name: &str, rounding: Rounding, operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>> {
     let [value, place] = values(operands, scope)?;
     let place = if operands.len() < 2 { Value::Int32(0) } else { place };
-    if value.is_nullish() || place.is_nullish() {
+    if value.is_nullish() {
         return Ok(Value::Null);
     }
     let Some(number) = Number::of(&value) else {
         return fail(51081, format!("{name} only supports numeric types, not {}", value.type_name()));
     };
+    if place.is_nullish() {
+        return Ok(Value::Null);
+    }
     let Some(place_number) = Number::of(&place) else {
         return fail(16004, format!("can't convert from BSON type {} to long", place.type_name()));
     };
     let digits = to_long(place_number)?;
-    if place_number.as_i64_exact().is_none() {
+    if place_number.as_i32_exact().is_none() {
         return fail(51082, format!("precision argument to  {name} must be a integral value"));
     }
     let digits = match i32::try_from(digits) {

@@ -78,20 +78,29 @@ fn parse(name: &'static str, answer: Answer, argument: &Value<'_>, names: &mut N
 
 /// Nothing for a pattern that is null.
 fn compile(name: &str, answer: Answer, regex: &Value<'_>, options: &Value<'_>) -> Result<Option<Arc<Compiled>>> {
+    let (pattern, own) = match regex {
+        Value::String(pattern) => (Some(pattern), None),
+        Value::Regex { pattern, options } => {
+            (Some(pattern), Some(options).filter(|options| !options.as_str().is_empty()))
+        }
+        value if value.is_nullish() => (None, None),
+        _ => return fail(51105, format!("{name} needs 'regex' to be of type string or regex")),
+    };
     let options = match options {
         Value::String(options) => Some(options),
         value if value.is_nullish() => None,
         _ => return fail(51106, format!("{name} needs 'options' to be of type string")),
     };
-    let (pattern, own) = match regex {
-        Value::String(pattern) => (pattern, None),
-        Value::Regex { pattern, options } => (pattern, Some(options).filter(|options| !options.as_str().is_empty())),
-        value if value.is_nullish() => return Ok(None),
-        _ => return fail(51105, format!("{name} needs 'regex' to be of type string or regex")),
-    };
     if own.is_some() && options.is_some() {
         return fail(51107, format!("{name}: found regex option(s) specified in both 'regex' and 'option' fields"));
     }
+    let Some(pattern) = pattern else {
+        // The options must be good all the same.
+        return match options.map(|options| Regex::compile("", options.as_str())) {
+            Some(Err(error)) => Err(error.context(name)),
+            _ => Ok(None),
+        };
+    };
     if pattern.as_str().contains('\0') {
         return fail(51109, format!("{name}: regular expression cannot contain an embedded null byte"));
     }
@@ -113,6 +122,11 @@ fn compile(name: &str, answer: Answer, regex: &Value<'_>, options: &Value<'_>) -
 impl Operator for Search {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
         let input = self.input.eval(scope)?;
+        let text = match &input {
+            Value::String(text) => Some(text.as_str()),
+            value if value.is_nullish() => None,
+            _ => return fail(51104, format!("{} needs 'input' to be of type string", self.name)),
+        };
         let regex = match &self.compiled {
             Some(compiled) => compiled.clone(),
             None => {
@@ -120,11 +134,6 @@ impl Operator for Search {
                 let options = self.options.as_ref().map_or(Ok(Value::Missing), |options| options.eval(scope))?;
                 compile(self.name, self.answer, &regex, &options)?
             }
-        };
-        let text = match &input {
-            Value::String(text) => Some(text.as_str()),
-            value if value.is_nullish() => None,
-            _ => return fail(51104, format!("{} needs 'input' to be of type string", self.name)),
         };
         let (Some(regex), Some(text)) = (regex, text) else {
             return Ok(match self.answer {

@@ -170,7 +170,8 @@ fn parse_set_equals(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
             return Ok(Expr::Const(Value::Null));
         }
     }
-    call("$setEquals", set_equals, operands, names)
+    // MongoDB does not evaluate it yet, even if all operands are constant.
+    Ok(Expr::Call { name: "$setEquals", eval: set_equals, operands })
 }
 
 fn check_operand(code: i32, place: usize, value: &Value<'_>) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Looking into an array: `$arrayElemAt`, `$first`, `$last`, `$size`, `$isArray`, `$in`, `$indexOfArray`.
 
-use crate::error::Result;
+use crate::code::Code;
+use crate::error::{Error, Result};
 use crate::pipeline::expr::form::{fail, only, values};
-use crate::pipeline::expr::{Expr, ExprDef, Form, Scope};
+use crate::pipeline::expr::{Expr, ExprDef, Form, Names, Scope};
 use crate::raw::Array;
 use crate::value::number::Number;
 use crate::value::{Value, order, show};
@@ -25,7 +26,7 @@ pub(in crate::pipeline::expr) const IN: ExprDef =
 pub(in crate::pipeline::expr) const INDEX_OF_ARRAY: ExprDef = ExprDef {
     name: "$indexOfArray",
     help: "The first position of a value in an array or part of it; -1 if it is not there.",
-    form: Form::Between(2, 4, index_of_array),
+    form: Form::Special(parse_index_of_array),
 };
 
 pub(in crate::pipeline::expr) const IS_ARRAY: ExprDef = ExprDef {
@@ -99,6 +100,28 @@ fn in_array<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>
         return fail(40081, format!("$in requires an array as a second argument, found: {}", array.type_name()));
     };
     Ok(Value::Bool(array.borrow().iter().any(|item| order::equal(&item, &value))))
+}
+
+/// As any operator, but a constant array is looked at when parsing; MongoDB gives that error a number of its own.
+fn parse_index_of_array(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
+    let expr = Form::Between(2, 4, index_of_array).parse("$indexOfArray", argument, names)?;
+    if let Expr::Call { operands, .. } = &expr
+        && let Some(first) = operands.first().and_then(Expr::as_const)
+        && !names.is_unfolded()
+        && !matches!(first, Value::Array(_))
+    {
+        if !first.is_nullish() {
+            names.fold_error(Error::new(
+                Code::Location(50809),
+                format!(
+                    "First operand of $indexOfArray must be an array. First argument is of type: {}",
+                    first.type_name()
+                ),
+            ));
+        }
+        return Ok(Expr::Const(Value::Null));
+    }
+    Ok(expr)
 }
 
 fn index_of_array<'a>(operands: &'a [Expr], scope: &mut Scope<'a>) -> Result<Value<'a>> {

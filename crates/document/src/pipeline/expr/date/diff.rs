@@ -51,14 +51,10 @@ impl Operator for Diff {
         if unit.is_nullish() {
             return Ok(Value::Null);
         }
-        let unit = unit::unit("$dateDiff", &unit)?;
-        let start_of_week = match self.start_of_week.as_ref().filter(|_| unit == Unit::Week) {
-            None => 0,
-            Some(day) => match day.eval(scope)? {
-                value if value.is_nullish() => return Ok(Value::Null),
-                value => unit::start_of_week("$dateDiff", &value)?,
-            },
-        };
+        let start_of_week = unit::given_start_of_week(self.start_of_week.as_ref(), &unit, scope)?;
+        if start_of_week.as_ref().is_some_and(Value::is_nullish) {
+            return Ok(Value::Null);
+        }
         let Some(zone) = zone::evaluate(self.timezone.as_ref(), "$dateDiff", scope)? else { return Ok(Value::Null) };
         let date = |value: &Value<'_>, which: &str| match millis_of(value) {
             Some(millis) => Ok(millis),
@@ -67,6 +63,8 @@ impl Operator for Diff {
             }
         };
         let (start, end) = (date(&start, "startDate")?, date(&end, "endDate")?);
+        let unit = unit::unit("$dateDiff", &unit)?;
+        let start_of_week = start_of_week.map_or(Ok(0), |value| unit::start_of_week("$dateDiff", &value))?;
         match between(start, end, unit, &zone, start_of_week) {
             Some(count) => Ok(Value::Int64(count)),
             None => fail(5_166_308, "dateDiff overflowed"),

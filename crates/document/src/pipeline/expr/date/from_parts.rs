@@ -71,21 +71,26 @@ fn part<'a>(name: &str, expr: Option<&'a Expr>, default: i64, scope: &mut Scope<
     }
 }
 
-impl Operator for FromParts {
-    fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
-        let date_names = if self.iso { ISO } else { NATURAL };
-        let mut numbers = [0_i64; 7];
-        let names = date_names.into_iter().chain(TIME);
-        let exprs = self.date.iter().chain(&self.time);
-        for (at, ((slot, name), expr)) in numbers.iter_mut().zip(names).zip(exprs).enumerate() {
-            let Some(number) = part(name, expr.as_ref(), i64::from(at < 3), scope)? else { return Ok(Value::Null) };
-            match at {
-                0 if !(1..=9999).contains(&number) => {
+impl FromParts {
+    /// The numbers of some parts; nothing if one of them is null.
+    fn parts<'a, const N: usize>(
+        &self,
+        names: [&str; N],
+        exprs: &'a [Option<Expr>; N],
+        default: i64,
+        scope: &mut Scope<'a>,
+    ) -> Result<Option<[i64; N]>> {
+        let mut numbers = [default; N];
+        for ((slot, name), expr) in numbers.iter_mut().zip(names).zip(exprs) {
+            let Some(number) = part(name, expr.as_ref(), default, scope)? else { return Ok(None) };
+            match name {
+                "year" | "isoWeekYear" if !(1..=9999).contains(&number) => {
                     let message =
                         format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}");
                     return fail(if self.iso { 31095 } else { 40523 }, message);
                 }
-                1..=4 if !(-32768..=32767).contains(&number) => {
+                "year" | "isoWeekYear" | "second" | "millisecond" => {}
+                _ if !(-32768..=32767).contains(&number) => {
                     return fail(
                         31034,
                         format!(
@@ -93,13 +98,25 @@ impl Operator for FromParts {
                         ),
                     );
                 }
-                _ => *slot = number,
+                _ => {}
             }
+            *slot = number;
         }
+        Ok(Some(numbers))
+    }
+}
+
+impl Operator for FromParts {
+    fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
+        // The time and the zone come before the date, as in MongoDB.
+        let Some([hour, minute, second, millisecond]) = self.parts(TIME, &self.time, 0, scope)? else {
+            return Ok(Value::Null);
+        };
         let Some(zone) = zone::evaluate(self.timezone.as_ref(), "$dateFromParts", scope)? else {
             return Ok(Value::Null);
         };
-        let [year, month, day, hour, minute, second, millisecond] = numbers;
+        let names = if self.iso { ISO } else { NATURAL };
+        let Some([year, month, day]) = self.parts(names, &self.date, 1, scope)? else { return Ok(Value::Null) };
         let days = if self.iso { week_day(year, month, day) } else { days_to(year, month, day) };
         let time = (hour * 3_600_000 + minute * 60_000)
             .saturating_add(second.saturating_mul(1000))

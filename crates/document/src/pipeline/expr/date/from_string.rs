@@ -46,12 +46,12 @@ impl Operator for FromString {
         let text = self.text.eval(scope)?;
         // A bad format is an error whatever the text is.
         let format = match self.format.as_ref().map(|format| format.eval(scope)).transpose()? {
-            None => None,
+            None => Some(None),
             Some(Value::String(format)) => {
                 format::check(format.as_str(), format::FOR_READING)?;
-                Some(format)
+                Some(Some(format))
             }
-            Some(value) if value.is_nullish() => return Ok(Value::Null),
+            Some(value) if value.is_nullish() => None,
             Some(value) => {
                 return fail(
                     40684,
@@ -63,15 +63,16 @@ impl Operator for FromString {
                 );
             }
         };
-        let Some(zone) = zone::evaluate(self.timezone.as_ref(), "$dateFromString", scope)? else {
-            return Ok(Value::Null);
-        };
+        let zone = zone::evaluate(self.timezone.as_ref(), "$dateFromString", scope)?;
         if text.is_nullish() {
             return self.on_null.as_ref().map_or(Ok(Value::Null), |on_null| on_null.eval(scope));
         }
-        let zone = self.timezone.is_some().then_some(zone);
         let read = match &text {
-            Value::String(text) => date(text.as_str(), format.as_ref().map(|format| format.as_str()), zone.as_ref()),
+            Value::String(text) => {
+                let (Some(format), Some(zone)) = (format, zone) else { return Ok(Value::Null) };
+                let zone = self.timezone.is_some().then_some(zone);
+                date(text.as_str(), format.as_ref().map(|format| format.as_str()), zone.as_ref())
+            }
             value => Err(Error::new(
                 Code::ConversionFailure,
                 format!(

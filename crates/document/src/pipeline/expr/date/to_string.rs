@@ -5,6 +5,7 @@ use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use super::format::{self, ISO_FORMAT};
 use super::{coerce, zone};
 use crate::error::Result;
+use crate::raw::Text;
 use crate::value::{Value, show};
 
 pub(in super::super) const DATE_TO_STRING: ExprDef = ExprDef {
@@ -44,37 +45,32 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     Ok(custom(ToString { date, format, timezone, on_null }, names))
 }
 
-impl ToString {
-    fn of_null<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
-        self.on_null.as_ref().map_or(Ok(Value::Null), |on_null| on_null.eval(scope))
-    }
-}
-
 impl Operator for ToString {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
         let date = self.date.eval(scope)?;
         let format = match self.format.as_ref().map(|format| format.eval(scope)).transpose()? {
-            None => Value::from(ISO_FORMAT),
-            Some(value) if value.is_nullish() && date.is_nullish() => return self.of_null(scope),
-            Some(value) if value.is_nullish() => return Ok(Value::Null),
-            Some(value) => value,
+            None => Some(Text::from(ISO_FORMAT)),
+            Some(Value::String(format)) => {
+                format::check(format.as_str(), format::FOR_WRITING)?;
+                Some(format)
+            }
+            Some(value) if value.is_nullish() => None,
+            Some(value) => {
+                return fail(
+                    18533,
+                    format!(
+                        "$dateToString requires that 'format' be a string, found: {} with value {}",
+                        value.type_name(),
+                        show::computed(&value)
+                    ),
+                );
+            }
         };
-        let Value::String(format) = &format else {
-            return fail(
-                18533,
-                format!(
-                    "$dateToString requires that 'format' be a string, found: {} with value {}",
-                    format.type_name(),
-                    show::computed(&format)
-                ),
-            );
-        };
-        format::check(format.as_str(), format::FOR_WRITING)?;
         let zone = zone::evaluate(self.timezone.as_ref(), "$dateToString", scope)?;
         if date.is_nullish() {
-            return self.of_null(scope);
+            return self.on_null.as_ref().map_or(Ok(Value::Null), |on_null| on_null.eval(scope));
         }
-        let Some(zone) = zone else { return Ok(Value::Null) };
+        let (Some(format), Some(zone)) = (format, zone) else { return Ok(Value::Null) };
         format::write(format.as_str(), coerce(&date)?, &zone).map(Value::from)
     }
 

@@ -49,32 +49,30 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
 
 impl Operator for Trunc {
     fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
+        // As in MongoDB: first whatever is null, then the zone, then what the values are.
         let date = self.date.eval(scope)?;
         if date.is_nullish() {
             return Ok(Value::Null);
         }
-        let bin_size = match self.bin_size.as_ref().map(|bin| bin.eval(scope)).transpose()? {
-            None => 1,
-            Some(value) if value.is_nullish() => return Ok(Value::Null),
-            Some(value) => positive(&value)?,
-        };
+        let bin_size = self.bin_size.as_ref().map(|bin| bin.eval(scope)).transpose()?;
+        if bin_size.as_ref().is_some_and(Value::is_nullish) {
+            return Ok(Value::Null);
+        }
         let unit = self.unit.eval(scope)?;
         if unit.is_nullish() {
             return Ok(Value::Null);
         }
-        let unit = unit::unit("$dateTrunc", &unit)?;
-        // Looked at only where it matters, as MongoDB does.
-        let start_of_week = match self.start_of_week.as_ref().filter(|_| unit == Unit::Week) {
-            None => 0,
-            Some(start) => match start.eval(scope)? {
-                value if value.is_nullish() => return Ok(Value::Null),
-                value => unit::start_of_week("$dateTrunc", &value)?,
-            },
-        };
+        let start_of_week = unit::given_start_of_week(self.start_of_week.as_ref(), &unit, scope)?;
+        if start_of_week.as_ref().is_some_and(Value::is_nullish) {
+            return Ok(Value::Null);
+        }
         let Some(zone) = zone::evaluate(self.timezone.as_ref(), "$dateTrunc", scope)? else { return Ok(Value::Null) };
         let Some(millis) = millis_of(&date) else {
             return fail(5_439_012, format!("$dateTrunc requires 'date' to be a date, but got {}", date.type_name()));
         };
+        let unit = unit::unit("$dateTrunc", &unit)?;
+        let bin_size = bin_size.map_or(Ok(1), |value| positive(&value))?;
+        let start_of_week = start_of_week.map_or(Ok(0), |value| unit::start_of_week("$dateTrunc", &value))?;
         truncate(millis, unit, bin_size, &zone, start_of_week).map(Value::DateTime)
     }
 

@@ -1,6 +1,7 @@
 //! Units of time, and the day a week begins with, as arguments give them.
 
 use super::super::form::fail;
+use super::super::{Expr, Scope};
 use crate::error::Result;
 use crate::value::Value;
 
@@ -79,6 +80,15 @@ pub(super) fn unit(name: &str, value: &Value<'_>) -> Result<Unit> {
         Some(unit) => Ok(unit),
         None => fail(5_439_014, format!("{name} parameter 'unit' value cannot be recognized as a time unit: {text}")),
     }
+}
+
+/// The value of `startOfWeek`: looked at only where it matters, as MongoDB does.
+pub(super) fn given_start_of_week<'a>(
+    start: Option<&'a Expr>,
+    unit: &Value<'_>,
+    scope: &mut Scope<'a>,
+) -> Result<Option<Value<'a>>> {
+    start.filter(|_| unit.as_str() == Some("week")).map(|start| start.eval(scope)).transpose()
 }
 
 /// The day a week begins with: 0 is Sunday. Case does not matter, three letters are enough.

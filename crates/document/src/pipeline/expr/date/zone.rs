@@ -100,18 +100,16 @@ fn fixed(name: &str) -> Option<i64> {
 /// The zone that an optional `timezone` argument gives: UTC if there is none, nothing if it is null.
 pub(super) fn evaluate<'a>(expr: Option<&'a Expr>, name: &str, scope: &mut Scope<'a>) -> Result<Option<Zone>> {
     let Some(expr) = expr else { return Ok(Some(UTC)) };
-    match expr.eval(scope)? {
+    let zone = match expr.eval(scope)? {
         Value::String(text) => Zone::parse(text.as_str()).map(Some),
         value if value.is_nullish() => Ok(None),
-        value => {
-            let prefix = match name {
-                "$dateTrunc" | "$dateDiff" => {
-                    format!("{name} parameter 'timezone' value parsing failed :: caused by :: ")
-                }
-                _ => String::new(),
-            };
-            fail(40517, format!("{prefix}timezone must evaluate to a string, found {}", value.type_name()))
-        }
+        value => fail(40517, format!("timezone must evaluate to a string, found {}", value.type_name())),
+    };
+    match name {
+        "$dateTrunc" | "$dateDiff" => zone.map_err(|error| {
+            error.context(&format!("{name} parameter 'timezone' value parsing failed :: caused by :: "))
+        }),
+        _ => zone,
     }
 }
 
