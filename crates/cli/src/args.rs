@@ -50,7 +50,7 @@ pub(crate) enum Command {
     /// Make every derived value right that is not, while clients write
     Repair(verbs::Audit),
 
-    /// Serve MongoDB clients from an embedded store; nothing to install
+    /// Serve MongoDB clients from an embedded store, or in front of a real MongoDB (--upstream)
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Serve),
 
@@ -65,6 +65,8 @@ Examples:
   pleach serve --data ~/shop --declare pleach.yaml
                                         keep the rules of a declaration true
   pleach serve --port 0                 any free port; the connection string is printed
+  pleach serve --upstream 'mongodb://db1,db2/?replicaSet=rs'
+                                        in front of a real MongoDB: clients connect here instead
   mongosh mongodb://127.0.0.1:27017     talk to it";
 
 const CHECK_EXAMPLES: &str = "\
@@ -124,6 +126,11 @@ pub(crate) struct Serve {
     /// Switch all rules off for this run: derived values drift, and the next run says that an audit is due
     #[arg(long, conflicts_with = "declare")]
     pub(crate) raw: bool,
+
+    /// Serve in front of this MongoDB (a replica set or a sharded cluster) instead of an embedded store. What no rule concerns
+    /// passes through untouched; clients authenticate themselves as before
+    #[arg(long, value_name = "URI", env = "PLEACH_UPSTREAM", conflicts_with = "data", hide_env_values = true)]
+    pub(crate) upstream: Option<String>,
 
     /// The port to listen on; 0 takes any free one
     #[arg(long, default_value_t = 27017, env = "PLEACH_PORT")]

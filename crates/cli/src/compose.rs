@@ -107,8 +107,12 @@ impl Patterns {
         Ok(patterns)
     }
 
-    pub(crate) async fn upstream(_uri: &str) -> Result<Patterns, Failure> {
-        Err(Failure::new("--upstream is not there yet"))
+    /// In front of a real MongoDB.
+    pub(crate) async fn upstream(uri: &str) -> Result<Patterns, Failure> {
+        let upstream = upstream::Upstream::open(connection_string(uri)?).await?;
+        let backend = Arc::new(Patterned::new(Arc::new(upstream)));
+        let life = Life::new(&backend, Arc::new(surroundings));
+        Ok(Patterns { backend, life, engine: None })
     }
 
     /// Ends background work and the store; what was done is saved.
@@ -118,6 +122,16 @@ impl Patterns {
             engine.close();
         }
     }
+}
+
+/// Reads a connection string; what is odd in it is logged, what is wrong refused.
+pub(crate) fn connection_string(text: &str) -> Result<upstream::Uri, Failure> {
+    let uri = upstream::Uri::parse(text)
+        .map_err(|error| Failure::new(format!("the connection string is not usable: {error}")).hint(error.hint()))?;
+    for warning in &uri.warnings {
+        tracing::warn!("in the connection string: {warning}");
+    }
+    Ok(uri)
 }
 
 /// What an operation of our own carries.

@@ -3,7 +3,6 @@
 
 use crate::args::LogLevel;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
 
@@ -76,13 +75,9 @@ pub(crate) fn failure(failure: &Failure) {
 
 /// The first thing a person sees; the connection string is on a line of its own, for scripts. Nobody need listen: a closed
 /// pipe does not stop a server.
-pub(crate) fn listening(uri: &str, data: &Path, temporary: bool) {
-    let kept = match temporary {
-        true => format!("Its data is in {} and goes when it stops; keep it with --data DIR.", data.display()),
-        false => format!("Its data is in {}.", data.display()),
-    };
+pub(crate) fn listening(uri: &str, about: &str) {
     let text = format!(
-        "Pleach is listening on\n\n    {uri}\n\n{kept}\n\
+        "Pleach is listening on\n\n    {uri}\n\n{about}\n\
          \nThree things to try:\n\
          \n    mongosh {uri}/shop\
          \n    mongosh {uri}/shop --eval 'db.products.insertMany([{{ name: \"tea\", price: 4.5 }}, {{ name: \"cup\", price: 7 }}])'\
@@ -112,6 +107,7 @@ pub(crate) fn start_logging(level: LogLevel) {
         .with_target("pleach", level)
         .with_target("pleach_engine", level)
         .with_target("pleach_server", level)
+        .with_target("pleach_upstream", level)
         .with_default(level.min(LevelFilter::WARN));
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     tracing_subscriber::registry().with(layer.with_filter(ours)).init();

@@ -140,6 +140,9 @@ pub trait Relay: Send + Sync {
     /// What the client says about itself, for the server behind.
     fn introduce(&self, metadata: &Doc<'_>);
 
+    /// The client begins to authenticate: from now on the line cannot be opened again for it.
+    fn authenticating(&self);
+
     /// The state of the server behind; an error while it has no primary.
     fn standing(&self) -> Result<Standing>;
 

@@ -1,5 +1,6 @@
 //! One connected client: who it is, what it is doing, and how that is stopped.
 
+use document::backend::Relay;
 use document::{Code, Doc, Error, Result};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -13,15 +14,17 @@ pub(crate) struct Client {
     /// What the client said about itself in its first hello.
     pub(crate) metadata: Mutex<Option<Doc<'static>>>,
     pub(crate) operation: Arc<Operation>,
+    /// The client's own line to a real MongoDB, if there is one behind.
+    pub(crate) relay: Option<Arc<dyn Relay>>,
     /// What long work asks now and then; made once, so that a command allocates nothing for it.
     pub(crate) interrupt: Arc<dyn Fn() -> Result<()> + Send + Sync>,
 }
 
 impl Client {
-    pub(crate) fn new(id: i32, address: SocketAddr) -> Client {
+    pub(crate) fn new(id: i32, address: SocketAddr, relay: Option<Arc<dyn Relay>>) -> Client {
         let operation = Arc::new(Operation::new());
         let asked = operation.clone();
-        Client { id, address, metadata: Mutex::new(None), operation, interrupt: Arc::new(move || asked.check()) }
+        Client { id, address, metadata: Mutex::new(None), operation, relay, interrupt: Arc::new(move || asked.check()) }
     }
 }
 

@@ -69,6 +69,11 @@ impl Cursors {
         }
     }
 
+    /// Whether the cursor was opened here.
+    pub(crate) fn knows(&self, id: i64) -> bool {
+        self.open.lock().contains_key(&id)
+    }
+
     /// Takes a cursor for a getMore on `namespace` by `owner`; [`Cursors::give_back`] ends that.
     pub(crate) fn take(&self, id: i64, namespace: &str, owner: Owner) -> Result<Box<OpenCursor>> {
         let mut open = self.open.lock();

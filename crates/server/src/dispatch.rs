@@ -8,10 +8,10 @@ use crate::reply::{Form, Reply};
 use crate::request::Request;
 use crate::session::{Role, Visit};
 use crate::state::Server;
-use crate::{identity, labels, namespace};
+use crate::{forward, identity, labels, namespace};
 use bytes::Bytes;
-use document::backend::Session;
-use document::op::{Context, ReadConcern};
+use document::backend::{Joined, Session};
+use document::op::{Context, ReadConcern, Sent};
 use document::{Code, Doc, Env, Error, Result, Text, Value};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -64,6 +64,11 @@ pub(crate) async fn answer(
     frame: &Bytes,
     buffer: Vec<u8>,
 ) -> Answer {
+    if let Some(relay) = &client.relay
+        && let Some(passing) = forward::passing(server, header, frame)
+    {
+        return forward::pass(server, client, &**relay, &passing, frame, buffer).await;
+    }
     let begin = |buffer, form| Reply::begin(buffer, form, server.next_operation(), header.request_id);
     let plain = Form::Msg { checksum: false };
     if header.op_code == OpCode::Reply {
@@ -97,7 +102,7 @@ pub(crate) async fn answer(
             let mut reply = begin(buffer, Form::Legacy);
             reply.append_text("$err", "OP_GET_MORE is no longer supported. The client driver may require an upgrade. For more details see https://dochub.mongodb.org/core/legacy-opcode-removal");
             reply.append("code", 5_739_101).append("ok", 0.0);
-            Answer { buffer: reply.finish(None), send: true, close: false }
+            Answer { buffer: reply.finish(None, None), send: true, close: false }
         }
         Ok(Message::Reply(_)) => Answer { buffer, send: false, close: true },
         Err(error) => match error.code() {
@@ -120,7 +125,8 @@ fn validate(bytes: &[u8]) -> Result<Doc<'_>> {
 }
 
 fn finish(server: &Server, reply: Reply, send: bool) -> Answer {
-    Answer { buffer: reply.finish(Some(server.backend.cluster_time())), send, close: false }
+    let gossip = server.backend.gossip();
+    Answer { buffer: reply.finish(Some(server.backend.cluster_time()), gossip.as_ref()), send, close: false }
 }
 
 /// Commands that old clients may still send by OP_QUERY, before they know what the server is.
@@ -179,7 +185,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         request,
         command,
         role: Role::Plain,
-        session: Session { id: request.generic.session, ..Session::default() },
+        session: Session { id: request.generic.session, relay: client.relay.clone(), ..Session::default() },
         visit: None,
         context: Context {
             env: Env {
@@ -194,7 +200,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
             read_concern: ReadConcern::default(),
             durability: document::op::Durability::default(),
             deadline: None,
-            sent: Default::default(),
+            sent: sent(client, request),
         },
         concern: WriteConcern::default(),
         reply,
@@ -205,10 +211,10 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         Err(error) => Err(error),
     };
     operation.finish();
-    let Call { mut reply, role, concern, .. } = call;
+    let Call { mut reply, role, concern, session, .. } = call;
     match result {
         Ok(()) => {
-            if let Some(error) = &concern.error {
+            if let Some(error) = concern.error.as_ref().or(session.concern_error.as_ref()) {
                 reply.append_concern_error(error);
             }
             reply.succeed();
@@ -220,6 +226,22 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         }
     }
     reply
+}
+
+/// What a backend that is a real MongoDB must be told again.
+fn sent(client: &Client, request: &Request<'_>) -> Sent {
+    if client.relay.is_none() {
+        return Sent::default();
+    }
+    let document = |value: Option<&Value<'_>>| match value {
+        Some(Value::Document(doc)) => Some(doc.clone().into_owned()),
+        _ => None,
+    };
+    Sent {
+        write_concern: document(request.generic.write_concern.as_ref()),
+        read_concern: document(request.generic.read_concern.as_ref()),
+        variables: document(request.body.get("let").as_ref()),
+    }
 }
 
 /// Everything that can be refused before the command runs or its session is looked at.
@@ -267,6 +289,10 @@ fn prepare(call: &mut Call<'_>) -> Result<()> {
             return Err(Error::new(Code::InvalidOptions, "Command does not support writeConcern"));
         }
         call.concern = WriteConcern::parse(generic.write_concern.as_ref())?;
+        if call.client.relay.is_some() {
+            // How many nodes there are is known behind.
+            call.concern.error = None;
+        }
         call.context.durability = call.concern.durability;
     }
     request.check_duplicates(command.structure)?;
@@ -379,6 +405,7 @@ async fn run_in_session(call: &mut Call<'_>) -> Result<()> {
             call.visit = Some(visit);
             run(call).await
         }
+        Role::InTransaction { number, first } if call.client.relay.is_some() => run_joined(call, number, first).await,
         Role::InTransaction { number, first } => run_in_transaction(call, session, number, first).await,
     }
 }
@@ -419,6 +446,19 @@ async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64,
         }
         visit.abort();
         forget_transaction(server, &session, Some(number));
+    }
+    result
+}
+
+/// A statement of a transaction that lives in the server behind: what is done here is done in it, under its number.
+async fn run_joined(call: &mut Call<'_>, number: i64, first: bool) -> Result<()> {
+    call.session.joined = Some(Joined { number, first });
+    call.server.backend.begin(&mut call.session, &call.context).await?;
+    let result = run(call).await;
+    if let Some(transaction) = call.session.transaction.take()
+        && (result.is_err() || call.statement_failed)
+    {
+        transaction.abort();
     }
     result
 }

@@ -13,6 +13,7 @@ mod connection;
 mod counters;
 mod cursors;
 mod dispatch;
+mod forward;
 pub mod identity;
 mod labels;
 mod listener;

@@ -69,7 +69,7 @@ fn accept(
         tracing::warn!(%address, limit = server.options.max_connections, "too many connections: closing a new one");
         return;
     }
-    let client = Arc::new(Client::new(server.next_connection(), address));
+    let client = Arc::new(Client::new(server.next_connection(), address, server.backend.connect()));
     clients.insert(client.id, client.clone());
     drop(clients);
     server.counters.connections_created.add(1);

@@ -150,10 +150,15 @@ impl Reply {
         self.writer.append("ok", &Value::Double(1.0));
     }
 
-    /// Closes the message. `cluster_time` is the newest commit.
-    pub(crate) fn finish(mut self, cluster_time: Option<u64>) -> Vec<u8> {
-        if let Some(time) = cluster_time {
-            self.append_cluster_time(time);
+    /// Closes the message. `cluster_time` is the newest commit; `signed` is what another server says about it.
+    pub(crate) fn finish(mut self, cluster_time: Option<u64>, signed: Option<&Doc<'_>>) -> Vec<u8> {
+        match (cluster_time, signed) {
+            (Some(time), Some(signed)) => {
+                self.writer.append("$clusterTime", &Value::Document(signed.borrow()));
+                self.writer.append("operationTime", &Value::Timestamp(time));
+            }
+            (Some(time), None) => self.append_cluster_time(time),
+            (None, _) => {}
         }
         let message = self.message;
         let mut buffer = self.writer.into_buffer();

@@ -9,6 +9,7 @@ pub mod error;
 pub mod header;
 pub mod limits;
 pub mod message;
+pub mod scram;
 
 pub use error::WireError;
 pub use header::{Header, OpCode};

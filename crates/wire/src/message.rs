@@ -88,6 +88,26 @@ pub fn parse<'a>(header: &Header, bytes: &'a [u8]) -> Result<Message<'a>, WireEr
     }
 }
 
+/// What decides who answers a request: its flags and its body, nothing else checked. Nothing if the message is torn or of
+/// another kind.
+pub fn peek<'a>(header: &Header, bytes: &'a [u8]) -> Option<(u32, &'a [u8])> {
+    if header.op_code != OpCode::Msg || bytes.len() != header.length {
+        return None;
+    }
+    let (flags, mut rest) = split_u32(bytes.get(Header::SIZE..)?)?;
+    loop {
+        let (kind, section) = rest.split_first()?;
+        match kind {
+            0 => return Some((flags, split_document(section).ok()?.0)),
+            1 => {
+                let length = usize::try_from(split_u32(section)?.0).ok()?;
+                rest = section.get(length..)?;
+            }
+            _ => return None,
+        }
+    }
+}
+
 fn parse_msg<'a>(whole: &'a [u8], payload: &'a [u8]) -> Result<Msg<'a>, WireError> {
     let (flags, mut rest) = split_u32(payload).ok_or(WireError::Torn)?;
     let known = flags::CHECKSUM_PRESENT | flags::MORE_TO_COME;

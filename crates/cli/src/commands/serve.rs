@@ -1,7 +1,7 @@
-//! `pleach serve`: opens the store, listens, serves until it is told to stop.
+//! `pleach serve`: opens the store or connects to a real MongoDB, listens, serves until it is told to stop.
 
 use crate::args::Serve;
-use crate::compose::{DataFolder, Patterns, listen};
+use crate::compose::{DataFolder, Patterns, connection_string, listen};
 use crate::declaration::File;
 use crate::report::{self, Failure};
 use patterns::life::apply::Extent;
@@ -14,31 +14,24 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     let listener = listen(serve.bind, serve.port)?;
     let address =
         listener.local_addr().map_err(|error| Failure::new(format!("the listener has no address: {error}")))?;
-    let folder = DataFolder::of(serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(async {
-        let engine = engine::Engine::open(
-            &folder.path,
-            engine::Options {
-                memory_bytes: serve.memory.0,
-                address: Some(address.to_string()),
-                ttl_period: Duration::from_secs(serve.ttl_seconds),
-                ..engine::Options::default()
-            },
-        )?;
-        let patterns = Patterns::embedded(engine);
+        let (patterns, place) = match &serve.upstream {
+            Some(uri) => (Patterns::upstream(uri).await?, Place::Upstream(connection_string(uri)?)),
+            None => embedded(serve, address)?,
+        };
         begin(&patterns, serve, declared).await?;
         let options = server::Options {
             version: serve.report_version.clone(),
-            arguments: std::env::args().collect(),
+            arguments: std::env::args().map(without_password).collect(),
             ..server::Options::default()
         };
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
-        report::listening(&format!("mongodb://{address}"), &folder.path, folder.temporary);
+        report::listening(&format!("mongodb://{address}"), &place.describe());
         let served = server::run(listener, patterns.backend.clone(), options, stop_signal()).await;
         patterns.close().await;
         served.map_err(|error| Failure::new(format!("the server stopped: {error}")))
@@ -48,6 +41,47 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     result?;
     report::stopped();
     Ok(())
+}
+
+/// Where the data is.
+enum Place {
+    /// A temporary folder goes with it.
+    Folder(DataFolder),
+    Upstream(upstream::Uri),
+}
+
+impl Place {
+    fn describe(&self) -> String {
+        match self {
+            Place::Folder(folder) if folder.temporary => {
+                format!("Its data is in {} and goes when it stops; keep it with --data DIR.", folder.path.display())
+            }
+            Place::Folder(folder) => format!("Its data is in {}.", folder.path.display()),
+            Place::Upstream(uri) => format!("Its data is in {uri}: what no rule concerns passes through untouched."),
+        }
+    }
+}
+
+fn embedded(serve: &Serve, address: std::net::SocketAddr) -> Result<(Patterns, Place), Failure> {
+    let folder = DataFolder::of(serve)?;
+    let options = engine::Options {
+        memory_bytes: serve.memory.0,
+        address: Some(address.to_string()),
+        ttl_period: Duration::from_secs(serve.ttl_seconds),
+        ..engine::Options::default()
+    };
+    let engine = engine::Engine::open(&folder.path, options)?;
+    Ok((Patterns::embedded(engine), Place::Folder(folder)))
+}
+
+/// An argument as clients may see it (`getCmdLineOpts`).
+fn without_password(argument: String) -> String {
+    match argument.find("mongodb://").and_then(|at| Some((at + 10, argument.rfind('@')?))) {
+        Some((from, to)) if from < to => {
+            format!("{}***{}", argument.get(..from).unwrap_or_default(), argument.get(to..).unwrap_or_default())
+        }
+        _ => argument,
+    }
 }
 
 /// Puts the rules in force that the catalog has, and applies what a declaration adds in the background.
@@ -61,6 +95,10 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Re
                 "all rules are switched off for this run (--raw): derived values drift as data is written"
             );
         }
+        return Ok(());
+    }
+    if serve.upstream.is_some() {
+        // The catalog is read through the backend, which passes bytes so far.
         return Ok(());
     }
     life.load().await?;

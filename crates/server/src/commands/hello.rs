@@ -1,11 +1,14 @@
 //! `hello` and `isMaster`: the server as drivers see it.
 //!
 //! It presents itself as a mongos: drivers then use sessions, transactions and retryable writes, and ask for no other hosts.
+//! In front of a real MongoDB it answers from what is known of that; without a primary there it fails, so that drivers wait.
 
 use super::Command;
 use crate::dispatch::Call;
+use crate::forward::is_certificate;
 use crate::identity;
-use document::{Result, Value};
+use document::backend::Relay;
+use document::{Doc, DocWriter, Result, Value};
 use wire::limits::{MAX_BATCH, MAX_DOCUMENT, MAX_MESSAGE};
 
 pub(crate) const COMMAND: Command = Command {
@@ -13,7 +16,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "Tells a client what the server is and what its limits are.",
     structure: "hello",
     in_api_version_1: true,
-    run: |call| Box::pin(std::future::ready(run(call, "isWritablePrimary"))),
+    run: |call| Box::pin(run(call, "isWritablePrimary")),
     ..Command::SERVER
 };
 
@@ -21,14 +24,14 @@ pub(crate) const IS_MASTER: Command = Command {
     names: &["isMaster", "ismaster"],
     help: "As hello, for older clients.",
     structure: "isMaster",
-    run: |call| Box::pin(std::future::ready(run(call, "ismaster"))),
+    run: |call| Box::pin(run(call, "ismaster")),
     ..Command::SERVER
 };
 
 /// What a client says about itself is kept up to this size.
 const MAX_METADATA: usize = 4096;
 
-fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
+async fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
     call.server.counters.commands.add(1);
     // Drivers of all ages add what they can do (compression, authentication, load balancing); what is not there is not answered.
     let mut hello_ok = false;
@@ -46,7 +49,18 @@ fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
         }
     }
     let minutes = call.server.options.session_timeout.as_secs() / 60;
-    let wire_version = wire_version(&call.server.options.version);
+    let mut minutes = i32::try_from(minutes).unwrap_or(i32::MAX);
+    let mut wire_version = wire_version(&call.server.options.version);
+    let mut authentication = None;
+    if let Some(relay) = &call.client.relay {
+        let standing = relay.standing()?;
+        minutes = standing.session_minutes;
+        wire_version = wire_version.min(standing.max_wire_version);
+        if let Some(metadata) = &*call.client.metadata.lock() {
+            relay.introduce(metadata);
+        }
+        authentication = authenticate(&**relay, &call.request.body).await?;
+    }
     let reply = &mut call.reply;
     if hello_ok {
         reply.append("helloOk", true);
@@ -55,11 +69,38 @@ fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
     reply.append("maxBsonObjectSize", int(MAX_DOCUMENT));
     reply.append("maxMessageSizeBytes", int(MAX_MESSAGE)).append("maxWriteBatchSize", int(MAX_BATCH));
     reply.append("localTime", Value::DateTime(identity::milliseconds()));
-    reply.append("logicalSessionTimeoutMinutes", i32::try_from(minutes).unwrap_or(i32::MAX));
+    reply.append("logicalSessionTimeoutMinutes", minutes);
     reply.append("connectionId", call.client.id);
     reply.append("minWireVersion", 0).append("maxWireVersion", wire_version);
     reply.append("readOnly", false);
+    for name in ["saslSupportedMechs", "speculativeAuthenticate"] {
+        if let Some(value) = authentication.as_ref().and_then(|told: &Doc<'static>| told.get(name)) {
+            reply.append(name, value);
+        }
+    }
     Ok(())
+}
+
+/// What a client asks about authentication is asked where its users are, on its own line. Others open no line.
+async fn authenticate(relay: &dyn Relay, body: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+    let mechanisms = body.get("saslSupportedMechs");
+    let speculative = match body.get("speculativeAuthenticate") {
+        Some(Value::Document(attempt)) if !is_certificate(&attempt) => Some(attempt),
+        _ => None,
+    };
+    if mechanisms.is_none() && speculative.is_none() {
+        return Ok(None);
+    }
+    let mut hello = DocWriter::new();
+    hello.append("hello", &Value::Int32(1));
+    if let Some(mechanisms) = mechanisms {
+        hello.append("saslSupportedMechs", &mechanisms);
+    }
+    if let Some(attempt) = speculative {
+        relay.authenticating();
+        hello.append("speculativeAuthenticate", &Value::Document(attempt));
+    }
+    relay.command("admin", hello.finish()).await.map(Some)
 }
 
 fn int(number: usize) -> i32 {

@@ -1,7 +1,9 @@
-//! `saslStart` and `saslContinue`: there are no users to log in as.
+//! `saslStart` and `saslContinue`: there are no users to log in as. On a real MongoDB authentication is relayed, all but that
+//! by certificate.
 
 use super::{Access, Command};
 use crate::dispatch::Call;
+use crate::forward::is_certificate;
 use document::{Code, Error, Result};
 
 pub(crate) const COMMAND: Command = Command {
@@ -26,6 +28,12 @@ pub(crate) const CONTINUE: Command = Command {
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
+    if is_certificate(&call.request.body) {
+        return Err(Error::new(
+            Code::AuthenticationFailed,
+            "MONGODB-X509 cannot be relayed: the certificate belongs to the connection with MongoDB, which is Pleach's. Use SCRAM-SHA-256",
+        ));
+    }
     Err(Error::new(
         Code::AuthenticationFailed,
         "Authentication failed. This server has no users: connect without a user name",

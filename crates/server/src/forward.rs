@@ -1,0 +1,153 @@
+//! What no rule concerns, on a backend that is a real MongoDB: the client's bytes go there, the server's bytes come back.
+//!
+//! Of a message only what decides this is read: its name, its database, its target. Commands that are unknown here pass too.
+
+use crate::client::Client;
+use crate::cursors::Cursors;
+use crate::dispatch::Answer;
+use crate::labels;
+use crate::reply::{Form, Reply};
+use crate::session::Role;
+use crate::state::Server;
+use bytes::Bytes;
+use document::backend::{Head, Relay};
+use document::{Doc, Error, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+use wire::message::flags;
+use wire::{Header, Message, OpCode, encode};
+
+/// A message that is passed on.
+pub(crate) struct Passing<'a> {
+    request_id: i32,
+    flags: u32,
+    legacy: bool,
+    body: Doc<'a>,
+    authenticates: bool,
+}
+
+/// Old clients send these by OP_QUERY before they know what the server is.
+const LEGACY: &[&str] = &["buildInfo", "buildinfo", "saslStart", "saslContinue", "authenticate"];
+
+/// The message, if it is to be passed on; nothing if it is answered here.
+pub(crate) fn passing<'a>(server: &Server, header: &Header, frame: &'a Bytes) -> Option<Passing<'a>> {
+    let legacy = header.op_code == OpCode::Query;
+    let query;
+    let (flags, body, legacy_db) = match legacy {
+        false => {
+            let (flags, body) = wire::message::peek(header, frame)?;
+            (flags, Doc::trusted(body), None)
+        }
+        true => {
+            query = wire::message::parse(header, frame).ok()?;
+            let Message::Query(query) = &query else { return None };
+            (0, Doc::trusted(query.query), Some(query.namespace.strip_suffix(".$cmd")?))
+        }
+    };
+    let (name, target) = body.iter().next()?;
+    let (name, db) = (name.as_str(), body.get("$db"));
+    let db = match legacy_db {
+        Some(db) => db,
+        None => db.as_ref().and_then(Value::as_str)?,
+    };
+    if legacy && !LEGACY.contains(&name) {
+        return None;
+    }
+    let authenticates = matches!(name, "saslStart" | "saslContinue" | "authenticate");
+    if authenticates && is_certificate(&body) {
+        return None;
+    }
+    let head = Head { name, db, target: target.as_str(), body: &body };
+    let passes = !is_ours(&server.cursors, &head) && (authenticates || server.backend.passes(&head));
+    // Old messages carry nothing of what is read from the body later.
+    let body = match legacy {
+        false => Doc::trusted(wire::message::peek(header, frame)?.1),
+        true => Doc::empty(),
+    };
+    passes.then_some(Passing { request_id: header.request_id, flags, legacy, body, authenticates })
+}
+
+/// Commands that are always answered here: what the server is, what Pleach adds, cursors that Pleach opened.
+fn is_ours(cursors: &Cursors, head: &Head<'_>) -> bool {
+    match head.name {
+        "hello" | "isMaster" | "ismaster" | "pleach" => true,
+        "getMore" => matches!(head.body.get("getMore"), Some(Value::Int64(id)) if cursors.knows(id)),
+        "killCursors" => match head.body.get("cursors") {
+            Some(Value::Array(ids)) => ids.iter().any(|id| matches!(id, Value::Int64(id) if cursors.knows(id))),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Authentication by the certificate of the connection: ours is not the client's, so it cannot be relayed.
+pub(crate) fn is_certificate(body: &Doc<'_>) -> bool {
+    body.get("mechanism").is_some_and(|mechanism| mechanism.as_str() == Some("MONGODB-X509"))
+}
+
+/// Passes the message on and gives what came back; an error in MongoDB's form if nothing did.
+pub(crate) async fn pass(
+    server: &Arc<Server>,
+    client: &Arc<Client>,
+    relay: &dyn Relay,
+    passing: &Passing<'_>,
+    frame: &Bytes,
+    mut buffer: Vec<u8>,
+) -> Answer {
+    let expects_reply = passing.legacy || passing.flags & flags::MORE_TO_COME == 0;
+    if passing.authenticates {
+        relay.authenticating();
+    }
+    let message = without_exhaust(passing, frame);
+    let result = relay.forward(&message, expects_reply, &mut buffer).await;
+    let close = relay.is_lost();
+    match result {
+        Ok(()) => Answer { buffer, send: expects_reply, close },
+        Err(error) => {
+            tracing::debug!(connection = client.id, %error, "not forwarded");
+            server.counters.user_errors.add(1);
+            let buffer = failed(server, passing, &error, buffer);
+            Answer { buffer, send: expects_reply, close }
+        }
+    }
+}
+
+/// A stream of replies is only allowed, never required: the client gets one reply per request.
+fn without_exhaust<'f>(passing: &Passing<'_>, frame: &'f Bytes) -> Cow<'f, [u8]> {
+    if passing.legacy || passing.flags & flags::EXHAUST_ALLOWED == 0 {
+        return Cow::Borrowed(frame);
+    }
+    let mut message = frame.to_vec();
+    if let Some(slot) = message.get_mut(Header::SIZE..Header::SIZE + 4) {
+        slot.copy_from_slice(&(passing.flags & !flags::EXHAUST_ALLOWED).to_le_bytes());
+    }
+    if passing.flags & flags::CHECKSUM_PRESENT != 0 {
+        message.truncate(message.len().saturating_sub(4));
+        encode::finish(&mut message, 0);
+    }
+    Cow::Owned(message)
+}
+
+fn failed(server: &Server, passing: &Passing<'_>, error: &Error, buffer: Vec<u8>) -> Vec<u8> {
+    let form = match passing.legacy {
+        true => Form::Legacy,
+        false => Form::Msg { checksum: passing.flags & flags::CHECKSUM_PRESENT != 0 },
+    };
+    let mut reply = Reply::begin(buffer, form, server.next_operation(), passing.request_id);
+    let ends = passing.body.iter().next().is_some_and(|(name, _)| {
+        matches!(name.as_str(), "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction")
+    });
+    reply.fail(error, &labels::of(error, role(&passing.body), ends));
+    reply.finish(Some(server.backend.cluster_time()), server.backend.gossip().as_ref())
+}
+
+/// How the command stands to its session, as far as labels depend on it.
+fn role(body: &Doc<'_>) -> Role {
+    match (body.get("txnNumber"), body.get("autocommit")) {
+        (Some(Value::Int64(number)), Some(_)) => {
+            Role::InTransaction { number, first: body.contains("startTransaction") }
+        }
+        (Some(Value::Int64(number)), None) => Role::Retryable { number },
+        _ => Role::Plain,
+    }
+}
