@@ -1,5 +1,6 @@
 //! Link values (SEMANTICS R27): null and missing never link, an array links per element or not at all, equality is BSON's.
 
+use crate::mql::{call, list, object};
 use crate::rule::{Key, Link, Rule};
 use document::value::path::Part;
 use document::value::{Path, Value, key};
@@ -39,6 +40,20 @@ pub fn refused(rule: &Rule, path: &Path) -> Error {
     .with_hint("say `each: true` in the rule to link once per element")
 }
 
+/// `{ $match: { path: { $in: values } } }`; inside `$in` a regex would be a pattern, and here it is a value.
+pub(super) fn any_of(path: &Path, values: &[Value<'_>]) -> Value<'static> {
+    let path = path.dotted();
+    let equal = |value: &Value<'_>| object([(&*path, call("$eq", value.borrow()))]);
+    let filter = match values.iter().any(|value| matches!(value, Value::Regex { .. })) {
+        true => call("$or", list(values.iter().map(equal))),
+        false => match values {
+            [one] => equal(one),
+            _ => object([(&*path, call("$in", list(values.iter().map(Value::borrow))))]),
+        },
+    };
+    call("$match", filter)
+}
+
 impl Link {
     /// Whether a source document may link to several hosts.
     pub fn each_foreign(&self) -> bool {
@@ -60,7 +75,9 @@ fn collect(doc: &Doc<'_>, parts: &[Part], each: bool, found: &mut Linked) {
     let Some((first, rest)) = parts.split_first() else { return };
     match doc.get(&first.name) {
         Some(Value::Array(_)) if !each => found.refused = true,
-        Some(Value::Array(array)) if rest.is_empty() => array.iter().for_each(|item| add(item, found)),
+        Some(Value::Array(array)) if rest.is_empty() => {
+            array.iter().for_each(|item| add(item, &mut found.values));
+        }
         Some(Value::Array(array)) => {
             for item in array.iter() {
                 if let Value::Document(inner) = item {
@@ -69,14 +86,15 @@ fn collect(doc: &Doc<'_>, parts: &[Part], each: bool, found: &mut Linked) {
             }
         }
         Some(Value::Document(inner)) if !rest.is_empty() => collect(&inner, rest, each, found),
-        Some(value) if rest.is_empty() => add(value, found),
+        Some(value) if rest.is_empty() => add(value, &mut found.values),
         _ => {}
     }
 }
 
-fn add(value: Value<'_>, found: &mut Linked) {
-    if links(&value) && !found.values.iter().any(|other| document::value::order::equal(other, &value)) {
-        found.values.push(value.into_owned());
+/// Adds a value that can link, once.
+pub(super) fn add(value: Value<'_>, found: &mut Values) {
+    if links(&value) && !found.iter().any(|other| document::value::order::equal(other, &value)) {
+        found.push(value.into_owned());
     }
 }
 

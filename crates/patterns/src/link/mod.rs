@@ -15,7 +15,7 @@ mod testing;
 
 pub use folds::amount::Amount;
 pub use folds::host_update::HostUpdate;
-pub use folds::one::{Copies, CopyProgram, SourceChange, Spread};
+pub use folds::one::{Copies, CopyProgram, Placements, SourceChange, Spread};
 pub use folds::tally::{Deltas, Evaluated, TallyProgram};
 
 use crate::rule::{Fold, Rule, Upkeep};

@@ -236,13 +236,12 @@ impl TallyProgram {
     /// Evaluates some hosts from their children: one row `{ _id: key, expected, expectedState }` per key that has any; see
     /// [`TallyProgram::evaluated`].
     pub fn children(&self, keys: &[Value<'_>]) -> Result<Query> {
-        let wanted = call("$in", list(keys.iter().map(Value::borrow)));
         let by = self.link.foreign.path.dotted();
-        let mut stages = vec![call("$match", object([(&*by, wanted.clone())]))];
+        let mut stages = vec![key::any_of(&self.link.foreign.path, keys)];
         if self.link.each_foreign() {
             // The elements that were not asked for are taken out behind `$unwind`.
             stages.extend(self.unwinding(&by));
-            stages.push(call("$match", object([("_pleach_key", wanted)])));
+            stages.push(key::any_of(&Path::new("_pleach_key"), keys));
         }
         let Value::Array(stages) = list(stages) else { return Err(no_tally(&self.rule)) };
         let head = Pipeline::parse(&stages, &mut Names::new())?;

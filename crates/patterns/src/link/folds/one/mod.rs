@@ -1,0 +1,163 @@
+//! A copy of some fields of the one linked source document, kept in the host: plain, per element of an array of
+//! sub-documents (`items.product` by `items.productId`), or an array of copies for an array of ids (`each: true`).
+//!
+//! A copy exists exactly while its source does (a source that has none of the fields gives `{}`); an id without a source
+//! has no copy, and null at its place in an array of copies. [`sites`] finds where in a host references and copies are,
+//! [`fill`] what must change there, [`spread`] is one statement for all hosts of a source, [`expected`] the definition.
+
+mod expected;
+mod fill;
+mod sites;
+mod spread;
+#[cfg(test)]
+mod tests;
+
+pub use fill::{Copies, Placements};
+pub use spread::Spread;
+
+use crate::link::{Query, key};
+use crate::mql::{call, document, field, object};
+use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged, WhenDeleted};
+use document::filter::Filter;
+use document::op::Capture;
+use document::pipeline::Pipeline;
+use document::pipeline::expr::{Names, field_of_document};
+use document::value::Path;
+use document::value::path::Part;
+use document::{Array, Doc, DocWriter, Error, Result, Value};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// An extended reference, compiled.
+#[derive(Debug)]
+pub struct CopyProgram {
+    rule: Arc<Rule>,
+    link: Link,
+    fields: Vec<(Arc<str>, Path)>,
+    /// What the reference's path and the copy's path have in common: arrays there hold one copy per element.
+    shared: Vec<Part>,
+    /// The rest of the reference's path …
+    reference: Vec<Part>,
+    /// … and of the copy's.
+    place: Vec<Part>,
+    /// What comes behind the `$match` on keys in [`CopyProgram::sources`].
+    copying: Pipeline,
+    watched_source: Capture,
+    watched_host: Vec<Path>,
+}
+
+/// What a changed source document means for the hosts that refer to it.
+#[derive(Clone, Debug)]
+pub enum SourceChange {
+    /// Inserted, or given this key: dangling references are filled (R28).
+    Appeared { key: Value<'static>, copy: Doc<'static> },
+    /// A copied field changed; never for a rule that says `when_changed: keep`.
+    Changed { key: Value<'static>, copy: Doc<'static> },
+    /// Deleted, or no longer with this key: `when_deleted` applies.
+    Vanished { key: Value<'static> },
+}
+
+impl CopyProgram {
+    pub fn new(rule: &Arc<Rule>) -> Result<CopyProgram> {
+        let Upkeep::Link(link) = &rule.upkeep else { return Err(no_copy(rule)) };
+        let Fold::One { fields } = &link.fold else { return Err(no_copy(rule)) };
+        let (by, at) = (&link.local.path.parts, &rule.field.parts);
+        let most = by.len().min(at.len()).saturating_sub(1);
+        let common = by.iter().zip(at).take(most).take_while(|(by, at)| by.name == at.name).count();
+        let (shared, reference) = by.split_at(common);
+        let place = at.get(common..).unwrap_or_default();
+        let mut sources = vec![link.foreign.path.clone()];
+        sources.extend(fields.iter().map(|(_, path)| path.clone()));
+        let stage = object([("_id", field(&link.foreign.path.dotted())), ("copy", copy_expression(fields))]);
+        let copying: Array<'static> = std::iter::once(call("$project", stage)).collect();
+        Ok(CopyProgram {
+            fields: fields.clone(),
+            shared: shared.to_vec(),
+            reference: reference.to_vec(),
+            place: place.to_vec(),
+            copying: Pipeline::parse(&copying, &mut Names::new())?,
+            watched_source: Capture::Paths(sources),
+            watched_host: vec![link.local.path.clone(), rule.field.clone()],
+            rule: Arc::clone(rule),
+            link: link.clone(),
+        })
+    }
+
+    pub fn rule(&self) -> &Arc<Rule> {
+        &self.rule
+    }
+
+    pub fn name(&self) -> &str {
+        &self.rule.name
+    }
+
+    pub fn watched_source(&self) -> &Capture {
+        &self.watched_source
+    }
+
+    pub fn watched_host(&self) -> &[Path] {
+        &self.watched_host
+    }
+
+    fn is_frozen(&self) -> bool {
+        self.link.when_changed == WhenChanged::Keep
+    }
+
+    /// Whether a copy stays when its source has gone.
+    fn outlives(&self) -> bool {
+        self.link.when_deleted == WhenDeleted::Keep
+    }
+
+    /// The value that hosts refer to a source by: its `_id`, or what `match` says.
+    pub fn source_key(&self, source: &Doc<'_>) -> Option<Value<'static>> {
+        key::linked(source, &self.link.foreign).values.into_iter().next()
+    }
+
+    /// The copy that a source gives.
+    pub fn copy(&self, source: &Doc<'_>) -> Doc<'static> {
+        let mut writer = DocWriter::new();
+        for (name, path) in &self.fields {
+            writer.append(name, &field_of_document(source, &path.parts));
+        }
+        writer.finish()
+    }
+
+    pub fn source_change(&self, before: Option<&Doc<'_>>, after: Option<&Doc<'_>>) -> SmallVec<[SourceChange; 2]> {
+        let old = before.and_then(|doc| Some((self.source_key(doc)?, doc)));
+        let new = after.and_then(|doc| Some((self.source_key(doc)?, self.copy(doc))));
+        match (old, new) {
+            (None, None) => SmallVec::new(),
+            (None, Some((key, copy))) => smallvec![SourceChange::Appeared { key, copy }],
+            (Some((key, _)), None) => smallvec![SourceChange::Vanished { key }],
+            (Some((old_key, _)), Some((key, copy))) if !document::value::order::equal(&old_key, &key) => {
+                smallvec![SourceChange::Vanished { key: old_key }, SourceChange::Appeared { key, copy }]
+            }
+            (Some((_, before)), Some((key, copy))) => match self.is_frozen() || self.copy(before) == copy {
+                true => SmallVec::new(),
+                false => smallvec![SourceChange::Changed { key, copy }],
+            },
+        }
+    }
+
+    /// Reads the copies of some keys: rows for [`Copies::add_row`].
+    pub fn sources(&self, keys: &[Value<'_>]) -> Result<Query> {
+        let head: Array<'static> = std::iter::once(key::any_of(&self.link.foreign.path, keys)).collect();
+        let head = Pipeline::parse(&head, &mut Names::new())?;
+        Ok(Query { ns: self.link.source.clone(), pipeline: head.then(self.copying.clone()) })
+    }
+
+    /// The hosts that refer to a key.
+    pub fn hosts(&self, key: &Value<'_>) -> Filter {
+        Filter::equality(&self.link.local.path.dotted(), key)
+    }
+}
+
+/// The copy as an expression over the source. As an operator: a plain document would be a nested projection.
+fn copy_expression(fields: &[(Arc<str>, Path)]) -> Value<'static> {
+    let copied = fields.iter().map(|(name, path)| (&**name, field(&path.dotted())));
+    call("$mergeObjects", Value::Document(document(copied)))
+}
+
+fn no_copy(rule: &Rule) -> Error {
+    Error::bad_value(format!("rule {} keeps no copy", rule.name))
+}

@@ -1,0 +1,106 @@
+//! Where in a host references and their copies are.
+
+use super::CopyProgram;
+use crate::link::key;
+use document::pipeline::expr::field;
+use document::value::path::Part;
+use document::{Doc, Result, Value};
+use smallvec::SmallVec;
+
+/// A document in the host (the host itself, or an element of an array) that holds a reference and its copy.
+#[derive(Clone, Debug)]
+pub(super) struct Site<'h> {
+    /// Where it is: concrete, positions included.
+    pub(super) path: SmallVec<[Part; 4]>,
+    /// Whether the way leads through an array.
+    pub(super) in_array: bool,
+    pub(super) refers: Refers<'h>,
+    /// The copy as it is.
+    pub(super) copy: Value<'h>,
+}
+
+/// What a site refers to.
+#[derive(Clone, Debug)]
+pub(super) enum Refers<'h> {
+    Nothing,
+    One(Value<'h>),
+    /// An array of ids; what cannot link is null.
+    Many(Vec<Value<'h>>),
+    /// An array where the rule takes single values.
+    Refused,
+}
+
+impl CopyProgram {
+    pub(super) fn sites<'h>(&self, host: &Doc<'h>) -> SmallVec<[Site<'h>; 1]> {
+        let mut sites = SmallVec::new();
+        self.walk(host, &self.shared, &mut SmallVec::new(), false, &mut sites);
+        sites
+    }
+
+    fn walk<'h>(
+        &self,
+        doc: &Doc<'h>,
+        shared: &[Part],
+        path: &mut SmallVec<[Part; 4]>,
+        in_array: bool,
+        sites: &mut SmallVec<[Site<'h>; 1]>,
+    ) {
+        let Some((first, rest)) = shared.split_first() else {
+            let (refers, copy) = (self.refers(doc), within(doc, &self.place));
+            sites.push(Site { path: path.clone(), in_array, refers, copy });
+            return;
+        };
+        path.push(first.clone());
+        match doc.get(&first.name) {
+            Some(Value::Document(inner)) => self.walk(&inner, rest, path, in_array, sites),
+            Some(Value::Array(array)) => {
+                for (index, item) in array.iter().enumerate() {
+                    let Value::Document(inner) = item else { continue };
+                    path.push(Part::new(&index.to_string()));
+                    self.walk(&inner, rest, path, true, sites);
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+
+    fn refers<'h>(&self, doc: &Doc<'h>) -> Refers<'h> {
+        match field(&Value::Document(doc.clone()), &self.reference) {
+            Value::Array(_) if !self.link.local.each => Refers::Refused,
+            Value::Array(ids) => {
+                let id = |id: Value<'h>| if key::links(&id) { id } else { Value::Null };
+                Refers::Many(ids.iter().map(id).collect())
+            }
+            value if key::links(&value) => Refers::One(value),
+            _ => Refers::Nothing,
+        }
+    }
+
+    /// The sources that a host refers to, each once. Refuses an array in the link unless the rule says `each`.
+    pub fn references(&self, host: &Doc<'_>) -> Result<key::Values> {
+        let mut found = key::Values::new();
+        for site in self.sites(host) {
+            match site.refers {
+                Refers::Nothing => {}
+                Refers::One(value) => key::add(value, &mut found),
+                Refers::Many(values) => values.into_iter().for_each(|value| key::add(value, &mut found)),
+                Refers::Refused => return Err(key::refused(&self.rule, &self.link.local.path)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The value at a path through documents only.
+fn within<'h>(doc: &Doc<'h>, parts: &[Part]) -> Value<'h> {
+    match parts.split_first() {
+        None => Value::Missing,
+        Some((last, [])) => doc.get(&last.name).unwrap_or(Value::Missing),
+        Some((first, rest)) => match doc.get(&first.name) {
+            Some(Value::Document(inner)) => within(&inner, rest),
+            _ => Value::Missing,
+        },
+    }
+}
