@@ -7,6 +7,7 @@
 mod array_filter;
 mod edits;
 mod fields;
+mod names;
 mod numbers;
 mod operation;
 mod path;
