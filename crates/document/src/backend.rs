@@ -149,6 +149,11 @@ pub trait Relay: Send + Sync {
     /// Whether the line is lost for good: it was authenticated by the client, and only the client can do that again.
     fn is_lost(&self) -> bool;
 
+    /// Whether both lines act for the same user, so that statements of both may share a transaction (SEMANTICS R12).
+    fn shares_with(&self, _other: &dyn Relay) -> bool {
+        false
+    }
+
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -48,6 +48,13 @@ pub(crate) struct Open {
     pub(crate) retries: Vec<Retry>,
 }
 
+/// A transaction that is about to be committed.
+struct Finished {
+    open: Box<Open>,
+    saved: Vec<Saved>,
+    commit: Commit,
+}
+
 impl EngineTransaction {
     pub(crate) fn begin(engine: &Engine, known_as: Option<([u8; 16], i64)>) -> EngineTransaction {
         let shared = engine.inner.transactions.add(|| {
@@ -99,7 +106,7 @@ impl EngineTransaction {
     }
 
     /// Ends the transaction and gives what is to be committed, if there is anything.
-    fn finish(&self, context: &Context) -> Result<Option<(Box<Open>, Vec<Saved>, Commit)>> {
+    fn finish(&self, context: &Context) -> Result<Option<Finished>> {
         let mut open = self.take()?;
         *self.shared.state.lock() = State::Ended;
         let Open { work, retries, .. } = &mut *open;
@@ -109,7 +116,7 @@ impl EngineTransaction {
         }
         saved.extend(self.known_as.map(|(session, number)| Saved::commit(&self.engine, session, number, work)));
         let commit = work.take(context.durability);
-        Ok(Some((open, saved, commit)))
+        Ok(Some(Finished { open, saved, commit }))
     }
 
     pub(crate) fn fail(&self, open: Box<Open>) {
@@ -206,7 +213,7 @@ fn aborted() -> Error {
 impl Transaction for EngineTransaction {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let Some((open, saved, commit)) = self.finish(context)? else { return Ok(()) };
+            let Some(Finished { open, saved, commit }) = self.finish(context)? else { return Ok(()) };
             self.engine.inner.committer.submit(commit).done().await?;
             saved.into_iter().for_each(Saved::keep);
             drop(open);
@@ -216,7 +223,7 @@ impl Transaction for EngineTransaction {
 
     fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
         Box::pin(async move {
-            let Some((open, saved, mut commit)) = self.finish(context)? else {
+            let Some(Finished { open, saved, mut commit }) = self.finish(context)? else {
                 let durable: Durable = Box::pin(std::future::ready(Ok(())));
                 return Ok(durable);
             };

@@ -2,6 +2,7 @@
 
 use document::op::Context;
 use document::{Code, Error, Result};
+use std::future::Future;
 use std::time::{Duration, Instant};
 
 /// How long a command without `maxTimeMS` keeps trying.
@@ -20,6 +21,18 @@ impl Attempts {
 
     pub(crate) fn made(&self) -> u32 {
         self.made
+    }
+
+    /// Waits for something, not longer than for the whole plan.
+    pub(crate) async fn in_time<T>(&self, wanted: impl Future<Output = T>) -> Result<T> {
+        let late = |_| Error::new(Code::MaxTimeMSExpired, "operation exceeded time limit");
+        tokio::time::timeout_at(self.until.into(), wanted).await.map_err(late)
+    }
+
+    /// The error when the time is up.
+    pub(crate) async fn past(&self) -> Error {
+        tokio::time::sleep_until(self.until.into()).await;
+        Error::new(Code::MaxTimeMSExpired, "operation exceeded time limit")
     }
 
     /// After a failure: waits a little and says nothing if the plan may be run again, else gives the error.

@@ -5,10 +5,12 @@ mod admin;
 mod bulk;
 mod enforce;
 mod explain;
+mod group;
 mod many;
 mod owned;
 mod slice;
 mod transact;
+pub(crate) mod turns;
 
 use crate::gate::Gate;
 use crate::life::{Life, names};
@@ -38,6 +40,8 @@ pub(crate) struct Shared {
     /// Rules that are no longer in force, while a write or a client's transaction still works by them.
     earlier: Mutex<Vec<Weak<Rules>>>,
     gate: Option<Arc<dyn Gate>>,
+    /// Who waits for which hot host.
+    pub(crate) lines: turns::Lines,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// How many jobs were put into the outbox; some may have been rolled back.
@@ -97,6 +101,7 @@ impl Patterned {
                 rules: ArcSwap::default(),
                 earlier: Mutex::default(),
                 gate,
+                lines: turns::Lines::default(),
                 life: OnceLock::new(),
                 jobs_added: AtomicU64::new(0),
             }),

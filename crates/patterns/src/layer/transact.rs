@@ -1,6 +1,7 @@
 //! One transaction of our own for some statements of a client, tried again after conflicts (SEMANTICS R4, R10).
 
-use super::Shared;
+use super::turns::{HostHash, Turns};
+use super::{Shared, group};
 use crate::gate::Point;
 use crate::retry::{Attempts, is_of_command, is_transient};
 use crate::run::Run;
@@ -20,17 +21,42 @@ pub(super) enum Outcome {
     },
 }
 
+/// So many hosts are waited for before the first attempt; who writes to more finds out which of them are hot.
+const WAITED_FOR: usize = 16;
+
 pub(super) async fn transact(
     shared: &Arc<Shared>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
 ) -> Result<Outcome> {
-    let mut attempts = Attempts::new(context);
+    let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
+    if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op) {
+        return group::insert(shared, client, context, insert, *host).await;
+    }
+    let attempts = Attempts::new(context);
+    let turns = attempts.in_time(shared.lines.take(hosts)).await?;
+    alone(shared, client, context, op, turns, attempts).await
+}
+
+/// Statements that share their transaction with nobody.
+pub(super) async fn alone(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    mut turns: Turns<'_>,
+    mut attempts: Attempts,
+) -> Result<Outcome> {
     loop {
-        match attempt(shared, client, context, op, attempts.made()).await {
+        let mut touched = Vec::new();
+        match attempt(shared, client, context, op, attempts.made(), &mut turns, &mut touched).await {
             Ok(outcome) => return Ok(outcome),
             Err(error) => attempts.again(error, context).await?,
+        }
+        if turns.is_empty() && !touched.is_empty() {
+            // Somebody else writes to one of these hosts: from now on in turn.
+            turns = attempts.in_time(shared.lines.take(touched)).await?;
         }
     }
 }
@@ -41,6 +67,8 @@ async fn attempt(
     context: &Context,
     op: &WriteOp,
     number: u32,
+    turns: &mut Turns<'_>,
+    touched: &mut Vec<HostHash>,
 ) -> Result<Outcome> {
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Begin { attempt: number }).await?;
@@ -55,34 +83,65 @@ async fn attempt(
         Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
         other => other,
     };
-    let written = match result {
-        Ok(mut written) => {
-            if !written.errors.is_empty() {
-                let failed = written.errors.remove(0);
-                abort(&mut session);
-                return match is_transient(&failed.error) {
-                    true => Err(failed.error),
-                    false => Ok(Outcome::Failed { index: Some(failed.index), error: failed.error }),
-                };
-            }
-            written
-        }
-        Err(error) => {
-            abort(&mut session);
-            return match is_of_command(&error) {
-                true => Err(error),
-                false => Ok(Outcome::Failed { index: None, error }),
-            };
-        }
+    std::mem::swap(touched, &mut run.touched);
+    let written = match settle(result)? {
+        Outcome::Done(written) => written,
+        failed => return Ok(failed),
     };
     if !shared.is_current(&rules) {
         // A backend may fix its moment only with the first statement: the rules must not be older than that.
-        abort(&mut session);
-        return Err(Error::new(Code::WriteConflict, "the rules changed meanwhile"));
+        return Err(rules_changed());
     }
-    commit(shared, &mut session, context, jobs).await?;
+    commit(shared, &mut session, context, turns, jobs).await?;
     client.concern_error = session.concern_error.take();
     Ok(Outcome::Done(written))
+}
+
+/// Tells a failure of a statement from one of the whole attempt.
+pub(super) fn settle(result: Result<Written>) -> Result<Outcome> {
+    match result {
+        Ok(mut written) if !written.errors.is_empty() => {
+            let failed = written.errors.remove(0);
+            match is_transient(&failed.error) {
+                true => Err(failed.error),
+                false => Ok(Outcome::Failed { index: Some(failed.index), error: failed.error }),
+            }
+        }
+        Ok(written) => Ok(Outcome::Done(written)),
+        Err(error) if is_of_command(&error) => Err(error),
+        Err(error) => Ok(Outcome::Failed { index: None, error }),
+    }
+}
+
+pub(super) fn rules_changed() -> Error {
+    Error::new(Code::WriteConflict, "the rules changed meanwhile")
+}
+
+/// Commits; who waits for the same hosts goes on as soon as the writes are visible, before they are synced.
+pub(super) async fn commit(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    turns: &mut Turns<'_>,
+    jobs: u64,
+) -> Result<()> {
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Commit).await?;
+    }
+    if let Some(transaction) = session.transaction.take() {
+        if turns.is_empty() {
+            transaction.commit(context).await?;
+        } else {
+            let durable = transaction.publish(context).await?;
+            turns.end();
+            durable.await?;
+        }
+    }
+    shared.wake_jobs(jobs);
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Committed).await?;
+    }
+    Ok(())
 }
 
 /// Runs statements as [`transact`] does, but keeps nothing. Gives the failure, and which statement it was of if that is known.
@@ -102,34 +161,12 @@ pub(super) async fn rehearse(
             other => other,
         };
         abort(&mut session);
-        let error = match result {
-            Ok(mut written) if !written.errors.is_empty() => {
-                let failed = written.errors.remove(0);
-                if !is_transient(&failed.error) {
-                    return Ok(Some((Some(failed.index), failed.error)));
-                }
-                failed.error
-            }
-            Ok(_) => return Ok(None),
-            Err(error) if is_of_command(&error) => error,
-            Err(error) => return Ok(Some((None, error))),
-        };
-        attempts.again(error, context).await?;
+        match settle(result) {
+            Ok(Outcome::Done(_)) => return Ok(None),
+            Ok(Outcome::Failed { index, error }) => return Ok(Some((index, error))),
+            Err(error) => attempts.again(error, context).await?,
+        }
     }
-}
-
-async fn commit(shared: &Arc<Shared>, session: &mut Session, context: &Context, jobs: u64) -> Result<()> {
-    if let Some(gate) = shared.gate() {
-        gate.pass(Point::Commit).await?;
-    }
-    if let Some(transaction) = session.transaction.take() {
-        transaction.commit(context).await?;
-    }
-    shared.wake_jobs(jobs);
-    if let Some(gate) = shared.gate() {
-        gate.pass(Point::Committed).await?;
-    }
-    Ok(())
 }
 
 pub(super) fn abort(session: &mut Session) {

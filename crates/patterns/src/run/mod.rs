@@ -14,6 +14,7 @@ pub(crate) mod tallies;
 
 use crate::gate::Point;
 use crate::layer::Shared;
+use crate::layer::turns::HostHash;
 use crate::link::fence::fence_key;
 use crate::link::key;
 use crate::plan::{Action, Plan, Step};
@@ -41,7 +42,7 @@ pub(crate) struct Run<'a> {
     /// Documents that were deleted together with their source.
     cascaded: changes::Changes,
     /// The host keys that this attempt wrote to, for who tries again after a conflict.
-    pub(crate) touched: Vec<Vec<u8>>,
+    pub(crate) touched: Vec<HostHash>,
     /// Filled when the steps are to be shown.
     pub(crate) trace: Option<Plan>,
 }

@@ -26,7 +26,7 @@ pub(crate) async fn execute(run: &mut Run<'_>, op: &WriteOp) -> Result<Written> 
     let rules = run.rules.clone();
     let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
     let written = match op {
-        WriteOp::Insert(insert) => return inserted(run, local, insert).await,
+        WriteOp::Insert(insert) => return inserted(run, insert).await,
         WriteOp::FindAndModify(modify) => match shown(run, local, modify).await? {
             Some(written) => return Ok(written),
             None => run.write(op, &local.capture).await?,
@@ -44,8 +44,21 @@ async fn follow(run: &mut Run<'_>, ns: &Namespace, mut written: Written) -> Resu
     Ok(written)
 }
 
-/// Documents are completed before they are inserted: it stays one statement.
-async fn inserted(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Written> {
+async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
+    let mut changes = Changes::default();
+    let written = insert(run, op, &mut changes).await?;
+    if written.errors.is_empty() {
+        react(run, changes).await?;
+    }
+    Ok(written)
+}
+
+/// Inserts documents, completed before they are written: it stays one statement. What follows from them is the caller's.
+pub(crate) async fn insert(run: &mut Run<'_>, op: &Insert, changes: &mut Changes) -> Result<Written> {
+    let rules = run.rules.clone();
+    let Some(local) = rules.of(&op.ns) else {
+        return run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await;
+    };
     let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &run.context.env)).collect();
     if !local.hosted.is_empty() {
         let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
@@ -72,9 +85,7 @@ async fn inserted(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Writt
         change: Change { id: doc.get("_id").unwrap_or(Value::Missing), before: None, after: Some(doc) },
         complete: true,
     });
-    let mut changes = Changes::default();
     changes.add(ns, fresh);
-    react(run, changes).await?;
     Ok(written)
 }
 

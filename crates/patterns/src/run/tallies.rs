@@ -3,6 +3,7 @@
 use super::Run;
 use super::changes::Changes;
 use super::jobs;
+use crate::layer::turns;
 use crate::life::State;
 use crate::link::{HostUpdate, Program, TallyProgram, key};
 use crate::rule::Upkeep;
@@ -113,7 +114,7 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
     let mut multi = false;
     for delta in list {
         let Some(update) = delta.update.into_update()? else { continue };
-        run.touched.push(key::bytes(&delta.value));
+        run.touched.push(turns::hash(host, &key::bytes(&delta.value)));
         feeds |= delta.kept.iter().any(|kept| kept.feeds);
         multi |= delta.multi;
         let mut filter = delta.filter;

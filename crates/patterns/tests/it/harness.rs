@@ -127,15 +127,19 @@ fn options() -> Options {
 impl World {
     /// All rules of the declaration (without its `database: shop`) are on.
     pub(crate) fn new(collections: &str) -> World {
-        World::build(collections, None, tempfile::tempdir().unwrap())
+        World::build(collections, None, tempfile::tempdir().unwrap(), options())
+    }
+
+    pub(crate) fn with_options(collections: &str, options: Options) -> World {
+        World::build(collections, None, tempfile::tempdir().unwrap(), options)
     }
 
     pub(crate) fn with_gate(collections: &str, gate: Arc<dyn Gate>) -> World {
-        World::build(collections, Some(gate), tempfile::tempdir().unwrap())
+        World::build(collections, Some(gate), tempfile::tempdir().unwrap(), options())
     }
 
-    fn build(collections: &str, gate: Option<Arc<dyn Gate>>, folder: tempfile::TempDir) -> World {
-        let engine = Engine::open(folder.path(), options()).unwrap();
+    fn build(collections: &str, gate: Option<Arc<dyn Gate>>, folder: tempfile::TempDir, options: Options) -> World {
+        let engine = Engine::open(folder.path(), options).unwrap();
         let inner: Arc<dyn Backend> = Arc::new(engine.clone());
         let layer = match gate {
             Some(gate) => Patterned::with_gate(inner, gate),
@@ -164,7 +168,7 @@ impl World {
         drop(layer);
         engine.close();
         drop(engine);
-        World::build(&declaration, None, folder)
+        World::build(&declaration, None, folder, options())
     }
 
     pub(crate) async fn write_at(&self, session: &mut Session, op: &WriteOp) -> Result<Written> {

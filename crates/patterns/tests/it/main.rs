@@ -1,4 +1,9 @@
 //! The layer on the embedded store: every write path, each rule of SEMANTICS part A and B that it keeps.
 
+mod bulk;
 mod harness;
+mod hot;
+mod retries;
 mod tallies;
+mod transactions;
+mod whole;

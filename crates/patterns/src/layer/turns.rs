@@ -1,0 +1,104 @@
+//! Turns on hot hosts (SEMANTICS R12): who is about to write to the same host waits in line, outside any transaction, instead
+//! of running into conflicts. A turn ends when the writes are visible, before they are synced.
+
+use super::group::Job;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::OwnedMutexGuard;
+
+/// A host as the line sees it: a hash; two hosts that share one only wait for each other.
+pub(crate) type HostHash = u64;
+
+pub(crate) fn hash(host: &document::op::Namespace, key: &[u8]) -> HostHash {
+    let seed = xxhash_rust::xxh3::xxh3_64_with_seed(host.collection.as_bytes(), host.db.len() as u64);
+    xxhash_rust::xxh3::xxh3_64_with_seed(key, seed)
+}
+
+/// The hosts that somebody writes to or waits for.
+#[derive(Default)]
+pub(crate) struct Lines {
+    lines: Mutex<HashMap<HostHash, Arc<Line>>>,
+}
+
+/// Those who wait for one host.
+#[derive(Default)]
+pub(super) struct Line {
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    /// Inserts that whoever has the turn may take along.
+    pub(super) waiting: Mutex<Vec<Job>>,
+}
+
+impl Lines {
+    pub(super) fn line(&self, host: HostHash) -> Arc<Line> {
+        self.lines.lock().entry(host).or_default().clone()
+    }
+
+    /// Forgets a line that nobody else stands in.
+    pub(super) fn leave(&self, host: HostHash, line: Arc<Line>) {
+        let mut lines = self.lines.lock();
+        drop(line);
+        if lines.get(&host).is_some_and(|line| Arc::strong_count(line) == 1 && Arc::strong_count(&line.turn) == 1) {
+            lines.remove(&host);
+        }
+    }
+
+    /// Waits for the turn on all of some hosts; always in the same order, so that nobody waits in a circle.
+    pub(super) async fn take(&self, mut hosts: Vec<HostHash>) -> Turns<'_> {
+        hosts.sort_unstable();
+        hosts.dedup();
+        let mut turns = Turns { lines: self, held: Vec::with_capacity(hosts.len()) };
+        for host in hosts {
+            let line = self.line(host);
+            let turn = line.turn.clone().lock_owned().await;
+            turns.held.push((host, line, turn));
+        }
+        turns
+    }
+}
+
+/// Turns that are held.
+pub(super) struct Turns<'l> {
+    lines: &'l Lines,
+    held: Vec<(HostHash, Arc<Line>, OwnedMutexGuard<()>)>,
+}
+
+/// Turns that outlive who took them.
+pub(super) struct OwnedTurns(Vec<(HostHash, Arc<Line>, OwnedMutexGuard<()>)>);
+
+impl OwnedTurns {
+    pub(super) fn borrowed(self, lines: &Lines) -> Turns<'_> {
+        Turns { lines, held: self.0 }
+    }
+}
+
+impl<'l> Turns<'l> {
+    pub(super) fn none(lines: &'l Lines) -> Turns<'l> {
+        Turns { lines, held: Vec::new() }
+    }
+
+    pub(super) fn of(lines: &'l Lines, host: HostHash, line: Arc<Line>, turn: OwnedMutexGuard<()>) -> Turns<'l> {
+        Turns { lines, held: vec![(host, line, turn)] }
+    }
+
+    pub(super) fn into_owned(mut self) -> OwnedTurns {
+        OwnedTurns(std::mem::take(&mut self.held))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(super) fn end(&mut self) {
+        for (host, line, turn) in self.held.drain(..) {
+            drop(turn);
+            self.lines.leave(host, line);
+        }
+    }
+}
+
+impl Drop for Turns<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

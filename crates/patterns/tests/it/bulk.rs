@@ -1,0 +1,73 @@
+//! SEMANTICS R9 and R10: statements that fail, multi-updates in parts.
+
+use crate::harness::*;
+use bson::doc;
+use document::op::{Insert, WriteOp};
+
+const LIKES: &str = "
+  posts:
+    computed:
+      likeCount: { count: likes, by: postId }
+";
+
+fn unordered(op: WriteOp) -> WriteOp {
+    match op {
+        WriteOp::Insert(insert) => WriteOp::Insert(Insert { ordered: false, ..insert }),
+        other => other,
+    }
+}
+
+fn likes(ids: impl IntoIterator<Item = i32>) -> Vec<bson::Document> {
+    ids.into_iter().map(|id| doc! {"_id": id, "postId": 1}).collect()
+}
+
+#[test]
+fn statements_before_a_failure_stay_and_an_unordered_batch_goes_on() {
+    let world = World::new(LIKES);
+    run(async {
+        world.did(insert("posts", vec![doc! {"_id": 1}])).await;
+        world.did(insert("likes", likes([3, 6]))).await;
+        let written = world.write(insert("likes", likes(0..10))).await.unwrap();
+        assert_eq!((written.n, written.errors.len(), written.errors[0].index), (3, 1, 3));
+        assert_eq!(written.errors[0].error.code().number(), 11000);
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(5.into()));
+        let written = world.write(unordered(insert("likes", likes(0..10)))).await.unwrap();
+        let failed: Vec<usize> = written.errors.iter().map(|error| error.index).collect();
+        assert_eq!((written.n, failed), (5, vec![0, 1, 2, 3, 6]));
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(10.into()));
+        world.check().await;
+    });
+}
+
+#[test]
+fn large_batches_and_multi_updates_run_in_parts() {
+    let world = World::new(LIKES);
+    run(async {
+        world.did(insert("posts", vec![doc! {"_id": 1}, doc! {"_id": 2}])).await;
+        assert_eq!(world.did(insert("likes", likes(0..1_700))).await.n, 1_700);
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(1_700.into()));
+        let moved = update("likes", doc! {"_id": {"$gte": 100}}, doc! {"$set": {"postId": 2}}, &["multi"]);
+        let written = world.did(moved).await;
+        assert_eq!((written.n, written.modified), (1_600, 1_600));
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(100.into()));
+        assert_eq!(world.did(delete("likes", doc! {"_id": {"$lt": 600}}, true)).await.n, 600);
+        world.check().await;
+    });
+}
+
+/// As MongoDB: the documents before the failing one stay changed, and the reply says nothing of them.
+#[test]
+fn a_multi_update_that_fails_keeps_what_it_did() {
+    let world = World::new(LIKES);
+    run(async {
+        world.did(insert("posts", vec![doc! {"_id": 1}, doc! {"_id": 2}])).await;
+        let mut documents = likes(0..10);
+        documents[6].insert("postId", "seven");
+        world.did(insert("likes", documents)).await;
+        let written = world.write(update("likes", doc! {}, doc! {"$inc": {"postId": 1}}, &["multi"])).await.unwrap();
+        assert_eq!((written.n, written.errors.len()), (0, 1));
+        assert_eq!(written.errors[0].error.code().number(), 14);
+        assert_eq!(world.field("posts", 2, "likeCount").await, Some(6.into()));
+        world.check().await;
+    });
+}

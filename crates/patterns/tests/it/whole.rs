@@ -1,0 +1,73 @@
+//! Whole collections (SEMANTICS R21), bookkeeping, and what expires (R7).
+
+use crate::harness::*;
+use bson::doc;
+use document::Doc;
+use document::backend::{Backend, Session};
+use document::op::AdminOp;
+use engine::Options;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LIKES: &str = "
+  posts:
+    computed:
+      likeCount: { count: likes, by: postId }
+";
+
+#[test]
+fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
+    let world = World::new(LIKES);
+    run(async {
+        world.did(insert("posts", vec![doc! {"_id": 1}])).await;
+        world.did(insert("likes", vec![doc! {"postId": 1}])).await;
+        let admin = async |op| world.layer.admin(&mut Session::default(), &context(), op).await;
+        for ns in [ns("posts"), ns("likes")] {
+            let error = admin(AdminOp::Drop { ns: ns.clone() }).await.unwrap_err();
+            assert_eq!(error.code().number(), 20);
+            assert!(error.hint().unwrap().contains("pleach drop posts.likeCount"), "{:?}", error.hint());
+            let to = self::ns("elsewhere");
+            let error =
+                admin(AdminOp::Rename { from: ns.clone(), to: to.clone(), drop_target: false }).await.unwrap_err();
+            assert_eq!(error.code().number(), 20);
+            let error = admin(AdminOp::Rename { from: to, to: ns, drop_target: true }).await.unwrap_err();
+            assert_eq!(error.code().number(), 20);
+        }
+        admin(AdminOp::DropDatabase { db: "shop".to_owned() }).await.unwrap();
+        world.did(insert("likes", vec![doc! {"postId": 1}])).await;
+        admin(AdminOp::Drop { ns: ns("likes") }).await.unwrap();
+        world.did(insert("posts", vec![doc! {"_id": 1}])).await;
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(0.into()));
+        let (code, message) = world.refused(insert("pleach.outbox", vec![doc! {"_id": 1}])).await;
+        assert_eq!(
+            (code, message.as_str()),
+            (73, "'shop.pleach.outbox' belongs to Pleach: clients may read it, but not write to it",)
+        );
+    });
+}
+
+#[test]
+fn what_expires_is_taken_off_its_parent() {
+    let options = Options { ttl_period: Duration::from_millis(50), memory_bytes: 64 << 20, ..Options::default() };
+    let world = World::with_options(LIKES, options);
+    run(async {
+        let layer: Arc<dyn Backend> = Arc::new(world.layer.clone());
+        world.engine.expire_through(Arc::downgrade(&layer));
+        world.did(insert("posts", vec![doc! {"_id": 1}])).await;
+        let old = bson::DateTime::from_millis(0);
+        world.did(insert("likes", (0..700).map(|_| doc! {"postId": 1, "at": old}).collect())).await;
+        world.did(insert("likes", vec![doc! {"postId": 1}])).await;
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(701.into()));
+        let index = doc! {"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 1};
+        let create = AdminOp::CreateIndexes { ns: ns("likes"), indexes: vec![Doc::from(index)] };
+        world.layer.admin(&mut Session::default(), &context(), create).await.unwrap();
+        for _ in 0..100 {
+            if world.all("likes").await.len() == 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(world.field("posts", 1, "likeCount").await, Some(1.into()));
+        world.check().await;
+    });
+}
