@@ -7,6 +7,7 @@
 
 pub mod backend;
 pub mod code;
+mod command;
 pub mod env;
 pub mod error;
 pub mod filter;

@@ -1,6 +1,7 @@
 //! What a client's write becomes: steps as data. The runner executes them one after the other; `plan` and `explain` print them as
-//! MQL, with what they cost.
+//! MQL, with what they cost. Steps on one document are merged where they are made: [`crate::link::HostUpdate`].
 
+use crate::mql::{list, object};
 use crate::rule::Rule;
 use document::backend::{FenceKey, Mode};
 use document::op::{Namespace, ReadOp, WriteOp};
@@ -16,6 +17,7 @@ pub struct Step {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "made for explain and tests; a box would save nothing")]
 pub enum Action {
     Fence {
         key: FenceKey,
@@ -40,7 +42,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
-/// What a plan costs, counted in statements and bytes.
+/// What a plan costs: statements that read, documents that statements name to be written (at least one each), and the bytes of
+/// all commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub read: u64,
@@ -60,23 +63,159 @@ impl Step {
         }
     }
 
-    pub fn namespace(&self) -> Option<Namespace> {
-        None
+    /// What it reads or writes; nothing for fences and jobs.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        match &self.action {
+            Action::Read(op) => Some(op.ns()),
+            Action::Write(op) | Action::Derive(op) => Some(op.ns()),
+            Action::Fence { .. } | Action::Job { .. } => None,
+        }
     }
 
-    /// `{ rule, kind, namespace, command }`, the command as plain MQL.
+    /// The statement as a client would send it.
+    pub fn command(&self) -> Option<Doc<'static>> {
+        match &self.action {
+            Action::Read(op) => Some(op.to_command()),
+            Action::Write(op) | Action::Derive(op) => Some(op.to_command()),
+            Action::Fence { .. } | Action::Job { .. } => None,
+        }
+    }
+
+    /// `{ rule, kind, namespace, command }`, the command as plain MQL; of a fence `{ rule, kind, key, mode }`, of a job
+    /// `{ rule, kind, key }`.
     pub fn to_mql(&self) -> Doc<'static> {
-        Doc::empty()
+        let names: Vec<&str> = self.rules.iter().map(|rule| &*rule.name).collect();
+        let rule = if names.is_empty() { Value::Null } else { Value::string(names.join(", ")) };
+        let (key, mode) = match &self.action {
+            Action::Fence { value, mode: Mode::Shared, .. } => (value.borrow(), Value::from("shared")),
+            Action::Fence { value, mode: Mode::Exclusive, .. } => (value.borrow(), Value::from("exclusive")),
+            Action::Job { key } => (key.borrow(), Value::Missing),
+            _ => (Value::Missing, Value::Missing),
+        };
+        crate::mql::document([
+            ("rule", rule),
+            ("kind", Value::from(self.kind())),
+            ("namespace", self.namespace().map_or(Value::Missing, |ns| Value::string(ns.to_string()))),
+            ("command", self.command().map_or(Value::Missing, Value::Document)),
+            ("key", key),
+            ("mode", mode),
+        ])
     }
 }
 
 impl Plan {
     pub fn cost(&self) -> Cost {
-        Cost::default()
+        let mut cost = Cost::default();
+        for step in &self.steps {
+            match &step.action {
+                Action::Read(_) => cost.read += 1,
+                Action::Write(op) | Action::Derive(op) => cost.written += documents(op),
+                Action::Job { .. } => cost.written += 1,
+                Action::Fence { .. } => {}
+            }
+            cost.bytes += step.command().map_or(0, |command| command.as_bytes().len() as u64);
+        }
+        cost
     }
 
     /// `{ rules, steps, fences, deferred, cost }`: what `explain` adds and `plan` prints (R25, F).
     pub fn to_mql(&self) -> Doc<'static> {
-        Doc::empty()
+        let mut rules: Vec<&str> =
+            self.steps.iter().flat_map(|step| step.rules.iter().map(|rule| &*rule.name)).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        let of = |wanted: fn(&Action) -> bool| {
+            let steps = self.steps.iter().filter(|step| wanted(&step.action));
+            list(steps.map(|step| Value::Document(step.to_mql())))
+        };
+        let cost = self.cost();
+        let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+        let cost =
+            object([("read", number(cost.read)), ("written", number(cost.written)), ("bytes", number(cost.bytes))]);
+        crate::mql::document([
+            ("rules", list(rules.into_iter().map(Value::from))),
+            ("steps", of(|action| !matches!(action, Action::Fence { .. } | Action::Job { .. }))),
+            ("fences", of(|action| matches!(action, Action::Fence { .. }))),
+            ("deferred", of(|action| matches!(action, Action::Job { .. }))),
+            ("cost", cost),
+        ])
+    }
+}
+
+fn documents(op: &WriteOp) -> u64 {
+    let count = match op {
+        WriteOp::Insert(op) => op.documents.len(),
+        WriteOp::Update(op) => op.statements.len(),
+        WriteOp::Delete(op) => op.statements.len(),
+        WriteOp::FindAndModify(_) => 1,
+    };
+    count as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::testing::tally;
+    use crate::link::{Amount, HostUpdate, TallyProgram};
+    use crate::rule::Tally;
+    use bson::doc;
+    use document::op::{Insert, UpdateOp, UpdateStatement};
+
+    #[test]
+    fn a_plan_is_printed_as_commands() {
+        let rule = tally("reviewCount", Tally::Count, None);
+        let program = Arc::new(TallyProgram::new(&rule).unwrap());
+        let mut host = HostUpdate::new();
+        host.add(&program, &Amount::Count(1)).unwrap();
+        let review = Doc::from(doc! { "_id": 1, "productId": 5 });
+        let insert = Insert {
+            ns: Namespace::new("shop", "reviews"),
+            documents: vec![review],
+            ordered: true,
+            bypass_validation: false,
+            statement_ids: Vec::new(),
+        };
+        let statement = UpdateStatement {
+            filter: program.hosts(&Value::Int32(5)),
+            update: host.into_update().unwrap().unwrap(),
+            multi: false,
+            upsert: false,
+            hint: None,
+        };
+        let update = UpdateOp {
+            ns: rule.host.clone(),
+            statements: vec![statement],
+            ordered: true,
+            bypass_validation: false,
+            statement_ids: Vec::new(),
+        };
+        let fence = Action::Fence {
+            key: crate::link::fence::fence_key(&rule, &Value::Int32(5)),
+            value: Value::Int32(5),
+            mode: Mode::Shared,
+        };
+        let of = |action| Step { rules: vec![rule.clone()], action };
+        let plan = Plan {
+            steps: vec![
+                Step { rules: Vec::new(), action: Action::Write(WriteOp::Insert(insert)) },
+                of(Action::Derive(WriteOp::Update(update))),
+                of(fence),
+                of(Action::Job { key: Value::Int32(5) }),
+            ],
+        };
+        let insert = doc! { "insert": "reviews", "documents": [{ "_id": 1, "productId": 5 }] };
+        let update = doc! { "update": "products", "updates": [{ "q": { "_id": { "$eq": 5 } }, "u": { "$inc": { "reviewCount": 1 } } }] };
+        let bytes = insert.to_vec().unwrap().len() + update.to_vec().unwrap().len();
+        let expected = doc! {
+            "rules": ["products.reviewCount"],
+            "steps": [
+                { "rule": null, "kind": "write", "namespace": "shop.reviews", "command": insert },
+                { "rule": "products.reviewCount", "kind": "derived", "namespace": "shop.products", "command": update },
+            ],
+            "fences": [{ "rule": "products.reviewCount", "kind": "fence", "key": 5, "mode": "shared" }],
+            "deferred": [{ "rule": "products.reviewCount", "kind": "job", "key": 5 }],
+            "cost": { "read": 0_i64, "written": 3_i64, "bytes": i64::try_from(bytes).unwrap() },
+        };
+        assert_eq!(plan.to_mql(), Doc::from(expected));
     }
 }

@@ -11,7 +11,7 @@ pub mod key;
 pub mod owned;
 pub mod put;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use folds::amount::Amount;
 pub use folds::host_update::HostUpdate;

@@ -299,7 +299,7 @@ mod tests {
     fn owned_paths_can_be_left_out() {
         let owned = [Path::new("n"), Path::new("s.avg")];
         for (spec, expected) in [
-            (bson!({ "$set": { "n": 1, "a": 1 }, "$inc": { "n": 1 } }), Some(bson!({ "$set": { "a": 1 } }))),
+            (bson!({ "$set": { "n": 1, "a": 1 }, "$inc": { "s.avg": 1 } }), Some(bson!({ "$set": { "a": 1 } }))),
             (bson!({ "$inc": { "n": 1 } }), None),
             (bson!({ "$rename": { "a": "n" } }), None),
             (bson!({ "n": 1 }), Some(bson!({ "n": 1 }))),
