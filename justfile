@@ -17,6 +17,10 @@ compat:
 clients:
     clients/run
 
+# Every example on a server of its own.
+examples:
+    examples/run
+
 bench *options:
     bench/run {{options}}
 

@@ -118,3 +118,47 @@ fn no_loose_ends() {
         .collect();
     report("D9: no loose end without an issue number", "finish it or name the issue", &loose);
 }
+
+#[test]
+fn every_pattern_has_its_page_and_its_example() {
+    let mut missing = Vec::new();
+    for pattern in patterns::kinds::PATTERNS.iter().filter(|pattern| pattern.is_there()) {
+        for path in [
+            format!("docs/concepts/{}.md", pattern.name),
+            format!("examples/{}/pleach.yaml", pattern.name),
+            format!("examples/{}/seed.json", pattern.name),
+            format!("examples/{}/try.py", pattern.name),
+        ] {
+            if !root().join(&path).is_file() {
+                missing.push(path);
+            }
+        }
+    }
+    report("R4: a pattern that is there has a concept page and an example folder", "copy a neighbour's", &missing);
+}
+
+#[test]
+fn every_declaration_in_the_documents_is_valid() {
+    let mut declarations: Vec<(String, String)> = Vec::new();
+    let mut pages = Vec::new();
+    files(&root().join("docs"), "md", &mut pages);
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let blocks = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+        declarations.extend(blocks.map(|block| (page.display().to_string(), block)));
+    }
+    let mut examples = Vec::new();
+    files(&root().join("examples"), "yaml", &mut examples);
+    declarations.extend(examples.iter().map(|path| (path.display().to_string(), fs::read_to_string(path).unwrap())));
+    for pattern in patterns::kinds::PATTERNS.iter().filter(|pattern| pattern.is_there()) {
+        let indented: String = pattern.example.lines().map(|line| format!("  {line}\n")).collect();
+        declarations.push((pattern.name.to_owned(), format!("database: shop\ncollections:\n{indented}")));
+    }
+    assert!(declarations.len() >= 7, "the walk found too little: {declarations:?}");
+    let wrong: Vec<String> = declarations
+        .iter()
+        .flat_map(|(name, text)| patterns::declare::from_yaml(name, text).findings)
+        .map(|finding| format!("{}: {}", finding.file.unwrap_or_default(), finding.message))
+        .collect();
+    report("every declaration that we show is valid", "run `pleach check` on it", &wrong);
+}
