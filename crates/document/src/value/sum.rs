@@ -8,6 +8,8 @@ use super::number::Number;
 
 #[derive(Clone, Debug)]
 pub struct Sum {
+    /// The sum as long as all of it are whole numbers up to [`EXACT`]: then the doubles would be just this, and are not kept.
+    whole: Option<i64>,
     high: f64,
     low: f64,
     /// The plain sum: the answer when infinities make the compensated one NaN.
@@ -24,11 +26,12 @@ enum Widest {
     Decimal,
 }
 
+const EXACT: u64 = 1 << 52;
 const INT64_END: f64 = 9_223_372_036_854_775_808.0;
 
 impl Default for Sum {
     fn default() -> Self {
-        Sum { high: 0.0, low: 0.0, plain: 0.0, decimals: Decimal128::ZERO, widest: Widest::Int32 }
+        Sum { whole: Some(0), high: 0.0, low: 0.0, plain: 0.0, decimals: Decimal128::ZERO, widest: Widest::Int32 }
     }
 }
 
@@ -40,14 +43,15 @@ impl Sum {
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {
-                self.add_double(f64::from(number));
+                self.add_whole(i64::from(number));
                 Widest::Int32
             }
             Number::Int64(number) => {
-                self.add_long(number);
+                self.add_whole(number);
                 Widest::Int64
             }
             Number::Double(number) => {
+                self.take_whole();
                 self.add_double(number);
                 Widest::Double
             }
@@ -61,6 +65,9 @@ impl Sum {
 
     /// In the widest type of what was added: an int that overflows is a long, a long that overflows is a double.
     pub fn total(&self) -> Number {
+        if self.whole.is_some() {
+            return self.settled().total();
+        }
         match (self.widest, self.to_long()) {
             (Widest::Int32, Some(long)) => Number::int_or_long(long),
             (Widest::Int64, Some(long)) => Number::Int64(long),
@@ -71,6 +78,9 @@ impl Sum {
 
     /// The mean of `count` numbers: a double, or a decimal if one of them was.
     pub fn average(&self, count: u64) -> Number {
+        if self.whole.is_some() {
+            return self.settled().average(count);
+        }
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
         match self.widest {
             Widest::Decimal => {
@@ -79,6 +89,30 @@ impl Sum {
             }
             _ => Number::Double(self.to_double() / count as f64),
         }
+    }
+
+    #[inline]
+    fn add_whole(&mut self, number: i64) {
+        match self.whole.and_then(|whole| whole.checked_add(number)).filter(|sum| sum.unsigned_abs() <= EXACT) {
+            Some(sum) => self.whole = Some(sum),
+            None => {
+                self.take_whole();
+                self.add_long(number);
+            }
+        }
+    }
+
+    /// Goes on in doubles.
+    fn take_whole(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            self.add_long(whole);
+        }
+    }
+
+    fn settled(&self) -> Sum {
+        let mut sum = self.clone();
+        sum.take_whole();
+        sum
     }
 
     fn add_double(&mut self, number: f64) {
@@ -113,6 +147,9 @@ impl Sum {
     /// The nearest long (of two, the one nearer to zero), if it is in range; decimals do not count.
     #[expect(clippy::cast_possible_truncation, reason = "in range of i128; the range of i64 is checked at the end")]
     pub fn to_long(&self) -> Option<i64> {
+        if self.whole.is_some() {
+            return self.whole;
+        }
         if self.high.is_nan() || self.high.abs() > INT64_END {
             return None;
         }

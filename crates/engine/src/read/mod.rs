@@ -3,6 +3,7 @@
 //! A cursor keeps no snapshot between two batches: its streams let go of theirs and go on behind the last key they saw, in
 //! the moment of the next batch ([`present`]).
 
+mod ahead;
 mod count;
 mod distinct;
 mod distinct_scan;

@@ -1,5 +1,6 @@
 //! Pipelines over collections and views: what leads a pipeline is answered by the plan, the rest is streamed.
 
+use super::ahead;
 use super::present::Present;
 use super::rows::{self, Window};
 use crate::access::Query;
@@ -52,7 +53,8 @@ impl Source {
             Query { sort: leading.sort.as_ref(), hint, limit: window.reach(), ..Query::new(&leading.filter, env) };
         let want = if counts { Want::Count } else { Want::Documents };
         let (rows, _) = rows::find(&self.present, &collection, query, window, want, self.disk)?;
-        split.rest.start(rows, &run)
+        let drained = split.rest.stages.first().is_some_and(|stage| stage.name() == "$group");
+        split.rest.start(if drained { ahead::read_ahead(rows) } else { rows }, &run)
     }
 }
 

@@ -147,8 +147,8 @@ impl Stream for ScanRows {
                 self.scan.want(self.want);
             }
         }
-        let row = self.scan.next(view)?;
-        match &row {
+        let doc = self.scan.next_doc(view)?;
+        match &doc {
             Some(_) => {
                 if let Some(limit) = &mut self.window.limit {
                     *limit -= 1;
@@ -156,7 +156,7 @@ impl Stream for ScanRows {
             }
             None => self.window.limit = Some(0),
         }
-        Ok(row.map(|row| row.doc))
+        Ok(doc)
     }
 
     fn pause(&mut self) {

@@ -164,6 +164,7 @@ pub fn field_of_document<'a>(doc: &Doc<'a>, parts: &[Part]) -> Value<'a> {
         None => Value::Document(doc.clone()),
         Some((first, rest)) => match doc.get(&first.name) {
             None => Value::Missing,
+            Some(value) if rest.is_empty() => value,
             Some(value) => field(&value, rest),
         },
     }
