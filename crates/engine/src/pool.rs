@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How many spaces lie ready.
 const READY: usize = 4;
 /// How many emptied ones are kept for use again.
-const MOST: usize = 64;
+const MOST: usize = 256;
 /// The first letter of their names; a number follows.
 const LETTER: char = 's';
 
