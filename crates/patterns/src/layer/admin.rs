@@ -1,12 +1,14 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
 use super::{Shared, bookkeeping};
-use crate::life::names;
+use crate::life::records::{self, At};
+use crate::life::{indexes, names};
 use crate::rule::Upkeep;
 use crate::rules::{Kept, Rules};
 use document::backend::{Head, Session};
 use document::filter::Filter;
-use document::op::{AdminOp, Context, Namespace};
+use document::op::{AdminOp, Aggregate, Context, Namespace};
+use document::pipeline::Sink;
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
@@ -38,6 +40,10 @@ pub(super) async fn run(
         AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } | AdminOp::CollMod { ns, .. } => {
             refuse_bookkeeping(ns)?;
         }
+        AdminOp::DropDatabase { db } if rules_in(&rules, db) => {
+            let db = db.clone();
+            return drop_database(shared, session, context, op, &db).await;
+        }
         AdminOp::Extension { command: "pleach", db, body } => {
             if let Some(life) = shared.life() {
                 drop(rules);
@@ -56,6 +62,31 @@ pub(super) async fn run(
     }
     drop(rules);
     shared.inner.admin(session, context, op).await
+}
+
+/// The documents go; the rules stay declared, in force and empty, with their indexes.
+async fn drop_database(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: AdminOp,
+    db: &str,
+) -> Result<Vec<Doc<'static>>> {
+    let catalog = names::catalog(db);
+    let mut own = Session { relay: session.relay.clone(), ..Session::default() };
+    let mut at = At { backend: &*shared.inner, session: &mut own, context };
+    let rows = at.find(records::find(&catalog, Filter::all())).await?;
+    let answer = shared.inner.admin(session, context, op).await?;
+    if !rows.is_empty() {
+        at.insert(&catalog, rows).await?;
+    }
+    shared.inner.prepare(at.session, db).await?;
+    for kept in shared.rules().all().iter().filter(|kept| &*kept.rule.host.db == db) {
+        for needed in indexes::missing(&mut at, &kept.rule).await? {
+            indexes::create(&mut at, &kept.rule, &needed).await?;
+        }
+    }
+    Ok(answer)
 }
 
 fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
@@ -103,6 +134,17 @@ async fn present(
         }
     }
     Ok(None)
+}
+
+/// `$out` into a collection of a rule is refused before anything is written beside it.
+pub(super) fn check_sink(rules: &Rules, op: &Aggregate) -> Result<()> {
+    let Some(Sink::Out { db, collection }) = &op.pipeline.sink else { return Ok(()) };
+    let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
+    refuse_bookkeeping(&target)?;
+    match rules.of(&target).and_then(|local| local.named_by.first()) {
+        Some(kept) => Err(refused("$out", &target, kept, &other_of(kept, &target))),
+        None => Ok(()),
+    }
 }
 
 /// Commands that write to, or rename, the collection they name first.

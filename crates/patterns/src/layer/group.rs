@@ -3,11 +3,11 @@
 
 use super::Shared;
 use super::transact::{Outcome, alone, commit, rules_changed, settle};
-use super::turns::{HostHash, Line, Turns, hash};
+use super::turns::{HostHash, Line, Turns, hash, of_fence};
 use crate::gate::Point;
+use crate::link::fence::fence_key;
 use crate::link::{Program, key};
 use crate::retry::Attempts;
-use crate::rule::Upkeep;
 use crate::rules::Rules;
 use crate::run::Run;
 use crate::run::changes::Changes;
@@ -40,10 +40,8 @@ pub(super) fn hosts(rules: &Rules, op: &WriteOp, context: &Context, limit: usize
     let Some(local) = rules.of(&insert.ns) else { return Ok(Vec::new()) };
     let mut hosts: Vec<HostHash> = Vec::new();
     for kept in &local.sourced {
-        let (Upkeep::Link(link), Some(Program::Tally(program))) = (&kept.rule.upkeep, &kept.program) else { continue };
-        if link.lag.is_some() {
-            continue;
-        }
+        // With `lag`, it is the job that all of them write to.
+        let Some(Program::Tally(program)) = &kept.program else { continue };
         for doc in &insert.documents {
             // What is wrong with a document is told when it is written.
             for value in program.keys(doc, &context.env).unwrap_or_default() {
@@ -58,6 +56,22 @@ pub(super) fn hosts(rules: &Rules, op: &WriteOp, context: &Context, limit: usize
         }
     }
     Ok(hosts)
+}
+
+/// The sources that inserted hosts take a copy of.
+pub(super) fn sources(rules: &Rules, op: &WriteOp) -> Vec<HostHash> {
+    let WriteOp::Insert(insert) = op else { return Vec::new() };
+    let Some(local) = rules.of(&insert.ns) else { return Vec::new() };
+    let mut sources = Vec::new();
+    for kept in &local.hosted {
+        let Some(Program::Copy(program)) = &kept.program else { continue };
+        for doc in &insert.documents {
+            for value in program.references(doc).unwrap_or_default() {
+                sources.push(of_fence(kept, &fence_key(&kept.rule, &value), &value));
+            }
+        }
+    }
+    sources
 }
 
 /// Inserts children of one host: alone if nobody waits for it, else together with others.

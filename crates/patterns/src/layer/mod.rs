@@ -206,6 +206,11 @@ impl Backend for Patterned {
     }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
+        if let ReadOp::Aggregate(aggregate) = &op
+            && let Err(error) = admin::check_sink(&self.shared.rules(), aggregate)
+        {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.shared.inner.read(session, context, op)
     }
 

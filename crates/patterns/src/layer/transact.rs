@@ -30,6 +30,10 @@ pub(super) async fn transact(
     context: &Context,
     op: &WriteOp,
 ) -> Result<Outcome> {
+    if !shared.lines.is_empty() {
+        let sources = group::sources(&shared.rules(), op);
+        Attempts::new(context).in_time(shared.lines.make_way(sources)).await?;
+    }
     let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
     if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op) {
         return group::insert(shared, client, context, insert, *host).await;

@@ -2,6 +2,10 @@
 //! of running into conflicts. A turn ends when the writes are visible, before they are synced.
 
 use super::group::Job;
+use crate::link::{Program, key};
+use crate::rules::Kept;
+use document::Value;
+use document::backend::FenceKey;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -13,6 +17,14 @@ pub(crate) type HostHash = u64;
 pub(crate) fn hash(host: &document::op::Namespace, key: &[u8]) -> HostHash {
     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(host.collection.as_bytes(), host.db.len() as u64);
     xxhash_rust::xxh3::xxh3_64_with_seed(key, seed)
+}
+
+/// What is waited for by who passes the exclusive fence on (link, value): for a count the host itself, for a copy its source.
+pub(crate) fn of_fence(kept: &Kept, fence: &FenceKey, value: &Value<'_>) -> HostHash {
+    match &kept.program {
+        Some(Program::Tally(_)) => hash(&kept.rule.host, &key::bytes(value)),
+        _ => hash(&kept.rule.host, &fence.key),
+    }
 }
 
 /// The hosts that somebody writes to or waits for.
@@ -41,6 +53,21 @@ impl Lines {
         if lines.get(&host).is_some_and(|line| Arc::strong_count(line) == 1 && Arc::strong_count(&line.turn) == 1) {
             lines.remove(&host);
         }
+    }
+
+    /// Waits until nobody has the turn on any of these: shared fences make way for who needs one to itself.
+    pub(super) async fn make_way(&self, hosts: Vec<HostHash>) {
+        for host in hosts {
+            let line = self.lines.lock().get(&host).cloned();
+            if let Some(line) = line {
+                drop(line.turn.lock().await);
+                self.leave(host, line);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.lock().is_empty()
     }
 
     /// Waits for the turn on all of some hosts; always in the same order, so that nobody waits in a circle.

@@ -7,6 +7,7 @@ use super::jobs;
 use crate::link::{CopyProgram, Program, SourceChange, Spread};
 use crate::rule::{Link, Upkeep, WhenDeleted};
 use crate::rules::Kept;
+use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, UpdateOp, WriteOp};
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -21,11 +22,33 @@ pub(super) async fn spread(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut
         for changed in changes.of(&link.source) {
             all.extend(program.source_change(changed.change.before.as_ref(), changed.change.after.as_ref()));
         }
+        if all.len() > 1 && all.iter().all(|change| matches!(change, SourceChange::Appeared { .. })) {
+            all = awaited(run, kept, all).await?;
+        }
         for change in all {
             one(run, kept, link, program, change, changes).await?;
         }
     }
     Ok(())
+}
+
+/// Of many sources that appear, those that hosts already refer to: most often none, which one read tells.
+async fn awaited(run: &mut Run<'_>, kept: &Arc<Kept>, all: Vec<SourceChange>) -> Result<Vec<SourceChange>> {
+    let mut nodes = Vec::with_capacity(all.len());
+    for change in &all {
+        let SourceChange::Appeared { key, .. } = change else { continue };
+        run.exclusive(kept, key).await?;
+        nodes.push(key.clone());
+    }
+    let path = match &kept.rule.upkeep {
+        Upkeep::Link(link) => link.local.path.dotted(),
+        Upkeep::Expression(_) => return Ok(all),
+    };
+    let any = Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(nodes, Vec::new())))));
+    let count = Count { ns: kept.rule.host.clone(), filter: any, skip: 0, limit: Some(1), hint: None };
+    let rows = run.read(std::slice::from_ref(kept), ReadOp::Count(count)).await?;
+    let none = number(&rows) == 0;
+    Ok(if none { Vec::new() } else { all })
 }
 
 async fn one(
@@ -77,8 +100,13 @@ async fn count(
 ) -> Result<u64> {
     let count = Count { ns: kept.rule.host.clone(), filter: program.hosts(key), skip: 0, limit, hint: None };
     let rows = run.read(std::slice::from_ref(kept), ReadOp::Count(count)).await?;
-    let number = |doc: &Doc<'_>| doc.get("n").and_then(|n| n.as_i64_exact());
-    Ok(rows.first().and_then(number).map_or(0, |n| u64::try_from(n).unwrap_or_default()))
+    Ok(number(&rows))
+}
+
+/// What a count gave.
+fn number(rows: &[Doc<'static>]) -> u64 {
+    let n = rows.first().and_then(|row| row.get("n")).and_then(|n| n.as_i64_exact());
+    n.map_or(0, |n| u64::try_from(n).unwrap_or_default())
 }
 
 fn rejected(kept: &Kept, link: &Link, key: &Value<'_>, hosts: u64) -> Error {

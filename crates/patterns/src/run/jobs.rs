@@ -1,7 +1,10 @@
 //! Deferred work (SEMANTICS R13): a job says which key of which rule is to be made true again, never what with.
 
 use super::Run;
+use crate::layer::turns;
 use crate::life::names;
+use crate::link::fence::fence_key;
+use crate::link::key;
 use crate::mql;
 use crate::plan::Action;
 use crate::rules::Kept;
@@ -15,6 +18,10 @@ use std::sync::Arc;
 
 /// Puts a job into the outbox, in the transaction of what causes it.
 pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+    if !run.enqueued.insert(fence_key(&kept.rule, value)) {
+        return Ok(());
+    }
+    run.touched.push(turns::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
     let op = upsert(kept, value, run.context.env.now)?;
     let retry = run.session.retry.take();

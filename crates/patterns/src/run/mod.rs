@@ -14,7 +14,7 @@ pub(crate) mod tallies;
 
 use crate::gate::Point;
 use crate::layer::Shared;
-use crate::layer::turns::HostHash;
+use crate::layer::turns::{self, HostHash};
 use crate::link::fence::fence_key;
 use crate::link::key;
 use crate::plan::{Action, Plan, Step};
@@ -22,6 +22,7 @@ use crate::rules::{Kept, Rules};
 use document::backend::{BatchLimit, FenceKey, Mode, Session};
 use document::op::{Capture, Context, ReadOp, WriteOp, Written};
 use document::{Doc, Result, Value};
+use hashbrown::HashSet;
 use std::sync::Arc;
 
 /// How many rows of a derived read are taken at once.
@@ -34,14 +35,16 @@ pub(crate) struct Run<'a> {
     pub(crate) context: &'a Context,
     pub(crate) rules: Arc<Rules>,
     /// Exclusive fences that are held.
-    exclusive: Vec<FenceKey>,
+    exclusive: HashSet<FenceKey>,
+    /// Jobs that were put into the outbox, each once.
+    pub(crate) enqueued: HashSet<FenceKey>,
     /// Shared fences that are passed last.
     later: Vec<(Arc<Kept>, Value<'static>)>,
     /// Hosts that were evaluated after the client's write: its deltas are in their values.
     evaluated: Vec<(Arc<Kept>, Vec<u8>)>,
     /// Documents that were deleted together with their source.
     cascaded: changes::Changes,
-    /// The host keys that this attempt wrote to, for who tries again after a conflict.
+    /// The hosts that this attempt wrote to and the fences it had to itself, for who tries again after a conflict.
     pub(crate) touched: Vec<HostHash>,
     /// Filled when the steps are to be shown.
     pub(crate) trace: Option<Plan>,
@@ -59,7 +62,8 @@ impl<'a> Run<'a> {
             session,
             context,
             rules,
-            exclusive: Vec::new(),
+            exclusive: HashSet::new(),
+            enqueued: HashSet::new(),
             later: Vec::new(),
             evaluated: Vec::new(),
             cascaded: changes::Changes::default(),
@@ -114,8 +118,9 @@ impl<'a> Run<'a> {
         if self.exclusive.contains(&fence) {
             return Ok(());
         }
+        self.touched.push(turns::of_fence(kept, &fence, value));
         self.fence(kept, fence.clone(), value, Mode::Exclusive).await?;
-        self.exclusive.push(fence);
+        self.exclusive.insert(fence);
         Ok(())
     }
 
@@ -126,14 +131,14 @@ impl<'a> Run<'a> {
 
     /// Passes the shared fences that were noted: the last steps before the commit.
     pub(crate) async fn finish(&mut self) -> Result<()> {
-        let mut passed: Vec<FenceKey> = Vec::new();
+        let mut passed: HashSet<FenceKey> = HashSet::new();
         for (kept, value) in std::mem::take(&mut self.later) {
             let fence = fence_key(&kept.rule, &value);
             if passed.contains(&fence) || self.exclusive.contains(&fence) {
                 continue;
             }
             self.fence(&kept, fence.clone(), &value, Mode::Shared).await?;
-            passed.push(fence);
+            passed.insert(fence);
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! The layer on the embedded store: every write path, each rule of SEMANTICS part A and B that it keeps.
 
 mod bulk;
+mod copies;
+mod explain;
 mod harness;
 mod hot;
+mod owned;
 mod retries;
 mod tallies;
 mod transactions;

@@ -33,7 +33,11 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
             let error = admin(AdminOp::Rename { from: to, to: ns, drop_target: true }).await.unwrap_err();
             assert_eq!(error.code().number(), 20);
         }
+        world.engine_insert("pleach.catalog", vec![doc! {"_id": "posts.likeCount", "state": "on"}]).await;
         admin(AdminOp::DropDatabase { db: "shop".to_owned() }).await.unwrap();
+        assert_eq!(world.all("pleach.catalog").await, [doc! {"_id": "posts.likeCount", "state": "on"}]);
+        assert!(world.all("likes").await.is_empty() && world.all("posts").await.is_empty());
+        admin(AdminOp::Drop { ns: ns("posts") }).await.unwrap_err();
         world.did(insert("likes", vec![doc! {"postId": 1}])).await;
         admin(AdminOp::Drop { ns: ns("likes") }).await.unwrap();
         world.did(insert("posts", vec![doc! {"_id": 1}])).await;

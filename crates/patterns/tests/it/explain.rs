@@ -1,0 +1,49 @@
+//! SEMANTICS R25 and R31: what a write would do, told without doing it.
+
+use crate::harness::*;
+use bson::doc;
+use document::backend::{Backend, Session};
+use document::op::{Explained, Verbosity, WriteOp};
+
+const SHOP: &str = "
+  products:
+    computed:
+      reviewCount: { count: reviews, by: productId }
+      avgRating: { avg: rating, from: reviews, by: productId }
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, fields: [name] }
+";
+
+async fn explained(world: &World, op: WriteOp) -> bson::Document {
+    let (op, verbosity) = (Explained::Write(op), Verbosity::QueryPlanner);
+    let told = world.layer.explain(&mut Session::default(), &context(), op, verbosity).await.unwrap();
+    bson::Document::try_from(&told).unwrap().get_document("pleach").unwrap().clone()
+}
+
+fn kinds(told: &bson::Document) -> Vec<&str> {
+    let steps = told.get_array("steps").unwrap().iter();
+    steps.map(|step| step.as_document().unwrap().get_str("kind").unwrap()).collect()
+}
+
+#[test]
+fn a_child_is_one_statement_and_one_more_on_its_host() {
+    let world = World::new(SHOP);
+    run(async {
+        world.did(insert("products", vec![doc! {"_id": 1}])).await;
+        world.did(insert("reviews", vec![doc! {"_id": 1, "productId": 1, "rating": 5}])).await;
+        let change = update("reviews", doc! {"_id": 1}, doc! {"$set": {"rating": 3}}, &[]);
+        let told = explained(&world, change).await;
+        assert_eq!(kinds(&told), ["write", "derived"], "{told}");
+        let fences = |told: &bson::Document| told.get_array("fences").unwrap().len();
+        assert_eq!(fences(&told), 0);
+        let told = explained(&world, update("reviews", doc! {"_id": 1}, doc! {"$set": {"productId": 2}}, &[])).await;
+        assert_eq!((kinds(&told), fences(&told) > 0), (vec!["write", "derived"], true), "{told}");
+        assert_eq!(world.field("reviews", 1, "rating").await, Some(5.into()));
+        world.did(insert("customers", vec![doc! {"_id": 1, "name": "Ada"}])).await;
+        world.did(insert("orders", vec![doc! {"_id": 1, "customerId": 1}])).await;
+        let told = explained(&world, update("customers", doc! {"_id": 1}, doc! {"$set": {"name": "Eva"}}, &[])).await;
+        assert_eq!((kinds(&told), fences(&told)), (vec!["write", "read", "derived"], 1), "{told}");
+        world.check().await;
+    });
+}
