@@ -13,7 +13,9 @@ const ORDERS: &str = "
 
 async fn with_orders(declaration: &str) -> World {
     let world = World::new(declaration);
-    world.did(insert("customers", vec![doc! {"_id": 1, "name": "Ada", "tier": 1}, doc! {"_id": 2, "name": "Bo"}])).await;
+    world
+        .did(insert("customers", vec![doc! {"_id": 1, "name": "Ada", "tier": 1}, doc! {"_id": 2, "name": "Bo"}]))
+        .await;
     let order = |id: i32, customer: i32| doc! {"_id": id, "customerId": customer};
     world.did(insert("orders", vec![order(1, 1), order(2, 1), order(3, 2), order(4, 9)])).await;
     world
@@ -33,7 +35,9 @@ fn a_copy_is_filled_refreshed_and_re_pointed() {
         let world = with_orders(ORDERS).await;
         assert_eq!(customer(&world, 1).await, Some(doc! {"name": "Ada", "tier": 1}.into()));
         assert_eq!(customer(&world, 4).await, None);
-        world.did(update("customers", doc! {"_id": 1}, doc! {"$set": {"name": "Eva"}, "$unset": {"tier": 1}}, &[])).await;
+        world
+            .did(update("customers", doc! {"_id": 1}, doc! {"$set": {"name": "Eva"}, "$unset": {"tier": 1}}, &[]))
+            .await;
         assert_eq!(customer(&world, 2).await, copy("Eva"));
         // A source that appears fills what waits for it (R28).
         world.did(insert("customers", vec![doc! {"_id": 9, "name": "Cy"}])).await;
@@ -68,15 +72,30 @@ fn find_and_modify_shows_the_document_after_all_steps() {
         let world = with_orders(ORDERS).await;
         let mut number = 0;
         for (query, update, upsert, expected) in [
-            (doc! {"_id": 3}, doc! {"$set": {"customerId": 1}}, false, doc! {
-                "_id": 3, "customerId": 1, "customer": {"name": "Ada", "tier": 1},
-            }),
-            (doc! {"_id": 3}, doc! {"customerId": 2}, false, doc! {
-                "_id": 3, "customerId": 2, "customer": {"name": "Bo"},
-            }),
-            (doc! {"_id": 20}, doc! {"$set": {"customerId": 2}}, true, doc! {
-                "_id": 20, "customerId": 2, "customer": {"name": "Bo"},
-            }),
+            (
+                doc! {"_id": 3},
+                doc! {"$set": {"customerId": 1}},
+                false,
+                doc! {
+                    "_id": 3, "customerId": 1, "customer": {"name": "Ada", "tier": 1},
+                },
+            ),
+            (
+                doc! {"_id": 3},
+                doc! {"customerId": 2},
+                false,
+                doc! {
+                    "_id": 3, "customerId": 2, "customer": {"name": "Bo"},
+                },
+            ),
+            (
+                doc! {"_id": 20},
+                doc! {"$set": {"customerId": 2}},
+                true,
+                doc! {
+                    "_id": 20, "customerId": 2, "customer": {"name": "Bo"},
+                },
+            ),
         ] {
             let op = find_and_modify("orders", query, modify(update, upsert));
             number += 1;
@@ -163,14 +182,19 @@ fn a_derived_change_is_a_change_for_the_next_rule() {
 ",
     );
     run(async {
-        world.did(insert("regions", vec![doc! {"_id": 1, "name": "north", "rate": 1}, doc! {"_id": 2, "name": "south"}])).await;
+        world
+            .did(insert("regions", vec![doc! {"_id": 1, "name": "north", "rate": 1}, doc! {"_id": 2, "name": "south"}]))
+            .await;
         world.did(insert("customers", vec![doc! {"_id": 1, "regionId": 1}])).await;
         world.did(insert("orders", vec![doc! {"_id": 1, "customerId": 1}])).await;
         world.did(insert("lines", vec![doc! {"_id": 1, "orderId": 1, "amount": 4}])).await;
-        assert_eq!(world.one("orders", 1).await, doc! {
-            "_id": 1, "customerId": 1, "customer": {"region": {"name": "north", "rate": 1}},
-            "total": 4, "_pleach": world.one("orders", 1).await.get_document("_pleach").unwrap(), "doubled": 8,
-        });
+        assert_eq!(
+            world.one("orders", 1).await,
+            doc! {
+                "_id": 1, "customerId": 1, "customer": {"region": {"name": "north", "rate": 1}},
+                "total": 4, "_pleach": world.one("orders", 1).await.get_document("_pleach").unwrap(), "doubled": 8,
+            }
+        );
         assert_eq!(world.field("customers", 1, "turnover").await, Some(8.into()));
         for op in [
             update("regions", doc! {"_id": 1}, doc! {"$set": {"name": "NORTH"}}, &[]),
@@ -213,7 +237,8 @@ fn filling_a_copy_and_changing_its_source_conflict() {
             let (mut filling, mut changing) = (world.begin().await, world.begin().await);
             let fill = insert("orders", vec![doc! {"_id": 50, "customerId": 1}]);
             let change = update("customers", doc! {"_id": 1}, doc! {"$set": {"name": "Eva"}}, &[]);
-            let (first, second) = if fill_first { (&mut filling, &mut changing) } else { (&mut changing, &mut filling) };
+            let (first, second) =
+                if fill_first { (&mut filling, &mut changing) } else { (&mut changing, &mut filling) };
             let (op, other) = if fill_first { (&fill, &change) } else { (&change, &fill) };
             world.write_at(first, op).await.unwrap();
             assert_eq!(world.write_at(second, other).await.unwrap_err().code().number(), 112);

@@ -85,7 +85,10 @@ fn whole_documents_that_contain_owned_fields_are_taken_and_ours_wins() {
 #[test]
 fn a_rule_may_refuse_more_or_let_pass_more() {
     run(async {
-        let strict = PRODUCTS.replace("reviews, by: productId }\n      avg", "reviews, by: productId, client_writes: refuse }\n      avg");
+        let strict = PRODUCTS.replace(
+            "reviews, by: productId }\n      avg",
+            "reviews, by: productId, client_writes: refuse }\n      avg",
+        );
         let world = shop(&strict).await;
         let differing = doc! {"reviewCount": 9};
         assert_eq!(world.refused(update("products", doc! {"_id": 1}, differing, &[])).await.0, 66);
