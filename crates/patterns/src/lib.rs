@@ -13,6 +13,7 @@ pub mod life;
 pub mod link;
 pub mod mql;
 pub mod plan;
+pub mod print;
 mod retry;
 pub mod rule;
 pub mod rules;

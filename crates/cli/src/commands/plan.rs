@@ -4,6 +4,9 @@ use crate::args::verbs::{Language, Plan};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::File;
 use crate::report::{self, Failure, Verdict};
+use patterns::print;
+use patterns::rule::Rule;
+use std::sync::Arc;
 
 pub(crate) fn run(plan: &Plan) -> Result<Verdict, Failure> {
     let file = File::read(&plan.declare)?;
@@ -22,8 +25,16 @@ pub(crate) fn run(plan: &Plan) -> Result<Verdict, Failure> {
     })
 }
 
-fn by_hand(_file: &File, _language: Language) -> Result<Verdict, Failure> {
-    Err(Failure::new("plan --as is not there yet").hint("`pleach plan` shows the commands themselves"))
+fn by_hand(file: &File, language: Language) -> Result<Verdict, Failure> {
+    let language = match language {
+        Language::Mongosh => print::Language::Mongosh,
+        Language::Node => print::Language::Node,
+        Language::Python => print::Language::Python,
+    };
+    let rules: Vec<Arc<Rule>> = file.declaration.rules.iter().cloned().map(Arc::new).collect();
+    let code = print::code(&rules, language).map_err(|error| Failure::new(error.message()))?;
+    report::text(&code);
+    Ok(Verdict::Fine)
 }
 
 fn told(answer: &bson::Document) -> String {

@@ -248,6 +248,11 @@ impl TallyProgram {
         Ok(Query { ns: self.link.source.clone(), pipeline: head.then(self.grouping.clone()) })
     }
 
+    /// What makes a row of the children of a key: the stages behind a `$match` on it.
+    pub fn definition(&self) -> Array<'static> {
+        self.grouping().into_iter().collect()
+    }
+
     /// Each key of a child's array once.
     fn unwinding(&self, by: &str) -> [Value<'static>; 2] {
         let once = call_with("$setUnion", [field(by), list([])]);

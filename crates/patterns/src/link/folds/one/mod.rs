@@ -68,8 +68,7 @@ impl CopyProgram {
         let place = at.get(common..).unwrap_or_default();
         let mut sources = vec![link.foreign.path.clone()];
         sources.extend(fields.iter().map(|(_, path)| path.clone()));
-        let stage = object([("_id", field(&link.foreign.path.dotted())), ("copy", copy_expression(fields))]);
-        let copying: Array<'static> = std::iter::once(call("$project", stage)).collect();
+        let copying: Array<'static> = std::iter::once(copying_stage(link, fields)).collect();
         Ok(CopyProgram {
             fields: fields.clone(),
             shared: shared.to_vec(),
@@ -101,6 +100,16 @@ impl CopyProgram {
 
     fn is_frozen(&self) -> bool {
         self.link.when_changed == WhenChanged::Keep
+    }
+
+    /// Whether a host holds one copy, never in an array.
+    pub fn is_plain(&self) -> bool {
+        self.shared.is_empty() && !self.link.local.each
+    }
+
+    /// The stage that makes `{ _id: key, copy }` of a source.
+    pub fn stage(&self) -> Value<'static> {
+        copying_stage(&self.link, &self.fields)
     }
 
     /// Whether a copy stays when its source has gone.
@@ -150,6 +159,11 @@ impl CopyProgram {
     pub fn hosts(&self, key: &Value<'_>) -> Filter {
         Filter::equality(&self.link.local.path.dotted(), key)
     }
+}
+
+fn copying_stage(link: &Link, fields: &[(Arc<str>, Path)]) -> Value<'static> {
+    let shown = object([("_id", field(&link.foreign.path.dotted())), ("copy", copy_expression(fields))]);
+    call("$project", shown)
 }
 
 /// The copy as an expression over the source. As an operator: a plain document would be a nested projection.

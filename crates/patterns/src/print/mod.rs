@@ -1,0 +1,179 @@
+//! The code that a person would write by hand to keep rules true, runnable as it is: `plan --as mongosh|node|python`. What is
+//! declared can be had without Pleach: no lock-in.
+//!
+//! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
+//! [`python`] for PyMongo; [`values`] writes BSON as literals.
+
+mod javascript;
+mod python;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use crate::link::Program;
+use crate::mql::{call, object};
+use crate::rule::{Fold, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
+use document::{Array, Doc, Result, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What code is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Mongosh,
+    Node,
+    Python,
+}
+
+impl Language {
+    pub const ALL: [(&'static str, Language); 3] =
+        [("mongosh", Language::Mongosh), ("node", Language::Node), ("python", Language::Python)];
+
+    pub fn named(name: &str) -> Option<Language> {
+        Language::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, language)| language)
+    }
+}
+
+/// A program that keeps all `rules` true for whoever writes through its functions.
+pub fn code(rules: &[Arc<Rule>], language: Language) -> Result<String> {
+    let kept = rules.iter().map(Kept::new).collect::<Result<Vec<_>>>()?;
+    Ok(match language {
+        Language::Mongosh => javascript::code(&kept, &javascript::MONGOSH),
+        Language::Node => javascript::code(&kept, &javascript::NODE),
+        Language::Python => python::code(&kept),
+    })
+}
+
+/// One rule, as far as code is concerned.
+struct Kept {
+    /// `products.reviewCount: count of reviews by productId`
+    title: String,
+    /// The words of its name, for names of functions.
+    words: Vec<String>,
+    db: String,
+    host: String,
+    /// The other collection, if there is one, and the index that serves the link there or here.
+    source: Option<String>,
+    field: String,
+    work: Work,
+}
+
+enum Work {
+    /// One more or one less for the host of `by`.
+    Count { by: String, local: String },
+    /// Evaluated from the children: stages behind a `$match` on `by`; what to set of a row, and without one.
+    Evaluate {
+        by: String,
+        local: String,
+        stages: Array<'static>,
+        set: Vec<(String, &'static str)>,
+        empty: Doc<'static>,
+    },
+    /// A copy: the stage that makes `{ copy }` of a source.
+    Copy { by: String, key: String, stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
+    /// From the document itself.
+    Expression { stages: Array<'static> },
+    /// Why there is no code.
+    Unwritten(&'static str),
+}
+
+impl Kept {
+    fn new(rule: &Arc<Rule>) -> Result<Kept> {
+        let words = rule.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        Ok(Kept {
+            title: format!("{}: {}", rule.name, rule.described()),
+            words: words.map(str::to_owned).collect(),
+            db: rule.host.db.to_string(),
+            host: rule.host.collection.to_string(),
+            source: match &rule.upkeep {
+                Upkeep::Link(link) => Some(link.source.collection.to_string()),
+                Upkeep::Expression(_) => None,
+            },
+            field: rule.field.dotted(),
+            work: work(rule)?,
+        })
+    }
+
+    /// The collection and the path that need an index.
+    fn index(&self) -> Option<(&str, &str)> {
+        match (&self.work, &self.source) {
+            (Work::Count { by, .. } | Work::Evaluate { by, .. }, Some(source)) => Some((source, by)),
+            (Work::Copy { by, .. }, _) => Some((&self.host, by)),
+            _ => None,
+        }
+    }
+}
+
+fn work(rule: &Arc<Rule>) -> Result<Work> {
+    let link = match &rule.upkeep {
+        Upkeep::Link(link) => link,
+        Upkeep::Expression(expression) => {
+            let set = call("$set", object([(&*rule.field.dotted(), expression.source.borrow())]));
+            return Ok(Work::Expression { stages: std::iter::once(set).collect() });
+        }
+    };
+    let (local, by) = (link.local.path.dotted(), link.by().dotted());
+    Ok(match (&link.fold, Program::new(rule)?) {
+        (Fold::Tally(_), _) if link.foreign.each => Work::Unwritten("it links by arrays"),
+        (Fold::Tally(Tally::Count), _) if link.filter.is_none() => Work::Count { by, local },
+        (_, Some(Program::Tally(program))) => {
+            let empty = program.place(&Doc::empty(), &program.evaluated(None)?);
+            let mut set = vec![(rule.field.dotted(), "expected")];
+            set.extend(rule.state_path().map(|path| (path.dotted(), "expectedState")));
+            Work::Evaluate {
+                by,
+                local,
+                stages: program.definition(),
+                set,
+                empty: flat(&empty, &program.rule().owned()),
+            }
+        }
+        (_, Some(Program::Copy(program))) if program.is_plain() => Work::Copy {
+            by,
+            key: link.foreign.path.dotted(),
+            stage: program.stage(),
+            frozen: link.when_changed == WhenChanged::Keep,
+            when_deleted: link.when_deleted,
+        },
+        _ => Work::Unwritten("its copies are in arrays"),
+    })
+}
+
+/// The values at some paths, under their dotted paths: what `$set` takes.
+fn flat(doc: &Doc<'_>, paths: &[document::value::Path]) -> Doc<'static> {
+    let values = paths
+        .iter()
+        .map(|path| (path.dotted(), document::pipeline::expr::field_of_document(doc, &path.parts).into_owned()));
+    let values: Vec<(String, Value<'static>)> = values.collect();
+    crate::mql::document(values.iter().map(|(path, value)| (&**path, value.borrow())))
+}
+
+/// The indexes that serve the links, each once.
+fn indexes(kept: &[Kept]) -> Vec<(&str, &str)> {
+    let mut indexes = Vec::new();
+    for index in kept.iter().filter_map(Kept::index) {
+        if !indexes.contains(&index) {
+            indexes.push(index);
+        }
+    }
+    indexes
+}
+
+/// The collections that need functions of their own: those rules keep something in, and those they read.
+fn collections(kept: &[Kept]) -> Vec<&str> {
+    let mut names = BTreeMap::new();
+    for rule in kept.iter().filter(|rule| !matches!(rule.work, Work::Unwritten(_))) {
+        names.insert(&*rule.host, ());
+        rule.source.iter().for_each(|source| _ = names.insert(source, ()));
+    }
+    names.into_keys().collect()
+}
+
+/// The rules whose fields a collection holds, and those that read it.
+fn concerned<'k>(kept: &'k [Kept], collection: &str) -> (Vec<&'k Kept>, Vec<&'k Kept>) {
+    let written = || kept.iter().filter(|rule| !matches!(rule.work, Work::Unwritten(_)));
+    (
+        written().filter(|rule| rule.host == collection).collect(),
+        written().filter(|rule| rule.source.as_deref() == Some(collection)).collect(),
+    )
+}
