@@ -3,14 +3,15 @@
 //! A target takes any bytes. It must return: a panic, an endless loop or an assertion here is a finding.
 
 use document::filter::{Details, Filter};
-use document::pipeline::Pipeline;
 use document::pipeline::expr::{self, Names, Scope};
+use document::pipeline::{Collections, Pipeline, Rows, Run, from_documents};
 use document::project::Projection;
 use document::raw::{Doc, DocWriter, validate};
 use document::update::Update;
 use document::value::{key, order};
 use document::{Env, Value};
 use patterns::declare;
+use std::sync::Arc;
 
 pub struct Target {
     pub name: &'static str,
@@ -30,7 +31,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "filter", help: "Parse `q` as a filter and match `doc`.", run: filter },
     Target { name: "key", help: "Encode all pairs of top-level values; byte order equals value order.", run: keys },
     Target { name: "message", help: "Decode a wire message: header, sections, checksum.", run: message },
-    Target { name: "pipeline", help: "Parse `p` as a pipeline.", run: pipeline },
+    Target { name: "pipeline", help: "Parse `p` as a pipeline and run it on `doc`.", run: pipeline },
     Target { name: "projection", help: "Parse `f` as a projection and apply it to `doc`.", run: projection },
     Target { name: "update", help: "Parse `u` as an update and apply it to `doc`.", run: update },
 ];
@@ -156,8 +157,25 @@ fn expression(bytes: &[u8]) {
 
 fn pipeline(bytes: &[u8]) {
     let Some(input) = input(bytes) else { return };
-    if let Some(Value::Array(stages)) = input.get("p") {
-        let _ = Pipeline::parse(&stages, &mut Names::new());
+    let Some(Value::Array(stages)) = input.get("p") else { return };
+    let Ok(parsed) = Pipeline::parse(&stages, &mut Names::new()) else { return };
+    let everywhere = Everywhere(document(&input, "doc").into_owned());
+    let Ok(mut rows) = everywhere.open("", &parsed, &Env::fixed()) else { return };
+    for _ in 0..64 {
+        match rows.next() {
+            Ok(Some(result)) => check_result(&result),
+            _ => return,
+        }
+    }
+}
+
+/// Every collection holds this one document.
+struct Everywhere(Doc<'static>);
+
+impl Collections for Everywhere {
+    fn open(&self, _: &str, pipeline: &Pipeline, env: &Env) -> document::Result<Rows> {
+        let run = Run { env: env.clone(), collections: Arc::new(Everywhere(self.0.clone())) };
+        pipeline.start(from_documents(vec![self.0.clone()]), &run)
     }
 }
 
