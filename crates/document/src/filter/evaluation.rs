@@ -45,7 +45,10 @@ pub(super) const SAMPLE_RATE: FilterDef = FilterDef {
 };
 
 fn expression(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Node> {
-    let expr = expr::parse(argument, parser.names)?;
+    let expr = expr::parse(argument, parser.names).map_err(|error| match parser.names.folding_failed() {
+        true => error.context("Failed to optimize expression :: caused by :: "),
+        false => error,
+    })?;
     Ok(match expr.as_const() {
         Some(value) if value.is_truthy() => Node::And(Vec::new()),
         Some(_) => Node::Or(Vec::new()),

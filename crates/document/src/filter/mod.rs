@@ -158,7 +158,12 @@ impl Filter {
 
     /// Whether it plainly matches nothing.
     pub fn is_none(&self) -> bool {
-        matches!(&self.root, Node::Or(nodes) if nodes.is_empty())
+        let is_all = |node: &Node| matches!(node, Node::And(nodes) if nodes.is_empty());
+        match &self.root {
+            Node::Or(nodes) => nodes.is_empty(),
+            Node::Nor(nodes) => nodes.iter().any(is_all),
+            _ => false,
+        }
     }
 
     pub fn matches(&self, doc: &Doc<'_>, env: &Env) -> Result<bool> {

@@ -40,7 +40,7 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     for (name, value) in options.iter() {
         let kind = value.type_name();
         match (name.as_str(), &value) {
-            ("startWith", value) => start = Some(expr::parse(value, parser.names)?),
+            ("startWith", value) => start = Some(parser.names.leniently(|names| expr::parse(value, names))?),
             ("maxDepth", value) => max_depth = Some(parse_depth(value)?),
             ("restrictSearchWithMatch", Value::Document(source)) => {
                 let context = "Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ";

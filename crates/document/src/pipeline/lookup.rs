@@ -72,7 +72,7 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let mark = parser.names.mark();
     let variables: Vec<(usize, Expr)> =
         variables.into_iter().map(|(name, expr)| (parser.names.bind(&name), expr)).collect();
-    let pipeline = parser.nested(&options.pipeline.unwrap_or_else(Array::empty), Within::Lookup);
+    let pipeline = parser.nested_later(&options.pipeline.unwrap_or_else(Array::empty), Within::Lookup);
     parser.names.release(mark);
     let foreign = Foreign::new(STAGE.name, options.from, pipeline?)?;
     let equalities = match foreign.stages().first().map(|stage| stage.role()) {
@@ -96,7 +96,7 @@ fn bound_expressions(given: Option<&Doc<'_>>, parser: &mut Parser<'_>) -> Result
     let mut variables = Vec::new();
     for (name, value) in given.into_iter().flat_map(|given| given.iter()) {
         check_bindable(name.as_str())?;
-        variables.push((name.as_str().to_owned(), expr::parse(&value, parser.names)?));
+        variables.push((name.as_str().to_owned(), parser.names.leniently(|names| expr::parse(&value, names))?));
     }
     Ok(variables)
 }

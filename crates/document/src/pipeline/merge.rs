@@ -190,7 +190,7 @@ fn check_variables(given: &Doc<'_>, parser: &mut Parser<'_>) -> Result<()> {
             let message = "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'";
             return fail(51273, message);
         }
-        expr::parse(&value, parser.names)?;
+        parser.names.leniently(|names| expr::parse(&value, names))?;
     }
     Ok(())
 }

@@ -51,6 +51,14 @@ impl<'n> Parser<'n> {
         Parser { names, within: Within::Command, depth: 0, with_the_read: true, next: None }
     }
 
+    /// As [`Parser::nested`], where what is wrong with constants shows only when the pipeline is run.
+    pub fn nested_later(&mut self, stages: &Array<'_>, within: Within) -> Result<Pipeline> {
+        let Parser { depth, with_the_read, .. } = *self;
+        self.names.leniently(|names| {
+            Parser { names, within: Within::Command, depth, with_the_read, next: None }.nested(stages, within)
+        })
+    }
+
     /// Parses a pipeline inside the one being parsed.
     pub fn nested(&mut self, stages: &Array<'_>, within: Within) -> Result<Pipeline> {
         if self.depth >= MAX_DEPTH {
@@ -124,7 +132,12 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
         return Err(error);
     }
     match failed_to_fold {
-        Some(error) => Err(error.context("Failed to optimize pipeline :: caused by :: ")),
+        Some(error) => {
+            if parser.depth > 0 {
+                parser.names.note_folding_failed();
+            }
+            Err(error.context("Failed to optimize pipeline :: caused by :: "))
+        }
         None => Ok(result),
     }
 }

@@ -154,11 +154,11 @@ fn simplify(parsed: Vec<(Expr, Expr)>, mut default: Option<Expr>, names: &mut Na
     match (branches.is_empty(), default) {
         (true, Some(default)) => default,
         (true, None) => {
-            names.fold_error(Error::new(
-                Code::Location(40069),
-                "Cannot execute a switch statement where all the cases evaluate to false without a default",
-            ));
-            Expr::Const(Value::Null)
+            let message = "Cannot execute a switch statement where all the cases evaluate to false without a default";
+            match names.fold_error(Error::new(Code::Location(40069), message)) {
+                true => Expr::Const(Value::Null),
+                false => Expr::Custom(Arc::new(Switch { branches, default: None })),
+            }
         }
         (false, default) => Expr::Custom(Arc::new(Switch { branches, default })),
     }

@@ -77,7 +77,7 @@ impl Form {
 pub(super) fn call(name: &'static str, eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> Result<Expr> {
     let constant = !names.is_unfolded() && operands.iter().all(is_constant);
     let expr = Expr::Call { name, eval, operands };
-    Ok(if constant { Expr::Const(fold(&expr, names)) } else { expr })
+    Ok(if constant { fold(expr, names) } else { expr })
 }
 
 /// An operator with a structure of its own, or its value if all operands are constant: for those that MongoDB evaluates at once
@@ -86,17 +86,21 @@ pub(super) fn custom(operator: impl Operator + 'static, names: &mut Names) -> Ex
     let mut constant = !names.is_unfolded();
     operator.operands(&mut |operand| constant &= is_constant(operand));
     let expr = Expr::Custom(Arc::new(operator));
-    if constant { Expr::Const(fold(&expr, names)) } else { expr }
+    if constant { fold(expr, names) } else { expr }
 }
 
-/// The value of an expression that depends on nothing but constants; null, and the error kept, if it has none.
-fn fold(expr: &Expr, names: &mut Names) -> Value<'static> {
+/// The value of an expression that depends on nothing but constants. If it has none, the error is kept, or the expression.
+fn fold(expr: Expr, names: &mut Names) -> Expr {
     let env = Env::fixed();
-    match expr.eval(&mut Scope::new(Doc::empty(), &env)) {
-        Ok(value) => value.into_owned(),
+    let value = expr.eval(&mut Scope::new(Doc::empty(), &env)).map(Value::into_owned);
+    match value {
+        Ok(value) => Expr::Const(value),
         Err(error) => {
-            names.fold_error(error);
-            Value::Null
+            if names.fold_error(error) {
+                Expr::Const(Value::Null)
+            } else {
+                expr
+            }
         }
     }
 }
@@ -135,7 +139,7 @@ fn combine_neighbours(eval: EvalFn, operands: Vec<Expr>, names: &mut Names) -> V
     let mut flush = |run: &mut Vec<Expr>, combined: &mut Vec<Expr>| {
         if run.len() > 1 {
             let call = Expr::Call { name: "", eval, operands: std::mem::take(run) };
-            combined.push(Expr::Const(fold(&call, names)));
+            combined.push(fold(call, names));
         }
         combined.append(run);
     };

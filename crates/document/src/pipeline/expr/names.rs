@@ -14,6 +14,8 @@ pub struct Names {
     depth: usize,
     /// Whether constants are left alone: some operators do not look into their arguments before they run.
     unfolded: bool,
+    /// Whether constants that cannot be evaluated are left for the run to fail on.
+    lenient: bool,
     /// The first failure in evaluating constants: reported only when everything has been parsed.
     folding_error: Option<Error>,
     folding_failed: bool,
@@ -66,9 +68,22 @@ impl Names {
         std::mem::take(&mut self.folding_failed)
     }
 
-    /// Keeps the error of evaluating constants until the outermost expression is parsed: errors of parsing come first.
-    pub(super) fn fold_error(&mut self, error: Error) {
-        self.folding_error.get_or_insert(error);
+    /// Keeps the error of evaluating constants until the outermost expression is parsed: errors of parsing come first. False
+    /// if it is no error yet, and the expression is to be left as it is.
+    #[must_use]
+    pub(super) fn fold_error(&mut self, error: Error) -> bool {
+        if !self.lenient {
+            self.folding_error.get_or_insert(error);
+        }
+        !self.lenient
+    }
+
+    /// Parses what MongoDB optimises only when a document gets there: errors of constants wait until then.
+    pub(in crate::pipeline) fn leniently<T>(&mut self, parse: impl FnOnce(&mut Names) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.lenient, true);
+        let result = parse(self);
+        self.lenient = before;
+        result
     }
 
     /// Parses what MongoDB evaluates only when it runs, constants too.

@@ -63,12 +63,11 @@ fn parse(name: &'static str, answer: Answer, argument: &Value<'_>, names: &mut N
             let options = options.as_ref().and_then(Expr::as_const).unwrap_or(&Value::Missing);
             match compile(name, answer, regex.as_const().unwrap_or(&Value::Missing), options) {
                 Ok(compiled) => Some(compiled),
-                Err(error) if !names.is_unfolded() => {
-                    names.fold_error(error);
-                    return Ok(Expr::Const(Value::Null));
-                }
-                // It fails on each document then.
-                Err(_) => None,
+                // Else it fails on each document.
+                Err(error) => match !names.is_unfolded() && names.fold_error(error) {
+                    true => return Ok(Expr::Const(Value::Null)),
+                    false => None,
+                },
             }
         }
         false => None,

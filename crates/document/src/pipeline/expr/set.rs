@@ -165,8 +165,8 @@ fn parse_set_equals(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     for (place, operand) in operands.iter().enumerate() {
         if let Some(constant) = operand.as_const().filter(|_| !names.is_unfolded())
             && let Err(error) = check_operand(5_887_502, place, constant)
+            && names.fold_error(error)
         {
-            names.fold_error(error);
             return Ok(Expr::Const(Value::Null));
         }
     }
@@ -215,10 +215,12 @@ fn parse_set_is_subset(argument: &Value<'_>, names: &mut Names) -> Result<Expr> 
         (None, Some(Value::Array(_))) => call("$setIsSubset", set_is_subset_of_constant, operands, names),
         (None, Some(other)) => {
             let refused = both_arrays("$setIsSubset", Value::Array(Array::empty()), other.borrow(), 0, 17311);
-            if let Err(error) = refused {
-                names.fold_error(error);
+            match refused {
+                Err(error) if !names.fold_error(error.clone()) => {
+                    call("$setIsSubset", set_is_subset_of_constant, operands, names)
+                }
+                _ => Ok(Expr::Const(Value::Null)),
             }
-            Ok(Expr::Const(Value::Null))
         }
         _ => call("$setIsSubset", set_is_subset, operands, names),
     }

@@ -110,16 +110,11 @@ fn parse_index_of_array(argument: &Value<'_>, names: &mut Names) -> Result<Expr>
         && !names.is_unfolded()
         && !matches!(first, Value::Array(_))
     {
-        if !first.is_nullish() {
-            names.fold_error(Error::new(
-                Code::Location(50809),
-                format!(
-                    "First operand of $indexOfArray must be an array. First argument is of type: {}",
-                    first.type_name()
-                ),
-            ));
+        let found = first.type_name();
+        let message = format!("First operand of $indexOfArray must be an array. First argument is of type: {found}");
+        if first.is_nullish() || names.fold_error(Error::new(Code::Location(50809), message)) {
+            return Ok(Expr::Const(Value::Null));
         }
-        return Ok(Expr::Const(Value::Null));
     }
     Ok(expr)
 }

@@ -37,9 +37,6 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
         return fail(18628, "Missing 'date' parameter to $dateToString");
     };
     let format = arguments.expr("format", names)?;
-    if let Some(Value::String(format)) = format.as_ref().and_then(Expr::as_const) {
-        format::check(format.as_str(), format::FOR_WRITING)?;
-    }
     let timezone = arguments.expr("timezone", names)?;
     let on_null = arguments.expr("onNull", names)?;
     Ok(custom(ToString { date, format, timezone, on_null }, names))
