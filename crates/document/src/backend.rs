@@ -154,7 +154,10 @@ pub trait Relay: Send + Sync {
         false
     }
 
-    fn as_any(&self) -> &dyn Any;
+    /// Whether the client has begun to authenticate on it.
+    fn is_authenticated(&self) -> bool;
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 pub trait Backend: Send + Sync + 'static {

@@ -1,10 +1,13 @@
 //! The backend's contract, kept by commands to a real MongoDB.
 
 use crate::line::Line;
+use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
+use crate::via::Via;
+use crate::{admin, fence, read, write};
 use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Relay, Session};
 use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
-use document::{Doc, Error};
+use document::{Doc, Result};
 use std::sync::Arc;
 
 impl Backend for Upstream {
@@ -20,34 +23,60 @@ impl Backend for Upstream {
         true
     }
 
-    fn begin<'a>(&'a self, _: &'a mut Session, _: &'a Context) -> Answer<'a, ()> {
-        not_yet()
+    fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move { fence::prepare(self, &Via::of(&self.shared, session), db).await })
     }
 
-    fn read<'a>(&'a self, _: &'a mut Session, _: &'a Context, _: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
-        not_yet()
+    fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
+        let via = Via::of(&self.shared, session);
+        session.transaction = Some(Box::new(UpstreamTransaction::begin(via, session, context)));
+        Box::pin(std::future::ready(Ok(())))
     }
 
-    fn write<'a>(&'a self, _: &'a mut Session, _: &'a Context, _: &'a WriteOp, _: &'a Capture) -> Answer<'a, Written> {
-        not_yet()
+    fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
+        Box::pin(std::future::ready(Ok(read::open(self, session, context, op))))
     }
 
-    fn fence<'a>(&'a self, _: &'a mut Session, _: &'a FenceKey, _: Mode) -> Answer<'a, ()> {
-        not_yet()
+    fn write<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: &'a WriteOp,
+        capture: &'a Capture,
+    ) -> Answer<'a, Written> {
+        Box::pin(write::write(self, session, context, op, capture))
+    }
+
+    fn write_all<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        ops: &'a [(WriteOp, Capture)],
+    ) -> Answer<'a, Vec<Result<Written>>> {
+        Box::pin(write::write_all(self, session, context, ops))
+    }
+
+    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
+        Box::pin(fence::take(self, session, key, mode))
     }
 
     fn explain<'a>(
         &'a self,
-        _: &'a mut Session,
-        _: &'a Context,
-        _: Explained,
-        _: Verbosity,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: Explained,
+        verbosity: Verbosity,
     ) -> Answer<'a, Doc<'static>> {
-        not_yet()
+        Box::pin(admin::explain(self, session, context, op, verbosity))
     }
 
-    fn admin<'a>(&'a self, _: &'a mut Session, _: &'a Context, _: AdminOp) -> Answer<'a, Vec<Doc<'static>>> {
-        not_yet()
+    fn admin<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: AdminOp,
+    ) -> Answer<'a, Vec<Doc<'static>>> {
+        Box::pin(admin::run(self, session, context, op))
     }
 
     fn cluster_time(&self) -> u64 {
@@ -57,8 +86,4 @@ impl Backend for Upstream {
     fn gossip(&self) -> Option<Doc<'static>> {
         self.shared.time.gossip()
     }
-}
-
-fn not_yet<'a, T: Send + 'a>() -> Answer<'a, T> {
-    Box::pin(std::future::ready(Err(Error::not_implemented("this"))))
 }

@@ -50,6 +50,11 @@ impl Command {
         self
     }
 
+    /// The command's document as it is, and its database: for `explain`.
+    pub(crate) fn into_body(self) -> (Doc<'static>, String) {
+        (self.writer.finish(), self.db)
+    }
+
     /// Appends the whole message to `buffer`.
     pub(crate) fn encode(self, buffer: &mut Vec<u8>, request_id: i32) {
         let Command { mut writer, db, sequence } = self;

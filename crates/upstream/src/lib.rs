@@ -3,20 +3,26 @@
 //! Reading order: [`Uri`] is the connection string; `topology` knows who is primary; a `line` is a connection to it that
 //! survives a failover; [`Upstream`] is the backend: `read`, `write`, `transaction`, `fence`, `retries`, `admin`.
 
-#![allow(dead_code, reason = "read, write and transactions come next")]
-
+mod admin;
 mod answer;
 mod backend;
 mod command;
 mod connection;
+mod fence;
 mod line;
 mod login;
+mod phrase;
+mod read;
+mod retries;
 mod shared;
 mod stream;
 mod tls;
 mod topology;
+mod transaction;
 mod upstream;
 mod uri;
+mod via;
+mod write;
 
 pub use upstream::Upstream;
 pub use uri::{Uri, UriError};

@@ -33,8 +33,6 @@ pub(crate) struct Line {
     /// The session of planned transactions on this line, and their numbers.
     session: OnceLock<[u8; 16]>,
     last_number: AtomicI64,
-    /// The retryable write whose record was found behind a statement already sent: looked up first the next time.
-    pub(crate) answered_before: PlainMutex<Option<([u8; 16], i64)>>,
 }
 
 /// The line's connection in the hands of one command.
@@ -54,7 +52,6 @@ impl Line {
             metadata: PlainMutex::new(None),
             session: OnceLock::new(),
             last_number: AtomicI64::new(0),
-            answered_before: PlainMutex::new(None),
         }
     }
 
@@ -230,11 +227,20 @@ impl Relay for Line {
         }
     }
 
+    fn is_authenticated(&self) -> bool {
+        !self.can_reconnect()
+    }
+
+    /// Who a client is is known to the server only; of those that never said, all are the same.
+    fn shares_with(&self, other: &dyn Relay) -> bool {
+        !self.is_authenticated() && !other.is_authenticated()
+    }
+
     fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
 
-    fn as_any(&self) -> &dyn Any {
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }

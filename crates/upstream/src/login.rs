@@ -136,3 +136,23 @@ fn skip_empty() -> Doc<'static> {
     writer.append("skipEmptyExchange", &Value::Bool(true));
     writer.finish()
 }
+
+impl Connector {
+    /// The write concern of background work, if the connection string has one.
+    pub(crate) fn write_concern(&self) -> Option<Doc<'static>> {
+        if self.uri.w.is_none() && self.uri.journal.is_none() {
+            return None;
+        }
+        let mut writer = DocWriter::new();
+        if let Some(w) = &self.uri.w {
+            match w.parse::<i32>() {
+                Ok(nodes) => writer.append("w", &Value::Int32(nodes)),
+                Err(_) => writer.append("w", &Value::from(w.as_str())),
+            };
+        }
+        if let Some(journal) = self.uri.journal {
+            writer.append("j", &Value::Bool(journal));
+        }
+        Some(writer.finish())
+    }
+}

@@ -1,0 +1,115 @@
+//! Fences as documents (SEMANTICS R1): `<database>.pleach.fences` holds rows of slots, made once.
+//!
+//! A key is a row by its hash; two keys that share a row only cost a retry. Shared is one slot at random, exclusive all of
+//! them. Every pass changes what it touches, because a write that changes nothing is no fence.
+
+use crate::answer::{TRANSIENT, count};
+use crate::command::Command;
+use crate::transaction::UpstreamTransaction;
+use crate::upstream::Upstream;
+use crate::via::Via;
+use document::backend::{FenceKey, Mode, Session};
+use document::op::Context;
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use rand::RngExt;
+
+pub(crate) const COLLECTION: &str = "pleach.fences";
+
+const ROWS: i32 = 256;
+const SLOTS: i32 = 32;
+
+pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &FenceKey, mode: Mode) -> Result<()> {
+    let row = i32::try_from(xxhash_rust::xxh3::xxh3_64(&key.key) % u64::from(ROWS.cast_unsigned())).unwrap_or_default();
+    let Some(transaction) = UpstreamTransaction::of(session) else {
+        return Err(Error::new(Code::IllegalOperation, "a fence belongs in a transaction"));
+    };
+    prepare(upstream, &transaction.via()?, &key.db).await?;
+    match mode {
+        Mode::Shared => {
+            let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
+            if !transaction.is_joined() {
+                transaction.fences.push((key.db.to_string(), slot));
+                return Ok(());
+            }
+            run(transaction, pass(&key.db, slot), 1).await
+        }
+        Mode::Exclusive => run(transaction, pass_all(&key.db, row), SLOTS).await,
+    }
+}
+
+async fn run(transaction: &mut UpstreamTransaction, command: Command, slots: i32) -> Result<()> {
+    let reply = transaction.run(&no_time_limit(), command).await?;
+    if let Some(failed) = crate::answer::write_errors(&reply).into_iter().next() {
+        return Err(failed.error);
+    }
+    match count(&reply, "n") == u64::from(slots.cast_unsigned()) {
+        true => Ok(()),
+        false => Err(missing()),
+    }
+}
+
+/// Fences are small: they have the time that commands without a limit have.
+fn no_time_limit() -> Context {
+    Context {
+        env: document::Env::fixed(),
+        read_concern: Default::default(),
+        durability: Default::default(),
+        deadline: None,
+        sent: Default::default(),
+    }
+}
+
+/// Not all slots are visible: they were made after the transaction's moment. The next attempt sees them.
+pub(crate) fn missing() -> Error {
+    Error::new(Code::WriteConflict, "the fences of this database have just been made").with_label(TRANSIENT)
+}
+
+/// Passes one slot.
+pub(crate) fn pass(db: &str, slot: i32) -> Command {
+    let mut filter = DocWriter::new();
+    filter.append("_id", &Value::Int32(slot));
+    update(db, &filter.finish(), false)
+}
+
+fn pass_all(db: &str, row: i32) -> Command {
+    let mut filter = DocWriter::new();
+    filter.start_document("_id").append("$gte", &Value::Int32(row * SLOTS));
+    filter.append("$lt", &Value::Int32((row + 1) * SLOTS)).end();
+    update(db, &filter.finish(), true)
+}
+
+fn update(db: &str, filter: &Doc<'_>, multi: bool) -> Command {
+    let mut statement = DocWriter::new();
+    statement.append("q", &Value::Document(filter.borrow()));
+    statement.start_document("u").start_document("$inc").append("n", &Value::Int64(1)).end().end();
+    statement.append("multi", &Value::Bool(multi));
+    Command::new(db, "update", Value::from(COLLECTION)).with_sequence("updates", vec![statement.finish()])
+}
+
+/// Makes the slots and the collection of retry records of a database, once.
+pub(crate) async fn prepare(upstream: &Upstream, via: &Via, db: &str) -> Result<()> {
+    if upstream.shared.prepared.lock().contains(db) {
+        return Ok(());
+    }
+    let all = u64::from((ROWS * SLOTS).cast_unsigned());
+    let present = via.run(Command::new(db, "count", Value::from(COLLECTION))).await?;
+    if count(&present, "n") < all {
+        let slot = |id: i32| {
+            let mut writer = DocWriter::with_capacity(32);
+            writer.append("_id", &Value::Int32(id)).append("n", &Value::Int64(0));
+            writer.finish()
+        };
+        let insert = Command::new(db, "insert", Value::from(COLLECTION))
+            .with("ordered", false)
+            .with_sequence("documents", (0..ROWS * SLOTS).map(slot).collect());
+        let made = via.run(insert).await?;
+        // Another process may make them at the same time.
+        let others = crate::answer::write_errors(&made).into_iter().find(|failed| failed.error.code() != Code::DuplicateKey);
+        if let Some(failed) = others {
+            return Err(failed.error);
+        }
+    }
+    crate::retries::prepare(via, db).await?;
+    upstream.shared.prepared.lock().insert(db.to_owned());
+    Ok(())
+}
