@@ -8,6 +8,7 @@ pub mod json;
 pub mod normal;
 pub mod order;
 pub mod random;
+pub mod real;
 pub mod record;
 pub mod run;
 pub mod script;

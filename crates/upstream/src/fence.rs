@@ -104,7 +104,8 @@ pub(crate) async fn prepare(upstream: &Upstream, via: &Via, db: &str) -> Result<
             .with_sequence("documents", (0..ROWS * SLOTS).map(slot).collect());
         let made = via.run(insert).await?;
         // Another process may make them at the same time.
-        let others = crate::answer::write_errors(&made).into_iter().find(|failed| failed.error.code() != Code::DuplicateKey);
+        let others =
+            crate::answer::write_errors(&made).into_iter().find(|failed| failed.error.code() != Code::DuplicateKey);
         if let Some(failed) = others {
             return Err(failed.error);
         }

@@ -57,7 +57,8 @@ fn aggregate(op: &Aggregate) -> Command {
         true => stages.iter().filter(|stage| !writes(stage)).collect(),
         false => stages,
     };
-    let command = Command::new(&op.ns.db, "aggregate", on).with("pipeline", stages).with("allowDiskUse", op.allow_disk_use);
+    let command =
+        Command::new(&op.ns.db, "aggregate", on).with("pipeline", stages).with("allowDiskUse", op.allow_disk_use);
     with_hint(command, op.hint.as_ref())
 }
 

@@ -80,7 +80,10 @@ enum Stage {
     Aggregate(Command),
     /// The reply itself is the one row.
     Single(Command),
-    Open { id: i64, collection: String },
+    Open {
+        id: i64,
+        collection: String,
+    },
     Done,
 }
 

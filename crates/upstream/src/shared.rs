@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     /// The databases whose bookkeeping collections are known to be there.
     pub(crate) prepared: Mutex<hashbrown::HashSet<String>>,
     closed: AtomicBool,
+    /// How many transactions are being aborted behind the back of who gave them up.
+    pub(crate) aborting: tokio::sync::watch::Sender<usize>,
 }
 
 /// Idle lines kept open for background work.
@@ -31,6 +33,7 @@ impl Shared {
             idle: Mutex::default(),
             prepared: Mutex::default(),
             closed: AtomicBool::new(false),
+            aborting: tokio::sync::watch::Sender::new(0),
         }
     }
 

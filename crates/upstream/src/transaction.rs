@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two attempts to learn the outcome of a commit.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a new transaction waits for aborts that are on their way.
+const ABORTS: Duration = Duration::from_millis(20);
+
 pub(crate) struct UpstreamTransaction {
     /// Nothing once it is over.
     via: Option<Via>,
@@ -90,6 +93,11 @@ impl UpstreamTransaction {
     /// Sends commands back to back and gives their replies, errors included, as far as they came.
     pub(crate) async fn run_all(&mut self, context: &Context, commands: Vec<Command>) -> Result<Vec<Doc<'static>>> {
         let via = self.via()?;
+        if !self.started && matches!(via, Via::Ours(_)) {
+            // What this process has just given up would only be in its own way.
+            let mut aborting = via.shared.aborting.subscribe();
+            let _ = tokio::time::timeout(ABORTS, aborting.wait_for(|count| *count == 0)).await;
+        }
         let commands: Vec<Command> = commands.into_iter().map(|command| self.dress(command)).collect();
         within(context, async {
             let mut ready = via.ready().await?;
@@ -202,8 +210,10 @@ impl UpstreamTransaction {
         }
         let abort = self.end("abortTransaction");
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            via.shared.aborting.send_modify(|count| *count += 1);
             runtime.spawn(async move {
                 let _ = tokio::time::timeout(PATIENCE, via.run(abort)).await;
+                via.shared.aborting.send_modify(|count| *count = count.saturating_sub(1));
             });
         }
     }
@@ -248,13 +258,17 @@ pub(crate) async fn within<T>(context: &Context, work: impl Future<Output = Resu
     let until = context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
     match tokio::time::timeout_at(until.into(), work).await {
         Ok(result) => result,
-        Err(_) if context.deadline.is_some() => Err(Error::new(Code::MaxTimeMSExpired, "operation exceeded time limit")),
+        Err(_) if context.deadline.is_some() => {
+            Err(Error::new(Code::MaxTimeMSExpired, "operation exceeded time limit"))
+        }
         Err(_) => Err(late()),
     }
 }
 
 fn late() -> Error {
-    Error::new(Code::Location(89), "the upstream MongoDB did not answer in time").with_label(TRANSIENT).with_label(RETRYABLE)
+    Error::new(Code::Location(89), "the upstream MongoDB did not answer in time")
+        .with_label(TRANSIENT)
+        .with_label(RETRYABLE)
 }
 
 fn over() -> Error {

@@ -97,10 +97,6 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Re
         }
         return Ok(());
     }
-    if serve.upstream.is_some() {
-        // The catalog is read through the backend, which passes bytes so far.
-        return Ok(());
-    }
     life.load().await?;
     for db in life.audits_due().await? {
         tracing::warn!(database = db, "its rules were switched off by an earlier run (--raw): run `pleach audit`");

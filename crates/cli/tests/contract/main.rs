@@ -26,3 +26,34 @@ async fn engine() {
     let engine = engine::Engine::open(folder.path(), engine::Options::default()).unwrap();
     check(Arc::new(engine), "contract").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engine_under_the_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine::Engine::open(folder.path(), engine::Options::default()).unwrap();
+    check(Arc::new(patterns::Patterned::new(Arc::new(engine))), "contract").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upstream() {
+    let Some(uri) = judge::real::uri_or_skip("the contract on a real MongoDB") else { return };
+    check(Arc::new(open(&uri).await), &format!("contract{}", std::process::id())).await;
+    drop_database(&uri, &format!("contract{}", std::process::id())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upstream_under_the_layer() {
+    let Some(uri) = judge::real::uri_or_skip("the contract on a real MongoDB under the layer") else { return };
+    let db = format!("layered{}", std::process::id());
+    check(Arc::new(patterns::Patterned::new(Arc::new(open(&uri).await))), &db).await;
+    drop_database(&uri, &db).await;
+}
+
+async fn open(uri: &str) -> upstream::Upstream {
+    upstream::Upstream::open(upstream::Uri::parse(uri).unwrap()).await.unwrap()
+}
+
+async fn drop_database(uri: &str, db: &str) {
+    let op = document::op::AdminOp::DropDatabase { db: db.into() };
+    open(uri).await.admin(&mut Default::default(), &words::context(), op).await.unwrap();
+}

@@ -11,8 +11,8 @@ use crate::upstream::Upstream;
 use document::backend::Session;
 use document::filter::{Details, Filter};
 use document::op::{
-    Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateStatement, WriteError, WriteOp,
-    Written,
+    Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateStatement, WriteError,
+    WriteOp, Written,
 };
 use document::update::{Applied, Update};
 use document::{Doc, DocWriter, Error, Result, Value};
@@ -25,8 +25,20 @@ const ROWS: i64 = 100_000;
 
 /// Operators whose effect depends on nothing but the document.
 const PLAIN: &[&str] = &[
-    "$addToSet", "$bit", "$inc", "$max", "$min", "$mul", "$pop", "$pull", "$pullAll", "$push", "$rename", "$set",
-    "$setOnInsert", "$unset",
+    "$addToSet",
+    "$bit",
+    "$inc",
+    "$max",
+    "$min",
+    "$mul",
+    "$pop",
+    "$pull",
+    "$pullAll",
+    "$push",
+    "$rename",
+    "$set",
+    "$setOnInsert",
+    "$unset",
 ];
 
 /// A writer of images: who asks, and where.
@@ -271,7 +283,8 @@ impl Images<'_> {
     }
 
     fn find(&self, filter: &Doc<'_>) -> Command {
-        let command = Command::new(&self.ns.db, "find", Value::from(self.ns.collection.to_string())).with_doc("filter", filter);
+        let command =
+            Command::new(&self.ns.db, "find", Value::from(self.ns.collection.to_string())).with_doc("filter", filter);
         let Capture::Paths(paths) = self.capture else { return command.with("batchSize", ROWS) };
         let mut fields = DocWriter::new();
         let mut named: Vec<&str> = vec!["_id"];
@@ -301,7 +314,8 @@ impl Images<'_> {
             if id == 0 {
                 return Ok(rows);
             }
-            let more = Command::new(&self.ns.db, "getMore", id).with("collection", Value::from(self.ns.collection.to_string()));
+            let more = Command::new(&self.ns.db, "getMore", id)
+                .with("collection", Value::from(self.ns.collection.to_string()));
             reply = self.run(more).await?;
         }
     }

@@ -35,7 +35,8 @@ pub(crate) async fn write(
         let written = in_transaction(upstream, session, context, op, capture).await?;
         return remembered(session, context, attempt, &ids, db, written);
     };
-    let left: Vec<usize> = (0..ids.len()).filter(|at| !ids.get(*at).is_some_and(|id| before.retried.contains(id))).collect();
+    let left: Vec<usize> =
+        (0..ids.len()).filter(|at| !ids.get(*at).is_some_and(|id| before.retried.contains(id))).collect();
     if left.is_empty() {
         return Ok(before);
     }
@@ -153,7 +154,8 @@ async fn alone_once(
     let mut pause = Duration::from_millis(1);
     loop {
         let via = Via::of(&upstream.shared, session);
-        let mut own = Session { id: session.id, retry: session.retry, relay: session.relay.clone(), ..Session::default() };
+        let mut own =
+            Session { id: session.id, retry: session.retry, relay: session.relay.clone(), ..Session::default() };
         own.transaction = Some(Box::new(UpstreamTransaction::begin(via, &own, context)));
         let result = match Box::pin(write(upstream, &mut own, context, op, capture)).await {
             Ok(written) if !written.errors.is_empty() => return Ok(written),

@@ -57,7 +57,8 @@ impl Prepared {
             WriteOp::Insert(op) => {
                 documents = complete(op, &context.env);
                 let command = Command::new(&op.ns.db, "insert", Value::from(op.ns.collection.to_string()));
-                bypass(command.with("ordered", op.ordered), op.bypass_validation).with_sequence("documents", documents.clone())
+                bypass(command.with("ordered", op.ordered), op.bypass_validation)
+                    .with_sequence("documents", documents.clone())
             }
             WriteOp::Update(op) => {
                 let statement = |statement| phrase::update_statement(statement, &statement.filter.source);
