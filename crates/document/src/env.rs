@@ -1,6 +1,7 @@
 //! What a program may ask of the world around it, handed in: the time, new ids, randomness, and whether to stop.
 
 use crate::error::Result;
+use crate::spill::Spill;
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -19,8 +20,10 @@ pub struct Env {
     pub variables: Vec<Value<'static>>,
     /// Called now and then by long work; an error (killed, past its deadline) ends it.
     pub interrupt: Arc<dyn Fn() -> Result<()> + Send + Sync>,
-    /// How many bytes a blocking stage may hold.
+    /// How many bytes a blocking stage may hold that does not use the disk.
     pub memory_limit: usize,
+    /// Where `$sort` and `$group` put what does not fit in memory, if they may.
+    pub spill: Option<Arc<dyn Spill>>,
 }
 
 impl Env {
@@ -34,6 +37,7 @@ impl Env {
             variables: Vec::new(),
             interrupt: Arc::new(|| Ok(())),
             memory_limit: 100 << 20,
+            spill: None,
         }
     }
 }

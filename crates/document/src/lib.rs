@@ -15,6 +15,7 @@ pub mod op;
 pub mod pipeline;
 pub mod project;
 pub mod raw;
+pub mod spill;
 pub mod update;
 pub mod value;
 

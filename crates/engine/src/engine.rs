@@ -101,6 +101,7 @@ impl Engine {
     /// Opens or makes the data folder.
     pub fn open(path: &Path, options: Options) -> Result<Engine> {
         let folder = FolderLock::take(path, options.address.as_deref())?;
+        crate::temporary::remove_remains(path);
         let opened = recover::open(path, options.store())?;
         let ground = Arc::new(opened.ground);
         let retries = Retries::load(&ground.retries, &ground.current.load().snapshot)?;

@@ -14,7 +14,7 @@ use document::filter::{Details, Filter};
 use document::op::SortSpec;
 use document::pipeline::sort_spec;
 use document::value::key;
-use document::{Code, Doc, Env, Error, Result};
+use document::{Code, Doc, DocWriter, Env, Error, Result};
 use hashbrown::HashSet;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -29,12 +29,31 @@ pub struct Row {
     pub details: Details,
 }
 
+impl Row {
+    /// Leaves the key by which a row was found, where that was not an entry of an index of its own.
+    fn key_alone(&mut self, source: &Source) {
+        let by_id = match source {
+            Source::Id { .. } => true,
+            Source::Index(scan) if scan.index().id == DOCUMENTS => true,
+            Source::Index(_) | Source::Union(_) => return,
+            Source::Collection { .. } | Source::Nothing => false,
+        };
+        let mut writer = DocWriter::new();
+        if by_id && let Some(id) = self.doc.get("_id") {
+            writer.append("_id", &id);
+        }
+        self.doc = writer.finish();
+    }
+}
+
 /// What is wanted of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     Documents,
     /// How many there are: documents are read only to test them.
     Count,
+    /// The keys of the index by which they were found, in place of the documents: `returnKey`.
+    Keys,
 }
 
 /// What a scan did, for `explain` and for judging plans.
@@ -81,6 +100,11 @@ pub struct Scan {
     place: Place,
     counters: Counters,
     unchecked: u64,
+    /// It was paused: others may have written meanwhile.
+    resumes: bool,
+    /// The index has got entries of arrays that the plan does not know of: entries prove nothing, and a document may
+    /// come again.
+    careful: bool,
 }
 
 /// How far a scan has come.
@@ -179,6 +203,8 @@ impl Scan {
             place,
             counters: Counters::default(),
             unchecked: 0,
+            resumes: false,
+            careful: false,
         })
     }
 
@@ -230,6 +256,7 @@ impl Scan {
 
     /// Lets go of the view.
     pub fn pause(&mut self) {
+        self.resumes = true;
         match &mut self.place {
             Place::Ranges(cursor) => cursor.open = None,
             Place::Union { scans, .. } => scans.iter_mut().for_each(Scan::pause),
@@ -237,9 +264,25 @@ impl Scan {
         }
     }
 
+    /// After a pause: whether the index is still what the plan took it for.
+    fn look_at_marks(&mut self, scan: &IndexScan) {
+        let index = scan.index();
+        self.careful |= scan.candidate.multikey.iter().enumerate().any(|(at, known)| index.multikey(at) != *known);
+        if self.careful
+            && let Place::Ranges(cursor) = &mut self.place
+        {
+            cursor.seen.get_or_insert_default();
+        }
+    }
+
     pub fn next(&mut self, view: &ReadView) -> Result<Option<Row>> {
         let plan = self.plan.clone();
-        let row = match &plan.source {
+        if std::mem::take(&mut self.resumes)
+            && let Source::Index(scan) = &plan.source
+        {
+            self.look_at_marks(scan);
+        }
+        let mut row = match &plan.source {
             Source::Nothing => None,
             Source::Id { key, .. } => self.next_by_id(view, key)?,
             Source::Collection { reverse, ranges } => self.next_document(view, ranges, *reverse)?,
@@ -249,8 +292,13 @@ impl Scan {
             Source::Index(scan) => self.next_entry(view, scan)?,
             Source::Union(_) => self.next_of_union(view)?,
         };
-        match &row {
-            Some(_) => self.counters.rows += 1,
+        match &mut row {
+            Some(row) => {
+                self.counters.rows += 1;
+                if self.want == Want::Keys {
+                    row.key_alone(&plan.source);
+                }
+            }
             None => self.place = finished(std::mem::replace(&mut self.place, Place::Done)),
         }
         Ok(row)
@@ -341,8 +389,8 @@ impl Scan {
             return Ok(None);
         }
         self.counters.entries += 1;
-        let exact = !entry.inexact && !scan.ranges.inexact;
-        if exact && self.plan.residual.is_none() && self.details.is_none() {
+        let exact = !entry.inexact && !scan.ranges.inexact && !self.careful;
+        if exact && self.want != Want::Keys && self.plan.residual.is_none() && self.details.is_none() {
             if self.want == Want::Count {
                 return Ok(Some(Row { key: document_key, doc: Doc::empty(), details: Details::default() }));
             }
@@ -354,7 +402,11 @@ impl Scan {
         let Some(value) = view.get(self.space()?, &document_key)? else { return Ok(None) };
         self.counters.documents += 1;
         let whole = if exact { None } else { scan.filter.as_ref() };
-        self.judge(document_key, document(value)?, whole)
+        let mut row = self.judge(document_key, document(value)?, whole)?;
+        if let (Want::Keys, Some(row)) = (self.want, &mut row) {
+            row.doc = key_of(scan, entry).ok_or_else(|| Error::not_implemented("returnKey with long index keys"))?;
+        }
+        Ok(row)
     }
 
     /// Reads all entries that were cut to the same bytes: only their documents say in which order they belong.
@@ -452,6 +504,17 @@ fn finished(place: Place) -> Place {
         Place::Union { scans, .. } => Place::Union { at: scans.len(), scans, seen: Seen::default() },
         _ => Place::Done,
     }
+}
+
+/// The entry as a document: each key's path with its value. Nothing if it was cut.
+fn key_of(scan: &IndexScan, entry: &EntryParts<'_>) -> Option<Doc<'static>> {
+    let keys = &scan.index().keys;
+    let values = entry.values(keys.iter().map(|key| key.descending))?;
+    let mut writer = DocWriter::new();
+    for (key, value) in keys.iter().zip(&values) {
+        writer.append(&key.path.dotted(), value);
+    }
+    Some(writer.finish())
 }
 
 fn torn() -> Error {

@@ -196,6 +196,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
                 variables: Vec::new(),
                 interrupt: client.interrupt.clone(),
                 memory_limit: server.options.stage_memory,
+                spill: None,
             },
             read_concern: ReadConcern::default(),
             durability: document::op::Durability::default(),

@@ -1,23 +1,17 @@
 //! `$group`: one document for each distinct key, with accumulators over the documents that have it.
 //!
 //! Groups are found by the order-preserving encoding of their key, in which equal values of different types are the same
-//! bytes; the first value seen is the `_id`. A document of a known group costs no allocation here. Nothing is spilled to
-//! disk: beyond the memory limit it is an error.
+//! bytes; the first value seen is the `_id`. [`super::grouping`] runs it.
 
-use super::expr::accumulator::{Accumulator, AccumulatorExpr};
+use super::expr::accumulator::AccumulatorExpr;
 use super::expr::{self, Expr, Scope};
-use super::rows::drain;
-use super::{Parsed, Parser, Place, Rows, Run, Stage, StageDef, Stream};
+use super::{Parsed, Parser, Place, Rows, Run, Stage, StageDef, grouping};
 use crate::code::Code;
-use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::raw::{Doc, DocWriter};
+use crate::raw::DocWriter;
 use crate::value::path::check_field_name;
-use crate::value::{Path, Value, key};
-use hashbrown::HashTable;
+use crate::value::{Path, Value};
 use smallvec::SmallVec;
-use std::hash::BuildHasher;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) const STAGE: StageDef = StageDef {
@@ -49,8 +43,8 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
 
 #[derive(Debug)]
 pub(super) struct Group {
-    key: Key,
-    fields: Vec<Field>,
+    pub(super) key: Key,
+    pub(super) fields: Vec<Field>,
 }
 
 impl Group {
@@ -60,7 +54,7 @@ impl Group {
 }
 
 #[derive(Debug)]
-enum Key {
+pub(super) enum Key {
     One(Expr),
     /// `{ a: "$x", b: "$y" }`: the document is made only for a new group.
     Fields(Vec<(Arc<str>, Expr)>),
@@ -71,7 +65,7 @@ pub(super) struct Field {
     pub(super) name: Arc<str>,
     pub(super) accumulator: AccumulatorExpr,
     /// What it holds does not depend on what it was given, so that its memory need not be asked for each time.
-    constant_size: bool,
+    pub(super) constant_size: bool,
 }
 
 impl Field {
@@ -81,7 +75,7 @@ impl Field {
     }
 
     /// MongoDB's groups have another code than its expressions for one thing.
-    fn as_in_a_group(&self, error: Error) -> Error {
+    pub(super) fn as_in_a_group(&self, error: Error) -> Error {
         match (self.accumulator.name, error.code()) {
             ("$mergeObjects", Code::Location(40400)) => {
                 Error::new(Code::Location(5_911_200), "$mergeObjects only supports objects")
@@ -92,7 +86,7 @@ impl Field {
 }
 
 /// The evaluated key of one document: one value, or one for each field.
-type KeyValues<'a> = SmallVec<[Value<'a>; 4]>;
+pub(super) type KeyValues<'a> = SmallVec<[Value<'a>; 4]>;
 
 impl Key {
     fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Key> {
@@ -112,7 +106,7 @@ impl Key {
         Ok(Key::Fields(fields))
     }
 
-    fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<KeyValues<'a>> {
+    pub(super) fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<KeyValues<'a>> {
         let mut values = KeyValues::new();
         match self {
             Key::One(expr) => values.push(null_if_missing(expr.eval(scope)?)),
@@ -132,7 +126,7 @@ impl Key {
     }
 
     /// The `_id` of the group whose key that is.
-    fn to_id(&self, values: KeyValues<'_>) -> Value<'static> {
+    pub(super) fn to_id(&self, values: KeyValues<'_>) -> Value<'static> {
         match self {
             Key::One(_) => values.into_iter().next().unwrap_or(Value::Null).into_owned(),
             Key::Fields(fields) => {
@@ -163,8 +157,7 @@ impl Stage for Group {
     }
 
     fn start(self: Arc<Self>, input: Rows, run: &Run) -> Result<Rows> {
-        let env = run.env.clone();
-        Ok(Box::new(Grouping { stage: self, input: Some(input), env, groups: Groups::default(), next: 0 }))
+        Ok(grouping::start(self, input, &run.env))
     }
 
     fn needs(&self, _after: Option<Vec<Path>>) -> Option<Vec<Path>> {
@@ -176,136 +169,5 @@ impl Stage for Group {
         self.key.operands(&mut add);
         self.fields.iter().for_each(|field| field.accumulator.operands(&mut add));
         needed
-    }
-}
-
-struct Grouping {
-    stage: Arc<Group>,
-    input: Option<Rows>,
-    env: Env,
-    groups: Groups,
-    next: usize,
-}
-
-impl Stream for Grouping {
-    fn next(&mut self) -> Result<Option<Doc<'static>>> {
-        if let Some(mut input) = self.input.take() {
-            let (stage, groups, env) = (&self.stage, &mut self.groups, &self.env);
-            drain(&mut *input, env, |doc| groups.add(stage, &doc, env))?;
-        }
-        let at = self.next;
-        self.next += 1;
-        self.groups.finish(&self.stage, at)
-    }
-
-    fn pause(&mut self) {
-        if let Some(input) = &mut self.input {
-            input.pause();
-        }
-    }
-}
-
-#[derive(Default)]
-struct Groups {
-    /// Places in `groups`, by the hash of their keys.
-    table: HashTable<usize>,
-    hasher: foldhash::fast::RandomState,
-    /// All encoded keys, one behind the other.
-    keys: Vec<u8>,
-    groups: Vec<GroupEntry>,
-    /// The states of all groups, as many for each as there are fields.
-    states: Vec<Box<dyn Accumulator>>,
-    /// The key of the document at hand; kept for its storage.
-    buffer: Vec<u8>,
-    /// What identifiers and states hold.
-    bytes: usize,
-}
-
-struct GroupEntry {
-    key: Range<usize>,
-    id: Value<'static>,
-}
-
-impl Groups {
-    fn add(&mut self, stage: &Group, doc: &Doc<'_>, env: &Env) -> Result<()> {
-        let mut scope = Scope::new(doc.borrow(), env);
-        let values = stage.key.eval(&mut scope)?;
-        self.buffer.clear();
-        for value in &values {
-            key::encode(value, &mut self.buffer);
-        }
-        let at = self.find_or_start(stage, values, env)?;
-        let first = at * stage.fields.len();
-        let states = self.states.get_mut(first..first + stage.fields.len()).unwrap_or_default();
-        for (field, state) in stage.fields.iter().zip(states) {
-            if field.constant_size {
-                field.accumulator.add(&mut **state, &mut scope)?;
-                continue;
-            }
-            let before = state.memory();
-            field.accumulator.add(&mut **state, &mut scope).map_err(|error| field.as_in_a_group(error))?;
-            self.bytes = (self.bytes + state.memory()).saturating_sub(before);
-        }
-        self.check_memory(env.memory_limit)
-    }
-
-    /// The group of the key in `buffer`.
-    fn find_or_start(&mut self, stage: &Group, values: KeyValues<'_>, env: &Env) -> Result<usize> {
-        let Groups { table, hasher, keys, groups, buffer, .. } = self;
-        let hash = hasher.hash_one(buffer.as_slice());
-        let key_of = |at: &usize| groups.get(*at).and_then(|group| keys.get(group.key.clone()));
-        if let Some(at) = table.find(hash, |at| key_of(at) == Some(buffer.as_slice())) {
-            return Ok(*at);
-        }
-        let (at, id) = (groups.len(), stage.key.to_id(values));
-        let mut held = size_of::<GroupEntry>() + id_bytes(&id);
-        for field in &stage.fields {
-            let state = field.accumulator.start(&id, env)?;
-            held += size_of::<Box<dyn Accumulator>>() + state.memory();
-            self.states.push(state);
-        }
-        table.insert_unique(hash, at, |at| {
-            hasher.hash_one(groups.get(*at).and_then(|group| keys.get(group.key.clone())).unwrap_or_default())
-        });
-        groups.push(GroupEntry { key: keys.len()..keys.len() + buffer.len(), id });
-        keys.extend_from_slice(buffer);
-        self.bytes += held;
-        Ok(at)
-    }
-
-    fn check_memory(&self, limit: usize) -> Result<()> {
-        if self.bytes + self.keys.len() <= limit {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::QueryExceededMemoryLimitNoDiskUseAllowed,
-            format!(
-                "Exceeded memory limit for $group, but didn't allow external sort. \
-                 The embedded store does not group on disk; the limit is {limit} bytes"
-            ),
-        ))
-    }
-
-    /// The document of a group; nothing behind the last.
-    fn finish(&mut self, stage: &Group, at: usize) -> Result<Option<Doc<'static>>> {
-        let Some(group) = self.groups.get(at) else { return Ok(None) };
-        let mut writer = DocWriter::new();
-        writer.append("_id", &group.id);
-        let first = at * stage.fields.len();
-        let states = self.states.get_mut(first..first + stage.fields.len()).unwrap_or_default();
-        for (field, state) in stage.fields.iter().zip(states) {
-            writer.append(&field.name, &null_if_missing(state.finish()?));
-        }
-        Ok(Some(writer.finish()))
-    }
-}
-
-fn id_bytes(id: &Value<'_>) -> usize {
-    match id {
-        Value::String(text) => text.as_bytes().len(),
-        Value::Document(doc) => doc.as_bytes().len(),
-        Value::Array(array) => array.as_bytes().len(),
-        Value::Binary { bytes, .. } => bytes.as_slice().len(),
-        _ => 0,
     }
 }

@@ -1,7 +1,13 @@
 //! `$group`, `$count` and `$sortByCount`.
 
 use super::testing::{Memory, check, check_error, documents, parse, run};
+use super::{Pipeline, Run, from_documents};
+use crate::pipeline::expr::Names;
+use crate::spill::testing::spilling;
+use crate::{Doc, Env, Value};
 use bson::{Bson, bson, doc};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 fn input() -> Vec<bson::Document> {
     documents(bson!([
@@ -79,4 +85,39 @@ fn errors_are_mongodbs() {
     let malformed = "the sortByCount field must be defined as a $-prefixed path or an expression inside an object";
     check_error(bson!([{ "$sortByCount": "a" }]), 40148, malformed);
     check_error(bson!([{ "$sortByCount": {} }]), 40147, malformed);
+}
+
+#[test]
+fn groups_on_disk_are_those_in_memory() {
+    let docs: Vec<bson::Document> = (0..3000i32)
+        .map(|n| doc! {"_id": n, "k": n * 7 % 400, "text": "x".repeat(usize::try_from(n % 50).unwrap())})
+        .collect();
+    let check = |fields: bson::Document, memory: usize, spills: bool| {
+        let mut spec = doc! {"_id": "$k"};
+        spec.extend(fields);
+        let stages = [Bson::Document(doc! {"$group": spec}), Bson::Document(doc! {"$sort": {"_id": 1}})];
+        let run = |env: Env| {
+            let Value::Array(stages) = Value::from(Bson::Array(stages.to_vec())) else { panic!("stages are an array") };
+            let pipeline = Pipeline::parse(&stages, &mut Names::new()).unwrap();
+            let input = from_documents(docs.iter().cloned().map(Doc::from).collect());
+            let mut rows = pipeline.start(input, &Run { env, collections: Arc::new(Memory::default()) }).unwrap();
+            let mut found = Vec::new();
+            while let Some(doc) = rows.next().unwrap() {
+                found.push(bson::Document::try_from(&doc).unwrap());
+            }
+            found
+        };
+        let expected = run(Env::fixed());
+        assert_eq!(expected.len(), 400);
+        let (env, spill) = spilling(memory);
+        assert_eq!(run(env), expected, "{stages:?}");
+        // One more for the sort.
+        assert_eq!(spill.files.load(Ordering::Relaxed) > 2, spills, "{stages:?}");
+    };
+    let growing = || doc! {"all": {"$push": "$_id"}, "first": {"$first": "$_id"}, "text": {"$addToSet": "$text"}};
+    check(growing(), 100 << 20, false);
+    check(growing(), 40_000, true);
+    check(growing(), 4_000, true);
+    check(doc! {"n": {"$sum": 1}, "mean": {"$avg": "$_id"}}, 20_000, true);
+    check(doc! {"n": {"$sum": 1}, "mean": {"$avg": "$_id"}}, 2_000, true);
 }

@@ -5,6 +5,7 @@
 //! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
 pub mod expr;
+mod external_sort;
 mod foreign;
 mod implied;
 mod leading;
@@ -25,6 +26,7 @@ mod documents;
 mod facet;
 mod graph_lookup;
 mod group;
+mod grouping;
 mod limit;
 mod lookup;
 mod match_;

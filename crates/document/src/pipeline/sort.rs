@@ -1,7 +1,9 @@
 //! `$sort`: all documents in the order of a pattern; with a limit behind it, only the first so many are kept meanwhile.
 //!
-//! Equal documents keep the order they came in. Nothing is spilled to disk: beyond the memory limit it is an error.
+//! Equal documents keep the order they came in. Beyond the memory limit it goes on on disk if it may ([`super::external_sort`]); otherwise
+//! that is an error.
 
+use super::external_sort;
 use super::rows::drain;
 use super::sort_spec::{self, SortKeyValues};
 use super::{Parsed, Parser, Place, Role, Rows, Run, Stage, StageDef, Stream};
@@ -27,6 +29,9 @@ fn parse(spec: &Value<'_>, _parser: &mut Parser<'_>) -> Result<Parsed> {
     }
     Parsed::one(Sort { spec, limit: None })
 }
+
+/// With a small limit only so many documents are kept at a time: that needs no disk.
+const SMALL_LIMIT: u64 = 1_000;
 
 /// A compiled `$sort`.
 #[derive(Clone, Debug)]
@@ -62,6 +67,9 @@ impl Stage for Sort {
 
 /// The documents of `input` in order, only the first `limit` if there is one. Serves `find` too.
 pub fn sorted(input: Rows, spec: SortSpec, limit: Option<u64>, env: &Env) -> Rows {
+    if let Some(spill) = env.spill.as_ref().filter(|_| limit.is_none_or(|limit| limit > SMALL_LIMIT)) {
+        return external_sort::sorted(input, spec, limit, env, spill.clone());
+    }
     Box::new(Sorting { input: Some(input), spec, limit, env: env.clone(), output: Vec::new().into_iter() })
 }
 
@@ -129,10 +137,7 @@ impl Kept<'_> {
         if self.bytes > memory {
             return Err(Error::new(
                 Code::QueryExceededMemoryLimitNoDiskUseAllowed,
-                format!(
-                    "Sort exceeded memory limit of {memory} bytes, but did not opt in to external sorting. \
-                     The embedded store does not sort on disk"
-                ),
+                format!("Sort exceeded memory limit of {memory} bytes, but did not opt in to external sorting."),
             ));
         }
         Ok(())

@@ -25,7 +25,7 @@ pub(crate) fn count(source: &Source, op: &Count) -> Result<Doc<'static>> {
         Some(collection) => {
             let limit = window.reach();
             let query = Query { hint: op.hint.as_ref(), limit, ..Query::new(&op.filter, &source.env) };
-            drained(&mut *rows::find(&source.present, collection, query, window, Want::Count, false)?.0)?
+            drained(&mut *rows::find(&source.present, collection, query, window, Want::Count)?.0)?
         }
     };
     let mut writer = DocWriter::new();

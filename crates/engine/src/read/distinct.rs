@@ -10,8 +10,9 @@ use document::op::Distinct;
 use document::pipeline::{Rows, empty};
 use document::value::key;
 use document::value::path::Part;
-use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
-use hashbrown::HashSet;
+use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 const MAX_BYTES: usize = 16 << 20;
 
@@ -35,7 +36,7 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
         }
         Some(collection) => {
             let query = Query { hint: op.hint.as_ref(), ..Query::new(&op.filter, &source.env) };
-            rows::find(&source.present, collection, query, Window::default(), Want::Documents, false)?.0
+            rows::find(&source.present, collection, query, Window::default(), Want::Documents)?.0
         }
     };
     while let Some(doc) = rows.next()? {
@@ -44,26 +45,28 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
     Ok(values.finish())
 }
 
-/// Different values, in the order they came.
+/// Different values by their encoding: in order. Of equal ones the first that came is kept.
 #[derive(Default)]
 pub(super) struct Values {
-    seen: HashSet<Vec<u8>, foldhash::fast::FixedState>,
-    writer: ArrayWriter,
+    found: BTreeMap<Vec<u8>, Value<'static>>,
+    /// What the reply takes, about.
+    bytes: usize,
 }
 
 impl Values {
     fn finish(self) -> Doc<'static> {
         let mut writer = DocWriter::new();
-        writer.append("values", &Value::Array(self.writer.finish()));
+        writer.append("values", &Value::Array(self.found.into_values().collect()));
         writer.finish()
     }
 
     pub(super) fn add(&mut self, value: &Value<'_>) -> Result<()> {
         let mut encoded = Vec::new();
         key::encode(value, &mut encoded);
-        if self.seen.insert(encoded) {
-            self.writer.push(value);
-            if self.writer.len() > MAX_BYTES {
+        if let Entry::Vacant(vacant) = self.found.entry(encoded) {
+            self.bytes += vacant.key().len();
+            vacant.insert(value.borrow().into_owned());
+            if self.bytes > MAX_BYTES {
                 return Err(Error::new(Code::Location(17217), "distinct too big, 16mb cap"));
             }
         }
@@ -107,9 +110,10 @@ mod tests {
             let mut values = Values::default();
             let value = Value::Document(Doc::from(doc));
             each_value(&value, &Path::new(path).parts, &mut |value| values.add(value)).unwrap();
-            assert_eq!(Value::Array(values.writer.finish()), Value::from(expected), "{path}");
+            let found = Value::Array(values.found.into_values().collect());
+            assert_eq!(found, Value::from(expected), "{path}");
         };
-        check("a", doc! {"a": [1, 1.0, [2, 3], null]}, bson!([1, [2, 3], null]));
+        check("a", doc! {"a": [1, 1.0, [2, 3], null]}, bson!([null, 1, [2, 3]]));
         check("a", doc! {"a": []}, bson!([]));
         check("a", doc! {"b": 1}, bson!([]));
         check("a.b", doc! {"a": [{"b": 1}, {"b": [2, 3]}, 5, {"c": 1}]}, bson!([1, 2, 3]));

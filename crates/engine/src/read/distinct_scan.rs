@@ -13,7 +13,7 @@ use std::sync::Arc;
 const PATIENCE: usize = 8;
 const BETWEEN_CHECKS: usize = 256;
 
-/// The index whose first key is the path: its entries are the values, and nothing but missing fields is left out of it.
+/// The index whose first key is the path: its entries are the values.
 pub(crate) fn index_for(collection: &Collection, parts: &[Part]) -> Option<Arc<Index>> {
     let by_position = parts.iter().any(|part| part.index.is_some());
     collection
@@ -63,14 +63,15 @@ pub(super) fn scan(
                 _ => key::decode(entry.fields, descending, &mut TypeReader::new(entry.types)).map(|(value, _)| value),
             };
             match found {
-                // A missing field is null in an index and an empty array undefined: only the document tells.
-                None | Some(Value::Null | Value::Undefined) => {
+                // Cut: only the document tells.
+                None => {
                     let Some(stored) = view.get(space, &document_key_of(entry.id))? else { continue };
                     let doc = document(stored)?;
                     each_value(&Value::Document(doc.borrow()), parts, &mut |value| values.add(value))?;
                 }
+                // As in MongoDB the entry is the value: a missing field is null, an empty array undefined.
                 Some(value) => {
-                    values.add(&value)?;
+                    each_value(&value, &[], &mut |value| values.add(value))?;
                     (current, repeated) = (first.to_vec(), 0);
                 }
             }

@@ -30,7 +30,6 @@ pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
         Some(found) if found.view().is_some() => {
             Ok(Opened { rows: of_view(source, op, window)?, left: None, blocking: true })
         }
-        _ if op.return_key => Err(Error::not_implemented("returnKey")),
         _ if op.show_record_id => Err(Error::not_implemented("showRecordId")),
         Some(collection) => of_collection(source, op, collection, window),
         None => Ok(Opened { rows: empty(), left: None, blocking: false }),
@@ -38,10 +37,16 @@ pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
 }
 
 fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Opened> {
-    let needed = needed(op);
+    let needed = needed(op).filter(|_| !op.return_key);
     let query = query(op, needed.as_deref(), window, &source.env);
-    let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Documents, op.allow_disk_use)?;
+    let want = if op.return_key { Want::Keys } else { Want::Documents };
+    let (rows, plan) = rows::find(&source.present, collection, query, window, want)?;
+    if op.return_key && !plan.ordered && op.sort.is_some() {
+        return Err(Error::not_implemented("returnKey with a sort that no index gives"));
+    }
     let rows = match &op.projection {
+        // As in MongoDB, keys come as they are.
+        Some(_) if op.return_key => rows,
         Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
         None => rows,
     };

@@ -21,6 +21,7 @@ pub(crate) use rows::Window;
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
+use crate::temporary::{STAGE_MEMORY, TemporaryFiles};
 use crate::work::Moment;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
@@ -29,6 +30,7 @@ use document::{Doc, Result};
 use find::Opened;
 use pipeline::Source;
 use present::Present;
+use std::sync::Arc;
 
 /// Opens a cursor.
 pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op: ReadOp) -> Result<Box<dyn Cursor>> {
@@ -41,7 +43,13 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
         ReadOp::Aggregate(op) => op.allow_disk_use,
         ReadOp::Count(_) | ReadOp::Distinct(_) => false,
     };
-    let source = Source { present: present.clone(), env: present.env(&context.env), disk };
+    let mut env = present.env(&context.env);
+    if disk {
+        env.spill = Some(Arc::new(TemporaryFiles::beside(&engine.inner)));
+    } else {
+        env.memory_limit = env.memory_limit.min(STAGE_MEMORY);
+    }
+    let source = Source { present: present.clone(), env };
     let only = |doc| Opened { rows: from_documents(vec![doc]), left: Some(1), blocking: false };
     let Opened { mut rows, left, blocking } = match &op {
         ReadOp::Find(op) => find::open(&source, op)?,

@@ -19,8 +19,6 @@ const MAX_VIEWS: usize = 20;
 pub(crate) struct Source {
     pub(crate) present: Present,
     pub(crate) env: Env,
-    /// Whether a sort may use the disk.
-    pub(crate) disk: bool,
 }
 
 impl Source {
@@ -52,7 +50,7 @@ impl Source {
         let query =
             Query { sort: leading.sort.as_ref(), hint, limit: window.reach(), ..Query::new(&leading.filter, env) };
         let want = if counts { Want::Count } else { Want::Documents };
-        let (rows, _) = rows::find(&self.present, &collection, query, window, want, self.disk)?;
+        let (rows, _) = rows::find(&self.present, &collection, query, window, want)?;
         let drained = split.rest.stages.first().is_some_and(|stage| stage.name() == "$group");
         split.rest.start(if drained { ahead::read_ahead(rows) } else { rows }, &run)
     }

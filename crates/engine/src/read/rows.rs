@@ -5,11 +5,10 @@ use crate::access::plan::{Plan, Source};
 use crate::access::{Chosen, Query, choose};
 use crate::catalog::{Collection, Index};
 use crate::scan::{Scan, Want};
-use crate::sort;
 use crate::view::{DOCUMENTS, ReadView};
 use crate::work::Moment;
 use document::op::SortSpec;
-use document::pipeline::{Rows, Stream};
+use document::pipeline::{Rows, Stream, sorted};
 use document::{Code, Doc, Env, Error, Result};
 use std::sync::Arc;
 
@@ -27,15 +26,13 @@ impl Window {
     }
 }
 
-/// The documents of a query: found, sorted unless they come in order (`disk` says whether on disk if need be), cut to the
-/// window.
+/// The documents of a query: found, sorted unless they come in order, cut to the window.
 pub(crate) fn find(
     present: &Present,
     collection: &Arc<Collection>,
     query: Query<'_>,
     window: Window,
     want: Want,
-    disk: bool,
 ) -> Result<(Rows, Arc<Plan>)> {
     let moment = present.moment()?;
     let chosen = choose(collection, &moment.view, query, false)?;
@@ -55,7 +52,7 @@ pub(crate) fn find(
         window: if ordered { window } else { Window::default() },
         report: shape,
     };
-    Ok((in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env, disk), plan))
+    Ok((in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env), plan))
 }
 
 fn scan_of(chosen: Chosen, collection: &Arc<Collection>, env: &Env, want: Want) -> Result<(Scan, Arc<Plan>)> {
@@ -64,9 +61,9 @@ fn scan_of(chosen: Chosen, collection: &Arc<Collection>, env: &Env, want: Want) 
 }
 
 /// Sorts and cuts what an unordered plan gives.
-fn in_order(rows: Rows, sort: Option<&SortSpec>, window: Window, env: &Env, disk: bool) -> Rows {
+fn in_order(rows: Rows, sort: Option<&SortSpec>, window: Window, env: &Env) -> Rows {
     match sort {
-        Some(sort) => windowed(sort::in_order(rows, sort, window.reach(), env, disk), window),
+        Some(sort) => windowed(sorted(rows, sort.clone(), window.reach(), env), window),
         None => rows,
     }
 }

@@ -178,3 +178,54 @@ fn a_missing_collection_is_empty() {
         assert!(bench.read(&mut session, aggregate_op("c", counted), 1).await.unwrap().is_empty());
     });
 }
+
+#[test]
+fn an_index_that_gets_arrays_between_two_batches_neither_doubles_nor_mistakes() {
+    run(async {
+        let bench = Bench::new();
+        bench.index(doc! {"a": 1}, "a_1").await;
+        bench.did(insert((0..6).map(|n| doc! {"_id": n, "a": n * 10}).collect())).await;
+        // Without arrays the entries prove this.
+        let find =
+            Find { hint: Some(Hint::Name("a_1".into())), ..find_op(doc! {"a": {"$lte": 40, "$not": {"$gt": 100}}}) };
+        let (mut session, context) = (Session::default(), context());
+        let mut cursor = bench.engine.read(&mut session, &context, ReadOp::Find(find)).await.unwrap();
+        let two = BatchLimit { documents: 2, bytes: 16 << 20 };
+        let first = cursor.next(&mut session, &context, two).await.unwrap();
+        assert_eq!(first.documents.len(), 2);
+        bench.did(insert(vec![doc! {"_id": 7, "a": [25, 26, 27]}, doc! {"_id": 8, "a": [28, 101]}])).await;
+        let mut rest = Vec::new();
+        loop {
+            let batch = cursor.next(&mut session, &context, two).await.unwrap();
+            rest.extend(batch.documents.iter().map(|doc| doc.get("_id").unwrap().into_owned()));
+            if batch.exhausted {
+                break;
+            }
+        }
+        assert_eq!(rest, [2, 7, 3, 4].map(Value::Int32));
+    });
+}
+
+#[test]
+fn return_key_gives_the_entries_in_place_of_the_documents() {
+    run(async {
+        let bench = Bench::new();
+        bench.index(doc! {"a.x": 1, "b": -1}, "a.x_1_b_-1").await;
+        bench
+            .did(insert(vec![
+                doc! {"_id": 1, "a": {"x": 5}, "b": "x"},
+                doc! {"_id": 2, "a": {"x": [1, 2]}, "b": "y"},
+                doc! {"_id": 3, "b": "z"},
+            ]))
+            .await;
+        let check = async |query: bson::Document, expected: Vec<bson::Document>| {
+            let find = Find { return_key: true, ..find_op(query.clone()) };
+            let found = bench.read(&mut Session::default(), ReadOp::Find(find), 2).await.unwrap();
+            assert_eq!(found, expected, "{query}");
+        };
+        check(doc! {"a.x": {"$gt": 0}}, vec![doc! {"a.x": 1, "b": "y"}, doc! {"a.x": 5, "b": "x"}]).await;
+        check(doc! {"a.x": {"$gt": 0}, "c": null}, vec![doc! {"a.x": 1, "b": "y"}, doc! {"a.x": 5, "b": "x"}]).await;
+        check(doc! {"_id": 1}, vec![doc! {"_id": 1}]).await;
+        check(doc! {}, vec![doc! {}, doc! {}, doc! {}]).await;
+    });
+}

@@ -256,6 +256,10 @@ impl Backend for Patterned {
         Box::pin(admin::run(&self.shared, session, context, op))
     }
 
+    fn committed(&self, session: &[u8; 16], number: i64) -> bool {
+        self.shared.inner.committed(session, number)
+    }
+
     fn cluster_time(&self) -> u64 {
         self.shared.inner.cluster_time()
     }
