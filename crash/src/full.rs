@@ -2,7 +2,7 @@
 //! be there throughout, what was refused must say so, reads go on, deletes and drops free room, and the server goes on by
 //! itself or, if its store had to stop, after a restart, even if it was killed in that state.
 
-use crate::process::{self, Server};
+use crate::process::{self, Place, Server};
 use anyhow::{Context, Result, bail, ensure};
 use bson::{Document, doc};
 use judge::client::Client;
@@ -40,7 +40,7 @@ pub(crate) fn run(binary: &Path, folder: &Path, rounds: usize, workers: usize) -
         let mut writers: Vec<Writer> =
             (0..workers).map(|worker| Writer { worker: worker as i64, ..Writer::default() }).collect();
         let about = |what: &str| format!("round {round}, {what}");
-        let server = process::start(binary, &process::Place::Data(&data), None)?;
+        let server = process::start(binary, &Place::Data(&data), None)?;
         let mut client = Client::connect(&server.address)?;
         client.must(&doc! { "createIndexes": "documents", "$db": DB, "indexes": [{ "key": { "worker": 1, "n": 1 }, "name": "worker" }] })?;
         ballast(&mut client)?;
@@ -66,14 +66,14 @@ pub(crate) fn run(binary: &Path, folder: &Path, rounds: usize, workers: usize) -
         server.kill()?;
 
         // With no byte left it may serve or say why not; with room it must serve.
-        if let Ok(server) = process::start(binary, &process::Place::Data(&data), None) {
+        if let Ok(server) = process::start(binary, &Place::Data(&data), None) {
             let mut client = Client::connect(&server.address)?;
             verify(&mut client, &writers).with_context(|| about("started on the full disk"))?;
             server.kill()?;
         }
         std::fs::remove_file(&fill)?;
-        let server = process::start(binary, &process::Place::Data(&data), None)
-            .with_context(|| about("start with room again"))?;
+        let server =
+            process::start(binary, &Place::Data(&data), None).with_context(|| about("start with room again"))?;
         let mut client = Client::connect(&server.address)?;
         verify(&mut client, &writers).with_context(|| about("started with room again"))?;
         until_room(&mut client, &mut writers).with_context(|| about("started with room again"))?;

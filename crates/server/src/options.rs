@@ -20,8 +20,8 @@ pub struct Options {
     pub session_timeout: Duration,
     /// How long a stop waits for commands that are running.
     pub stop_timeout: Duration,
-    /// How many bytes a blocking stage of a query may hold. MongoDB goes on on disk at 100 MB; stages here stay in memory, so
-    /// that the limit is wider.
+    /// How many bytes a blocking stage of a query may hold that cannot go on on disk. `$sort` and `$group` do so at 100 MB; the
+    /// others stay in memory, so that the limit is wider.
     pub stage_memory: usize,
 }
 

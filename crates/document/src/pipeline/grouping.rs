@@ -281,7 +281,7 @@ impl Groups {
         }
         Err(Error::new(
             Code::QueryExceededMemoryLimitNoDiskUseAllowed,
-            "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
+            "Exceeded memory limit for $group, but didn't allow external spilling; pass allowDiskUse:true to opt in",
         ))
     }
 
