@@ -145,6 +145,7 @@ pub(crate) fn surroundings() -> Context {
             variables: Vec::new(),
             interrupt: Arc::new(|| Ok(())),
             memory_limit: 100 << 20,
+            spill: None,
         },
         read_concern: ReadConcern::default(),
         durability: Durability::default(),
