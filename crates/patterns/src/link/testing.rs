@@ -119,7 +119,10 @@ pub(crate) fn apply(update: &Update, doc: &Doc<'static>) -> Result<Doc<'static>>
     );
     match (&native, &spoken) {
         (Ok(native), Ok(spoken)) => assert_eq!(native, spoken),
-        (Err(_), Err(_)) => {}
+        (Err(native), Err(spoken)) => {
+            let spoken = crate::link::folds::amount::translated(spoken.clone());
+            assert_eq!((native.code(), native.message()), (spoken.code(), spoken.message()));
+        }
         _ => panic!("{native:?} but {spoken:?}"),
     }
     native

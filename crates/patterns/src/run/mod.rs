@@ -16,6 +16,7 @@ use crate::gate::Point;
 use crate::layer::Shared;
 use crate::layer::turns::{self, HostHash};
 use crate::link::fence::fence_key;
+use crate::link::folds::amount::translated;
 use crate::link::key;
 use crate::plan::{Action, Plan, Step};
 use crate::rules::{Kept, Rules};
@@ -87,7 +88,7 @@ impl<'a> Run<'a> {
         let mut written = written?;
         match written.errors.is_empty() {
             true => Ok(written),
-            false => Err(written.errors.remove(0).error),
+            false => Err(translated(written.errors.remove(0).error)),
         }
     }
 

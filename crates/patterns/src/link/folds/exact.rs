@@ -3,7 +3,7 @@
 //! A state is `{ n, sum, long?, double?, decimal?, nan?, inf?, negInf? }` ([`Numbers`]); the visible value is a function of it:
 //! an int while all numbers are ints and it fits, else a long, a double, a decimal, as MongoDB's accumulators have it.
 
-use super::amount::{COUNTERS, Numbers};
+use super::amount::{COUNTERS, Numbers, too_many_digits};
 use crate::mql::{call, call_with, cond, literal, object, with};
 use document::Value;
 use document::value::decimal_math::Rounding;
@@ -95,11 +95,9 @@ pub fn visible_expression(shown: Shown, state: Value<'_>) -> Value<'static> {
     with([("s", state)], choice)
 }
 
-/// The words of the error that a sum without room in 34 digits ends with: MongoDB says "Failed to parse number '<words>…".
-pub const TOO_MANY_DIGITS: &str = "sum of more than 34 digits: ";
-
-/// The state at the expression `state` and the amounts in the variable `delta` together; an error if the sum is not exact.
-pub fn next_state(state: Value<'_>, delta: &str) -> Value<'static> {
+/// The state at the expression `state` and the amounts in the variable `delta` together; an error that names the rule if the sum is
+/// not exact ([`super::amount::translated`]).
+pub fn next_state(state: Value<'_>, delta: &str, rule: &str) -> Value<'static> {
     let old = |name: &str| call_with("$ifNull", [Value::string(format!("$$s.{name}")), Value::Int32(0)]);
     let more = |name: &str| Value::string(format!("$${delta}.{name}"));
     let sum = {
@@ -109,7 +107,10 @@ pub fn next_state(state: Value<'_>, delta: &str) -> Value<'static> {
         };
         let exact = call_with("$and", [undone(old("sum"), more("sum")), undone(more("sum"), old("sum"))]);
         // The words depend on the document, so that nobody evaluates them ahead of time.
-        let words = call_with("$concat", [literal(Value::from(TOO_MANY_DIGITS)), call("$toString", total())]);
+        let words = call_with(
+            "$concat",
+            [literal(Value::string(format!("{}: ", too_many_digits(rule)))), call("$toString", total())],
+        );
         with([("t", call_with("$add", [old("sum"), more("sum")]))], cond(exact, total(), call("$toInt", words)))
     };
     let added = |name: &str| call_with("$add", [old(name), more(name)]);

@@ -84,7 +84,7 @@ impl TallyProgram {
                 let state = state.dotted();
                 // The field is made first, so that a new state comes at the end of the host.
                 let place = call_with("$ifNull", [field(&name), Value::Null]);
-                let next = next_state(field(&state), &variable);
+                let next = next_state(field(&state), &variable, &rule.name);
                 let shown = visible_expression(*shown, field(&state));
                 (vec![(name.clone(), place), (state, next)], Some((name.clone(), shown)))
             }
