@@ -28,7 +28,7 @@ pub(crate) async fn keep(life: Arc<Life>) {
         }
         life.note_problem(&entry, problem);
         if failed {
-            tokio::time::sleep(AFTER_FAILURE).await;
+            life.wait_for_stop(AFTER_FAILURE).await;
         }
     }
 }

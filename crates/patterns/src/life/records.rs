@@ -3,14 +3,14 @@
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{
-    Aggregate, Capture, Context, Delete, DeleteStatement, Find, Insert, Namespace, ReadOp, SortKey, SortSpec, UpdateOp,
+    Aggregate, Capture, Context, Delete, DeleteStatement, Find, Namespace, ReadOp, SortKey, SortSpec, UpdateOp,
     UpdateStatement, WriteOp, Written,
 };
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::Path;
-use document::{Array, Doc, Result, Value};
+use document::{Doc, Result, Value};
 
 /// A backend, and who asks it.
 pub(crate) struct At<'a> {
@@ -49,10 +49,6 @@ impl At<'_> {
         Ok(self.find(find).await?.into_iter().next())
     }
 
-    pub(crate) async fn aggregate(&mut self, ns: &Namespace, stages: &Array<'_>) -> Result<Vec<Doc<'static>>> {
-        self.all(aggregate(ns, Pipeline::parse(stages, &mut Names::new())?)).await
-    }
-
     /// Runs a write whose every statement must succeed.
     pub(crate) async fn write(&mut self, op: &WriteOp) -> Result<Written> {
         let mut written = self.backend.write(self.session, self.context, op, &Capture::Nothing).await?;
@@ -68,12 +64,6 @@ impl At<'_> {
         let update = Update::parse(&Value::Document(document.borrow()), &[], &mut Names::new())?;
         let statement = UpdateStatement { upsert: true, ..update_one(Filter::equality("_id", &id), update) };
         self.write(&update_op(ns, vec![statement])).await.map(drop)
-    }
-
-    pub(crate) async fn insert(&mut self, ns: &Namespace, documents: Vec<Doc<'static>>) -> Result<()> {
-        let op =
-            Insert { ns: ns.clone(), documents, ordered: true, bypass_validation: true, statement_ids: Vec::new() };
-        self.write(&WriteOp::Insert(op)).await.map(drop)
     }
 
     /// Deletes everything that matches; says how many documents that were.

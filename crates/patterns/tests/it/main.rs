@@ -5,6 +5,7 @@ mod copies;
 mod explain;
 mod harness;
 mod hot;
+mod life;
 mod owned;
 mod retries;
 mod tallies;
