@@ -16,6 +16,9 @@ use std::time::Instant;
 /// How many documents are repaired in one transaction.
 const BATCH: usize = 200;
 
+/// How often a whole batch is tried.
+const FEW_TIMES: u32 = 3;
+
 impl Life {
     /// Repairs every host of the rules that drifted; says what was changed.
     pub(crate) async fn repair(&self, asked: &[Asked], examples: usize) -> Result<Report> {
@@ -36,7 +39,8 @@ impl Life {
         Ok(report)
     }
 
-    /// All at once; one by one if that fails, so that one document that cannot be repaired holds up no other.
+    /// All at once; one by one if that fails: clients that write all the time leave a gap for one document, and one that cannot
+    /// be repaired holds up no other.
     async fn repair_batch(
         &self,
         evaluator: &Evaluator,
@@ -44,13 +48,13 @@ impl Life {
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
-        if let Ok(repaired) = self.repair_some(evaluator, batch).await {
+        if let Ok(repaired) = self.repair_some(evaluator, batch, FEW_TIMES).await {
             repaired.into_iter().for_each(|difference| report.add(figures, difference));
             return Ok(());
         }
         for one in batch {
             self.check_stopped()?;
-            match self.repair_some(evaluator, std::slice::from_ref(one)).await {
+            match self.repair_some(evaluator, std::slice::from_ref(one), u32::MAX).await {
                 Ok(repaired) => repaired.into_iter().for_each(|difference| report.add(figures, difference)),
                 Err(error) => {
                     let drift = Drift { rule: evaluator.rule().clone(), difference: one.clone() };
@@ -62,13 +66,17 @@ impl Life {
     }
 
     /// Evaluates the documents anew and writes what is wrong; gives what was.
-    async fn repair_some(&self, evaluator: &Evaluator, drifted: &[Difference]) -> Result<Vec<Difference>> {
+    async fn repair_some(&self, evaluator: &Evaluator, drifted: &[Difference], times: u32) -> Result<Vec<Difference>> {
         let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
         let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
+        let mut tried = 0;
         loop {
             self.check_stopped()?;
+            tried += 1;
             match self.repair_matching(evaluator, filter.clone()).await {
-                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+                Err(error) if is_transient(&error) && tried < times => {
+                    tokio::time::sleep(std::time::Duration::from_micros(rand::random_range(1..200))).await;
+                }
                 other => return other,
             }
         }
