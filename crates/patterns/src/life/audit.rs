@@ -7,7 +7,7 @@ use super::evaluate::{Difference, Evaluator};
 use super::records::{At, find};
 use super::states::State;
 use super::transient::{Began, is_transient};
-use super::{Life, names, walk};
+use super::{Life, inside, names, walk};
 use crate::link::key;
 use crate::rule::Rule;
 use document::filter::Filter;
@@ -123,6 +123,11 @@ impl Life {
     pub(crate) async fn audit(&self, asked: &[Asked], examples: usize) -> Result<Report> {
         let mut report = Report::new(examples);
         for asked in asked {
+            if self.backend.abilities().forwards {
+                let figures = inside::audit(self, asked, &mut report).await?;
+                report.rules.push(figures);
+                continue;
+            }
             let began = Instant::now();
             let mut figures = Figures::new(&asked.rule);
             let mut hosts = Hosts::of(asked)?;
@@ -201,7 +206,9 @@ impl Hosts {
             false => None,
         };
         let mut differences = self.evaluator.differences(&mut at, &hosts).await?;
-        if !differences.is_empty() && self.kept {
+        if !self.kept {
+            differences.retain(inside::is_visible);
+        } else if !differences.is_empty() {
             let pending = pending(&mut at, self.evaluator.rule()).await?;
             differences.retain(|difference| !difference.keys.iter().any(|value| pending.contains(&key::bytes(value))));
         }

@@ -11,6 +11,7 @@ pub mod command;
 mod derived;
 pub(crate) mod evaluate;
 pub mod indexes;
+mod inside;
 mod keeper;
 mod lease;
 pub mod names;
