@@ -3,7 +3,7 @@
 use crate::args::verbs;
 use crate::declaration::File;
 use crate::report::{self, Failure, Verdict};
-use crate::target::Target;
+use crate::target::{Purpose, Target};
 use document::{Doc, DocWriter, Value};
 
 /// A command for the target, and the database it goes to.
@@ -52,6 +52,7 @@ impl Question {
 /// Runs a verb on its target, in a runtime of its own.
 pub(crate) fn run(
     target: &verbs::Target,
+    purpose: Purpose,
     json: bool,
     verb: impl AsyncFnOnce(&mut Target) -> Result<Verdict, Failure>,
 ) -> Result<Verdict, Failure> {
@@ -60,7 +61,7 @@ pub(crate) fn run(
         .build()
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(async {
-        let mut target = Target::open(target).await?;
+        let mut target = Target::open(target, purpose).await?;
         let result = verb(&mut target).await;
         target.close().await;
         result

@@ -100,11 +100,8 @@ impl Patterns {
     }
 
     /// An embedded store that no server has open, for one verb.
-    pub(crate) async fn folder(path: &Path) -> document::Result<Patterns> {
-        let patterns = Patterns::embedded(Engine::open(path, engine::Options::default())?);
-        patterns.life.load().await?;
-        patterns.life.start();
-        Ok(patterns)
+    pub(crate) fn folder(path: &Path) -> document::Result<Patterns> {
+        Ok(Patterns::embedded(Engine::open(path, engine::Options::default())?))
     }
 
     /// In front of a real MongoDB.

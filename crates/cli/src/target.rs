@@ -4,12 +4,20 @@
 use crate::args::verbs;
 use crate::client::Client;
 use crate::compose;
-use crate::report::Failure;
+use crate::report::{self, Failure};
 use document::backend::{Backend, Session};
 use document::op::AdminOp;
 use document::{Code, Doc};
 use std::path::Path;
 use std::sync::Arc;
+
+/// What a verb wants there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Only to read: nothing is begun in the background, and nothing need be writable.
+    Look,
+    Change,
+}
 
 pub(crate) enum Target {
     /// Another process answers.
@@ -19,11 +27,11 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    pub(crate) async fn open(asked: &verbs::Target) -> Result<Target, Failure> {
+    pub(crate) async fn open(asked: &verbs::Target, purpose: Purpose) -> Result<Target, Failure> {
         match (&asked.server, &asked.data, &asked.upstream) {
             (Some(uri), _, _) => Ok(Target::Server(Client::connect(uri).await?)),
-            (_, Some(folder), _) => Target::folder(folder).await,
-            (_, _, Some(uri)) => Ok(Target::Here(compose::Patterns::upstream(uri).await?)),
+            (_, Some(folder), _) => Target::folder(folder, purpose).await,
+            (_, _, Some(uri)) => Target::upstream(uri, purpose).await,
             (None, None, None) => Err(Failure::new("nothing says where the data is").hint(
                 "name a running Pleach with --server URI, the folder of an embedded store with --data DIR, or a MongoDB with --upstream URI",
             )),
@@ -31,19 +39,40 @@ impl Target {
     }
 
     /// The folder's store, or the server that has it open.
-    async fn folder(folder: &Path) -> Result<Target, Failure> {
+    async fn folder(folder: &Path, purpose: Purpose) -> Result<Target, Failure> {
         if !folder.is_dir() {
             return Err(Failure::new(format!("there is no folder {}", folder.display()))
                 .hint("`pleach serve --data DIR` makes one"));
         }
-        match compose::Patterns::folder(folder).await {
-            Ok(patterns) => Ok(Target::Here(patterns)),
+        match compose::Patterns::folder(folder) {
+            Ok(patterns) => {
+                patterns.life.load().await?;
+                Ok(Target::here(patterns, purpose))
+            }
             Err(error) if error.code() == Code::ObjectIsBusy => match engine::holder_address(folder) {
                 Some(address) => Ok(Target::Server(Client::connect(&format!("mongodb://{address}")).await?)),
                 None => Err(error.into()),
             },
             Err(error) => Err(error.into()),
         }
+    }
+
+    async fn upstream(uri: &str, purpose: Purpose) -> Result<Target, Failure> {
+        let patterns = compose::Patterns::upstream(uri).await?;
+        match (patterns.life.load().await, purpose) {
+            (Ok(()), _) => {}
+            // Who may only read some collections can still compare them with a declaration.
+            (Err(error), Purpose::Look) => report::note(&format!("the catalog of rules cannot be read: {error}")),
+            (Err(error), Purpose::Change) => return Err(error.into()),
+        }
+        Ok(Target::here(patterns, purpose))
+    }
+
+    fn here(patterns: compose::Patterns, purpose: Purpose) -> Target {
+        if purpose == Purpose::Change {
+            patterns.life.start();
+        }
+        Target::Here(patterns)
     }
 
     /// Asks, and gives the answer's own fields.

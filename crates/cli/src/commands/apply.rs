@@ -5,7 +5,7 @@ use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::File;
 use crate::progress::Progress;
 use crate::report::{self, Failure, Verdict};
-use crate::target::Target;
+use crate::target::{Purpose, Target};
 use std::time::{Duration, Instant};
 
 /// How often the target is asked how far it is.
@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(apply: &Apply) -> Result<Verdict, Failure> {
     let file = File::read(&apply.declare)?;
-    ask::run(&apply.target, apply.json, async |target| {
+    ask::run(&apply.target, Purpose::Change, apply.json, async |target| {
         let question = Question::new("apply").declared(Some(&file)).flag("remove", apply.remove);
         let (db, question) = question.flag("with_data", apply.with_data).with("wait", false).finish();
         let mut answer = target.ask(&db, question).await?;

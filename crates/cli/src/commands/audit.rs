@@ -5,11 +5,12 @@ use crate::ask::{self, Question, extended_json, grouped, list, number, shown, te
 use crate::declaration::File;
 use crate::report::{self, Failure, Verdict};
 use crate::table::table;
+use crate::target::Purpose;
 
 pub(crate) fn run(audit: &Audit) -> Result<Verdict, Failure> {
     let (target, answer_as) = (&audit.target, audit.json);
     let file = audit.declare.as_deref().map(File::read).transpose()?;
-    ask::run(target, answer_as, async |target| {
+    ask::run(target, Purpose::Look, answer_as, async |target| {
         let answer = ask("audit", audit, file.as_ref(), target).await?;
         let drifted = number(&answer, "drifted");
         match audit.json {

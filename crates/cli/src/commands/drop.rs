@@ -3,9 +3,10 @@
 use crate::args::verbs::Drop;
 use crate::ask::{self, Question, extended_json, text};
 use crate::report::{self, Failure, Verdict};
+use crate::target::Purpose;
 
 pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
-    ask::run(&drop.target, drop.json, async |target| {
+    ask::run(&drop.target, Purpose::Change, drop.json, async |target| {
         let question = Question::new("drop").on(drop.db.as_deref()).with("rule", &*drop.rule);
         let (db, question) = question.flag("with_data", drop.with_data).finish();
         let answer = target.ask(&db, question).await?;

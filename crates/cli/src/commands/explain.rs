@@ -3,11 +3,12 @@
 use crate::args::verbs::Explain;
 use crate::ask::{self, Question, extended_json};
 use crate::report::{self, Failure, Verdict};
+use crate::target::Purpose;
 use document::{Doc, Value};
 
 pub(crate) fn run(explain: &Explain) -> Result<Verdict, Failure> {
     let command = parse(&explain.command)?;
-    ask::run(&explain.target, explain.json, async |target| {
+    ask::run(&explain.target, Purpose::Look, explain.json, async |target| {
         let question =
             Question::new("explain").on(Some(&explain.db)).with("command", Value::Document(command.borrow()));
         let (db, question) = question.finish();

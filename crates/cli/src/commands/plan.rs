@@ -4,6 +4,7 @@ use crate::args::verbs::{Language, Plan};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::File;
 use crate::report::{self, Failure, Verdict};
+use crate::target::Purpose;
 use patterns::print;
 use patterns::rule::Rule;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Verdict, Failure> {
     if let Some(language) = plan.language {
         return by_hand(&file, language);
     }
-    ask::run(&plan.target, plan.json, async |target| {
+    ask::run(&plan.target, Purpose::Look, plan.json, async |target| {
         let (db, question) = Question::new("plan").declared(Some(&file)).finish();
         let answer = target.ask(&db, question).await?;
         let steps = list(&answer, "steps").len();

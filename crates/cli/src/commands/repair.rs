@@ -5,10 +5,11 @@ use crate::args::verbs::Audit;
 use crate::ask::{extended_json, grouped, list, number, shown, text};
 use crate::declaration::File;
 use crate::report::{self, Failure, Verdict};
+use crate::target::Purpose;
 
 pub(crate) fn run(repair: &Audit) -> Result<Verdict, Failure> {
     let file = repair.declare.as_deref().map(File::read).transpose()?;
-    crate::ask::run(&repair.target, repair.json, async |target| {
+    crate::ask::run(&repair.target, Purpose::Change, repair.json, async |target| {
         let answer = ask("repair", repair, file.as_ref(), target).await?;
         let failed = list(&answer, "failed").len();
         match repair.json {

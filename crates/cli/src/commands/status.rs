@@ -4,9 +4,10 @@ use crate::args::verbs::Status;
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::report::{self, Failure, Verdict};
 use crate::table::table;
+use crate::target::Purpose;
 
 pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
-    ask::run(&status.target, status.json, async |target| {
+    ask::run(&status.target, Purpose::Look, status.json, async |target| {
         let (db, question) = Question::new("status").finish();
         let answer = target.ask(&db, question).await?;
         match status.json {

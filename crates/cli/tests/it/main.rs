@@ -3,6 +3,7 @@
 
 mod check;
 mod generated;
+mod rules;
 mod schema;
 mod serve;
 mod tidy;

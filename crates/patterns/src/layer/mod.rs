@@ -4,7 +4,7 @@
 mod admin;
 mod bulk;
 mod enforce;
-mod explain;
+pub(crate) mod explain;
 mod group;
 mod many;
 mod owned;

@@ -90,6 +90,12 @@ pub(crate) async fn save(at: &mut At<'_>, db: &str, row: &Row) -> Result<()> {
     at.put(&names::catalog(db), &row.write()).await
 }
 
+/// When a rule was last changed; nothing if it is not there.
+pub(crate) async fn epoch(at: &mut At<'_>, db: &str, rule: &str) -> Result<Option<i64>> {
+    let row = at.one(&names::catalog(db), &Value::from(rule)).await?;
+    Ok(row.map(|row| long(row.get("epoch"))))
+}
+
 pub(crate) async fn remove(at: &mut At<'_>, db: &str, rule: &str) -> Result<()> {
     at.delete(&names::catalog(db), Filter::equality("_id", &Value::from(rule))).await.map(drop)
 }

@@ -40,6 +40,7 @@ pub const VERBS: &[Verb] = &[
         help: "Removes a rule and, if asked, the field it kept.",
         fields: &["rule", "with_data", "wait"],
     },
+    Verb { name: "explain", help: "Says what a command would do, rules included; runs nothing.", fields: &["command"] },
     Verb { name: "plan", help: "Says what applying a declaration would do.", fields: &["declaration"] },
     Verb {
         name: "repair",
@@ -100,6 +101,10 @@ impl Life {
                 }
                 Ok(report.show())
             }
+            "explain" => match body.get("command") {
+                Some(Value::Document(command)) => self.explain(context, db, &command).await,
+                _ => Err(missing("explain", "command")),
+            },
             "drop" => {
                 let rule = asked.text("rule")?.ok_or_else(|| missing("drop", "rule"))?;
                 let with_data = asked.flag("with_data", false)?;

@@ -47,7 +47,8 @@ pub(super) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Re
         life.check_stopped()?;
         let batch = cursor.next(&mut reading, &context, SUSPECTS).await?;
         let ids = batch.documents.iter().filter_map(|row| row.get("_id"));
-        let ids: Vec<Value<'static>> = ids.filter(|id| asked.state.as_ref().is_none_or(|state| state.reached(id))).collect();
+        let ids: Vec<Value<'static>> =
+            ids.filter(|id| asked.state.as_ref().is_none_or(|state| state.reached(id))).collect();
         for difference in confirmed(&mut at, &evaluator, asked, ids).await? {
             report.add(&mut figures, difference);
         }

@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod command;
 mod derived;
 pub(crate) mod evaluate;
+mod explain;
 pub mod indexes;
 mod inside;
 mod keeper;
@@ -166,6 +167,20 @@ impl Life {
         }
     }
 
+    /// The database was dropped, and its catalog with it: its rules stay declared, on and empty (SEMANTICS R21).
+    pub(crate) async fn database_dropped(&self, db: &str) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        for entry in self.entries().into_iter().filter(|entry| *entry.db == *db) {
+            for needed in indexes::missing(&mut at, &entry.rule).await? {
+                indexes::create(&mut at, &entry.rule, &needed).await?;
+            }
+            catalog::save(&mut at, db, &entry.row).await?;
+        }
+        Ok(())
+    }
+
     /// Reads the catalogs and puts what they say in force.
     pub async fn load(&self) -> Result<()> {
         let _changing = self.changing.lock().await;
@@ -265,7 +280,9 @@ impl Life {
 
     /// Remembers how far seeding came.
     pub(crate) fn advanced(&self, db: &str, row: &Row) {
-        if let Some(entry) = self.entries.lock().iter_mut().find(|entry| Life::is(entry, db, &row.rule)) {
+        if let Some(entry) = self.entries.lock().iter_mut().find(|entry| Life::is(entry, db, &row.rule))
+            && entry.row.epoch == row.epoch
+        {
             entry.row = row.clone();
         }
         self.moved.notify_waiters();

@@ -38,8 +38,9 @@ pub(crate) struct Changes {
 impl Changes {
     /// The steps from what is kept in the declaration's database to what it declares, in the order of their dependencies.
     pub(crate) async fn find(at: &mut At<'_>, entries: &[Entry], db: &str, rules: &[Rule]) -> Result<Changes> {
-        let old: Vec<Rule> =
-            entries.iter().filter(|entry| *entry.db == *db).map(|entry| (*entry.rule).clone()).collect();
+        // A rule on its way out is as good as gone.
+        let kept = entries.iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept());
+        let old: Vec<Rule> = kept.map(|entry| (*entry.rule).clone()).collect();
         let differences = diff(&old, rules);
         let mut steps: Vec<Step> = Vec::new();
         for rule in rules {

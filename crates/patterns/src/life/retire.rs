@@ -81,6 +81,9 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
         clean(life, entry, &traces).await?;
     }
     let _changing = life.changing.lock().await;
+    if is_superseded(life, entry) {
+        return Ok(());
+    }
     let context = life.context();
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
     catalog::remove(&mut at, &entry.db, &entry.row.rule).await?;
@@ -88,6 +91,11 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     life.put_in_force()?;
     tracing::info!(rule = &*entry.rule.name, "gone");
     Ok(())
+}
+
+/// Whether the rule was declared again meanwhile.
+fn is_superseded(life: &Life, entry: &Entry) -> bool {
+    life.row_of(entry).is_none_or(|row| row.epoch != entry.row.epoch)
 }
 
 /// What a rule leaves in its hosts.
@@ -140,7 +148,7 @@ impl Traces {
 async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
     let (host, update) = (&entry.rule.host, traces.update()?);
     let mut from: Option<Value<'static>> = None;
-    loop {
+    while !is_superseded(life, entry) {
         life.check_stopped()?;
         let context = Context { durability: Durability::Relaxed, ..life.context() };
         let mut session = Session::default();
@@ -169,7 +177,8 @@ async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
         }
         from = to;
         if from.is_none() {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }

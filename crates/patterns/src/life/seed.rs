@@ -29,7 +29,9 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
         life.check_stopped()?;
         let context = Context { durability: Durability::Relaxed, ..life.context() };
         match one_part(life, &context, &evaluator, &row, part).await {
-            Ok(next) => {
+            // Somebody has changed or dropped the rule meanwhile: the keeper looks at it anew.
+            Ok(None) => return Ok(()),
+            Ok(Some(next)) => {
                 row = next;
                 life.advanced(&entry.db, &row);
                 (part, conflicts) = ((part * 2).min(LARGEST_PART), 0);
@@ -54,7 +56,7 @@ async fn one_part(
     evaluator: &Evaluator,
     row: &catalog::Row,
     part: u64,
-) -> Result<catalog::Row> {
+) -> Result<Option<catalog::Row>> {
     let rule = evaluator.rule();
     let from = match &row.state {
         State::Seeding { position } => position.as_ref(),
@@ -67,6 +69,9 @@ async fn one_part(
     life.reach(rule, reached.clone())?;
     let mut began = Began::begin(life, context).await?;
     let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
+        return Ok(None);
+    }
     let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
     for (fence, mode) in evaluator.fences(&hosts) {
         at.backend.fence(at.session, &fence, mode).await?;
@@ -79,5 +84,5 @@ async fn one_part(
     next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
     catalog::save(&mut at, &rule.host.db, &next).await?;
     began.commit().await?;
-    Ok(next)
+    Ok(Some(next))
 }
