@@ -298,7 +298,7 @@ pub fn findings(checked: &Checked) -> Doc<'static> {
 }
 
 fn show(finding: &Finding) -> Doc<'static> {
-    let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::string(text));
+    let text = |text: Option<&str>| text.map_or(Value::Null, Value::string);
     let number = |number: Option<usize>| {
         number.map_or(Value::Null, |number| Value::Int32(i32::try_from(number).unwrap_or(i32::MAX)))
     };

@@ -24,7 +24,13 @@ pub(crate) struct Evaluator {
 enum Way {
     Copy(Arc<CopyProgram>),
     Tally(Arc<TallyProgram>),
-    Expression { expression: Expression, update: Update },
+    Expression(Box<Own>),
+}
+
+/// A field computed from the document itself.
+struct Own {
+    expression: Expression,
+    update: Update,
 }
 
 /// A host whose field is not what it should be.
@@ -46,7 +52,7 @@ impl Evaluator {
             (_, Some(Program::Tally(program))) => Way::Tally(program),
             (Upkeep::Expression(expression), None) => {
                 let update = Update::parse(&set_stage(&rule.field, &expression.source), &[], &mut Names::new())?;
-                Way::Expression { expression: expression.clone(), update }
+                Way::Expression(Box::new(Own { expression: expression.clone(), update }))
             }
             (Upkeep::Link(_), None) => unreachable!("a link has a program"),
         };
@@ -62,7 +68,7 @@ impl Evaluator {
         match &self.way {
             Way::Copy(program) => program.hosts(key),
             Way::Tally(program) => program.hosts(key),
-            Way::Expression { .. } => Filter::from_node(Node::Or(Vec::new())),
+            Way::Expression(_) => Filter::from_node(Node::Or(Vec::new())),
         }
     }
 
@@ -70,7 +76,7 @@ impl Evaluator {
     pub(crate) async fn has_source(&self, at: &mut At<'_>, key: &Value<'static>) -> Result<bool> {
         match &self.way {
             Way::Copy(program) => Ok(!rows(at, program.sources(std::slice::from_ref(key))?).await?.is_empty()),
-            Way::Tally(_) | Way::Expression { .. } => Ok(true),
+            Way::Tally(_) | Way::Expression(_) => Ok(true),
         }
     }
 
@@ -82,13 +88,13 @@ impl Evaluator {
     pub(crate) fn mode(&self) -> Mode {
         match &self.way {
             Way::Copy(_) => Mode::Shared,
-            Way::Tally(_) | Way::Expression { .. } => Mode::Exclusive,
+            Way::Tally(_) | Way::Expression(_) => Mode::Exclusive,
         }
     }
 
     /// What orders the evaluation of these hosts against changes of what it reads (SEMANTICS R1).
     pub(crate) fn fences(&self, hosts: &[Doc<'static>]) -> Vec<(FenceKey, Mode)> {
-        if matches!(&self.way, Way::Expression { .. }) {
+        if matches!(&self.way, Way::Expression(_)) {
             // It reads what it writes.
             return Vec::new();
         }
@@ -108,7 +114,7 @@ impl Evaluator {
             // An array where none may be links nothing: such a host is left alone.
             Way::Copy(program) => program.references(host).unwrap_or_default(),
             Way::Tally(program) => program.host_key(host).into_iter().collect(),
-            Way::Expression { .. } => key::Values::new(),
+            Way::Expression(_) => key::Values::new(),
         }
     }
 
@@ -117,13 +123,13 @@ impl Evaluator {
         match &self.way {
             Way::Copy(program) => self.copies(at, program, hosts).await,
             Way::Tally(program) => self.tallies(at, program, hosts).await,
-            Way::Expression { expression, update } => {
+            Way::Expression(own) => {
                 let mut differences = Vec::new();
                 for host in hosts {
-                    let right = expression.set.transform(host, &at.context.env)?;
+                    let right = own.expression.set.transform(host, &at.context.env)?;
                     let (stored, expected) = (value_at(host, &self.rule.field), value_at(&right, &self.rule.field));
                     if stored != expected {
-                        differences.push(self.difference(host, stored, expected, update.clone()));
+                        differences.push(self.difference(host, stored, expected, own.update.clone()));
                     }
                 }
                 Ok(differences)
