@@ -50,15 +50,6 @@ pub(super) async fn run(
                 return Ok(vec![life.command(context, db, body).await?]);
             }
         }
-        AdminOp::DropDatabase { db } => {
-            drop(rules);
-            let db = db.clone();
-            let answers = shared.inner.admin(session, context, op).await?;
-            if let Some(life) = shared.life() {
-                life.database_dropped(&db).await?;
-            }
-            return Ok(answers);
-        }
         AdminOp::Status => {
             drop(rules);
             let mut answers = shared.inner.admin(session, context, op).await?;

@@ -167,20 +167,6 @@ impl Life {
         }
     }
 
-    /// The database was dropped, and its catalog with it: its rules stay declared, on and empty (SEMANTICS R21).
-    pub(crate) async fn database_dropped(&self, db: &str) -> Result<()> {
-        let _changing = self.changing.lock().await;
-        let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
-        for entry in self.entries().into_iter().filter(|entry| *entry.db == *db) {
-            for needed in indexes::missing(&mut at, &entry.rule).await? {
-                indexes::create(&mut at, &entry.rule, &needed).await?;
-            }
-            catalog::save(&mut at, db, &entry.row).await?;
-        }
-        Ok(())
-    }
-
     /// Reads the catalogs and puts what they say in force.
     pub async fn load(&self) -> Result<()> {
         let _changing = self.changing.lock().await;

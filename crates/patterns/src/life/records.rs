@@ -3,7 +3,7 @@
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{
-    Aggregate, Capture, Context, Delete, DeleteStatement, Find, Namespace, ReadOp, SortKey, SortSpec, UpdateOp,
+    Aggregate, Capture, Context, Delete, DeleteStatement, Find, Insert, Namespace, ReadOp, SortKey, SortSpec, UpdateOp,
     UpdateStatement, WriteOp, Written,
 };
 use document::pipeline::Pipeline;
@@ -64,6 +64,12 @@ impl At<'_> {
         let update = Update::parse(&Value::Document(document.borrow()), &[], &mut Names::new())?;
         let statement = UpdateStatement { upsert: true, ..update_one(Filter::equality("_id", &id), update) };
         self.write(&update_op(ns, vec![statement])).await.map(drop)
+    }
+
+    pub(crate) async fn insert(&mut self, ns: &Namespace, documents: Vec<Doc<'static>>) -> Result<()> {
+        let op =
+            Insert { ns: ns.clone(), documents, ordered: true, bypass_validation: true, statement_ids: Vec::new() };
+        self.write(&WriteOp::Insert(op)).await.map(drop)
     }
 
     /// Deletes everything that matches; says how many documents that were.
