@@ -3,6 +3,7 @@
 use super::finding::{At, Findings};
 use super::tree::{Content, Entry, Node};
 use document::{Doc, Value};
+use std::collections::HashSet;
 
 pub(crate) fn read(doc: &Doc<'_>, findings: &mut Findings) -> Node {
     node(&Value::Document(doc.borrow()), &At::default(), findings)
@@ -12,10 +13,11 @@ fn node(value: &Value<'_>, at: &At, findings: &mut Findings) -> Node {
     let content = match value {
         Value::Document(doc) => {
             let mut entries: Vec<Entry> = Vec::new();
+            let mut seen: HashSet<String> = HashSet::new();
             for (key, value) in doc.iter() {
                 let key = key.as_str();
                 let inside = at.inside(key, None);
-                if entries.iter().any(|entry| entry.key == key) {
+                if !seen.insert(key.to_owned()) {
                     findings.error(&inside, format!("`{key}` is there twice"), "keep one of them");
                     continue;
                 }

@@ -4,6 +4,10 @@ use super::finding::{At, Findings};
 use super::order::{order, overlap, reads};
 use crate::kinds::Target;
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
+use document::{Code, Error, Result};
+
+/// Rules are compared with each other: a bound on what a client can ask for. A hundred is a large declaration.
+const MOST_RULES: usize = 1_000;
 
 /// A declared rule and where it stands.
 pub(crate) struct Draft {
@@ -25,6 +29,14 @@ impl Draft {
 
 /// The rules in the order of their dependencies; nothing if they do not go together.
 pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Vec<Rule>> {
+    if let Some(draft) = drafts.get(MOST_RULES) {
+        findings.error(
+            &draft.at,
+            format!("more than {MOST_RULES} rules in one declaration"),
+            "a database with so many rules is better split",
+        );
+        return None;
+    }
     for (index, draft) in drafts.iter().enumerate() {
         for other in drafts.iter().take(index) {
             one_owner(draft, other, findings);
@@ -76,6 +88,31 @@ fn tell_cycle(cycle: &[usize], rules: &[Rule], places: &[At], findings: &mut Fin
         [] => return,
     };
     findings.error(&at, message, "leave one of these fields out of `fields`, `expr`, `sum`, `avg` or `where`");
+}
+
+/// Whether rules that were declared apart go together: those in force and those that are to come.
+pub fn compatible(rules: &[Rule]) -> Result<()> {
+    let refuse = |message: String| Err(Error::new(Code::BadValue, message));
+    for (index, rule) in rules.iter().enumerate() {
+        for other in rules.iter().take(index).filter(|other| other.host == rule.host) {
+            if overlap(&rule.field, &other.field) {
+                return refuse(format!("the rules {} and {} keep one field", rule.name, other.name));
+            }
+        }
+        let reads = reads(rule);
+        for other in rules {
+            if reads.iter().any(|read| read.key && read.touches(other)) {
+                return refuse(format!("the rule {} links by a field that the rule {} keeps", rule.name, other.name));
+            }
+        }
+    }
+    match order(rules) {
+        Ok(_) => Ok(()),
+        Err(cycle) => {
+            let names: Vec<&str> = cycle.iter().filter_map(|i| rules.get(*i)).map(|rule| &*rule.name).collect();
+            refuse(format!("the rules {} are made from each other", names.join(", ")))
+        }
+    }
 }
 
 fn one_owner(draft: &Draft, other: &Draft, findings: &mut Findings) {

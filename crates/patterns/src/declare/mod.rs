@@ -22,6 +22,7 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub use check::compatible;
 pub use diff::{Change, Difference, diff};
 pub use finding::{Finding, Severity};
 pub use order::{Reads, order, reads};

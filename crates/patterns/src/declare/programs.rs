@@ -4,6 +4,7 @@
 use super::block::Item;
 use super::finding::{At, Findings};
 use super::tree::{Content, Entry, Node};
+use crate::link::owned::STATE;
 use crate::rule::Expression;
 use document::filter::{self, Filter};
 use document::pipeline::Pipeline;
@@ -21,6 +22,14 @@ pub(crate) fn filter(item: &Item<'_>, findings: &mut Findings) -> Option<Filter>
                     &item.at,
                     format!("`where` uses {what}: which children count would change without a write"),
                     "use only the children's own fields",
+                );
+                return None;
+            }
+            if filter.reads().is_some_and(|reads| reads.iter().any(|path| path.first() == STATE)) {
+                findings.error(
+                    &item.at,
+                    format!("`where` reads `{STATE}`, which holds Pleach's own state"),
+                    "use the children's own fields",
                 );
                 return None;
             }
@@ -75,6 +84,14 @@ pub(crate) fn expression(item: &Item<'_>, field: &Path, findings: &mut Findings)
     };
     reads.sort();
     reads.dedup();
+    if reads.iter().any(|path| path.first() == STATE) {
+        findings.error(
+            &item.at,
+            format!("`expr` reads `{STATE}`, which holds Pleach's own state"),
+            "name the field that it is the state of",
+        );
+        return None;
+    }
     if let Some(own) = reads.iter().find(|path| path.is_prefix_of(field) || field.is_prefix_of(path)) {
         findings.error(
             &item.at,

@@ -118,6 +118,77 @@ fn bson_says_the_same() {
     assert!(checked.findings.iter().all(|finding| finding.spot.is_none()));
 }
 
+#[test]
+fn byte_order_marks_and_windows_lines_change_nothing() {
+    let plain = rules(SHOP);
+    for text in [format!("\u{feff}{SHOP}"), SHOP.replace('\n', "\r\n")] {
+        let same = rules(&text);
+        assert!(plain.iter().zip(&same).all(|(a, b)| a.declaration.as_bytes() == b.declaration.as_bytes()));
+    }
+}
+
+#[test]
+fn rules_stand_after_what_they_are_made_from() {
+    let names = |yaml: &str| rules(yaml).iter().map(|rule| rule.name.to_string()).collect::<Vec<_>>().join(" ");
+    let chain = "database: shop\ncollections:
+  posts: { extended_reference: { author: { from: users, by: uid, fields: [name, team], lag: 5s } } }
+  users: { extended_reference: { team: { from: teams, by: tid, fields: [name, size], lag: 5s } } }
+  teams: { computed: { twice: { expr: { $add: [$size, $size] } }, size: { sum: n, from: parts, by: t } } }\n";
+    assert_eq!(names(chain), "teams.size users.team posts.author teams.twice");
+}
+
+#[test]
+fn what_changed_between_two_declarations() {
+    let base = "{ from: users, by: uid, fields: [name], when_changed: refresh }";
+    let rule = |block: &str| {
+        rules(&format!("database: shop\ncollections: {{ posts: {{ extended_reference: {{ u: {block} }} }} }}\n"))
+    };
+    for (block, expected) in [
+        (base, ""),
+        ("{ fields: { name: name }, by: uid, from: users, match: _id, when_deleted: keep }", ""),
+        ("{ from: users, by: uid, fields: [name], when_deleted: reject }", "Upkeep"),
+        ("{ from: users, by: uid, fields: [name], lag: 5s, client_writes: ignore }", "Upkeep"),
+        ("{ from: users, by: uid, fields: [name], when_changed: keep }", "Upkeep"),
+        ("{ from: users, by: uid, fields: [name, avatar] }", "Rebuild"),
+        ("{ from: people, by: uid, fields: [name] }", "Rebuild"),
+        ("{ from: users, by: uid, match: handle, fields: [name] }", "Rebuild"),
+    ] {
+        let (old, new) = (rule(base), rule(block));
+        let told = |old: &[Rule], new: &[Rule]| match diff(old, new).as_slice() {
+            [] => String::new(),
+            [Difference::Changed { change, .. }] => format!("{change:?}"),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told(&old, &new), expected, "{block}");
+        // Copies that were frozen are stale once they are not.
+        let back = if block.contains("keep }") && block.contains("when_changed") { "Rebuild" } else { expected };
+        assert_eq!(told(&new, &old), back, "{block}");
+        assert!(matches!(diff(&[], &new).as_slice(), [Difference::Added(_)]));
+        assert!(matches!(diff(&old, &[]).as_slice(), [Difference::Removed(_)]));
+    }
+}
+
+#[test]
+fn rules_declared_apart_are_held_together() {
+    let of = |yaml: &str| rules(&format!("database: shop\ncollections: {yaml}\n"));
+    let author = of("{ posts: { extended_reference: { author: { from: users, by: uid, fields: [name, best] } } } }");
+    for (other, expected) in [
+        ("{ posts: { computed: { likes: { count: likes, by: p } } } }", ""),
+        ("{ posts: { computed: { author.n: { count: likes, by: p } } } }", "keep one field"),
+        ("{ users: { computed: { posts: { count: posts, by: author.id } } } }", "links by a field"),
+        (
+            "{ users: { extended_reference: { best: { from: posts, by: bid, fields: [author] } } } }",
+            "made from each other",
+        ),
+    ] {
+        let told = compatible(&[author.clone(), of(other)].concat()).err().map(|error| error.message().to_owned());
+        match told {
+            None => assert_eq!(expected, "", "{other}"),
+            Some(message) => assert!(!expected.is_empty() && message.contains(expected), "{other}: {message}"),
+        }
+    }
+}
+
 /// `line:column severity message | hint`, one per finding.
 fn found(yaml: &str) -> String {
     let told = |finding: &Finding| {

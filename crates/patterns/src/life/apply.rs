@@ -4,7 +4,7 @@ use super::plan::{Changes, Work};
 use super::records::At;
 use super::states::State;
 use super::{Entry, Life, catalog, indexes, plan};
-use crate::declare::Declaration;
+use crate::declare::{Declaration, compatible};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::{Code, Error, Result};
@@ -22,6 +22,19 @@ pub struct Extent {
 }
 
 impl Life {
+    /// What is declared differently stays in force as it was: the additions must go with that.
+    fn beside_what_stays(&self, db: &str, additions: &Changes) -> Result<()> {
+        let mut rules: Vec<Rule> =
+            self.entries().iter().filter(|entry| *entry.db == *db).map(|entry| (*entry.rule).clone()).collect();
+        for step in &additions.steps {
+            if !rules.iter().any(|rule| rule.host == step.rule.host && rule.name == step.rule.name) {
+                rules.push((*step.rule).clone());
+            }
+        }
+        compatible(&rules)
+            .map_err(|error| error.with_hint("`pleach apply` changes and removes the old rules before it adds the new"))
+    }
+
     /// Applies a declaration; seeding goes on in the background. Gives what was left undone.
     pub async fn apply(&self, declaration: &Declaration, extent: Extent) -> Result<Vec<String>> {
         let _changing = self.changing.lock().await;
@@ -33,6 +46,7 @@ impl Life {
         let changes = match extent.additions_only {
             true => {
                 let some = all.clone().additions();
+                self.beside_what_stays(db, &some)?;
                 let done = |rule: &Arc<Rule>| some.steps.iter().any(|step| step.rule.name == rule.name);
                 for step in all.steps.iter().filter(|step| !done(&step.rule)) {
                     let what = match step.work {
