@@ -1,0 +1,69 @@
+//! What the rules promise, proven on both backends by the same code: every interleaving of two plans, and random histories
+//! with failures between any two steps.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
+
+mod failing;
+mod history;
+mod interleave;
+mod scheduler;
+mod world;
+
+use document::backend::Backend;
+use std::sync::Arc;
+
+fn engine() -> (Arc<dyn Backend>, Option<tempfile::TempDir>) {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine::Engine::open(folder.path(), engine::Options::default()).unwrap();
+    (Arc::new(engine), Some(folder))
+}
+
+/// A real MongoDB, if there is one.
+async fn upstream(test: &str) -> Option<Arc<dyn Backend>> {
+    let uri = upstream::Uri::parse(&judge::real::uri_or_skip(test)?).unwrap();
+    Some(Arc::new(upstream::Upstream::open(uri).await.unwrap()))
+}
+
+/// How many interleavings of each pair are tried: some, at random, or with PLEACH_PROOF=all up to 20,000.
+fn all_or(some: usize) -> usize {
+    if std::env::var("PLEACH_PROOF").is_ok_and(|how| how == "all") { 20_000 } else { some }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interleavings_on_a_real_mongodb() {
+    let Some(backend) = upstream("interleavings_on_a_real_mongodb").await else { return };
+    interleave::check(backend, None, all_or(6)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_on_a_real_mongodb() {
+    let Some(kept) = upstream("histories_on_a_real_mongodb").await else { return };
+    for (seed, faults) in [(11, false), (12, true)] {
+        let (plain, _folder) = engine();
+        history::check(kept.clone(), plain, None, &history::Setting { seed, acts: 60, faults }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interleavings_on_the_engine() {
+    let (engine, folder) = engine();
+    interleave::check(engine, folder, all_or(16)).await;
+}
+
+/// Seeds that once failed stay here.
+const SEEDS: &[u64] = &[1, 2, 3, 4];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_on_the_engine() {
+    for seed in SEEDS {
+        let ((kept, folder), (plain, _folder)) = (engine(), engine());
+        history::check(kept, plain, folder, &history::Setting { seed: *seed, acts: 120, faults: false }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_with_faults_on_the_engine() {
+    for seed in SEEDS {
+        let ((kept, folder), (plain, _folder)) = (engine(), engine());
+        history::check(kept, plain, folder, &history::Setting { seed: *seed, acts: 120, faults: true }).await;
+    }
+}
