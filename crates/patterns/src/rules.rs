@@ -105,7 +105,16 @@ pub struct Rules {
 impl Rules {
     /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
     pub fn new(rules: Vec<(Arc<Rule>, State)>, before: Option<&Rules>) -> Result<Rules> {
-        let levels = order::levels(&rules)?;
+        let mut programs = Vec::with_capacity(rules.len());
+        for (rule, _) in &rules {
+            let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
+            programs.push(match known {
+                Some(known) if Arc::ptr_eq(&known.rule, rule) => known.program.clone(),
+                _ => Program::new(rule)?,
+            });
+        }
+        let reads = order::Reads::of(&rules, &programs);
+        let levels = reads.levels(&rules);
         let mut all = Vec::with_capacity(rules.len());
         let mut made = Rules { levels: Vec::new(), all: Vec::new(), namespaces: HashMap::new() };
         for level in &levels {
@@ -113,15 +122,11 @@ impl Rules {
             for at in level {
                 let Some((rule, state)) = rules.get(*at) else { continue };
                 let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
-                let program = match known {
-                    Some(known) if Arc::ptr_eq(&known.rule, rule) => known.program.clone(),
-                    _ => Program::new(rule)?,
-                };
                 let kept = Arc::new(Kept {
                     rule: rule.clone(),
-                    program,
+                    program: programs.get(*at).cloned().flatten(),
                     state: state.clone(),
-                    feeds: order::is_read(rule, &rules)?,
+                    feeds: reads.is_read(*at, rule),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                 });
                 all.push(kept.clone());
@@ -133,7 +138,7 @@ impl Rules {
         }
         let mut namespaces: HashMap<Namespace, Local> = HashMap::new();
         for kept in &all {
-            add(kept, &mut namespaces)?;
+            add(kept, &mut namespaces);
         }
         made.namespaces = namespaces.into_iter().map(|(ns, local)| (ns, Arc::new(local))).collect();
         made.all = all;
@@ -164,7 +169,7 @@ impl Rules {
     }
 }
 
-fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) -> Result<()> {
+fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) {
     let rule = &kept.rule;
     let host = namespaces.entry(rule.host.clone()).or_default();
     host.named_by.push(kept.clone());
@@ -184,7 +189,6 @@ fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) -> Result<(
             source.sourced.push(kept.clone());
         }
     }
-    Ok(())
 }
 
 /// Adds what is to be watched; the same first field is watched once.

@@ -121,7 +121,9 @@ pub(super) async fn insert(
     let jobs = together(&line, number);
     let turns = Turns::of(&shared.lines, host, line, turn);
     // A task of its own: the others' inserts must not end with this client.
-    let (shared, context) = (shared.clone(), Context { deadline: None, ..context.clone() });
+    let mut context = Context { deadline: None, ..context.clone() };
+    context.env.interrupt = Arc::new(|| Ok(()));
+    let shared = shared.clone();
     let turns = turns.into_owned();
     tokio::spawn(async move { run(&shared, &context, jobs, turns.borrowed(&shared.lines)).await });
     told.await.unwrap_or_else(|_| Err(lost()))

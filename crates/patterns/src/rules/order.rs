@@ -3,47 +3,52 @@
 use crate::life::State;
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
-use document::Result;
 use document::op::{Capture, Namespace};
 use document::value::Path;
 use std::sync::Arc;
 
-/// Rules by number, level by level: each level reads only fields of those before it.
-pub(super) fn levels(rules: &[(Arc<Rule>, State)]) -> Result<Vec<Vec<usize>>> {
-    let mut reads = Vec::with_capacity(rules.len());
-    for (rule, _) in rules {
-        reads.push(all_reads(rule)?);
-    }
-    let depends = |reader: usize, kept: usize| {
-        reader != kept
-            && reads.get(reader).zip(rules.get(kept)).is_some_and(|(reads, (kept, _))| {
-                reads.iter().any(|(ns, capture)| *ns == kept.host && overlaps(capture, kept))
-            })
-    };
-    let mut left: Vec<usize> = (0..rules.len()).collect();
-    let mut levels = Vec::new();
-    while !left.is_empty() {
-        let (ready, waiting): (Vec<usize>, Vec<usize>) =
-            left.iter().partition(|reader| !left.iter().any(|kept| depends(**reader, *kept)));
-        // A cycle between fields is refused when a declaration is checked: what is left of one runs in its order.
-        let (ready, waiting) = if ready.is_empty() { (waiting, Vec::new()) } else { (ready, waiting) };
-        levels.push(ready);
-        left = waiting;
-    }
-    Ok(levels)
-}
+/// What each of some rules reads.
+pub(super) struct Reads(Vec<Vec<(Namespace, Capture)>>);
 
-/// Whether another rule reads the field of this one.
-pub(super) fn is_read(rule: &Arc<Rule>, rules: &[(Arc<Rule>, State)]) -> Result<bool> {
-    for (other, _) in rules {
-        if Arc::ptr_eq(other, rule) {
-            continue;
-        }
-        if all_reads(other)?.iter().any(|(ns, capture)| *ns == rule.host && overlaps(capture, rule)) {
-            return Ok(true);
-        }
+impl Reads {
+    pub(super) fn of(rules: &[(Arc<Rule>, State)], programs: &[Option<Program>]) -> Reads {
+        let of = |((rule, _), program): (&(Arc<Rule>, State), &Option<Program>)| {
+            let mut reads = vec![(rule.host.clone(), Capture::Paths(host_reads(rule, program.as_ref())))];
+            if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, program) {
+                reads.push((link.source.clone(), program.watched_source().clone()));
+            }
+            reads
+        };
+        Reads(rules.iter().zip(programs).map(of).collect())
     }
-    Ok(false)
+
+    /// Rules by number, level by level: each level reads only fields of those before it.
+    pub(super) fn levels(&self, rules: &[(Arc<Rule>, State)]) -> Vec<Vec<usize>> {
+        let depends = |reader: usize, kept: usize| {
+            reader != kept && rules.get(kept).is_some_and(|(rule, _)| self.reads(reader, rule))
+        };
+        let mut left: Vec<usize> = (0..rules.len()).collect();
+        let mut levels = Vec::new();
+        while !left.is_empty() {
+            let (ready, waiting): (Vec<usize>, Vec<usize>) =
+                left.iter().partition(|reader| !left.iter().any(|kept| depends(**reader, *kept)));
+            // A cycle between fields is refused when a declaration is checked: what is left of one runs in its order.
+            let (ready, waiting) = if ready.is_empty() { (waiting, Vec::new()) } else { (ready, waiting) };
+            levels.push(ready);
+            left = waiting;
+        }
+        levels
+    }
+
+    /// Whether another rule than the one with this number reads its field.
+    pub(super) fn is_read(&self, number: usize, rule: &Rule) -> bool {
+        (0..self.0.len()).any(|other| other != number && self.reads(other, rule))
+    }
+
+    fn reads(&self, reader: usize, kept: &Rule) -> bool {
+        let reads = self.0.get(reader).map(Vec::as_slice).unwrap_or_default();
+        reads.iter().any(|(ns, capture)| *ns == kept.host && overlaps(capture, kept))
+    }
 }
 
 /// What a rule reads of its own host, its own fields left out.
@@ -57,15 +62,6 @@ pub(super) fn host_reads(rule: &Rule, program: Option<&Program>) -> Vec<Path> {
     reads.into_iter().filter(|path| !owned.contains(path)).collect()
 }
 
-fn all_reads(rule: &Arc<Rule>) -> Result<Vec<(Namespace, Capture)>> {
-    let program = Program::new(rule)?;
-    let mut reads = vec![(rule.host.clone(), Capture::Paths(host_reads(rule, program.as_ref())))];
-    if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, &program) {
-        reads.push((link.source.clone(), program.watched_source().clone()));
-    }
-    Ok(reads)
-}
-
 fn overlaps(capture: &Capture, kept: &Rule) -> bool {
     match capture {
         Capture::Nothing => false,
@@ -73,5 +69,40 @@ fn overlaps(capture: &Capture, kept: &Rule) -> bool {
         Capture::Paths(paths) => {
             paths.iter().any(|path| path.is_prefix_of(&kept.field) || kept.field.is_prefix_of(path))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Rules;
+
+    /// The names of the kept rules, level by level.
+    fn levels(collections: &str) -> Vec<Vec<String>> {
+        let text = format!("database: shop\ncollections:\n{collections}");
+        let declared = crate::declare::from_yaml("pleach.yaml", &text).into_result().unwrap();
+        let rules = declared.rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect();
+        let rules = Rules::new(rules, None).unwrap();
+        let names = |level: &Vec<Arc<super::super::Kept>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();
+        rules.levels().iter().map(names).collect()
+    }
+
+    #[test]
+    fn a_rule_stands_behind_those_whose_fields_it_reads() {
+        let collections = "
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, fields: [region] }
+    computed:
+      doubled: { expr: { $multiply: [$total, 2] } }
+      total: { sum: amount, from: lines, by: orderId }
+  customers:
+    extended_reference:
+      region: { from: regions, by: regionId, fields: [name] }
+";
+        let expected = [vec!["customers.region", "orders.total"], vec!["orders.customer", "orders.doubled"]];
+        let mut found = levels(collections);
+        found.iter_mut().for_each(|level| level.sort());
+        assert_eq!(found, expected);
     }
 }
