@@ -4,8 +4,9 @@
 use super::transact::{Outcome, rehearse, transact};
 use super::{Shared, many, owned, slice};
 use crate::rules::Local;
+use crate::run::hosts::expressed;
 use document::backend::Session;
-use document::op::{Context, WriteError, WriteOp, Written};
+use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};
 use document::{Error, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ pub(super) async fn run(
     op: &WriteOp,
     local: &Arc<Local>,
 ) -> Result<Written> {
+    if let Some(op) = self_contained(local, op, context) {
+        return shared.inner.write(session, context, &op, &Capture::Nothing).await;
+    }
     let op = owned::rewritten(local, op)?;
     // The next statement that is known to fail.
     let mut known = owned::refused(local, &op, 0);
@@ -76,6 +80,16 @@ pub(super) async fn run(
         }
     }
     Ok(total)
+}
+
+/// An insert whose plan is that one statement: its documents with what is computed from themselves. It needs no transaction.
+fn self_contained(local: &Local, op: &WriteOp, context: &Context) -> Option<WriteOp> {
+    let WriteOp::Insert(insert) = op else { return None };
+    if !local.sourced.is_empty() {
+        return None;
+    }
+    let documents = expressed(&local.hosted, &insert.documents, &context.env)?;
+    Some(WriteOp::Insert(Insert { documents, ..insert.clone() }))
 }
 
 /// The end of the statements from `at` on that share a transaction.

@@ -83,7 +83,8 @@ mod tests {
         let declared = crate::declare::from_yaml("pleach.yaml", &text).into_result().unwrap();
         let rules = declared.rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect();
         let rules = Rules::new(rules, None).unwrap();
-        let names = |level: &Vec<Arc<super::super::Kept>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();
+        let names =
+            |level: &Vec<Arc<super::super::Kept>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();
         rules.levels().iter().map(names).collect()
     }
 

@@ -11,7 +11,7 @@ use document::op::{Aggregate, Capture, Namespace, ReadOp, UpdateOp, UpdateStatem
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::{Path, order};
-use document::{Doc, DocWriter, Result, Value};
+use document::{Doc, DocWriter, Env, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) async fn complete(run: &mut Run<'_>, rules: &[Arc<Kept>], hosts: &mut
     for kept in rules {
         let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
         match (&kept.rule.upkeep, &kept.program) {
-            (Upkeep::Expression(expression), _) => express(run, kept, expression, hosts)?,
+            (Upkeep::Expression(expression), _) => express(kept, expression, hosts, &run.context.env)?,
             (Upkeep::Link(_), Some(Program::Copy(program))) => fill(run, kept, program, hosts).await?,
             (Upkeep::Link(_), Some(Program::Tally(program))) => evaluate(run, kept, program, hosts, when).await?,
             (Upkeep::Link(_), None) => {}
@@ -43,6 +43,21 @@ pub(crate) async fn complete(run: &mut Run<'_>, rules: &[Arc<Kept>], hosts: &mut
         }
     }
     Ok(())
+}
+
+/// New documents with the fields that are computed from themselves alone; nothing if they need more than that.
+pub(crate) fn expressed(rules: &[Arc<Kept>], documents: &[Doc<'static>], env: &Env) -> Option<Vec<Doc<'static>>> {
+    let mut hosts: Vec<Host> = documents.iter().map(|doc| Host { before: None, after: doc.clone() }).collect();
+    for kept in rules {
+        let Upkeep::Expression(expression) = &kept.rule.upkeep else { return None };
+        if kept.rule.client_writes == ClientWrites::Refuse {
+            return None;
+        }
+        let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
+        express(kept, expression, &mut hosts, env).ok()?;
+        hosts.iter().zip(given).for_each(|(host, given)| drop(judge(kept, host, &given)));
+    }
+    Some(hosts.into_iter().map(|host| host.after).collect())
 }
 
 /// Counts, or refuses, a client's value that differs from ours.
@@ -59,13 +74,13 @@ fn judge(kept: &Arc<Kept>, host: &Host, given: &Value<'_>) -> Result<()> {
 }
 
 /// A field computed from the document itself.
-fn express(run: &Run<'_>, kept: &Kept, expression: &Expression, hosts: &mut [Host]) -> Result<()> {
+fn express(kept: &Kept, expression: &Expression, hosts: &mut [Host], env: &Env) -> Result<()> {
     for host in hosts {
         let concerned = host.before.as_ref().is_none_or(|before| {
             expression.reads.iter().chain([&kept.rule.field]).any(|path| at(before, path) != at(&host.after, path))
         });
         if concerned {
-            host.after = expression.set.transform(&host.after, &run.context.env)?;
+            host.after = expression.set.transform(&host.after, env)?;
         }
     }
     Ok(())

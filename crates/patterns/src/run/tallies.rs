@@ -6,12 +6,16 @@ use super::jobs;
 use crate::layer::turns;
 use crate::life::State;
 use crate::link::{HostUpdate, Program, TallyProgram, key};
+use crate::mql;
 use crate::rule::Upkeep;
-use crate::rules::Kept;
-use document::filter::{Filter, Node};
+use crate::rules::{Kept, Local};
+use document::filter::{Details, Filter, Node};
 use document::op::{Capture, Namespace, UpdateOp, UpdateStatement, WriteOp};
+use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
-use document::{Result, Value};
+use document::update::{Applied, Native, Update};
+use document::value::Path;
+use document::{Doc, DocWriter, Env, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -113,7 +117,11 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
     let mut feeds = false;
     let mut multi = false;
     for delta in list {
-        let Some(update) = delta.update.into_update()? else { continue };
+        let fields: Vec<Path> = delta.update.programs().map(|program| program.rule().field.clone()).collect();
+        let Some(mut update) = delta.update.into_update()? else { continue };
+        if let Some(local) = run.rules.of(host).filter(|_| delta.kept.iter().any(|kept| kept.feeds)) {
+            update = with_expressions(update, fields, local);
+        }
         run.touched.push(turns::hash(host, &key::bytes(&delta.value)));
         feeds |= delta.kept.iter().any(|kept| kept.feeds);
         multi |= delta.multi;
@@ -156,14 +164,70 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
     Ok(())
 }
 
+/// The update with what the same document computes from the changed fields, so that it stays one statement (SEMANTICS R31).
+fn with_expressions(update: Update, mut changed: Vec<Path>, local: &Local) -> Update {
+    let (mut then, mut stages) = (Vec::new(), Vec::new());
+    for kept in &local.hosted {
+        let Upkeep::Expression(expression) = &kept.rule.upkeep else { continue };
+        let overlaps = |read: &Path| changed.iter().any(|path| path.is_prefix_of(read) || read.is_prefix_of(path));
+        if expression.reads.iter().any(overlaps) {
+            changed.push(kept.rule.field.clone());
+            stages.push(mql::call("$set", mql::object([(&*kept.rule.field.dotted(), expression.source.borrow())])));
+            then.push(expression.set.clone());
+        }
+    }
+    if then.is_empty() {
+        return update;
+    }
+    let first: Vec<Value<'static>> = match &update.source {
+        Value::Array(stages) => stages.iter().collect(),
+        Value::Document(spec) => match spec.get("$inc") {
+            Some(Value::Document(counts)) => vec![added(&counts)],
+            _ => return update,
+        },
+        _ => return update,
+    };
+    let constants = update.constants.clone();
+    Update::native(first.into_iter().chain(stages).collect(), constants, Arc::new(Computing { update, then }))
+}
+
+/// The same as code.
+#[derive(Debug)]
+struct Computing {
+    update: Update,
+    then: Vec<Pipeline>,
+}
+
+impl Native for Computing {
+    fn apply(&self, doc: &Doc<'_>, env: &Env) -> Result<Doc<'static>> {
+        let mut doc = match self.update.apply(doc, &Details::default(), env)? {
+            Applied::Changed(doc) => doc,
+            Applied::Unchanged => doc.clone().into_owned(),
+        };
+        for set in &self.then {
+            doc = set.transform(&doc, env)?;
+        }
+        Ok(doc)
+    }
+}
+
+/// `{ $inc: { a: 1 } }` as a stage.
+fn added(counts: &Doc<'_>) -> Value<'static> {
+    let mut set = DocWriter::new();
+    for (name, count) in counts.iter() {
+        let stored = mql::call_with("$ifNull", [mql::field(name.as_str()), Value::Int32(0)]);
+        set.append(name.as_str(), &mql::call_with("$add", [stored, count]));
+    }
+    mql::call("$set", Value::Document(set.finish()))
+}
+
 /// The hosts that seeding has reached.
 fn up_to(state: &State) -> Result<Filter> {
     match state {
         State::On | State::Seeding { position: Some(Value::MaxKey) } => Ok(Filter::all()),
         State::Seeding { position: Some(position) } => {
-            let condition =
-                crate::mql::call_with("$lt", [Value::from("$_id"), crate::mql::call("$literal", position.borrow())]);
-            Filter::parse(&crate::mql::document([("$expr", condition)]), &mut Names::new())
+            let condition = mql::call_with("$lt", [Value::from("$_id"), mql::call("$literal", position.borrow())]);
+            Filter::parse(&mql::document([("$expr", condition)]), &mut Names::new())
         }
         State::Maintaining | State::Seeding { position: None } | State::Retiring => {
             Ok(Filter::from_node(Node::Or(Vec::new())))

@@ -10,6 +10,7 @@ const SHOP: &str = "
     computed:
       reviewCount: { count: reviews, by: productId }
       avgRating: { avg: rating, from: reviews, by: productId }
+      weight: { expr: { $multiply: [$reviewCount, { $ifNull: [$avgRating, 0] }] } }
   orders:
     extended_reference:
       customer: { from: customers, by: customerId, fields: [name] }
@@ -34,6 +35,7 @@ fn a_child_is_one_statement_and_one_more_on_its_host() {
         world.did(insert("reviews", vec![doc! {"_id": 1, "productId": 1, "rating": 5}])).await;
         let change = update("reviews", doc! {"_id": 1}, doc! {"$set": {"rating": 3}}, &[]);
         let told = explained(&world, change).await;
+        // The average, the count and what is computed from both: one statement on the product.
         assert_eq!(kinds(&told), ["write", "derived"], "{told}");
         let fences = |told: &bson::Document| told.get_array("fences").unwrap().len();
         assert_eq!(fences(&told), 0);
@@ -44,6 +46,10 @@ fn a_child_is_one_statement_and_one_more_on_its_host() {
         world.did(insert("orders", vec![doc! {"_id": 1, "customerId": 1}])).await;
         let told = explained(&world, update("customers", doc! {"_id": 1}, doc! {"$set": {"name": "Eva"}}, &[])).await;
         assert_eq!((kinds(&told), fences(&told)), (vec!["write", "read", "derived"], 1), "{told}");
+        world.did(insert("reviews", vec![doc! {"_id": 2, "productId": 1, "rating": 2}])).await;
+        assert_eq!(world.field("products", 1, "weight").await, Some(7.0.into()));
+        let told = explained(&world, insert("reviews", vec![doc! {"_id": 3, "productId": 1}])).await;
+        assert_eq!(kinds(&told), ["write", "derived"], "{told}");
         world.check().await;
     });
 }
