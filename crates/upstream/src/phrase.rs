@@ -73,6 +73,27 @@ fn count(op: &Count) -> Command {
     with_hint(command, op.hint.as_ref())
 }
 
+/// What `count` does, as a pipeline.
+pub(crate) fn count_in_transaction(op: &Count) -> Command {
+    let mut stages = DocWriter::new();
+    stages.start_array("pipeline").start_document_at(0);
+    stages.append_raw("$match", kind::DOCUMENT, op.filter.source.as_bytes()).end();
+    let mut at = 1;
+    for (name, number) in [("$skip", Some(op.skip).filter(|skip| *skip > 0)), ("$limit", op.limit)] {
+        if let Some(number) = number {
+            stages.start_document_at(at).append(name, &long(number)).end();
+            at += 1;
+        }
+    }
+    stages.start_document_at(at).start_document("$group").append("_id", &Value::Null);
+    stages.start_document("n").append("$sum", &Value::Int32(1)).end().end().end().end();
+    let stages = stages.finish();
+    let command = Command::new(&op.ns.db, "aggregate", target(&op.ns.collection))
+        .with("pipeline", stages.get("pipeline").unwrap_or(Value::Missing))
+        .with_doc("cursor", &Doc::empty());
+    with_hint(command, op.hint.as_ref())
+}
+
 fn distinct(op: &Distinct) -> Command {
     Command::new(&op.ns.db, "distinct", target(&op.ns.collection))
         .with("key", Value::from(op.key.dotted()))

@@ -47,6 +47,8 @@ pub(crate) fn open(upstream: &Upstream, session: &mut Session, context: &Context
         command = with_concern(command, context);
     }
     let stage = match &op {
+        // `count` is not allowed in a transaction.
+        ReadOp::Count(op) if session.transaction.is_some() => Stage::Count(phrase::count_in_transaction(op)),
         ReadOp::Find(_) => Stage::Find(command),
         ReadOp::Aggregate(_) => Stage::Aggregate(command),
         _ => Stage::Single(command),
@@ -80,6 +82,8 @@ enum Stage {
     Aggregate(Command),
     /// The reply itself is the one row.
     Single(Command),
+    /// A pipeline whose one row, if any, holds `n`.
+    Count(Command),
     Open {
         id: i64,
         collection: String,
@@ -99,6 +103,24 @@ impl Rows {
             Stage::Single(command) => {
                 let reply = self.run(session, context, command).await?;
                 self.pending.push_back(without_envelope(&reply));
+                return Ok(());
+            }
+            Stage::Count(command) => {
+                let reply = self.run(session, context, command).await?;
+                let row = match reply.get("cursor") {
+                    Some(Value::Document(cursor)) => match cursor.get("firstBatch") {
+                        Some(Value::Array(rows)) => rows.get(0),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                let counted = match row {
+                    Some(Value::Document(row)) => number(&row, "n").unwrap_or_default(),
+                    _ => 0,
+                };
+                let mut writer = document::DocWriter::new();
+                writer.append("n", &i32::try_from(counted).map_or(Value::Int64(counted), Value::Int32));
+                self.pending.push_back(writer.finish());
                 return Ok(());
             }
             Stage::Open { id, collection } => {
