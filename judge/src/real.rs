@@ -1,4 +1,5 @@
 //! Where tests find a real MongoDB, and the words when there is none.
+#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -33,6 +33,8 @@ pub(crate) struct Line {
     /// The session of planned transactions on this line, and their numbers.
     session: OnceLock<[u8; 16]>,
     last_number: AtomicI64,
+    /// The retryable write whose record was met behind a statement already sent: looked up first the next time.
+    pub(crate) looks_first: PlainMutex<Option<([u8; 16], i64)>>,
 }
 
 /// The line's connection in the hands of one command.
@@ -52,6 +54,7 @@ impl Line {
             metadata: PlainMutex::new(None),
             session: OnceLock::new(),
             last_number: AtomicI64::new(0),
+            looks_first: PlainMutex::new(None),
         }
     }
 

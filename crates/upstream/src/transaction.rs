@@ -73,6 +73,20 @@ impl UpstreamTransaction {
         self.joined
     }
 
+    /// Whether something of it was sent.
+    pub(crate) fn is_started(&self) -> bool {
+        self.started
+    }
+
+    /// Begins our own transaction again, as if nothing had been sent: a newer one of the session ends the older.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        self.number = self.via()?.next_number();
+        self.started = false;
+        self.fences.clear();
+        self.records.clear();
+        Ok(())
+    }
+
     pub(crate) fn via(&self) -> Result<Via> {
         self.via.clone().ok_or_else(over)
     }

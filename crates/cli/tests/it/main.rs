@@ -1,9 +1,12 @@
 //! The integration tests of the binary, one file per subject.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod check;
 mod generated;
+mod mongod;
 mod rules;
 mod schema;
 mod serve;
 mod tidy;
+mod upstream;

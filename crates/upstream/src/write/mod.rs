@@ -3,7 +3,7 @@
 mod images;
 mod plain;
 
-use crate::answer::TRANSIENT;
+use crate::answer::{self, TRANSIENT};
 use crate::retries::{self, Attempt};
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
@@ -30,6 +30,9 @@ pub(crate) async fn write(
     let Some(attempt) = attempt(session) else { return in_transaction(upstream, session, context, op, capture).await };
     let ids = statement_ids(op);
     let db = namespace(op).db.to_string();
+    if !images && !looks_first(session, attempt) {
+        return at_once(upstream, session, context, op, capture, attempt).await;
+    }
     let found = upstream.run(session, context, retries::look_up(&db, attempt)).await?;
     let Some(before) = retries::recall(&found, &ids) else {
         let written = in_transaction(upstream, session, context, op, capture).await?;
@@ -45,6 +48,42 @@ pub(crate) async fn write(
     let rest_ids: Vec<i32> = left.iter().filter_map(|at| ids.get(*at).copied()).collect();
     let written = remembered(session, context, attempt, &rest_ids, db, written)?;
     Ok(merged(before, written, &left))
+}
+
+/// The look-up and the write back to back: an attempt is the first far more often than not. If it was not, the transaction
+/// is begun again, or tried again by who planned it, and the look-up comes first.
+async fn at_once(
+    upstream: &Upstream,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    capture: &Capture,
+    attempt: Attempt,
+) -> Result<Written> {
+    let (ids, db) = (statement_ids(op), namespace(op).db.to_string());
+    let Some(transaction) = UpstreamTransaction::of(session) else { return Ok(Written::default()) };
+    let fresh = !transaction.is_started();
+    let (command, documents) = plain::Prepared::new(op, context).split();
+    let replies = transaction.run_all(context, vec![retries::look_up(&db, attempt), command]).await?;
+    let mut replies = replies.into_iter();
+    let found = answer::checked(replies.next().unwrap_or_else(document::Doc::empty))?;
+    let reply = replies.next().unwrap_or_else(document::Doc::empty);
+    if retries::recall(&found, &ids).is_none() {
+        let written = plain::outcome(op, &answer::checked(reply)?, &documents, capture);
+        return remembered(session, context, attempt, &ids, db, written);
+    }
+    *transaction.via()?.looks_first.lock() = Some((attempt.session, attempt.number));
+    if !fresh {
+        return Err(Error::new(Code::WriteConflict, "the write was done before").with_label(TRANSIENT));
+    }
+    transaction.restart()?;
+    Box::pin(write(upstream, session, context, op, capture)).await
+}
+
+/// Whether the attempt is known to have a record.
+fn looks_first(session: &mut Session, attempt: Attempt) -> bool {
+    let via = UpstreamTransaction::of(session).and_then(|transaction| transaction.via().ok());
+    via.is_none_or(|via| *via.looks_first.lock() == Some((attempt.session, attempt.number)))
 }
 
 /// Several writes of a transaction, back to back where none needs an answer of its own before the next.

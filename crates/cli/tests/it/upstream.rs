@@ -1,0 +1,306 @@
+//! `pleach serve --upstream`: what passes, what is planned, who may do what, and what happens when the primary goes.
+
+use crate::mongod::{Mongod, initiate, key_file, until};
+use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
+use judge::client::Client;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use wire::scram::{Mechanism, Scram};
+
+struct Proxy {
+    child: Child,
+    address: String,
+}
+
+impl Proxy {
+    fn start(uri: &str, arguments: &[&str]) -> Proxy {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pleach"))
+            .args(["serve", "--port", "0", "--log", "off", "--upstream", uri])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let uri = lines.map(Result::unwrap).find_map(|line| line.trim().strip_prefix("mongodb://").map(str::to_owned));
+        Proxy { child, address: uri.expect("a connection string") }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.address).unwrap()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn refusal(arguments: &[&str]) -> String {
+    let output: Output =
+        Command::new(env!("CARGO_BIN_EXE_pleach")).args(["serve", "--port", "0"]).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn database(name: &str) -> String {
+    format!("{name}{}", std::process::id())
+}
+
+fn session(number: u8) -> Document {
+    let mut bytes = vec![number; 12];
+    bytes.extend_from_slice(&std::process::id().to_le_bytes());
+    doc! { "id": Binary { subtype: BinarySubtype::Uuid, bytes } }
+}
+
+/// A reply without what differs between two runs.
+fn lasting(mut reply: Document) -> Document {
+    for name in ["$clusterTime", "operationTime", "opTime", "electionId"] {
+        reply.remove(name);
+    }
+    reply
+}
+
+fn rows(reply: &Document, name: &str) -> Vec<Bson> {
+    reply.get_document("cursor").unwrap().get_array(name).unwrap().clone()
+}
+
+#[test]
+fn what_no_rule_concerns_is_answered_by_the_real_server() {
+    let Some(uri) = judge::real::uri_or_skip("commands through the proxy") else { return };
+    let proxy = Proxy::start(&uri, &[]);
+    let (mut through, mut direct) = (proxy.client(), Client::connect(&uri).unwrap());
+    let db = database("passes");
+    let hello = through.must(&doc! { "hello": 1, "$db": "admin" }).unwrap();
+    assert_eq!(hello.get_str("msg").unwrap(), "isdbgrid");
+    assert_eq!(hello.get_i32("maxWireVersion").unwrap(), 17);
+    assert!(["setName", "hosts", "me", "topologyVersion"].iter().all(|name| !hello.contains_key(name)), "{hello}");
+    let documents: Vec<Document> = (0..250).map(|n| doc! { "_id": n, "a": n % 3 }).collect();
+    through.must(&doc! { "insert": "c", "documents": documents, "$db": &db }).unwrap();
+    for command in [
+        doc! { "find": "c", "filter": { "_id": { "$lt": 3 } }, "$db": &db },
+        doc! { "count": "c", "query": { "a": 1 }, "$db": &db },
+        doc! { "distinct": "c", "key": "a", "$db": &db },
+        doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": &db },
+        doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "_id": 1 } } }], "$db": &db },
+        doc! { "aggregate": "c", "pipeline": [{ "$nonsense": 1 }], "cursor": {}, "$db": &db },
+        doc! { "mapReduce": "c", "map": "function() { emit(this.a, 1) }", "reduce": "function(k, v) { return v.length }", "out": { "inline": 1 }, "query": { "a": 1 }, "$db": &db },
+        doc! { "noSuchCommandYet": 1, "$db": &db },
+        doc! { "buildInfo": 1, "$db": "admin" },
+    ] {
+        let (ours, theirs) = (through.command(&command).unwrap(), direct.command(&command).unwrap());
+        assert_eq!(lasting(ours.document), lasting(theirs.document), "{command}");
+    }
+    // A cursor in batches.
+    let mut reply = through.must(&doc! { "find": "c", "batchSize": 100, "$db": &db }).unwrap();
+    let mut count = rows(&reply, "firstBatch").len();
+    loop {
+        let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+        if id == 0 {
+            break;
+        }
+        reply = through.must(&doc! { "getMore": id, "collection": "c", "batchSize": 100, "$db": &db }).unwrap();
+        count += rows(&reply, "nextBatch").len();
+    }
+    assert_eq!(count, 250);
+    direct.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+}
+
+#[test]
+fn transactions_retries_and_change_streams_pass() {
+    let Some(uri) = judge::real::uri_or_skip("sessions through the proxy") else { return };
+    let proxy = Proxy::start(&uri, &[]);
+    let (mut client, mut other) = (proxy.client(), proxy.client());
+    let db = database("sessions");
+    client.must(&doc! { "create": "c", "$db": &db }).unwrap();
+    let watch = doc! { "aggregate": "c", "pipeline": [{ "$changeStream": {} }], "cursor": {}, "$db": &db };
+    let stream = other.must(&watch).unwrap().get_document("cursor").unwrap().get_i64("id").unwrap();
+    let statement = |id: i32, first: bool| {
+        let mut command = doc! {
+            "insert": "c", "documents": [{ "_id": id }], "lsid": session(1), "txnNumber": 1_i64, "autocommit": false, "$db": &db,
+        };
+        if first {
+            command.insert("startTransaction", true);
+        }
+        command
+    };
+    client.must(&statement(1, true)).unwrap();
+    client.must(&statement(2, false)).unwrap();
+    assert_eq!(rows(&other.must(&doc! { "find": "c", "$db": &db }).unwrap(), "firstBatch").len(), 0);
+    let commit =
+        doc! { "commitTransaction": 1, "lsid": session(1), "txnNumber": 1_i64, "autocommit": false, "$db": "admin" };
+    client.must(&commit).unwrap();
+    client.must(&commit).unwrap();
+    let more = doc! { "getMore": stream, "collection": "c", "maxTimeMS": 5000, "$db": &db };
+    let seen = rows(&other.must(&more).unwrap(), "nextBatch");
+    assert_eq!(seen[0].as_document().unwrap().get_str("operationType").unwrap(), "insert");
+    let write = doc! {
+        "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } }], "lsid": session(2), "txnNumber": 7_i64, "$db": &db,
+    };
+    assert!(!client.must(&write).unwrap().contains_key("retriedStmtIds"));
+    assert!(other.must(&write).unwrap().contains_key("retriedStmtIds"));
+    client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+}
+
+#[test]
+fn rules_hold_and_a_retry_has_one_effect() {
+    let Some(uri) = judge::real::uri_or_skip("rules in front of a real MongoDB") else { return };
+    let db = database("ruled");
+    let folder = tempfile::tempdir().unwrap();
+    let declaration = folder.path().join("pleach.yaml");
+    std::fs::write(
+        &declaration,
+        format!(
+            "database: {db}\ncollections:\n  posts:\n    computed:\n      likeCount: {{ count: likes, by: postId }}\n"
+        ),
+    )
+    .unwrap();
+    let proxy = Proxy::start(&uri, &["--declare", declaration.to_str().unwrap()]);
+    let mut client = proxy.client();
+    until("the rule is on", || {
+        let status = client.command(&doc! { "pleach": "status", "$db": &db }).unwrap().document;
+        let rules = status.get_array("rules").cloned().unwrap_or_default();
+        rules
+            .iter()
+            .any(|rule| rule.as_document().is_some_and(|rule| rule.get_str("state").is_ok_and(|state| state == "on")))
+    });
+    client.must(&doc! { "insert": "posts", "documents": [{ "_id": "p" }], "$db": &db }).unwrap();
+    let likes = |client: &mut Client| {
+        let found = rows(&client.must(&doc! { "find": "posts", "$db": &db }).unwrap(), "firstBatch");
+        found[0].as_document().unwrap().get("likeCount").cloned()
+    };
+    let insert = doc! {
+        "insert": "likes", "documents": [{ "_id": 1, "postId": "p" }, { "_id": 2, "postId": "p" }], "lsid": session(3), "txnNumber": 1_i64, "$db": &db,
+    };
+    assert!(!client.must(&insert).unwrap().contains_key("retriedStmtIds"));
+    // Sent again, to this process and to another.
+    let another = Proxy::start(&uri, &[]);
+    for client in [&mut client, &mut another.client()] {
+        let reply = client.must(&insert).unwrap();
+        assert_eq!(reply.get_i32("n").unwrap(), 2);
+        assert_eq!(reply.get_array("retriedStmtIds").unwrap().len(), 2);
+    }
+    assert_eq!(likes(&mut client), Some(Bson::Int32(2)));
+    // In the client's own transaction, ended both ways.
+    for (number, end, expected) in [(2_i64, "abortTransaction", 2), (3, "commitTransaction", 3)] {
+        let mut statement = doc! { "insert": "likes", "documents": [{ "_id": 3, "postId": "p" }], "lsid": session(3) };
+        statement.extend(doc! { "txnNumber": number, "autocommit": false, "startTransaction": true, "$db": &db });
+        client.must(&statement).unwrap();
+        client
+            .must(&doc! { end: 1, "lsid": session(3), "txnNumber": number, "autocommit": false, "$db": "admin" })
+            .unwrap();
+        assert_eq!(likes(&mut client), Some(Bson::Int32(expected)), "{end}");
+    }
+    client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+}
+
+/// SCRAM as a driver does it.
+fn log_in(client: &mut Client, user: &str, password: &str) -> anyhow::Result<()> {
+    let mut scram = Scram::new(Mechanism::Sha256, user, password, "fyko+d2lbbFgONRv9qkxdawL").unwrap();
+    let payload = |text: String| Binary { subtype: BinarySubtype::Generic, bytes: text.into_bytes() };
+    let text = |reply: &Document| String::from_utf8(reply.get_binary_generic("payload").unwrap().clone()).unwrap();
+    let start = doc! {
+        "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload(scram.first()), "options": { "skipEmptyExchange": true }, "$db": "admin",
+    };
+    let first = client.must(&start)?;
+    let proof = scram.proof(&text(&first)).unwrap();
+    let last = client.must(&doc! {
+        "saslContinue": 1, "conversationId": first.get_i32("conversationId")?, "payload": payload(proof), "$db": "admin",
+    })?;
+    scram.verify(&text(&last)).unwrap();
+    Ok(())
+}
+
+#[test]
+fn authentication_is_the_real_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = key_file(folder.path());
+    let test = "authentication through the proxy";
+    let Some(mongod) = Mongod::start(test, &["--replSet", "rs", "--keyFile", &key]) else { return };
+    initiate(&[&mongod]);
+    let mut first = mongod.client();
+    let user = |name: &str, role: &str| doc! { "createUser": name, "pwd": "s3cret", "roles": [role], "$db": "admin" };
+    first.must(&user("root", "root")).unwrap();
+    log_in(&mut first, "root", "s3cret").unwrap();
+    first.must(&user("reader", "readAnyDatabase")).unwrap();
+    let wrong = refusal(&["--upstream", &format!("mongodb://root:wrong@{}/?replicaSet=rs", mongod.address())]);
+    assert!(wrong.contains("cannot log in") && wrong.contains("authSource") && !wrong.contains("wrong@"), "{wrong}");
+    let proxy = Proxy::start(&format!("mongodb://root:s3cret@{}/?replicaSet=rs", mongod.address()), &[]);
+    let insert = doc! { "insert": "c", "documents": [{}], "$db": "auth" };
+    let code = |client: &mut Client, command: &Document| {
+        client.command(command).unwrap().document.get_i32("code").unwrap_or_default()
+    };
+    let mut nobody = proxy.client();
+    assert_eq!(code(&mut nobody, &insert), 13);
+    assert!(log_in(&mut nobody, "reader", "wrong").is_err());
+    let certificate = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
+    let refused = nobody.command(&certificate).unwrap().document;
+    assert!(refused.get_str("errmsg").unwrap().contains("MONGODB-X509 cannot be relayed"), "{refused}");
+    let (mut reader, mut root) = (proxy.client(), proxy.client());
+    log_in(&mut reader, "reader", "s3cret").unwrap();
+    log_in(&mut root, "root", "s3cret").unwrap();
+    assert_eq!(code(&mut reader, &insert), 13);
+    root.must(&insert).unwrap();
+    assert_eq!(rows(&reader.must(&doc! { "find": "c", "$db": "auth" }).unwrap(), "firstBatch").len(), 1);
+}
+
+#[test]
+fn a_failover_is_followed_and_loses_nothing_acknowledged() {
+    let test = "failover behind the proxy";
+    let options = ["--replSet", "rs"];
+    let Some(mut first) = Mongod::start(test, &options) else { return };
+    let (second, third) = (Mongod::start(test, &options).unwrap(), Mongod::start(test, &options).unwrap());
+    initiate(&[&first, &second, &third]);
+    until("all members are there", || {
+        let status = first.client().must(&doc! { "replSetGetStatus": 1, "$db": "admin" }).unwrap();
+        let members = status.get_array("members").unwrap();
+        members
+            .iter()
+            .all(|member| member.as_document().is_some_and(|member| matches!(member.get_i32("state"), Ok(1 | 2))))
+    });
+    let proxy = Proxy::start(&format!("mongodb://{}/?replicaSet=rs", first.address()), &[]);
+    let mut client = proxy.client();
+    let insert = |id: i32| {
+        let concern = doc! { "w": "majority" };
+        doc! { "insert": "c", "documents": [{ "_id": id }], "lsid": session(9), "txnNumber": i64::from(id), "writeConcern": concern, "$db": "failover" }
+    };
+    client.must(&insert(1)).unwrap();
+    first.kill();
+    let killed = Instant::now();
+    let mut labelled = false;
+    until("a write goes through again", || {
+        let asked = Instant::now();
+        let reply = client.command(&insert(2)).unwrap().document;
+        assert!(asked.elapsed() < Duration::from_secs(10), "{reply}");
+        let failed = !reply.contains_key("n");
+        if failed {
+            let labels = reply.get_array("errorLabels").cloned().unwrap_or_default();
+            labelled |= labels.contains(&Bson::from("RetryableWriteError"));
+        }
+        !failed
+    });
+    eprintln!("a write went through {} ms after the kill", killed.elapsed().as_millis());
+    assert!(labelled, "the error in between must be retryable");
+    let found =
+        rows(&client.must(&doc! { "find": "c", "sort": { "_id": 1 }, "$db": "failover" }).unwrap(), "firstBatch");
+    assert_eq!(found, vec![Bson::from(doc! { "_id": 1 }), Bson::from(doc! { "_id": 2 })]);
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_the_way_out() {
+    let said = refusal(&["--upstream", "mongodb+srv://cluster.example"]);
+    assert!(said.contains("mongodb+srv") && said.contains("list the hosts"), "{said}");
+    let said = refusal(&["--upstream", "localhost:27017"]);
+    assert!(said.contains("does not begin with mongodb://"), "{said}");
+    let said = refusal(&["--upstream", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300"]);
+    assert!(said.contains("127.0.0.1:1 does not answer") && said.contains("check host names"), "{said}");
+    let Some(standalone) = Mongod::start("a standalone is refused", &[]) else { return };
+    let said = refusal(&["--upstream", &format!("mongodb://{}", standalone.address())]);
+    assert!(said.contains("standalone") && said.contains("--replSet rs") && said.contains("rs.initiate"), "{said}");
+    let Some(fresh) = Mongod::start("a set that was never made is refused", &["--replSet", "rs"]) else { return };
+    let said = refusal(&["--upstream", &format!("mongodb://{}", fresh.address())]);
+    assert!(said.contains("has not been initiated") && said.contains("rs.initiate"), "{said}");
+}
