@@ -1,3 +1,5 @@
+//! The hand-written code that each kind of rule is printed as.
+
 use super::{Language, code};
 use crate::link::testing::{change_link, copy, key, tally};
 use crate::rule::{Expression, Rule, Tally, Upkeep, WhenDeleted};
