@@ -24,7 +24,7 @@ pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &Fence
         return Err(Error::new(Code::IllegalOperation, "a fence belongs in a transaction"));
     };
     prepare(upstream, &transaction.via()?, &key.db).await?;
-    match mode {
+    let taken = match mode {
         Mode::Shared => {
             let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
             if !transaction.is_joined() {
@@ -34,7 +34,11 @@ pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &Fence
             run(transaction, pass(&key.db, slot), 1).await
         }
         Mode::Exclusive => run(transaction, pass_all(&key.db, row), SLOTS).await,
+    };
+    if taken.as_ref().is_err_and(is_missing) {
+        upstream.shared.prepared.lock().remove(&*key.db);
     }
+    taken
 }
 
 async fn run(transaction: &mut UpstreamTransaction, command: Command, slots: i32) -> Result<()> {
@@ -59,9 +63,16 @@ fn no_time_limit() -> Context {
     }
 }
 
-/// Not all slots are visible: they were made after the transaction's moment. The next attempt sees them.
+const MISSING: &str = "the fences of this database have just been made";
+
+/// Not all slots are visible: they were made after the transaction's moment, or went with their database. The next attempt
+/// makes them if need be, and sees them.
 pub(crate) fn missing() -> Error {
-    Error::new(Code::WriteConflict, "the fences of this database have just been made").with_label(TRANSIENT)
+    Error::new(Code::WriteConflict, MISSING).with_label(TRANSIENT)
+}
+
+pub(crate) fn is_missing(error: &Error) -> bool {
+    error.message() == MISSING
 }
 
 /// Passes one slot.

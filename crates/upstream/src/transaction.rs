@@ -164,6 +164,9 @@ impl UpstreamTransaction {
                 Err(error) => return Ok(Sent::Unknown(error)),
             }
         }
+        if failed.as_ref().is_some_and(fence::is_missing) {
+            via.shared.prepared.lock().clear();
+        }
         match (ready.reply().await, failed) {
             (Ok(_), Some(error)) => Err(error),
             (Ok(reply), None) => Ok(Sent::Answered(reply)),

@@ -289,6 +289,45 @@ fn a_failover_is_followed_and_loses_nothing_acknowledged() {
     assert_eq!(found, vec![Bson::from(doc! { "_id": 1 }), Bson::from(doc! { "_id": 2 })]);
 }
 
+/// A certificate authority and a certificate for 127.0.0.1 by it: the authority's file and the server's.
+fn certificates(folder: &std::path::Path) -> Option<(String, String)> {
+    let make = "set -e; cd \"$0\"; \
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=tests; \
+        openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=tests-server; \
+        echo subjectAltName=IP:127.0.0.1 > names; \
+        openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.crt; \
+        cat server.crt server.key > server.pem";
+    let made = Command::new("sh").args(["-c", make]).arg(folder).output();
+    let path = |name: &str| folder.join(name).display().to_string();
+    made.is_ok_and(|output| output.status.success()).then(|| (path("ca.pem"), path("server.pem")))
+}
+
+#[test]
+fn tls_is_spoken_and_certificates_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let test = "TLS to a real MongoDB";
+    let Some((authority, server)) = certificates(folder.path()) else {
+        eprintln!("skipped: {test}: openssl cannot make certificates here");
+        return;
+    };
+    let options = ["--tlsMode", "preferTLS", "--tlsCertificateKeyFile", &server, "--tlsCAFile", &authority];
+    let without = ["--tlsAllowConnectionsWithoutCertificates", "--replSet", "rs"];
+    let Some(mongod) = Mongod::start(test, &[&options[..], &without[..]].concat()) else { return };
+    initiate(&[&mongod]);
+    let uri = |more: &str| {
+        format!("mongodb://{}/?replicaSet=rs&tls=true&serverSelectionTimeoutMS=1500{more}", mongod.address())
+    };
+    for trusted in [format!("&tlsCAFile={authority}"), "&tlsAllowInvalidCertificates=true".to_owned()] {
+        let proxy = Proxy::start(&uri(&trusted), &[]);
+        let mut client = proxy.client();
+        client.must(&doc! { "insert": "c", "documents": [{}], "$db": "tls" }).unwrap();
+        let status = client.must(&doc! { "serverStatus": 1, "$db": "admin" }).unwrap();
+        assert!(status.contains_key("transportSecurity"), "{status}");
+    }
+    let said = refusal(&["--upstream", &uri("")]);
+    assert!(said.contains("certificate") && said.contains("does not answer"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_used_is_refused_with_the_way_out() {
     let said = refusal(&["--upstream", "mongodb+srv://cluster.example"]);
