@@ -2,7 +2,7 @@
 //! waits for it, up to a limit: many inserts, one update of the host. One that fails is taken out and the rest run again.
 
 use super::Shared;
-use super::transact::{Outcome, alone, commit, rules_changed, settle};
+use super::transact::{Outcome, alone, commit, settle};
 use super::turns::{HostHash, Line, Turns, hash, of_fence};
 use crate::gate::Point;
 use crate::link::fence::fence_key;
@@ -91,6 +91,8 @@ pub(super) async fn insert(
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     let (done, mut told) = oneshot::channel();
+    let mut place = Place { shared, host, line: Some(line), number };
+    let Some(line) = place.line.clone() else { return Err(lost()) };
     line.waiting.lock().push(Job {
         number,
         op: op.clone(),
@@ -100,7 +102,6 @@ pub(super) async fn insert(
         durability: context.durability,
         done,
     });
-    let mut place = Place { shared, host, line: Some(line.clone()), number };
     let attempts = Attempts::new(context);
     let turn = tokio::select! {
         biased;
@@ -249,8 +250,7 @@ async fn attempt(
     let relay = jobs.first().and_then(|job| job.relay.clone());
     let mut session = Session { relay, ..Session::default() };
     shared.inner.begin(&mut session, context).await?;
-    let rules = shared.rules();
-    let mut run = Run::new(shared, &mut session, context, rules.clone());
+    let mut run = Run::new(shared, &mut session, context, shared.rules());
     let mut changes = Changes::default();
     let mut all = Vec::with_capacity(jobs.len());
     for (at, job) in jobs.iter().enumerate() {
@@ -269,9 +269,6 @@ async fn attempt(
         Outcome::Done(_) => {}
         outcome if jobs.len() == 1 => return Ok(Together::Failed { job: 0, outcome }),
         Outcome::Failed { .. } => return Ok(Together::Apart),
-    }
-    if !shared.is_current(&rules) {
-        return Err(rules_changed());
     }
     commit(shared, &mut session, context, turns, enqueued).await?;
     Ok(Together::Done(all))

@@ -12,11 +12,12 @@ use std::borrow::Cow;
 
 /// The first statement from `from` on that names a field which a client may not write, and its error.
 pub(super) fn refused(local: &Local, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
-    let owned: Vec<Path> = paths(local, |writes| writes != ClientWrites::Ignore);
-    if owned.is_empty() {
+    let updates = updates(op);
+    if updates.is_empty() || local.owned.is_empty() {
         return None;
     }
-    updates(op).into_iter().enumerate().skip(from).find_map(|(index, update)| {
+    let owned: Vec<Path> = paths(local, |writes| writes != ClientWrites::Ignore);
+    updates.into_iter().enumerate().skip(from).find_map(|(index, update)| {
         let path = owned_by_update(update, &owned)?;
         let (_, kept) = local.owned.iter().find(|(other, _)| other == path)?;
         Some((index, kept.rule.refusal(path)))

@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::run::statement::execute;
 use document::backend::Session;
 use document::op::{Context, WriteOp, Written};
-use document::{Code, Error, Result};
+use document::{Error, Result};
 use std::sync::Arc;
 
 /// What came of some statements.
@@ -82,7 +82,7 @@ async fn attempt(
     shared.inner.begin(&mut session, context).await?;
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = shared.rules();
-    let mut run = Run::new(shared, &mut session, context, rules.clone());
+    let mut run = Run::new(shared, &mut session, context, rules);
     let result = match execute(&mut run, op).await {
         Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
         other => other,
@@ -92,10 +92,6 @@ async fn attempt(
         Outcome::Done(written) => written,
         failed => return Ok(failed),
     };
-    if !shared.is_current(&rules) {
-        // A backend may fix its moment only with the first statement: the rules must not be older than that.
-        return Err(rules_changed());
-    }
     commit(shared, &mut session, context, turns, jobs).await?;
     client.concern_error = session.concern_error.take();
     Ok(Outcome::Done(written))
@@ -115,10 +111,6 @@ pub(super) fn settle(result: Result<Written>) -> Result<Outcome> {
         Err(error) if is_of_command(&error) => Err(error),
         Err(error) => Ok(Outcome::Failed { index: None, error }),
     }
-}
-
-pub(super) fn rules_changed() -> Error {
-    Error::new(Code::WriteConflict, "the rules changed meanwhile")
 }
 
 /// Commits; who waits for the same hosts goes on as soon as the writes are visible, before they are synced.

@@ -22,7 +22,7 @@ use crate::plan::{Action, Plan, Step};
 use crate::rules::{Kept, Rules};
 use document::backend::{BatchLimit, FenceKey, Mode, Session};
 use document::op::{Capture, Context, ReadOp, WriteOp, Written};
-use document::{Doc, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ pub(crate) struct Run<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) context: &'a Context,
     pub(crate) rules: Arc<Rules>,
+    rules_checked: bool,
     /// Exclusive fences that are held.
     exclusive: HashSet<FenceKey>,
     /// Jobs that were put into the outbox, each once.
@@ -63,6 +64,7 @@ impl<'a> Run<'a> {
             session,
             context,
             rules,
+            rules_checked: !shared.inner.abilities().forwards,
             exclusive: HashSet::new(),
             enqueued: HashSet::new(),
             later: Vec::new(),
@@ -76,7 +78,9 @@ impl<'a> Run<'a> {
     /// The client's own statement.
     pub(crate) async fn write(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(&[], || Action::Write(op.clone())).await?;
-        self.shared.inner.write(self.session, self.context, op, capture).await
+        let written = self.shared.inner.write(self.session, self.context, op, capture).await?;
+        self.check_rules()?;
+        Ok(written)
     }
 
     /// A derived statement: its failure is the plan's, and it has no retry record of its own.
@@ -98,6 +102,7 @@ impl<'a> Run<'a> {
         let retry = self.session.retry.take();
         let rows = self.rows(op).await;
         self.session.retry = retry;
+        self.check_rules()?;
         rows
     }
 
@@ -147,7 +152,24 @@ impl<'a> Run<'a> {
     async fn fence(&mut self, kept: &Arc<Kept>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
         self.pass(std::slice::from_ref(kept), action).await?;
-        self.shared.inner.fence(self.session, &fence, mode).await
+        self.shared.inner.fence(self.session, &fence, mode).await?;
+        self.check_rules()
+    }
+
+    /// Rules must not be older than the moment of the transaction (SEMANTICS R2). The engine fixes it before they are looked at;
+    /// a backend across a network with the first statement.
+    fn check_rules(&mut self) -> Result<()> {
+        if self.rules_checked {
+            return Ok(());
+        }
+        self.rules_checked = true;
+        match self.shared.is_current(&self.rules) {
+            true => Ok(()),
+            false => {
+                Err(Error::new(Code::WriteConflict, "the rules changed meanwhile")
+                    .with_label("TransientTransactionError"))
+            }
+        }
     }
 
     /// Shows the step to who looks, and asks whether it may run.
