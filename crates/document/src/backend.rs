@@ -196,7 +196,9 @@ pub trait Backend: Send + Sync + 'static {
     ) -> Answer<'a, Written>;
 
     /// Several writes in order, in the session's transaction; none of them needs the outcome of another. A backend across a
-    /// network sends them back to back. The outcomes end with the first failure: a statement's error counts as one.
+    /// network sends them back to back. The outcomes end with the first failure: a statement's error counts as one. With
+    /// [`Session::retry`] the first is the client's own write and has the retry record; the others follow from it. If the first
+    /// is answered from its record, the others are not run.
     fn write_all<'a>(
         &'a self,
         session: &'a mut Session,
@@ -205,14 +207,18 @@ pub trait Backend: Send + Sync + 'static {
     ) -> Answer<'a, Vec<Result<Written>>> {
         Box::pin(async move {
             let mut outcomes = Vec::with_capacity(ops.len());
+            let retry = session.retry;
             for (op, capture) in ops {
                 let outcome = self.write(session, context, op, capture).await;
-                let failed = outcome.as_ref().map_or(true, |written| !written.errors.is_empty());
+                session.retry = None;
+                let over = |written: &Written| !written.errors.is_empty() || !written.retried.is_empty();
+                let last = outcome.as_ref().map_or(true, over);
                 outcomes.push(outcome);
-                if failed {
+                if last {
                     break;
                 }
             }
+            session.retry = retry;
             Ok(outcomes)
         })
     }

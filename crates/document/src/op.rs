@@ -372,4 +372,6 @@ pub struct Sent {
     pub read_concern: Option<Doc<'static>>,
     /// The command's `let`.
     pub variables: Option<Doc<'static>>,
+    /// Comes back: a write concern that a commit did not satisfy although it was done.
+    pub unsatisfied: Option<Arc<std::sync::Mutex<Option<Error>>>>,
 }

@@ -212,10 +212,11 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         Err(error) => Err(error),
     };
     operation.finish();
-    let Call { mut reply, role, concern, session, .. } = call;
+    let Call { mut reply, role, concern, session, context, .. } = call;
+    let unsatisfied = context.sent.unsatisfied.as_ref().and_then(|told| told.lock().ok()?.take());
     match result {
         Ok(()) => {
-            if let Some(error) = concern.error.as_ref().or(session.concern_error.as_ref()) {
+            if let Some(error) = concern.error.as_ref().or(session.concern_error.as_ref()).or(unsatisfied.as_ref()) {
                 reply.append_concern_error(error);
             }
             reply.succeed();
@@ -242,6 +243,7 @@ fn sent(client: &Client, request: &Request<'_>) -> Sent {
         write_concern: document(request.generic.write_concern.as_ref()),
         read_concern: document(request.generic.read_concern.as_ref()),
         variables: document(request.body.get("let").as_ref()),
+        unsatisfied: Some(Arc::default()),
     }
 }
 

@@ -246,9 +246,11 @@ impl Transaction for UpstreamTransaction {
         Box::pin(async move {
             match self.finish(context).await? {
                 None => Ok(()),
-                // Done, but not as safe as was asked: there is no reply here to say it in.
+                // Done, but not as safe as was asked: the reply says so.
                 Some(error) => {
-                    tracing::warn!(%error, "a write concern was not satisfied");
+                    if let Some(Ok(mut unsatisfied)) = context.sent.unsatisfied.as_ref().map(|told| told.lock()) {
+                        *unsatisfied = Some(error);
+                    }
                     Ok(())
                 }
             }

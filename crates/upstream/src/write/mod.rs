@@ -60,24 +60,38 @@ async fn at_once(
     capture: &Capture,
     attempt: Attempt,
 ) -> Result<Written> {
+    let alone = [(op, capture)];
+    let mut outcomes = all_at_once(upstream, session, context, &alone, attempt).await?;
+    outcomes.pop().unwrap_or_else(|| Ok(Written::default()))
+}
+
+/// As [`at_once`], with what follows from the write behind it.
+async fn all_at_once(
+    upstream: &Upstream,
+    session: &mut Session,
+    context: &Context,
+    ops: &[(&WriteOp, &Capture)],
+    attempt: Attempt,
+) -> Result<Vec<Result<Written>>> {
+    let Some((op, capture)) = ops.first() else { return Ok(Vec::new()) };
     let (ids, db) = (statement_ids(op), namespace(op).db.to_string());
-    let Some(transaction) = UpstreamTransaction::of(session) else { return Ok(Written::default()) };
+    let Some(transaction) = UpstreamTransaction::of(session) else { return Ok(Vec::new()) };
     let fresh = !transaction.is_started();
-    let (command, documents) = plain::Prepared::new(op, context).split();
-    let replies = transaction.run_all(context, vec![retries::look_up(&db, attempt), command]).await?;
-    let mut replies = replies.into_iter();
-    let found = answer::checked(replies.next().unwrap_or_else(document::Doc::empty))?;
-    let reply = replies.next().unwrap_or_else(document::Doc::empty);
+    let before = vec![retries::look_up(&db, attempt)];
+    let (found, mut outcomes) = plain::run_all(transaction, context, before, ops).await?;
+    let found = answer::checked(found.into_iter().next().unwrap_or_else(document::Doc::empty))?;
     if retries::recall(&found, &ids).is_none() {
-        let written = plain::outcome(op, &answer::checked(reply)?, &documents, capture);
-        return remembered(session, context, attempt, &ids, db, written);
+        if let Some(Ok(written)) = outcomes.first_mut() {
+            *written = remembered(session, context, attempt, &ids, db, std::mem::take(written))?;
+        }
+        return Ok(outcomes);
     }
     *transaction.via()?.looks_first.lock() = Some((attempt.session, attempt.number));
     if !fresh {
         return Err(Error::new(Code::WriteConflict, "the write was done before").with_label(TRANSIENT));
     }
     transaction.restart()?;
-    Box::pin(write(upstream, session, context, op, capture)).await
+    Ok(vec![Box::pin(write(upstream, session, context, op, capture)).await])
 }
 
 /// Whether the attempt is known to have a record.
@@ -94,18 +108,28 @@ pub(crate) async fn write_all(
     ops: &[(WriteOp, Capture)],
 ) -> Result<Vec<Result<Written>>> {
     let back_to_back = session.transaction.is_some() && ops.iter().all(|(op, capture)| !needs_images(op, capture));
-    if back_to_back && attempt(session).is_none() {
-        return plain::write_all(session, context, ops).await;
+    let attempt = attempt(session);
+    if back_to_back && attempt.is_none_or(|attempt| !looks_first(session, attempt)) {
+        let ops: Vec<(&WriteOp, &Capture)> = ops.iter().map(|(op, capture)| (op, capture)).collect();
+        return match (attempt, UpstreamTransaction::of(session)) {
+            (Some(attempt), _) => all_at_once(upstream, session, context, &ops, attempt).await,
+            (None, Some(transaction)) => Ok(plain::run_all(transaction, context, Vec::new(), &ops).await?.1),
+            (None, None) => Ok(Vec::new()),
+        };
     }
     let mut outcomes = Vec::with_capacity(ops.len());
+    let retry = session.retry;
     for (op, capture) in ops {
         let outcome = write(upstream, session, context, op, capture).await;
-        let failed = outcome.as_ref().map_or(true, |written| !written.errors.is_empty());
+        session.retry = None;
+        let over = |written: &Written| !written.errors.is_empty() || !written.retried.is_empty();
+        let last = outcome.as_ref().map_or(true, over);
         outcomes.push(outcome);
-        if failed {
+        if last {
             break;
         }
     }
+    session.retry = retry;
     Ok(outcomes)
 }
 

@@ -44,13 +44,13 @@ pub(crate) async fn write(
 }
 
 /// A command that is ready to be sent, and the documents that it inserts, complete.
-pub(crate) struct Prepared {
-    pub(crate) command: Command,
+struct Prepared {
+    command: Command,
     documents: Vec<Doc<'static>>,
 }
 
 impl Prepared {
-    pub(crate) fn new(op: &WriteOp, context: &Context) -> Prepared {
+    fn new(op: &WriteOp, context: &Context) -> Prepared {
         let mut documents = Vec::new();
         let variables = context.sent.variables.as_ref();
         let command = match op {
@@ -77,10 +77,6 @@ impl Prepared {
             WriteOp::FindAndModify(op) => phrase::find_and_modify(op, false, variables),
         };
         Prepared { command, documents }
-    }
-
-    pub(crate) fn split(self) -> (Command, Vec<Doc<'static>>) {
-        (self.command, self.documents)
     }
 }
 
@@ -152,19 +148,25 @@ pub(crate) fn found(reply: &Doc<'_>, written: &mut Written) {
     }
 }
 
-/// Several writes of a transaction, back to back.
-pub(crate) async fn write_all(
-    session: &mut Session,
+/// Writes of a transaction, back to back, behind other commands: the replies to those, and what came of the writes as far as
+/// none failed.
+pub(crate) async fn run_all(
+    transaction: &mut UpstreamTransaction,
     context: &Context,
-    ops: &[(WriteOp, Capture)],
-) -> Result<Vec<Result<Written>>> {
-    let Some(transaction) = UpstreamTransaction::of(session) else { return Ok(Vec::new()) };
-    let prepared: Vec<(Command, Vec<Doc<'static>>)> =
-        ops.iter().map(|(op, _)| Prepared::new(op, context).split()).collect();
-    let (commands, documents): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
-    let replies = transaction.run_all(context, commands).await?;
-    let mut outcomes = Vec::with_capacity(ops.len());
-    for ((reply, (op, capture)), documents) in replies.into_iter().zip(ops).zip(&documents) {
+    before: Vec<Command>,
+    ops: &[(&WriteOp, &Capture)],
+) -> Result<(Vec<Doc<'static>>, Vec<Result<Written>>)> {
+    let (mut commands, count) = (before, ops.len());
+    let mut documents = Vec::with_capacity(count);
+    for (op, _) in ops {
+        let prepared = Prepared::new(op, context);
+        commands.push(prepared.command);
+        documents.push(prepared.documents);
+    }
+    let mut replies = transaction.run_all(context, commands).await?;
+    let written = replies.split_off(replies.len().saturating_sub(count));
+    let mut outcomes = Vec::with_capacity(count);
+    for ((reply, (op, capture)), documents) in written.into_iter().zip(ops).zip(&documents) {
         let outcome = answer::checked(reply).map(|reply| outcome(op, &reply, documents, capture));
         let failed = outcome.as_ref().map_or(true, |written| !written.errors.is_empty());
         outcomes.push(outcome);
@@ -172,5 +174,5 @@ pub(crate) async fn write_all(
             break;
         }
     }
-    Ok(outcomes)
+    Ok((replies, outcomes))
 }
