@@ -16,6 +16,8 @@ pub struct Client {
     address: String,
     stream: TcpStream,
     request: i32,
+    /// A send or a receive failed: what comes on the connection may answer an earlier command.
+    spoiled: bool,
 }
 
 /// A server's answer: the document, and the bytes it was sent as.
@@ -28,7 +30,7 @@ impl Client {
     pub fn connect(address: &str) -> Result<Self> {
         let address = host_and_port(address).to_owned();
         let stream = open(&address)?;
-        Ok(Self { address, stream, request: 0 })
+        Ok(Self { address, stream, request: 0, spoiled: false })
     }
 
     /// A second connection to the same server.
@@ -39,6 +41,7 @@ impl Client {
     /// Replaces the connection, for use after an error.
     pub fn reconnect(&mut self) -> Result<()> {
         self.stream = open(&self.address)?;
+        self.spoiled = false;
         Ok(())
     }
 
@@ -47,8 +50,17 @@ impl Client {
         self.send(&command.to_vec()?)
     }
 
-    /// As `command`, with a body that is already encoded.
+    /// As `command`, with a body that is already encoded. After a failure the next command has a new connection.
     pub fn send(&mut self, body: &[u8]) -> Result<Reply> {
+        if self.spoiled {
+            self.reconnect()?;
+        }
+        let reply = self.exchange(body);
+        self.spoiled = reply.is_err();
+        reply
+    }
+
+    fn exchange(&mut self, body: &[u8]) -> Result<Reply> {
         self.request = self.request.wrapping_add(1);
         let length = HEADER + 5 + body.len();
         let mut message = Vec::with_capacity(length);
@@ -72,10 +84,11 @@ impl Client {
     fn receive(&mut self) -> Result<Reply> {
         let mut header = [0; HEADER];
         self.stream.read_exact(&mut header).context("no reply")?;
-        let [length, _, _, code] = [0, 4, 8, 12].map(|at| int_at(&header, at));
+        let [length, _, answers, code] = [0, 4, 8, 12].map(|at| int_at(&header, at));
         let length = usize::try_from(length).unwrap_or(0);
         ensure!((HEADER + 5..=MAX_MESSAGE).contains(&length), "reply of {length} bytes");
         ensure!(code == OP_MSG, "reply with opcode {code}");
+        ensure!(answers == self.request, "reply to request {answers} in place of {}", self.request);
         let mut rest = vec![0; length - HEADER];
         self.stream.read_exact(&mut rest).context("reply cut short")?;
         let flags = int_at(&rest, 0);

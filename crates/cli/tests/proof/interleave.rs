@@ -192,7 +192,6 @@ pub(crate) async fn check(inner: Arc<dyn Backend>, folder: Option<tempfile::Temp
                 });
                 lengths.push(scheduler.steps(alone).await);
             }
-            println!("{}, transaction {in_transaction}: {} and {} steps", pair.name, lengths[0], lengths[1]);
             assert!(lengths.iter().all(|steps| *steps > 0), "{}: a plan without steps", pair.name);
             for order in orders(lengths[0], lengths[1], most) {
                 next += 1;
