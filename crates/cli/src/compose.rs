@@ -104,9 +104,10 @@ impl Patterns {
         Ok(Patterns::embedded(Engine::open(path, engine::Options::default())?))
     }
 
-    /// In front of a real MongoDB.
-    pub(crate) async fn upstream(uri: &str) -> Result<Patterns, Failure> {
-        let upstream = upstream::Upstream::open(connection_string(uri)?).await?;
+    /// In front of a real MongoDB; who only looks takes a standalone server too.
+    pub(crate) async fn upstream(uri: &str, only_look: bool) -> Result<Patterns, Failure> {
+        let uri = upstream::Uri { standalone: only_look, ..connection_string(uri)? };
+        let upstream = upstream::Upstream::open(uri).await?;
         let backend = Arc::new(Patterned::new(Arc::new(upstream)));
         let life = Life::new(&backend, Arc::new(surroundings));
         Ok(Patterns { backend, life, engine: None })

@@ -2,7 +2,6 @@
 
 mod args;
 mod ask;
-mod client;
 mod commands;
 mod compose;
 mod declaration;

@@ -2,7 +2,6 @@
 //! command, `{ pleach: <verb>, … }`.
 
 use crate::args::verbs;
-use crate::client::Client;
 use crate::compose;
 use crate::report::{self, Failure};
 use document::backend::{Backend, Session};
@@ -10,6 +9,11 @@ use document::op::AdminOp;
 use document::{Code, Doc};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+use upstream::Upstream;
+
+/// How long a server is waited for that should be running.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a verb wants there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +25,7 @@ pub(crate) enum Purpose {
 
 pub(crate) enum Target {
     /// Another process answers.
-    Server(Client),
+    Server(Arc<Upstream>),
     /// This process does, and has opened the data for it.
     Here(compose::Patterns),
 }
@@ -29,7 +33,7 @@ pub(crate) enum Target {
 impl Target {
     pub(crate) async fn open(asked: &verbs::Target, purpose: Purpose) -> Result<Target, Failure> {
         match (&asked.server, &asked.data, &asked.upstream) {
-            (Some(uri), _, _) => Ok(Target::Server(Client::connect(uri).await?)),
+            (Some(uri), _, _) => Target::server(uri).await,
             (_, Some(folder), _) => Target::folder(folder, purpose).await,
             (_, _, Some(uri)) => Target::upstream(uri, purpose).await,
             (None, None, None) => Err(Failure::new("nothing says where the data is").hint(
@@ -50,15 +54,22 @@ impl Target {
                 Ok(Target::here(patterns, purpose))
             }
             Err(error) if error.code() == Code::ObjectIsBusy => match engine::holder_address(folder) {
-                Some(address) => Ok(Target::Server(Client::connect(&format!("mongodb://{address}")).await?)),
+                Some(address) => Target::server(&format!("mongodb://{address}")).await,
                 None => Err(error.into()),
             },
             Err(error) => Err(error.into()),
         }
     }
 
+    /// A running Pleach: it is asked as any client would.
+    async fn server(uri: &str) -> Result<Target, Failure> {
+        let uri = compose::connection_string(uri)?;
+        let uri = upstream::Uri { selection_timeout: uri.selection_timeout.min(PATIENCE), ..uri };
+        Ok(Target::Server(Arc::new(Upstream::open(uri).await?)))
+    }
+
     async fn upstream(uri: &str, purpose: Purpose) -> Result<Target, Failure> {
-        let patterns = compose::Patterns::upstream(uri).await?;
+        let patterns = compose::Patterns::upstream(uri, purpose == Purpose::Look).await?;
         match (patterns.life.load().await, purpose) {
             (Ok(()), _) => {}
             // Who may only read some collections can still compare them with a declaration.
@@ -77,20 +88,21 @@ impl Target {
 
     /// Asks, and gives the answer's own fields.
     pub(crate) async fn ask(&mut self, db: &str, body: Doc<'static>) -> Result<bson::Document, Failure> {
-        match self {
-            Target::Server(client) => client.command(db, &body).await,
-            Target::Here(patterns) => {
-                let backend: Arc<dyn Backend> = patterns.backend.clone();
-                let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
-                let context = compose::surroundings();
-                let answers = backend.admin(&mut Session::default(), &context, op).await?;
-                let mut all = bson::Document::new();
-                for answer in &answers {
-                    all.extend(bson::Document::try_from(answer)?);
-                }
-                Ok(all)
-            }
+        let backend: Arc<dyn Backend> = match self {
+            Target::Server(server) => server.clone(),
+            Target::Here(patterns) => patterns.backend.clone(),
+        };
+        let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
+        let context = compose::surroundings();
+        let answers = backend.admin(&mut Session::default(), &context, op).await.map_err(told)?;
+        let mut all = bson::Document::new();
+        for answer in &answers {
+            all.extend(bson::Document::try_from(answer)?);
         }
+        for name in ["ok", "$clusterTime", "operationTime"] {
+            all.remove(name);
+        }
+        Ok(all)
     }
 
     /// Ends what this process has begun; what was done is saved.
@@ -98,5 +110,13 @@ impl Target {
         if let Target::Here(patterns) = self {
             patterns.close().await;
         }
+    }
+}
+
+/// A server tells its hint behind the message, since drivers show only that.
+fn told(error: document::Error) -> Failure {
+    match (error.hint(), error.message().split_once("; ")) {
+        (None, Some((message, hint))) => Failure::new(message).hint(hint),
+        _ => error.into(),
     }
 }

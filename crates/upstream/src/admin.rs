@@ -120,9 +120,8 @@ fn command(op: AdminOp) -> Result<Option<Command>> {
         AdminOp::CollStats { ns, scale } => on(&ns, "collStats").with("scale", scale),
         AdminOp::Validate { ns, full } => on(&ns, "validate").with("full", full),
         AdminOp::Status => Command::new("admin", "serverStatus", 1),
-        AdminOp::Extension { command, .. } => {
-            return Err(Error::new(Code::CommandNotFound, format!("no such command: '{command}'")));
-        }
+        // A server that knows it is a Pleach.
+        AdminOp::Extension { db, body, .. } => Command::of(&db, &body),
         #[allow(unreachable_patterns, reason = "operations that only an embedded store has may come")]
         other => return Err(Error::not_implemented(format!("{other:?} in front of a real MongoDB"))),
     }))

@@ -230,6 +230,7 @@ impl Topology {
         } else {
             match &set {
                 None if truth("isreplicaset") => Err(ProblemKind::NotInitiated),
+                None if self.connector.uri.standalone => Ok(()),
                 None => Err(ProblemKind::Standalone),
                 Some(set) if wanted.is_some_and(|wanted| wanted != set) => Err(ProblemKind::OtherSet(set.clone())),
                 Some(_) if truth("isWritablePrimary") || truth("ismaster") => Ok(()),

@@ -84,6 +84,8 @@ pub struct Uri {
     pub tls: Option<TlsOptions>,
     /// Talk to the one host named, whatever set it belongs to.
     pub direct: bool,
+    /// A standalone server will do: for who only reads. Never set by the string itself.
+    pub standalone: bool,
     pub connect_timeout: Duration,
     pub socket_timeout: Option<Duration>,
     pub selection_timeout: Duration,
@@ -182,6 +184,7 @@ impl Uri {
             replica_set: None,
             tls: None,
             direct: false,
+            standalone: false,
             connect_timeout: Duration::from_secs(10),
             socket_timeout: None,
             selection_timeout: Duration::from_secs(30),

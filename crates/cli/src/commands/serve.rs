@@ -20,7 +20,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(async {
         let (patterns, place) = match &serve.upstream {
-            Some(uri) => (Patterns::upstream(uri).await?, Place::Upstream(Box::new(connection_string(uri)?))),
+            Some(uri) => (Patterns::upstream(uri, false).await?, Place::Upstream(Box::new(connection_string(uri)?))),
             None => embedded(serve, address)?,
         };
         begin(&patterns, serve, declared).await?;

@@ -250,7 +250,7 @@ fn what_cannot_be_done_is_refused_with_the_way_out() {
     for (yaml, args, told) in [
         (DECLARATION, &["status"][..], "nothing says where the data is"),
         (DECLARATION, &["status", "--data", "nowhere"], "there is no folder nowhere"),
-        (DECLARATION, &["status", "--server", "mongodb://127.0.0.1:1"], "cannot reach 127.0.0.1:1"),
+        (DECLARATION, &["status", "--server", "mongodb://127.0.0.1:1"], "127.0.0.1:1 does not answer"),
         (DECLARATION, &["drop", "products.nothing", "--data", "data"], "there is no rule products.nothing"),
         (DECLARATION, &["repair", "--declare", "pleach.yaml", "--data", "data"], "is declared and not applied"),
         (&bad, &["apply", "--data", "data"], "pleach.yaml:5"),
