@@ -1,7 +1,7 @@
 //! `pleach apply`: makes the rules what the declaration says, and shows how far it is.
 
 use crate::args::verbs::Apply;
-use crate::ask::{self, Question, extended_json, grouped, list, number, text};
+use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::File;
 use crate::progress::Progress;
 use crate::report::{self, Failure, Verdict};
@@ -60,9 +60,8 @@ async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure>
 fn told(answer: &bson::Document, steps: usize, time: Duration) -> String {
     let mut out = match steps {
         0 => "nothing to do: the rules are what the declaration says\n\n".to_owned(),
-        steps => {
-            format!("applied in {:.1} s ({} steps)\n\n", time.as_secs_f64(), grouped(i64::try_from(steps).unwrap_or(0)))
-        }
+        1 => format!("applied in {:.1} s (1 step)\n\n", time.as_secs_f64()),
+        steps => format!("applied in {:.1} s ({steps} steps)\n\n", time.as_secs_f64()),
     };
     out.push_str(&super::status::told(answer));
     out

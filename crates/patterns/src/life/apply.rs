@@ -80,6 +80,7 @@ impl Life {
         }
         self.write_down(&mut at, db, &changes, extent).await?;
         self.put_in_force()?;
+        self.renew_leases().await?;
         self.wake_keeper.notify_one();
         Ok(left)
     }

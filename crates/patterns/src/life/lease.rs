@@ -35,6 +35,14 @@ impl Life {
         Ok(())
     }
 
+    /// Holds the rules as they are now against other processes.
+    pub(crate) async fn renew_leases(&self) -> Result<()> {
+        match self.backend.abilities().forwards {
+            true => self.renew(LASTS).await,
+            false => Ok(()),
+        }
+    }
+
     async fn renew(&self, lasts: Duration) -> Result<()> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };

@@ -132,9 +132,11 @@ impl Life {
     /// Ends background work at its next step; what it did is saved.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        self.stopping.notify_waiters();
-        self.wake_keeper.notify_one();
-        self.wake_worker.notify_one();
+        for all in [&self.stopping, &self.wake_keeper, &self.wake_worker] {
+            all.notify_waiters();
+            // For who is about to wait.
+            all.notify_one();
+        }
     }
 
     /// Waits until a job was put into the outbox, or for so long.
