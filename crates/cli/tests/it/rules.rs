@@ -168,6 +168,13 @@ fn a_rule_from_the_first_look_to_the_last() {
         .client()
         .must(&doc! { "delete": "reviews", "deletes": [{ "q": { "productId": 1 }, "limit": 1 }], "$db": "shop" })
         .unwrap();
+    let refused = shop.run(&["apply"]);
+    let (code, _, said) = text(&refused);
+    assert_eq!(code, Some(2), "{refused:?}");
+    assert!(
+        said.contains("switched off for this run") && said.contains("hint: start the server without --raw"),
+        "{said}"
+    );
     let log = serving.stop();
     assert!(log.contains("switched off") && log.contains("--raw"), "{log}");
     let serving = shop.serve(&[]);

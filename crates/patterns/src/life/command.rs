@@ -56,6 +56,9 @@ impl Life {
         let asked = Request::read(db, body)?;
         let mut session = Session::default();
         let mut at = At { backend: &*self.backend, session: &mut session, context };
+        if matches!(asked.verb, "apply" | "repair" | "drop") {
+            self.refuse_raw()?;
+        }
         match asked.verb {
             "status" => self.status(&mut at, asked.db.as_deref()).await,
             "check" => Ok(findings(&asked.checked()?)),

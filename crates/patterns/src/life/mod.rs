@@ -61,6 +61,8 @@ pub struct Life {
     /// A job was put into the outbox.
     pub(crate) wake_worker: Notify,
     stopped: AtomicBool,
+    /// All rules are switched off for this run.
+    pub(crate) raw: AtomicBool,
     stopping: Notify,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     /// This process among those that keep the same rules, and how people call it.
@@ -99,6 +101,7 @@ impl Life {
             moved: Notify::new(),
             wake_worker: Notify::new(),
             stopped: AtomicBool::new(false),
+            raw: AtomicBool::new(false),
             stopping: Notify::new(),
             tasks: Mutex::default(),
             process: format!("{:016x}", rand::random::<u64>()),

@@ -4,7 +4,8 @@ use super::records::{At, find};
 use super::{Life, catalog, names};
 use document::backend::Session;
 use document::filter::Filter;
-use document::{DocWriter, Result, Value};
+use document::{Code, DocWriter, Error, Result, Value};
+use std::sync::atomic::Ordering;
 
 /// The row of the catalog that says so: `{ _id: { raw: true }, since }`.
 fn mark() -> Value<'static> {
@@ -18,6 +19,7 @@ impl Life {
     pub async fn switch_off(&self) -> Result<usize> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        self.raw.store(true, Ordering::Relaxed);
         let mut rules = 0;
         for db in catalog::databases(&mut at).await? {
             let kept = catalog::load(&mut at, &db).await?.len();
@@ -29,6 +31,15 @@ impl Life {
             rules += kept;
         }
         Ok(rules)
+    }
+
+    /// Refuses what would bring rules on or off in a run without rules.
+    pub(crate) fn refuse_raw(&self) -> Result<()> {
+        match self.raw.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::new(Code::IllegalOperation, "the rules are switched off for this run (--raw)")
+                .with_hint("start the server without --raw")),
+        }
     }
 
     /// The databases whose rules were switched off since their last clean audit.
