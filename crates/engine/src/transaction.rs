@@ -9,7 +9,7 @@ use crate::engine::{Engine, Entered, Inner};
 use crate::retries::{Retry, Saved};
 use crate::work::{Moment, Work, write_conflict};
 use document::backend::{Answer, Durable, Transaction};
-use document::op::{Context, Namespace};
+use document::op::{Context, Durability, Namespace};
 use document::{Code, Error, Result};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -227,6 +227,14 @@ impl Transaction for EngineTransaction {
                 let durable: Durable = Box::pin(std::future::ready(Ok(())));
                 return Ok(durable);
             };
+            if context.durability == Durability::Relaxed {
+                // Visible is all that was asked for.
+                self.engine.inner.committer.submit(commit).done().await?;
+                saved.into_iter().for_each(Saved::keep);
+                drop(open);
+                let durable: Durable = Box::pin(std::future::ready(Ok(())));
+                return Ok(durable);
+            }
             let (visible, seen) = tokio::sync::oneshot::channel();
             commit.visible = Some(visible);
             let pending = self.engine.inner.committer.submit(commit);
