@@ -176,6 +176,8 @@ fn rules_hold_and_a_retry_has_one_effect() {
         "insert": "likes", "documents": [{ "_id": 1, "postId": "p" }, { "_id": 2, "postId": "p" }], "lsid": session(3), "txnNumber": 1_i64, "$db": &db,
     };
     assert!(!client.must(&insert).unwrap().contains_key("retriedStmtIds"));
+    let status = client.must(&doc! { "serverStatus": 1, "$db": "admin" }).unwrap();
+    assert_eq!((status.get_str("process").unwrap(), status.contains_key("pleach")), ("mongod", true));
     // Sent again, to this process and to another.
     let another = Proxy::start(&uri, &[]);
     for client in [&mut client, &mut another.client()] {
