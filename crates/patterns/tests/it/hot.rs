@@ -43,3 +43,36 @@ fn writers_of_one_host_share_transactions_and_all_are_counted() {
         world.check().await;
     });
 }
+
+/// Who fills copies of a source makes way for who changes it.
+#[test]
+fn a_source_is_changed_while_many_take_copies_of_it() {
+    let world = Arc::new(World::new(
+        "
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, fields: [name] }
+",
+    ));
+    run(async {
+        world.did(insert("customers", vec![doc! {"_id": 1, "name": "0"}])).await;
+        let mut tasks = Vec::new();
+        for writer in 0..16 {
+            let world = world.clone();
+            tasks.push(tokio::spawn(async move {
+                for number in 0..30 {
+                    world.did(insert("orders", vec![doc! {"_id": writer * 100 + number, "customerId": 1}])).await;
+                }
+            }));
+        }
+        for number in 1..=10 {
+            let change = doc! {"$set": {"name": number.to_string()}};
+            world.did(update("customers", doc! {"_id": 1}, change, &[])).await;
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(world.field("orders", 0, "customer").await, Some(doc! {"name": "10"}.into()));
+        world.check().await;
+    });
+}
