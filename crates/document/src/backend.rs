@@ -178,6 +178,17 @@ pub trait Backend: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// How to find what this process would leave open if it were killed now; nothing on the embedded store.
+    fn trace(&self) -> Option<Doc<'static>> {
+        None
+    }
+
+    /// Ends the transactions of another process, by its trace, if that process is gone or its time has expired; says whether
+    /// it was so.
+    fn clear<'a>(&'a self, _trace: &'a Doc<'a>, _expired: bool) -> Answer<'a, bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()>;
 
     /// Whether this transaction of a session is known to have been committed, perhaps before a restart.

@@ -27,6 +27,14 @@ impl Backend for Upstream {
         Box::pin(async move { fence::prepare(self, &Via::of(&self.shared, session), db).await })
     }
 
+    fn trace(&self) -> Option<Doc<'static>> {
+        Some(self.shared.trace.describe())
+    }
+
+    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+        Box::pin(crate::trace::clear(&self.shared, trace, expired))
+    }
+
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         let via = Via::of(&self.shared, session);
         session.transaction = Some(Box::new(UpstreamTransaction::begin(via, session, context)));

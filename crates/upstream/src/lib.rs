@@ -18,6 +18,7 @@ mod shared;
 mod stream;
 mod tls;
 mod topology;
+mod trace;
 mod transaction;
 mod upstream;
 mod uri;

@@ -11,7 +11,6 @@ use crate::topology::Primary;
 use document::backend::{Answer, Relay, Standing};
 use document::{Code, Doc, Error, Result};
 use parking_lot::Mutex as PlainMutex;
-use rand::RngExt;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -60,12 +59,7 @@ impl Line {
 
     /// The session that planned transactions on this line use; one at a time.
     pub(crate) fn session(&self) -> [u8; 16] {
-        *self.session.get_or_init(|| {
-            let mut id: [u8; 16] = rand::rng().random();
-            id[6] = (id[6] & 0x0F) | 0x40;
-            id[8] = (id[8] & 0x3F) | 0x80;
-            id
-        })
+        *self.session.get_or_init(|| self.shared.trace.session())
     }
 
     pub(crate) fn next_number(&self) -> i64 {

@@ -3,6 +3,7 @@
 use crate::line::Line;
 use crate::login::Connector;
 use crate::topology::Topology;
+use crate::trace::Trace;
 use document::{Doc, Value};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub(crate) struct Shared {
     idle: Mutex<Vec<Arc<Line>>>,
     /// The databases whose bookkeeping collections are known to be there.
     pub(crate) prepared: Mutex<hashbrown::HashSet<String>>,
+    /// The sessions of planned transactions.
+    pub(crate) trace: Trace,
     closed: AtomicBool,
     /// How many transactions are being aborted behind the back of who gave them up.
     pub(crate) aborting: tokio::sync::watch::Sender<usize>,
@@ -32,6 +35,7 @@ impl Shared {
             time: ClusterTime::default(),
             idle: Mutex::default(),
             prepared: Mutex::default(),
+            trace: Trace::default(),
             closed: AtomicBool::new(false),
             aborting: tokio::sync::watch::Sender::new(0),
         }

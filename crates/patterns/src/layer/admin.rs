@@ -154,7 +154,7 @@ const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findan
 pub(super) fn passes(rules: &Rules, command: &Head<'_>) -> bool {
     match command.name {
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
-        "explain" => !rules_in(rules, command.db),
+        "dropDatabase" | "explain" => !rules_in(rules, command.db),
         "aggregate" => !writes_elsewhere(command.body) || !rules_anywhere(rules),
         name if WRITES.contains(&name) => match command.target {
             Some(target) => {

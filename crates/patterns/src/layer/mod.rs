@@ -194,6 +194,14 @@ impl Backend for Patterned {
         self.shared.inner.prepare(session, db)
     }
 
+    fn trace(&self) -> Option<Doc<'static>> {
+        self.shared.inner.trace()
+    }
+
+    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+        self.shared.inner.clear(trace, expired)
+    }
+
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
             let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());

@@ -1,5 +1,7 @@
 //! Leases: which processes keep the rules of a database, where there can be several (upstream). A row of the catalog
-//! `{ _id: { process }, host, until }` is renewed while the process lives.
+//! `{ _id: { process }, who, until, trace }` is renewed while the process lives.
+//!
+//! A lease also says which transactions to end if its process is killed: the next one to come does that.
 //!
 //! The rules change only while nobody else keeps them: a process that learns of a change too late would leave a gap.
 
@@ -21,6 +23,7 @@ impl Life {
         if !self.backend.abilities().forwards {
             return Ok(());
         }
+        self.clear_up(at, db).await?;
         let alive = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(at.context.env.now))));
         for lease in at.find(super::records::find(&names::catalog(db), alive)).await? {
             if process(&lease).as_deref() != Some(&*self.process) {
@@ -53,7 +56,32 @@ impl Life {
             let mut lease = DocWriter::new();
             lease.start_document("_id").append("process", &Value::from(&*self.process)).end();
             lease.append("who", &Value::from(&*self.who)).append("until", &Value::DateTime(until));
+            if let Some(trace) = self.backend.trace() {
+                lease.append("trace", &Value::Document(trace));
+            }
             at.put(&names::catalog(&db), &lease.finish()).await?;
+            self.clear_up(&mut at, &db).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends what processes that are no more left open, and their leases.
+    pub(crate) async fn clear_up(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        let leases = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(i64::MIN))));
+        for lease in at.find(super::records::find(&names::catalog(db), leases)).await? {
+            if process(&lease).as_deref() == Some(&*self.process) {
+                continue;
+            }
+            let (Some(id), Some(Value::Document(trace))) = (lease.get("_id"), lease.get("trace")) else { continue };
+            let expired = matches!(lease.get("until"), Some(Value::DateTime(until)) if until < at.context.env.now);
+            match self.backend.clear(&trace, expired).await {
+                Ok(true) => {
+                    at.delete(&names::catalog(db), Filter::equality("_id", &id)).await?;
+                }
+                Ok(false) => {}
+                // Whoever may not end the sessions of others waits until the server does.
+                Err(error) => tracing::warn!(%error, "the transactions of a process that is gone could not be ended"),
+            }
         }
         Ok(())
     }

@@ -184,7 +184,8 @@ impl Life {
             }
         }
         for db in entries.iter().map(|entry| entry.db.clone()).collect::<std::collections::BTreeSet<_>>() {
-            self.backend.prepare(&mut session, &db).await?;
+            self.backend.prepare(at.session, &db).await?;
+            self.clear_up(&mut at, &db).await?;
         }
         Life::sort(&mut entries);
         *self.entries.lock() = entries;
