@@ -7,7 +7,7 @@
 use super::audit::{Asked, Figures, Report, pending};
 use super::evaluate::{Difference, Evaluator};
 use super::records::{At, aggregate, find};
-use super::{Life, catalog};
+use super::{Life, catalog, indexes};
 use crate::link::{Program, key};
 use crate::mql;
 use crate::rule::{Rule, Upkeep};
@@ -40,7 +40,9 @@ pub(super) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Re
     let count = Count { ns: host.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
     let counted = at.all(ReadOp::Count(count)).await?;
     figures.checked = counted.first().map_or(0, |row| u64::try_from(catalog::long(row.get("n"))).unwrap_or(0));
-    let stages = suspects(&asked.rule, asked.state.is_some())?;
+    // Who may only read may not make the index that looking host by host needs.
+    let is_indexed = indexes::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
+    let stages = suspects(&asked.rule, asked.state.is_some(), is_indexed)?;
     let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
     let mut cursor = life.backend.read(&mut reading, &context, aggregate(host, pipeline)).await?;
     loop {
@@ -61,8 +63,9 @@ pub(super) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Re
 }
 
 /// The pipeline that names the hosts whose field is not what it should be.
-fn suspects(rule: &Arc<Rule>, kept: bool) -> Result<Array<'static>> {
+fn suspects(rule: &Arc<Rule>, kept: bool, is_indexed: bool) -> Result<Array<'static>> {
     let stages = match (Program::new(rule)?, &rule.upkeep) {
+        (Some(Program::Tally(program)), _) if !kept && !is_indexed => program.differing_without_index()?,
         (Some(program), _) => program.expected(kept),
         (None, Upkeep::Expression(expression)) => {
             let shown = [("stored", mql::field(&rule.field.dotted())), ("expected", expression.source.borrow())];

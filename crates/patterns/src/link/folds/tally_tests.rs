@@ -81,6 +81,8 @@ impl Kept {
         for program in &self.programs {
             let differing = all.aggregate("products", &program.expected(true));
             assert!(differing.is_empty(), "{}: {:?} {:?} {differing:?}", program.name(), self.host, self.children);
+            let at_once = all.aggregate("products", &program.differing_without_index().unwrap());
+            assert!(at_once.is_empty(), "{at_once:?}");
             let rows = all.aggregate("products", &program.expected(false));
             let stored = program.stored(&self.host);
             assert!(program.same(&stored, &program.evaluated(rows.first()).unwrap()), "{rows:?} {:?}", self.host);
@@ -307,4 +309,27 @@ proptest! {
         }
         kept.check();
     }
+}
+
+#[test]
+fn what_differs_is_found_without_an_index() {
+    let children =
+        vec![doc! { "productId": 1, "amount": 2 }, doc! { "productId": 1.0, "amount": 3 }, doc! { "amount": 9 }];
+    let hosts = vec![
+        doc! { "_id": 1, "count": 2, "total": 6 },
+        doc! { "_id": 2, "count": 1, "total": 0 },
+        doc! { "_id": 3 },
+        doc! { "_id": 4, "count": 0, "total": 0 },
+    ];
+    let owned = |docs: Vec<bson::Document>| docs.into_iter().map(Doc::from).collect();
+    let memory = Memory::default().with("products", owned(hosts)).with("reviews", owned(children));
+    let ids = |program: &TallyProgram| {
+        let rows = memory.aggregate("products", &program.differing_without_index().unwrap());
+        let mut ids: Vec<i32> =
+            rows.iter().map(|row| bson::Document::try_from(row).unwrap().get_i32("_id").unwrap()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(ids(&number()), [2, 3]);
+    assert_eq!(ids(&sum()), [1, 3]);
 }
