@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod check;
+mod expiry;
 mod generated;
 mod mongod;
 mod rules;

@@ -8,13 +8,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use wire::scram::{Mechanism, Scram};
 
-struct Proxy {
+pub(crate) struct Proxy {
     child: Child,
     address: String,
 }
 
 impl Proxy {
-    fn start(uri: &str, arguments: &[&str]) -> Proxy {
+    pub(crate) fn start(uri: &str, arguments: &[&str]) -> Proxy {
         let mut child = Command::new(env!("CARGO_BIN_EXE_pleach"))
             .args(["serve", "--port", "0", "--log", "off", "--upstream", uri])
             .args(arguments)
@@ -26,7 +26,7 @@ impl Proxy {
         Proxy { child, address: uri.expect("a connection string") }
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(&self.address).unwrap()
     }
 }

@@ -1,6 +1,7 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use super::{Shared, bookkeeping};
+use super::{Shared, bookkeeping, expiry};
+use crate::life::expiry::is_row as is_expiry;
 use crate::life::records::{self, At};
 use crate::life::{indexes, names};
 use crate::rule::Upkeep;
@@ -61,7 +62,10 @@ pub(super) async fn run(
         _ => {}
     }
     drop(rules);
-    shared.inner.admin(session, context, op).await
+    match expiry::run(shared, session, context, &op).await? {
+        Some(answer) => Ok(answer),
+        None => shared.inner.admin(session, context, op).await,
+    }
 }
 
 /// The documents go; the rules stay declared, in force and empty, with their indexes.
@@ -75,7 +79,9 @@ async fn drop_database(
     let catalog = names::catalog(db);
     let mut own = Session { relay: session.relay.clone(), ..Session::default() };
     let mut at = At { backend: &*shared.inner, session: &mut own, context };
-    let rows = at.find(records::find(&catalog, Filter::all())).await?;
+    let mut rows = at.find(records::find(&catalog, Filter::all())).await?;
+    // The indexes go.
+    rows.retain(|row| !is_expiry(row));
     let answer = shared.inner.admin(session, context, op).await?;
     if !rows.is_empty() {
         at.insert(&catalog, rows).await?;
@@ -151,10 +157,11 @@ pub(super) fn check_sink(rules: &Rules, op: &Aggregate) -> Result<()> {
 const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findandmodify", "drop", "create", "collMod"];
 
 /// Whether no rule concerns a command, as far as its first look tells.
-pub(super) fn passes(rules: &Rules, command: &Head<'_>) -> bool {
+pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
     match command.name {
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
         "dropDatabase" | "explain" => !rules_in(rules, command.db),
+        "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => !expiry::concerns(shared, rules, command),
         "aggregate" => !writes_elsewhere(command.body) || !rules_anywhere(rules),
         name if WRITES.contains(&name) => match command.target {
             Some(target) => {

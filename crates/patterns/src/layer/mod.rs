@@ -4,6 +4,7 @@
 mod admin;
 mod bulk;
 mod enforce;
+mod expiry;
 pub(crate) mod explain;
 mod group;
 mod many;
@@ -13,6 +14,7 @@ mod transact;
 pub(crate) mod turns;
 
 use crate::gate::Gate;
+use crate::life::expiry::Expiry;
 use crate::life::{Life, names};
 use crate::rules::{Local, Rules};
 use crate::run::Run;
@@ -44,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) lines: turns::Lines,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
+    /// The expiry that the rules have taken from a real MongoDB, as last seen.
+    expiries: ArcSwap<Vec<Expiry>>,
     /// How many jobs were put into the outbox; some may have been rolled back.
     jobs_added: AtomicU64,
 }
@@ -63,6 +67,14 @@ impl Shared {
 
     pub(crate) fn life(&self) -> Option<Arc<Life>> {
         self.life.get().and_then(Weak::upgrade)
+    }
+
+    pub(crate) fn expiries(&self) -> Arc<Vec<Expiry>> {
+        self.expiries.load_full()
+    }
+
+    pub(crate) fn set_expiries(&self, expiries: Vec<Expiry>) {
+        self.expiries.store(Arc::new(expiries));
     }
 
     pub(crate) fn jobs_added(&self) {
@@ -103,6 +115,7 @@ impl Patterned {
                 gate,
                 lines: turns::Lines::default(),
                 life: OnceLock::new(),
+                expiries: ArcSwap::default(),
                 jobs_added: AtomicU64::new(0),
             }),
         }
@@ -187,7 +200,7 @@ impl Backend for Patterned {
     }
 
     fn passes(&self, command: &Head<'_>) -> bool {
-        admin::passes(&self.shared.rules(), command) && self.shared.inner.passes(command)
+        admin::passes(&self.shared, &self.shared.rules(), command) && self.shared.inner.passes(command)
     }
 
     fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {

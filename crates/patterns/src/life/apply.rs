@@ -52,7 +52,7 @@ impl Life {
                     let what = match step.work {
                         Work::Remove => "is no longer declared",
                         Work::Rebuild | Work::Keep => "is declared differently",
-                        Work::Index(_) | Work::Seed => continue,
+                        Work::Index(_) | Work::Expiry(_) | Work::Seed => continue,
                     };
                     left.push(format!("{} {what}", step.rule.name));
                 }
@@ -74,12 +74,16 @@ impl Life {
         }
         self.backend.prepare(at.session, db).await?;
         for step in &changes.steps {
-            if let Work::Index(needed) = &step.work {
-                indexes::create(&mut at, &step.rule, needed).await?;
+            match &step.work {
+                Work::Index(needed) => indexes::create(&mut at, &step.rule, needed).await?,
+                Work::Expiry(expiry) => expiry.take_over(&mut at).await?,
+                _ => {}
             }
         }
         self.write_down(&mut at, db, &changes, extent).await?;
         self.put_in_force()?;
+        // What was made meanwhile by who did not know of the rule; before it is seeded.
+        self.settle_expiry(&mut at, db).await?;
         self.renew_leases().await?;
         self.wake_keeper.notify_one();
         Ok(left)
@@ -100,7 +104,7 @@ impl Life {
                 with_data: false,
             };
             match step.work {
-                Work::Index(_) => continue,
+                Work::Index(_) | Work::Expiry(_) => continue,
                 Work::Seed | Work::Rebuild => row.total = plan::documents(at, &step.rule.host).await?,
                 Work::Keep => {
                     let Some(known) = known else { continue };

@@ -87,6 +87,13 @@ impl Life {
     }
 }
 
+/// Whether this process is the one that does what only one needs to do: the first of those that hold a lease.
+pub(crate) async fn is_first(life: &Life, at: &mut At<'_>, db: &str) -> Result<bool> {
+    let alive = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(at.context.env.now))));
+    let leases = at.find(super::records::find(&names::catalog(db), alive)).await?;
+    Ok(leases.iter().filter_map(|lease| process(lease)).min().is_some_and(|first| first == life.process))
+}
+
 fn process(lease: &Doc<'_>) -> Option<String> {
     match lease.get("_id") {
         Some(Value::Document(id)) => Some(id.get("process")?.as_str()?.to_owned()),

@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod command;
 mod derived;
 pub(crate) mod evaluate;
+pub(crate) mod expiry;
 mod explain;
 pub mod indexes;
 mod inside;
@@ -117,6 +118,7 @@ impl Life {
         tasks.push(tokio::spawn(keeper::keep(self.clone())));
         tasks.push(tokio::spawn(outbox::work(self.clone())));
         tasks.push(tokio::spawn(lease::hold(self.clone())));
+        tasks.push(tokio::spawn(expiry::work(self.clone())));
     }
 
     /// Stops the background work and waits until its last step is done.
@@ -186,6 +188,9 @@ impl Life {
         for db in entries.iter().map(|entry| entry.db.clone()).collect::<std::collections::BTreeSet<_>>() {
             self.backend.prepare(at.session, &db).await?;
             self.clear_up(&mut at, &db).await?;
+            if self.backend.abilities().forwards {
+                self.note_expiries(&mut at, &db).await?;
+            }
         }
         Life::sort(&mut entries);
         *self.entries.lock() = entries;

@@ -1,5 +1,6 @@
 //! What `apply` would do: the difference between the catalog and a declaration, as steps that a person could run.
 
+use super::expiry::{self, Expiry};
 use super::indexes::{self, Needed};
 use super::records::At;
 use super::{Entry, Life};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Index(Needed),
+    /// A real MongoDB no longer expires documents that the rule reads: Pleach does (SEMANTICS R7).
+    Expiry(Expiry),
     /// Every host's field is made right.
     Seed,
     /// The same, since the rule was changed.
@@ -57,6 +60,14 @@ impl Changes {
                 let twice = |step: &Step| matches!(&step.work, Work::Index(other) if *other == needed);
                 if !steps.iter().any(twice) {
                     steps.push(Step { rule: shared.clone(), work: Work::Index(needed) });
+                }
+            }
+            if let Upkeep::Link(link) = &rule.upkeep {
+                for expiry in expiry::live(at, &link.source).await? {
+                    let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
+                    if !steps.iter().any(twice) {
+                        steps.push(Step { rule: shared.clone(), work: Work::Expiry(expiry) });
+                    }
                 }
             }
             if let Some(work) = work {
@@ -106,7 +117,7 @@ impl Changes {
                     }
                 }
                 Work::Remove => read += documents,
-                Work::Keep => {}
+                Work::Keep | Work::Expiry(_) => {}
             }
         }
         let mut plan = DocWriter::new();
@@ -122,6 +133,7 @@ impl Step {
     fn kind(&self) -> &'static str {
         match &self.work {
             Work::Index(_) => "index",
+            Work::Expiry(_) => "expiry",
             Work::Seed => "seed",
             Work::Rebuild => "rebuild",
             Work::Keep => "upkeep",
@@ -132,6 +144,7 @@ impl Step {
     fn namespace(&self) -> &Namespace {
         match &self.work {
             Work::Index(needed) => &needed.ns,
+            Work::Expiry(expiry) => &expiry.ns,
             _ => &self.rule.host,
         }
     }
@@ -140,6 +153,7 @@ impl Step {
     fn command(&self) -> Result<Doc<'static>> {
         match &self.work {
             Work::Index(needed) => Ok(needed.command()),
+            Work::Expiry(expiry) => Ok(expiry.putting_off()),
             Work::Seed | Work::Rebuild => seeding(&self.rule),
             Work::Keep => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),

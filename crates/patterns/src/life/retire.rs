@@ -89,6 +89,7 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     catalog::remove(&mut at, &entry.db, &entry.row.rule).await?;
     life.remove_entry(entry);
     life.put_in_force()?;
+    life.settle_expiry(&mut at, &entry.db).await?;
     tracing::info!(rule = &*entry.rule.name, "gone");
     Ok(())
 }
