@@ -7,7 +7,7 @@
 use super::expr::{self, Expr, Scope, check_bindable};
 use super::foreign::{Foreign, each_value, equal_to_any};
 use super::rows::drain;
-use super::{Parsed, Parser, Place, Role, Rows, Run, Stage, StageDef, Stream, Within, implied, nested};
+use super::{Parsed, Parser, Pipeline, Place, Role, Rows, Run, Stage, StageDef, Stream, Within, implied, nested};
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -72,14 +72,30 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let mark = parser.names.mark();
     let variables: Vec<(usize, Expr)> =
         variables.into_iter().map(|(name, expr)| (parser.names.bind(&name), expr)).collect();
-    let pipeline = parser.nested_later(&options.pipeline.unwrap_or_else(Array::empty), Within::Lookup);
+    let stages = options.pipeline.unwrap_or_else(Array::empty);
+    let pipeline = parser.nested_later(&stages, Within::Lookup);
     parser.names.release(mark);
-    let foreign = Foreign::new(STAGE.name, options.from, pipeline?)?;
+    let mut from = options.from;
+    let (pipeline, failing) = match pipeline? {
+        Ok(pipeline) => (pipeline, None),
+        Err(error) => {
+            // What never runs need not be there, but it must begin as it may without a collection.
+            if begins_with_documents(&stages) {
+                from.get_or_insert_default();
+            }
+            (Pipeline::default(), Some(error))
+        }
+    };
+    let foreign = Foreign::new(STAGE.name, from, pipeline)?;
     let equalities = match foreign.stages().first().map(|stage| stage.role()) {
         Some(Role::Match(leading)) => implied::equalities(&leading.filter),
         _ => Vec::new(),
     };
-    Parsed::one(Lookup { foreign, join, variables, equalities, output, at_end })
+    Parsed::one(Lookup { foreign, join, variables, equalities, failing, output, at_end })
+}
+
+fn begins_with_documents(stages: &Array<'_>) -> bool {
+    matches!(stages.get(0), Some(Value::Document(first)) if first.contains("$documents"))
 }
 
 /// Whether the next stage unwinds what this one adds.
@@ -165,6 +181,8 @@ struct Lookup {
     variables: Vec<(usize, Expr)>,
     /// What the pipeline's leading `$expr` says must be equal, for an index to use.
     equalities: Vec<(Path, Expr)>,
+    /// What is wrong with the pipeline's constants: said when a document comes.
+    failing: Option<Error>,
     output: Path,
     /// Whether an existing field of that name moves to the end.
     at_end: bool,
@@ -231,6 +249,9 @@ impl Stream for LookingUp {
 impl Lookup {
     fn find(&self, doc: &Doc<'_>, run: &Run) -> Result<Array<'static>> {
         let bound = self.bind(doc, &run.env)?;
+        if let Some(error) = &self.failing {
+            return Err(error.clone());
+        }
         let env = bound.as_ref().unwrap_or(&run.env);
         let mut rows = self.foreign.open(self.filter(doc, env)?, run, env)?;
         let mut found = ArrayWriter::new();

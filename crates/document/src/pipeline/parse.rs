@@ -51,12 +51,16 @@ impl<'n> Parser<'n> {
         Parser { names, within: Within::Command, depth: 0, with_the_read: true, next: None }
     }
 
-    /// As [`Parser::nested`], where what is wrong with constants shows only when the pipeline is run.
-    pub fn nested_later(&mut self, stages: &Array<'_>, within: Within) -> Result<Pipeline> {
+    /// As [`Parser::nested`], for a pipeline that MongoDB optimises only when a document gets there: what is wrong with its
+    /// constants is handed back, to be said then.
+    pub fn nested_later(&mut self, stages: &Array<'_>, within: Within) -> Result<Result<Pipeline>> {
         let Parser { depth, with_the_read, .. } = *self;
-        self.names.leniently(|names| {
-            Parser { names, within: Within::Command, depth, with_the_read, next: None }.nested(stages, within)
-        })
+        let parsed = Parser { names: self.names, within: Within::Command, depth, with_the_read, next: None }
+            .nested(stages, within);
+        match parsed {
+            Err(error) if self.names.take_folding_failed() => Ok(Err(error)),
+            parsed => parsed.map(Ok),
+        }
     }
 
     /// Parses a pipeline inside the one being parsed.
