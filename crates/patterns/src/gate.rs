@@ -12,6 +12,8 @@ pub enum Point<'a> {
     Begin { attempt: u32 },
     /// A step is about to run, for these rules (none: the client's own).
     Step { rules: &'a [Arc<Kept>], action: &'a Action },
+    /// The life of a rule is about to do this: seeding, the outbox's worker, repair.
+    Life(&'static str),
     /// The transaction is about to be committed.
     Commit,
     /// It is committed; the client does not know yet.

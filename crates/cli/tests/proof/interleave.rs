@@ -223,7 +223,7 @@ async fn prepare(world: &World, pair: &Pair, n: i32) {
     }
 }
 
-async fn run(world: &World, scheduler: &Scheduler, act: &Act, in_transaction: bool) -> Result<(), Error> {
+pub(crate) async fn run(world: &World, scheduler: &Scheduler, act: &Act, in_transaction: bool) -> Result<(), Error> {
     // A plan of one statement has no steps of its own: it is one as a whole.
     scheduler.pass(Point::Begin { attempt: 0 }).await?;
     let mut session = Session::default();

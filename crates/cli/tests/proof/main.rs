@@ -2,10 +2,13 @@
 //! with failures between any two steps.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+mod changing;
 mod failing;
 mod history;
 mod interleave;
+mod living;
 mod scheduler;
+mod schedules;
 mod world;
 
 use document::backend::Backend;
@@ -41,6 +44,30 @@ async fn histories_on_a_real_mongodb() {
         let (plain, _folder) = engine();
         history::check(kept.clone(), plain, None, &history::Setting { seed, acts: 60, faults }).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_on_the_engine() {
+    let (engine, _folder) = engine();
+    schedules::check(engine, all_or(4)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_change_under_load_on_the_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    changing::check(changing::Place::Folder(folder.path().into()), 12).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_on_a_real_mongodb() {
+    let Some(backend) = upstream("schedules_on_a_real_mongodb").await else { return };
+    schedules::check(backend, all_or(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_change_under_load_on_a_real_mongodb() {
+    let Some(uri) = judge::real::uri_or_skip("rules_change_under_load_on_a_real_mongodb") else { return };
+    changing::check(changing::Place::Upstream(uri.into()), 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

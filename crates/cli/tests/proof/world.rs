@@ -94,6 +94,11 @@ impl World {
         world
     }
 
+    /// What is there already, without its rules.
+    pub(crate) fn found(inner: Arc<dyn Backend>, db: &str) -> World {
+        World { layer: Patterned::new(inner), db: db.to_owned(), _folder: None }
+    }
+
     pub(crate) fn ns(&self, collection: &str) -> Namespace {
         Namespace::new(&self.db, collection)
     }

@@ -117,7 +117,7 @@ impl Life {
                 }
             }
             catalog::save(at, db, &row).await?;
-            self.put_entry(Entry { db: db.into(), row, rule: step.rule.clone(), problem: None });
+            self.put_entry(Entry { db: db.into(), row, rule: step.rule.clone(), reached: None, problem: None });
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::records::At;
 use super::states::State;
 use super::{Entry, Life, catalog, seed};
+use crate::gate::Point;
 use document::Result;
 use document::backend::Session;
 use std::sync::Arc;
@@ -40,6 +41,15 @@ fn next(life: &Life) -> Option<Entry> {
     unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())
 }
 
+/// The same once, for who waits for it.
+pub(crate) async fn bring_on(life: &Life) -> Result<()> {
+    while let Some(entry) = next(life) {
+        life.check_stopped()?;
+        advance(life, &entry).await?;
+    }
+    Ok(())
+}
+
 async fn advance(life: &Life, entry: &Entry) -> Result<()> {
     match &entry.row.state {
         State::Maintaining => {
@@ -68,6 +78,7 @@ async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
         return Ok(());
     }
     row.state = state;
+    life.pass(Point::Life("state")).await?;
     catalog::save(&mut at, &entry.db, &row).await?;
     life.advanced(&entry.db, &row);
     life.put_in_force()

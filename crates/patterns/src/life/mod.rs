@@ -31,8 +31,10 @@ mod walk;
 
 pub use states::State;
 
+use crate::gate::Point;
 use crate::layer::Patterned;
 use crate::rule::Rule;
+use crate::rules::Rules;
 use catalog::Row;
 use document::backend::{Backend, Session};
 use document::op::Context;
@@ -40,7 +42,7 @@ use document::{Code, Error, Result, Value};
 use parking_lot::Mutex;
 use records::At;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 /// Makes what an operation of our own carries: the time, ids, patience.
@@ -61,6 +63,8 @@ pub struct Life {
     pub(crate) moved: Notify,
     /// A job was put into the outbox.
     pub(crate) wake_worker: Notify,
+    /// The most hosts that one transaction of seeding or of the outbox is about.
+    most_hosts: AtomicU64,
     stopped: AtomicBool,
     /// All rules are switched off for this run.
     pub(crate) raw: AtomicBool,
@@ -77,6 +81,8 @@ pub(crate) struct Entry {
     pub(crate) db: Arc<str>,
     pub(crate) row: Row,
     pub(crate) rule: Arc<Rule>,
+    /// Where the part ends that is being seeded, or was: what writers are shown instead of the saved position.
+    pub(crate) reached: Option<Value<'static>>,
     /// Why it does not get on.
     pub(crate) problem: Option<String>,
 }
@@ -85,7 +91,15 @@ impl Entry {
     fn of(db: &str, row: Row) -> Result<Entry> {
         let rule = crate::declare::from_catalog(&row.declaration)
             .map_err(|error| error.context(&format!("the catalog of {db} has a rule {}: ", row.rule)))?;
-        Ok(Entry { db: db.into(), row, rule: Arc::new(rule), problem: None })
+        Ok(Entry { db: db.into(), row, rule: Arc::new(rule), reached: None, problem: None })
+    }
+
+    /// The state that writers work by.
+    fn shown(&self) -> State {
+        match (&self.row.state, &self.reached) {
+            (State::Seeding { .. }, Some(_)) => State::Seeding { position: self.reached.clone() },
+            (state, _) => state.clone(),
+        }
     }
 }
 
@@ -101,6 +115,7 @@ impl Life {
             wake_keeper: Notify::new(),
             moved: Notify::new(),
             wake_worker: Notify::new(),
+            most_hosts: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(false),
             raw: AtomicBool::new(false),
             stopping: Notify::new(),
@@ -247,8 +262,12 @@ impl Life {
 
     /// Puts what the entries say in force.
     fn put_in_force(&self) -> Result<()> {
-        let rules = self.entries.lock().iter().map(|entry| (entry.rule.clone(), entry.row.state.clone())).collect();
-        self.patterned.set_rules(rules)
+        self.enforce(&self.entries.lock())
+    }
+
+    /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
+    fn enforce(&self, entries: &[Entry]) -> Result<()> {
+        self.patterned.set_rules(entries.iter().map(|entry| (entry.rule.clone(), entry.shown())).collect())
     }
 
     /// Waits until nothing is under way that began before the last change of rules.
@@ -262,17 +281,50 @@ impl Life {
         Ok(())
     }
 
-    /// Tells writers that the hosts before `position` are reached. The catalog learns it with the hosts themselves.
-    pub(crate) fn reach(&self, rule: &Rule, position: Value<'static>) -> Result<()> {
-        let mut rules: Vec<(Arc<Rule>, State)> = Vec::new();
-        for entry in self.entries.lock().iter() {
-            let state = match Life::is(entry, &rule.host.db, &rule.name) {
-                true => State::Seeding { position: Some(position.clone()) },
-                false => entry.row.state.clone(),
-            };
-            rules.push((entry.rule.clone(), state));
+    /// Tells writers that the hosts before `position` are reached. The catalog learns it with the hosts themselves. False if
+    /// the rule was changed or dropped meanwhile.
+    pub(crate) fn reach(&self, row: &Row, rule: &Rule, position: &Value<'static>) -> Result<bool> {
+        let mut entries = self.entries.lock();
+        let same = |entry: &&mut Entry| Life::is(entry, &rule.host.db, &rule.name) && entry.row.epoch == row.epoch;
+        let Some(entry) = entries.iter_mut().find(same) else { return Ok(false) };
+        entry.reached = Some(position.clone());
+        self.enforce(&entries)?;
+        Ok(true)
+    }
+
+    /// Whether the rule is in force as it is known here. Who holds the answer while working by the rule is waited for before a
+    /// change of it takes its next step (see [`Life::settled`]).
+    pub(crate) fn in_force(&self, rule: &Arc<Rule>) -> Option<Arc<Rules>> {
+        let rules = self.patterned.rules();
+        let kept = rules.find(&rule.host.db, &rule.name)?;
+        (kept.state.is_kept() && Arc::ptr_eq(&kept.rule, rule)).then(|| rules.clone())
+    }
+
+    /// Passes the gate of the layer, if it has one.
+    pub(crate) async fn pass(&self, point: Point<'_>) -> Result<()> {
+        match self.patterned.shared.gate() {
+            Some(gate) => gate.pass(point).await,
+            None => Ok(()),
         }
-        self.patterned.set_rules(rules)
+    }
+
+    /// Makes the transactions of seeding and of the outbox smaller, so that tests see many with few documents.
+    pub fn limit_hosts(&self, most: u64) {
+        self.most_hosts.store(most.max(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn at_most(&self, hosts: u64) -> u64 {
+        hosts.min(self.most_hosts.load(Ordering::Relaxed))
+    }
+
+    /// Brings every rule to where it should be, as the background work does.
+    pub async fn bring_on(&self) -> Result<()> {
+        keeper::bring_on(self).await
+    }
+
+    /// Does what is due in the outbox, as the background work does.
+    pub async fn work_off(&self) -> Result<()> {
+        outbox::work_off(self).await
     }
 
     /// Remembers how far seeding came.

@@ -8,6 +8,7 @@ use super::evaluate::Evaluator;
 use super::records::{At, find, update_one, update_op};
 use super::transient::{Began, is_transient};
 use super::{Entry, Life, catalog, derived, names};
+use crate::gate::Point;
 use crate::rule::{Upkeep, WhenDeleted};
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
@@ -22,10 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many hosts are written in one transaction.
-const BATCH: usize = 500;
+const BATCH: u64 = 500;
 
 /// How often a worker beside others looks for jobs that nobody told it of.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// In so many milliseconds a rule that is being changed is in force again.
+const A_MOMENT: i64 = 50;
 
 /// How long it leaves a job alone that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -72,6 +76,12 @@ enum Round {
     },
 }
 
+/// Works until nothing is due.
+pub(crate) async fn work_off(life: &Life) -> Result<()> {
+    while matches!(round(life).await?, Round::Worked) {}
+    Ok(())
+}
+
 async fn round(life: &Life) -> Result<Round> {
     let mut next: Option<i64> = None;
     let (now, mut worked) = (life.context().env.now, false);
@@ -83,7 +93,8 @@ async fn round(life: &Life) -> Result<Round> {
             continue;
         }
         match finish(life, &job).await {
-            Ok(()) => worked = true,
+            Ok(true) => worked = true,
+            Ok(false) => next = Some(next.map_or(now + A_MOMENT, |next| next.min(now + A_MOMENT))),
             // One that fails holds up no other.
             Err(error) => failure = failure.or(Some(error)),
         }
@@ -144,8 +155,8 @@ struct Found {
     ids: Vec<Value<'static>>,
 }
 
-/// Does a job to its end, batch by batch.
-async fn finish(life: &Life, job: &Job) -> Result<()> {
+/// Does a job to its end, batch by batch. False if the rule is no longer as the job was found for.
+async fn finish(life: &Life, job: &Job) -> Result<bool> {
     let evaluator = Evaluator::new(&job.entry.rule)?;
     let mut found: Option<Found> = None;
     loop {
@@ -157,12 +168,13 @@ async fn finish(life: &Life, job: &Job) -> Result<()> {
                 found = look(life, &context, &evaluator, job).await?;
                 match found {
                     Some(_) => continue,
-                    None => return Ok(()),
+                    None => return Ok(true),
                 }
             }
         };
         match batch {
-            Ok(Batch::Done) => return Ok(()),
+            Ok(Batch::Done) => return Ok(true),
+            Ok(Batch::Changed) => return Ok(false),
             Ok(Batch::More) => {}
             // The source changed again: whoever refers to it is looked for anew.
             Ok(Batch::Anew) => found = None,
@@ -176,6 +188,7 @@ async fn finish(life: &Life, job: &Job) -> Result<()> {
 
 /// Nothing if the job is gone: another worker has done it.
 async fn look(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) -> Result<Option<Found>> {
+    life.pass(Point::Life("look")).await?;
     let mut session = Session::default();
     let mut at = At { backend: &*life.backend, session: &mut session, context };
     let Some(row) = at.one(&names::outbox(&job.entry.db), &job.id).await? else { return Ok(None) };
@@ -198,10 +211,14 @@ enum Batch {
     Done,
     More,
     Anew,
+    /// The rule was changed or dropped.
+    Changed,
 }
 
 async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job, found: &Found) -> Result<Batch> {
     let (outbox, rule) = (names::outbox(&job.entry.db), evaluator.rule());
+    // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
+    let Some(_held) = life.in_force(rule) else { return Ok(Batch::Changed) };
     let mut began = Began::begin(life, context).await?;
     let mut at = At { backend: &*life.backend, session: &mut began.session, context };
     let Some(row) = at.one(&outbox, &job.id).await? else { return Ok(Batch::Done) };
@@ -216,7 +233,9 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     let done =
         position.map_or(0, |after| found.ids.partition_point(|id| order::compare(id, &after) != Ordering::Greater));
     let rest = found.ids.get(done..).unwrap_or_default();
-    let (batch, last) = (rest.get(..BATCH.min(rest.len())).unwrap_or_default(), rest.len() <= BATCH);
+    let size = usize::try_from(life.at_most(BATCH)).unwrap_or(usize::MAX);
+    let (batch, last) = (rest.get(..size.min(rest.len())).unwrap_or_default(), rest.len() <= size);
+    life.pass(Point::Life("fence")).await?;
     at.backend.fence(at.session, &evaluator.fence(&job.key), evaluator.mode()).await?;
     if !batch.is_empty() {
         let wanted = Test::In(Arc::new(InSet::new(batch.to_vec(), Vec::new())));
@@ -225,11 +244,14 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
             derived::delete(life, &mut began, rule, filter).await?;
         } else {
             let hosts = at.find(find(&rule.host, filter)).await?;
+            life.pass(Point::Life("evaluate")).await?;
             let differences = evaluator.differences(&mut at, &hosts).await?;
+            life.pass(Point::Life("write")).await?;
             derived::write(life, &mut began, rule, &differences).await?;
         }
     }
     let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    life.pass(Point::Life("save")).await?;
     let ours = Filter::equality("_id", &job.id).and(Filter::equality("gen", &Value::Int64(generation)));
     match batch.last() {
         Some(after) if !last => {

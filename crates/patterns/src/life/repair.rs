@@ -84,6 +84,8 @@ impl Life {
 
     async fn repair_matching(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<Difference>, Error> {
         let (context, rule) = (self.context(), evaluator.rule());
+        // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
+        let Some(_held) = self.in_force(rule) else { return Ok(Vec::new()) };
         let mut began = Began::begin(self, &context).await?;
         let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;

@@ -46,7 +46,7 @@ impl Life {
         row.with_data = with_data;
         row.epoch += 1;
         catalog::save(&mut at, &entry.db, &row).await?;
-        self.put_entry(Entry { row, problem: None, ..entry.clone() });
+        self.put_entry(Entry { row, reached: None, problem: None, ..entry.clone() });
         self.put_in_force()?;
         self.wake_keeper.notify_one();
         Ok(entry.db.clone())

@@ -9,6 +9,7 @@ use super::records::At;
 use super::states::State;
 use super::transient::{Began, is_transient};
 use super::{Entry, Life, catalog, derived, walk};
+use crate::gate::Point;
 use document::op::{Context, Durability};
 use document::{Result, Value};
 use std::time::Duration;
@@ -24,7 +25,7 @@ const PATIENCE: u32 = 50;
 pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
     let evaluator = Evaluator::new(&entry.rule)?;
     let mut row = entry.row.clone();
-    let (mut part, mut conflicts) = (FIRST_PART, 0);
+    let (mut part, mut conflicts) = (life.at_most(FIRST_PART), 0);
     while !matches!(row.state, State::Seeding { position: Some(Value::MaxKey) }) {
         life.check_stopped()?;
         let context = Context { durability: Durability::Relaxed, ..life.context() };
@@ -34,7 +35,7 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
             Ok(Some(next)) => {
                 row = next;
                 life.advanced(&entry.db, &row);
-                (part, conflicts) = ((part * 2).min(LARGEST_PART), 0);
+                (part, conflicts) = (life.at_most((part * 2).min(LARGEST_PART)), 0);
             }
             Err(error) if is_transient(&error) => {
                 part = (part / 4).max(1);
@@ -66,22 +67,29 @@ async fn one_part(
     let mut at = At { backend: &*life.backend, session: &mut outside, context };
     let to = walk::boundary(&mut at, &rule.host, from, part).await?;
     let reached = to.clone().unwrap_or(Value::MaxKey);
-    life.reach(rule, reached.clone())?;
+    life.pass(Point::Life("reach")).await?;
+    if !life.reach(row, rule, &reached)? {
+        return Ok(None);
+    }
     let mut began = Began::begin(life, context).await?;
     let mut at = At { backend: &*life.backend, session: &mut began.session, context };
     if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
         return Ok(None);
     }
     let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
+    life.pass(Point::Life("fence")).await?;
     for (fence, mode) in evaluator.fences(&hosts) {
         at.backend.fence(at.session, &fence, mode).await?;
     }
+    life.pass(Point::Life("evaluate")).await?;
     let differences = evaluator.differences(&mut at, &hosts).await?;
+    life.pass(Point::Life("write")).await?;
     derived::write(life, &mut began, rule, &differences).await?;
     let mut at = At { backend: &*life.backend, session: &mut began.session, context };
     let mut next = row.clone();
     next.state = State::Seeding { position: Some(reached) };
     next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
+    life.pass(Point::Life("save")).await?;
     catalog::save(&mut at, &rule.host.db, &next).await?;
     began.commit().await?;
     Ok(Some(next))

@@ -1,6 +1,7 @@
 //! Work in a transaction of its own, begun again after conflicts.
 
 use super::Life;
+use crate::gate::Point;
 use document::backend::Session;
 use document::op::Context;
 use document::{Error, Result};
@@ -12,21 +13,24 @@ pub(crate) fn is_transient(error: &Error) -> bool {
 
 /// An open transaction; dropping it aborts it.
 pub(crate) struct Began<'a> {
+    life: &'a Life,
     pub(crate) session: Session,
     pub(crate) context: &'a Context,
 }
 
 impl<'a> Began<'a> {
-    pub(crate) async fn begin(life: &Life, context: &'a Context) -> Result<Began<'a>> {
+    pub(crate) async fn begin(life: &'a Life, context: &'a Context) -> Result<Began<'a>> {
+        life.pass(Point::Begin { attempt: 0 }).await?;
         let mut session = Session::default();
         life.backend.begin(&mut session, context).await?;
-        Ok(Began { session, context })
+        Ok(Began { life, session, context })
     }
 
     pub(crate) async fn commit(mut self) -> Result<()> {
-        match self.session.transaction.take() {
-            Some(transaction) => transaction.commit(self.context).await,
-            None => Ok(()),
+        self.life.pass(Point::Commit).await?;
+        if let Some(transaction) = self.session.transaction.take() {
+            transaction.commit(self.context).await?;
         }
+        self.life.pass(Point::Committed).await
     }
 }

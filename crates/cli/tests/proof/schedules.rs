@@ -1,0 +1,220 @@
+//! The life of a rule against clients, step by step: seeding against a change of what it evaluates (SEMANTICS R2), a job
+//! against a second change of its source (R13). Each transaction of the life is about one host, and what the client does
+//! concerns the second of three: it falls before, at and behind the position.
+
+use crate::interleave::run;
+use crate::living::Living;
+use crate::scheduler::Scheduler;
+use crate::world::{Act, is_transient};
+use bson::{Bson, Document, doc};
+use document::Error;
+use document::backend::Backend;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use std::pin::Pin;
+use std::sync::Arc;
+
+const COUNT: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId } } } }";
+const AVERAGE: &str = "{ products: { computed: { avgRating: { avg: rating, from: reviews, by: productId } } } }";
+const COPY: &str = "{ orders: { extended_reference: { customer: { from: customers, by: customerId, fields: [name], when_deleted: unset } } } }";
+/// Every change becomes a job.
+const JOBS: &str = "{ orders: { extended_reference: { customer: { from: customers, by: customerId, fields: [name], when_deleted: unset, lag: 1ms } } } }";
+const COUNT_JOBS: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId, lag: 1ms } } } }";
+
+/// What the life does meanwhile.
+#[derive(Clone, Copy, PartialEq)]
+enum Work {
+    Seed,
+    Jobs,
+}
+
+struct Schedule {
+    name: &'static str,
+    work: Work,
+    rules: &'static [&'static str],
+    /// Before the rules are declared.
+    before: fn() -> Vec<Act>,
+    /// Under the rules: what a job comes from.
+    cause: fn() -> Vec<Act>,
+    client: fn() -> Act,
+}
+
+fn set(collection: &'static str, id: i32, change: Document) -> Act {
+    Act::Update(collection, doc! { "_id": id }, Bson::Document(doc! { "$set": change }), false, false)
+}
+
+fn shop() -> Vec<Act> {
+    let reviews = (1..=9).map(|n| doc! { "_id": n, "productId": (n - 1) % 3 + 1, "rating": n }).collect();
+    vec![Act::Insert("products", (1..=3).map(|n| doc! { "_id": n }).collect()), Act::Insert("reviews", reviews)]
+}
+
+fn shop_without_the_second() -> Vec<Act> {
+    let mut acts = shop();
+    acts.push(Act::Delete("products", doc! { "_id": 2 }, false));
+    acts
+}
+
+fn office() -> Vec<Act> {
+    let customers = vec![doc! { "_id": 7, "name": "Ada" }, doc! { "_id": 8, "name": "Bob" }];
+    let mut orders: Vec<Document> = (1..=3).map(|n| doc! { "_id": n, "customerId": 7 }).collect();
+    orders.push(doc! { "_id": 4, "customerId": 9 });
+    vec![Act::Insert("customers", customers), Act::Insert("orders", orders)]
+}
+
+fn nothing() -> Vec<Act> {
+    Vec::new()
+}
+
+fn rename(name: &str) -> Act {
+    set("customers", 7, doc! { "name": name })
+}
+
+fn renamed() -> Vec<Act> {
+    vec![rename("Eve")]
+}
+
+fn reviewed() -> Vec<Act> {
+    vec![Act::Insert("reviews", vec![doc! { "_id": 20, "productId": 1 }, doc! { "_id": 21, "productId": 2 }])]
+}
+
+macro_rules! schedules {
+    ($($name:literal, $work:ident, $rules:expr, $before:ident, $cause:ident, $client:expr;)*) => {
+        &[$(Schedule { name: $name, work: Work::$work, rules: $rules, before: $before, cause: $cause, client: || $client }),*]
+    };
+}
+
+const TALLIES: &[&str] = &[COUNT, AVERAGE];
+
+const SCHEDULES: &[Schedule] = schedules![
+    "seeding against a new child", Seed, TALLIES, shop, nothing,
+        Act::Insert("reviews", vec![doc! { "_id": 10, "productId": 2, "rating": 5 }]);
+    "seeding against a changed child", Seed, &[AVERAGE], shop, nothing, set("reviews", 2, doc! { "rating": 50 });
+    "seeding against a child that goes", Seed, TALLIES, shop, nothing,
+        Act::Modify("reviews", doc! { "productId": 2 }, None);
+    "seeding against a child that moves ahead", Seed, TALLIES, shop, nothing, set("reviews", 1, doc! { "productId": 3 });
+    "seeding against a child that moves back", Seed, TALLIES, shop, nothing, set("reviews", 3, doc! { "productId": 1 });
+    "seeding against a child of every host", Seed, TALLIES, shop, nothing,
+        Act::Insert("reviews", (1..=3).map(|n| doc! { "_id": 10 + n, "productId": n, "rating": 1 }).collect());
+    "seeding against a new host", Seed, TALLIES, shop_without_the_second, nothing,
+        Act::Insert("products", vec![doc! { "_id": 2 }]);
+    "seeding against a new version of a host", Seed, TALLIES, shop, nothing,
+        Act::Update("products", doc! { "_id": 2 }, Bson::Document(doc! { "price": 3 }), false, false);
+    "seeding against the end of a host", Seed, TALLIES, shop, nothing, Act::Delete("products", doc! { "_id": 2 }, false);
+    "seeding copies against a change of the source", Seed, &[COPY], office, nothing, rename("Eve");
+    "seeding copies against the end of the source", Seed, &[COPY], office, nothing,
+        Act::Delete("customers", doc! { "_id": 7 }, false);
+    "seeding copies against a source that appears", Seed, &[COPY], office, nothing,
+        Act::Insert("customers", vec![doc! { "_id": 9, "name": "Flo" }]);
+    "seeding copies against a re-point", Seed, &[COPY], office, nothing, set("orders", 2, doc! { "customerId": 8 });
+    "seeding copies against a new host", Seed, &[COPY], office, nothing,
+        Act::Insert("orders", vec![doc! { "_id": 0, "customerId": 7 }]);
+    "a job against a second change of the source", Jobs, &[JOBS], office, renamed, rename("Flo");
+    "a job against a new dependant", Jobs, &[JOBS], office, renamed,
+        Act::Insert("orders", vec![doc! { "_id": 0, "customerId": 7 }]);
+    "a job against the end of the source", Jobs, &[JOBS], office, renamed,
+        Act::Delete("customers", doc! { "_id": 7 }, false);
+    "a job against a re-point", Jobs, &[JOBS], office, renamed, set("orders", 2, doc! { "customerId": 8 });
+    "a job against the end of a dependant", Jobs, &[JOBS], office, renamed,
+        Act::Delete("orders", doc! { "_id": 2 }, false);
+    "a deferred count against a second child", Jobs, &[COUNT_JOBS], shop, reviewed,
+        Act::Insert("reviews", vec![doc! { "_id": 30, "productId": 2 }]);
+    "a deferred count against a new version of its host", Jobs, &[COUNT_JOBS], shop, reviewed,
+        Act::Update("products", doc! { "_id": 2 }, Bson::Document(doc! { "price": 3 }), false, false);
+];
+
+type Plan<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// All schedules on one backend; at most so many orders of each.
+pub(crate) async fn check(inner: Arc<dyn Backend>, most: usize) {
+    let scheduler = Arc::new(Scheduler::default());
+    for schedule in SCHEDULES {
+        // Of its own: what was deleted often is slow to read.
+        let living = Arc::new(Living::new(inner.clone(), None, scheduler.clone()).await);
+        living.life.limit_hosts(1);
+        for rules in schedule.rules {
+            for in_transaction in [false, true] {
+                prepare(&living, schedule, rules).await;
+                let life = scheduler.steps(Box::pin(work(living.clone(), schedule.work))).await;
+                let (living_, scheduler_) = (living.clone(), scheduler.clone());
+                let act = (schedule.client)();
+                let client: Plan<()> =
+                    Box::pin(async move { run(&living_.world, &scheduler_, &act, in_transaction).await.unwrap() });
+                let client = scheduler.steps(client).await;
+                assert!(life > 8 && client > 0, "{}: {life} and {client} steps", schedule.name);
+                for order in orders(life, client, most) {
+                    one(&living, &scheduler, schedule, rules, in_transaction, &order).await;
+                }
+            }
+        }
+        living.end().await;
+    }
+}
+
+async fn one(
+    living: &Arc<Living>,
+    scheduler: &Arc<Scheduler>,
+    schedule: &Schedule,
+    rules: &str,
+    in_transaction: bool,
+    order: &[usize],
+) {
+    prepare(living, schedule, rules).await;
+    let (life, client) = (living.clone(), (living.clone(), scheduler.clone()));
+    let (what, act) = (schedule.work, (schedule.client)());
+    let plans: Vec<Plan<Result<(), Error>>> = vec![
+        Box::pin(async move {
+            work(life, what).await;
+            Ok(())
+        }),
+        Box::pin(async move { run(&client.0.world, &client.1, &act, in_transaction).await }),
+    ];
+    let (results, trace) = scheduler.run(plans, order).await;
+    for result in results {
+        if let Err(error) = result {
+            let fine = in_transaction && is_transient(&error);
+            assert!(fine, "{}, transaction {in_transaction}: {error:?}\n{trace:#?}", schedule.name);
+        }
+    }
+    living.rest().await;
+    let drift = living.drift().await;
+    assert!(drift.is_empty(), "{}, transaction {in_transaction}: {drift:#?}\n{trace:#?}", schedule.name);
+}
+
+async fn work(living: Arc<Living>, what: Work) {
+    let done = match what {
+        Work::Seed => living.life.bring_on().await,
+        Work::Jobs => living.life.work_off().await,
+    };
+    done.unwrap();
+}
+
+/// No rules and fresh data; then the rules are declared and, if jobs are what it is about, on.
+async fn prepare(living: &Living, schedule: &Schedule, rules: &str) {
+    living.apply("{}").await;
+    living.rest().await;
+    for collection in ["products", "reviews", "orders", "customers"] {
+        living.behind(&Act::Delete(collection, doc! {}, true)).await;
+    }
+    for act in (schedule.before)() {
+        living.behind(&act).await;
+    }
+    living.apply(rules).await;
+    if schedule.work == Work::Jobs {
+        living.rest().await;
+        for act in (schedule.cause)() {
+            let written = living.world.write(&act).await.unwrap();
+            assert!(written.errors.is_empty(), "{:?}", written.errors);
+        }
+        assert!(!living.world.all("pleach.outbox").await.is_empty(), "{}: there is no job", schedule.name);
+    }
+}
+
+/// The life goes some steps, the client some, the life to its end, the client to its: every such order, if there are at most
+/// `most`; else so many of them, always the same.
+fn orders(life: usize, client: usize, most: usize) -> Vec<Vec<usize>> {
+    let cut =
+        |(first, then): (usize, usize)| [vec![0; first], vec![1; then], vec![0; 2 * life], vec![1; client]].concat();
+    let all: Vec<(usize, usize)> = (0..=life).flat_map(|first| (1..=client).map(move |then| (first, then))).collect();
+    all.sample(&mut StdRng::seed_from_u64(5), most).copied().map(cut).collect()
+}
