@@ -173,6 +173,11 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Held while a command that may pass is under way: who changes what passes waits until it is dropped.
+    fn under_way(&self, _command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
+        None
+    }
+
     /// Makes ready what fences and retry records need in that database; call it before the first rule there is maintained.
     fn prepare<'a>(&'a self, _session: &'a mut Session, _db: &'a str) -> Answer<'a, ()> {
         Box::pin(std::future::ready(Ok(())))

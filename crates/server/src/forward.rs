@@ -12,6 +12,7 @@ use crate::state::Server;
 use bytes::Bytes;
 use document::backend::{Head, Relay};
 use document::{Doc, Error, Value};
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 use wire::message::flags;
@@ -24,6 +25,8 @@ pub(crate) struct Passing<'a> {
     legacy: bool,
     body: Doc<'a>,
     authenticates: bool,
+    /// Until it is answered, what passes does not change.
+    _under_way: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// Old clients send these by OP_QUERY before they know what the server is.
@@ -58,13 +61,21 @@ pub(crate) fn passing<'a>(server: &Server, header: &Header, frame: &'a Bytes) ->
         return None;
     }
     let head = Head { name, db, target: target.as_str(), body: &body };
+    let under_way = server.backend.under_way(&head);
     let passes = !is_ours(&server.cursors, &head) && (authenticates || server.backend.passes(&head));
     // Old messages carry nothing of what is read from the body later.
     let body = match legacy {
         false => Doc::trusted(wire::message::peek(header, frame)?.1),
         true => Doc::empty(),
     };
-    passes.then_some(Passing { request_id: header.request_id, flags, legacy, body, authenticates })
+    passes.then_some(Passing {
+        request_id: header.request_id,
+        flags,
+        legacy,
+        body,
+        authenticates,
+        _under_way: under_way,
+    })
 }
 
 /// Commands that are always answered here: what the server is, what Pleach adds, cursors that Pleach opened.

@@ -345,3 +345,42 @@ fn what_cannot_be_used_is_refused_with_the_way_out() {
     let said = refusal(&["--upstream", &format!("mongodb://{}", fresh.address())]);
     assert!(said.contains("has not been initiated") && said.contains("rs.initiate"), "{said}");
 }
+
+#[test]
+fn a_rule_that_begins_waits_for_open_transactions() {
+    let Some(uri) = judge::real::uri_or_skip("a rule that begins while a transaction is open") else { return };
+    let db = database("begun");
+    let proxy = Proxy::start(&uri, &[]);
+    let (mut client, mut other) = (proxy.client(), proxy.client());
+    for collection in ["posts", "likes"] {
+        client.must(&doc! { "create": collection, "$db": &db }).unwrap();
+    }
+    client.must(&doc! { "insert": "posts", "documents": [{ "_id": "p" }], "$db": &db }).unwrap();
+    client
+        .must(
+            &doc! { "createIndexes": "likes", "indexes": [{ "key": { "postId": 1 }, "name": "postId_1" }], "$db": &db },
+        )
+        .unwrap();
+    // No rule knows of it, and it is not committed: seeding would not see it.
+    let insert = doc! { "insert": "likes", "documents": [{ "_id": 1, "postId": "p" }], "lsid": session(21), "txnNumber": 1_i64, "autocommit": false, "startTransaction": true, "$db": &db };
+    client.must(&insert).unwrap();
+    let declaration = doc! { "database": &db, "collections": { "posts": { "computed": { "likeCount": { "count": "likes", "by": "postId" } } } } };
+    let apply = doc! { "pleach": "apply", "declaration": declaration, "$db": &db };
+    let applied = std::thread::spawn(move || other.command(&apply).unwrap().document);
+    std::thread::sleep(Duration::from_secs(2));
+    let status = proxy.client().must(&doc! { "pleach": "status", "$db": &db }).unwrap();
+    let rules = status.get_array("rules").unwrap();
+    assert_eq!(rules[0].as_document().unwrap().get_str("state").unwrap(), "maintaining");
+    let commit =
+        doc! { "commitTransaction": 1, "lsid": session(21), "txnNumber": 1_i64, "autocommit": false, "$db": "admin" };
+    client.must(&commit).unwrap();
+    let committed = Instant::now();
+    let reply = applied.join().unwrap();
+    assert_eq!(reply.get_f64("ok").unwrap(), 1.0, "{reply}");
+    until("the count is there", || {
+        let found = rows(&client.must(&doc! { "find": "posts", "$db": &db }).unwrap(), "firstBatch");
+        found[0].as_document().unwrap().get("likeCount") == Some(&Bson::Int32(1))
+    });
+    assert!(committed.elapsed() < Duration::from_secs(20));
+    client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+}

@@ -63,6 +63,7 @@ fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<Kept>> {
 impl Patterned {
     /// Whether some write or transaction is still under way that began before the last change of rules.
     pub(crate) fn is_settling(&self) -> bool {
+        self.shared.joined.forget_old();
         let mut earlier = self.shared.earlier.lock();
         earlier.retain(|rules| rules.strong_count() > 0);
         !earlier.is_empty()

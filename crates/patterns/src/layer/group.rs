@@ -15,13 +15,16 @@ use crate::run::react::react;
 use crate::run::statement;
 use document::backend::{Relay, Session};
 use document::op::{Context, Durability, Insert, WriteOp, Written};
-use document::{Code, Error, Result};
+use document::{Code, Doc, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 
 /// So many inserts share a transaction.
 const TOGETHER: usize = 100;
+
+/// What came of it, and whether its write concern was left unsatisfied.
+type Told = (Result<Outcome>, Option<Error>);
 
 /// An insert that waits for its turn.
 pub(crate) struct Job {
@@ -31,7 +34,8 @@ pub(crate) struct Job {
     retry: Option<i64>,
     relay: Option<Arc<dyn Relay>>,
     durability: Durability,
-    done: oneshot::Sender<Result<Outcome>>,
+    concern: Option<Doc<'static>>,
+    done: oneshot::Sender<Told>,
 }
 
 /// The hosts that inserted children are added to; none if they are not known, or more than `limit`.
@@ -100,34 +104,47 @@ pub(super) async fn insert(
         retry: client.retry,
         relay: client.relay.clone(),
         durability: context.durability,
+        concern: context.sent.write_concern.clone(),
         done,
     });
     let attempts = Attempts::new(context);
     let turn = tokio::select! {
         biased;
-        outcome = &mut told => return outcome.unwrap_or_else(|_| Err(lost())),
+        outcome = &mut told => return heard(client, outcome),
         turn = line.turn.clone().lock_owned() => turn,
         error = attempts.past() => {
             if place.withdraw() {
                 return Err(error);
             }
-            return told.await.unwrap_or_else(|_| Err(lost()));
+            return heard(client, told.await);
         }
     };
     if !line.waiting.lock().iter().any(|job| job.number == number) {
         // Somebody took it along and is about to tell.
         drop(turn);
-        return told.await.unwrap_or_else(|_| Err(lost()));
+        return heard(client, told.await);
     }
     let jobs = together(&line, number);
     let turns = Turns::of(&shared.lines, host, line, turn);
     // A task of its own: the others' inserts must not end with this client.
     let mut context = Context { deadline: None, ..context.clone() };
     context.env.interrupt = Arc::new(|| Ok(()));
+    context.sent.unsatisfied = Some(Arc::default());
     let shared = shared.clone();
     let turns = turns.into_owned();
     tokio::spawn(async move { run(&shared, &context, jobs, turns.borrowed(&shared.lines)).await });
-    told.await.unwrap_or_else(|_| Err(lost()))
+    heard(client, told.await)
+}
+
+fn heard(client: &mut Session, told: std::result::Result<Told, oneshot::error::RecvError>) -> Result<Outcome> {
+    let (outcome, unsatisfied) = told.unwrap_or_else(|_| (Err(lost()), None));
+    client.concern_error = unsatisfied;
+    outcome
+}
+
+/// A write concern that the last commit did not satisfy: it is that of all its inserts.
+fn unsatisfied(context: &Context) -> Option<Error> {
+    context.sent.unsatisfied.as_ref()?.lock().ok()?.take()
 }
 
 fn lost() -> Error {
@@ -173,6 +190,7 @@ fn together(line: &Line, own: u64) -> Vec<Job> {
         let fits = jobs.len() < TOGETHER
             && jobs.first().is_some_and(|first| {
                 first.op.ns == job.op.ns
+                    && first.concern == job.concern
                     && match (&first.relay, &job.relay) {
                         (None, None) => true,
                         (Some(first), Some(other)) => first.shares_with(&**other),
@@ -194,13 +212,14 @@ async fn run(shared: &Arc<Shared>, context: &Context, mut jobs: Vec<Job>, mut tu
     while !jobs.is_empty() {
         match attempt(shared, &context, &jobs, attempts.made(), &mut turns).await {
             Ok(Together::Done(all)) => {
+                let error = unsatisfied(&context);
                 for (job, written) in jobs.drain(..).zip(all) {
-                    let _gone = job.done.send(Ok(Outcome::Done(written)));
+                    let _gone = job.done.send((Ok(Outcome::Done(written)), error.clone()));
                 }
             }
             Ok(Together::Failed { job, outcome }) => {
                 let job = jobs.remove(job.min(jobs.len() - 1));
-                let _gone = job.done.send(Ok(outcome));
+                let _gone = job.done.send((Ok(outcome), None));
             }
             Ok(Together::Apart) => {
                 for job in jobs.drain(..) {
@@ -210,7 +229,7 @@ async fn run(shared: &Arc<Shared>, context: &Context, mut jobs: Vec<Job>, mut tu
             Err(error) => {
                 if let Err(error) = attempts.again(error, &context).await {
                     for job in jobs.drain(..) {
-                        let _gone = job.done.send(Err(error.clone()));
+                        let _gone = job.done.send((Err(error.clone()), None));
                     }
                 }
             }
@@ -233,7 +252,7 @@ async fn one(shared: &Arc<Shared>, context: &Context, job: Job) {
     let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
     let turns = Turns::none(&shared.lines);
     let outcome = alone(shared, &mut session, context, &WriteOp::Insert(job.op), turns, Attempts::new(context)).await;
-    let _gone = job.done.send(outcome);
+    let _gone = job.done.send((outcome, unsatisfied(context)));
 }
 
 async fn attempt(

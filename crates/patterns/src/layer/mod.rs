@@ -7,6 +7,7 @@ mod enforce;
 mod expiry;
 pub(crate) mod explain;
 mod group;
+mod joined;
 mod many;
 mod owned;
 mod slice;
@@ -25,6 +26,7 @@ use document::backend::{
 };
 use document::op::{AdminOp, Capture, Context, Explained, Modify, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
+use joined::{Joined, UnderWay};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     /// Rules that are no longer in force, while a write or a client's transaction still works by them.
     earlier: Mutex<Vec<Weak<Rules>>>,
     gate: Option<Arc<dyn Gate>>,
+    /// Clients' transactions that live in the server behind.
+    joined: Joined,
     /// Who waits for which hot host.
     pub(crate) lines: turns::Lines,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
@@ -113,6 +117,7 @@ impl Patterned {
                 rules: ArcSwap::default(),
                 earlier: Mutex::default(),
                 gate,
+                joined: Joined::default(),
                 lines: turns::Lines::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
@@ -203,6 +208,11 @@ impl Backend for Patterned {
         admin::passes(&self.shared, &self.shared.rules(), command) && self.shared.inner.passes(command)
     }
 
+    fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
+        let rules = self.shared.rules();
+        Some(Box::new(UnderWay::new(&self.shared, rules, command)))
+    }
+
     fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
         self.shared.inner.prepare(session, db)
     }
@@ -219,6 +229,9 @@ impl Backend for Patterned {
         Box::pin(async move {
             let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
             self.shared.inner.begin(session, context).await?;
+            if let (Some(joined), Some(id)) = (session.joined, session.id) {
+                self.shared.joined.note(id, joined.number, &rules);
+            }
             session.transaction = session.transaction.take().map(|inner| -> Box<dyn Transaction> {
                 Box::new(Held { inner, rules, jobs, shared: self.shared.clone() })
             });

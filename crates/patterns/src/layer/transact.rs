@@ -83,6 +83,7 @@ async fn attempt(
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = shared.rules();
     let mut run = Run::new(shared, &mut session, context, rules);
+    run.together.allowed = shared.inner.abilities().forwards;
     let result = match execute(&mut run, op).await {
         Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
         other => other,

@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod react;
 pub(crate) mod statement;
 pub(crate) mod tallies;
+pub(crate) mod together;
 
 use crate::gate::Point;
 use crate::layer::Shared;
@@ -50,6 +51,8 @@ pub(crate) struct Run<'a> {
     pub(crate) touched: Vec<HostHash>,
     /// Filled when the steps are to be shown.
     pub(crate) trace: Option<Plan>,
+    /// The client's insert, and the first statement that follows from it.
+    pub(crate) together: together::Together,
 }
 
 impl<'a> Run<'a> {
@@ -72,6 +75,7 @@ impl<'a> Run<'a> {
             cascaded: changes::Changes::default(),
             touched: Vec::new(),
             trace: None,
+            together: together::Together::default(),
         }
     }
 
@@ -86,6 +90,12 @@ impl<'a> Run<'a> {
     /// A derived statement: its failure is the plan's, and it has no retry record of its own.
     pub(crate) async fn derive(&mut self, rules: &[Arc<Kept>], op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(rules, || Action::Derive(op.clone())).await?;
+        if matches!(capture, Capture::Nothing)
+            && let Some(written) = self.send_with(op).await?
+        {
+            return Ok(written);
+        }
+        self.send().await?;
         let retry = self.session.retry.take();
         let written = self.shared.inner.write(self.session, self.context, op, capture).await;
         self.session.retry = retry;
@@ -99,6 +109,7 @@ impl<'a> Run<'a> {
     /// All rows of a read.
     pub(crate) async fn read(&mut self, rules: &[Arc<Kept>], op: ReadOp) -> Result<Vec<Doc<'static>>> {
         self.pass(rules, || Action::Read(op.clone())).await?;
+        self.send().await?;
         let retry = self.session.retry.take();
         let rows = self.rows(op).await;
         self.session.retry = retry;
@@ -152,6 +163,7 @@ impl<'a> Run<'a> {
     async fn fence(&mut self, kept: &Arc<Kept>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
         self.pass(std::slice::from_ref(kept), action).await?;
+        self.send().await?;
         self.shared.inner.fence(self.session, &fence, mode).await?;
         self.check_rules()
     }

@@ -4,6 +4,7 @@ use super::Run;
 use super::changes::{Changed, Changes};
 use super::hosts::{self, Host, When};
 use super::react::react;
+use super::together::Sent;
 use crate::rules::Local;
 use document::filter::{Details, Filter};
 use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
@@ -46,11 +47,28 @@ async fn follow(run: &mut Run<'_>, ns: &Namespace, mut written: Written) -> Resu
 
 async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
     let mut changes = Changes::default();
-    let written = insert(run, op, &mut changes).await?;
-    if written.errors.is_empty() {
-        react(run, changes).await?;
+    let local = run.rules.of(&op.ns).cloned();
+    let Some(local) = local.filter(|local| run.together.allowed && !local.sourced.is_empty()) else {
+        let written = insert(run, op, &mut changes).await?;
+        if written.errors.is_empty() {
+            react(run, changes).await?;
+        }
+        return Ok(written);
+    };
+    let op = completed(run, &local, op).await?;
+    run.insert_later(&WriteOp::Insert(op.clone())).await?;
+    fresh(&op, &[], &mut changes);
+    let effects = react(run, changes).await;
+    match run.sent(effects).await? {
+        Sent::Done(written) => Ok(written),
+        Sent::Apart(written) if !written.errors.is_empty() => Ok(written),
+        Sent::Apart(written) => {
+            let mut changes = Changes::default();
+            fresh(&op, &written.retried, &mut changes);
+            react(run, changes).await?;
+            Ok(written)
+        }
     }
-    Ok(written)
 }
 
 /// Inserts documents, completed before they are written: it stays one statement. What follows from them is the caller's.
@@ -59,34 +77,46 @@ pub(crate) async fn insert(run: &mut Run<'_>, op: &Insert, changes: &mut Changes
     let Some(local) = rules.of(&op.ns) else {
         return run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await;
     };
+    let op = completed(run, local, op).await?;
+    let written = run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await?;
+    if written.errors.is_empty() && !local.sourced.is_empty() {
+        fresh(&op, &written.retried, changes);
+    }
+    Ok(written)
+}
+
+/// The documents with everything that rules keep in them.
+async fn completed(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Insert> {
     let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &run.context.env)).collect();
     if !local.hosted.is_empty() {
         let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
         hosts::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
         documents = hosts.into_iter().map(|host| host.after).collect();
     }
-    let op = WriteOp::Insert(Insert {
+    Ok(Insert {
         ns: op.ns.clone(),
-        documents: documents.clone(),
+        documents,
         ordered: op.ordered,
         bypass_validation: op.bypass_validation,
         statement_ids: op.statement_ids.clone(),
-    });
-    let written = run.write(&op, &Capture::Nothing).await?;
-    if !written.errors.is_empty() || local.sourced.is_empty() {
-        return Ok(written);
-    }
-    let WriteOp::Insert(Insert { ns, statement_ids, .. }) = &op else { return Ok(written) };
+    })
+}
+
+/// What an insert changed, but for the statements that were done before.
+fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
     let again = |at: usize| {
-        let number = statement_ids.get(at).copied().unwrap_or_else(|| i32::try_from(at).unwrap_or(i32::MAX));
-        !written.retried.is_empty() && written.retried.contains(&number)
+        let number = op.statement_ids.get(at).copied().unwrap_or_else(|| i32::try_from(at).unwrap_or(i32::MAX));
+        retried.contains(&number)
     };
-    let fresh = documents.into_iter().enumerate().filter(|(at, _)| !again(*at)).map(|(_, doc)| Changed {
-        change: Change { id: doc.get("_id").unwrap_or(Value::Missing), before: None, after: Some(doc) },
+    let fresh = op.documents.iter().enumerate().filter(|(at, _)| !again(*at)).map(|(_, doc)| Changed {
+        change: Change {
+            id: doc.get("_id").unwrap_or(Value::Missing).into_owned(),
+            before: None,
+            after: Some(doc.clone()),
+        },
         complete: true,
     });
-    changes.add(ns, fresh);
-    Ok(written)
+    changes.add(&op.ns, fresh);
 }
 
 fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {

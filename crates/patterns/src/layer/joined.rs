@@ -1,0 +1,94 @@
+//! Clients' transactions that live in the server behind, and commands on their way there. Both hold the rules they were begun
+//! under: a rule that begins is seeded when they are over, since seeding cannot see what they have written (SEMANTICS R2, R3).
+
+use super::Shared;
+use crate::rules::Rules;
+use document::Value;
+use document::backend::Head;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// MongoDB ends a transaction after 60 seconds, a little later than that.
+const LIFETIME: Duration = Duration::from_secs(90);
+
+/// From so many on, old ones are forgotten whenever one begins.
+const MANY: usize = 1_000;
+
+/// By session: one transaction at a time.
+#[derive(Default)]
+pub(super) struct Joined {
+    open: Mutex<HashMap<[u8; 16], Open>>,
+}
+
+struct Open {
+    number: i64,
+    since: Instant,
+    _rules: Arc<Rules>,
+}
+
+impl Joined {
+    /// A statement of a transaction; the first one counts.
+    pub(super) fn note(&self, session: [u8; 16], number: i64, rules: &Arc<Rules>) {
+        let mut open = self.open.lock();
+        if open.get(&session).is_none_or(|known| known.number != number) {
+            if open.len() >= MANY {
+                open.retain(|_, open| open.since.elapsed() < LIFETIME);
+            }
+            open.insert(session, Open { number, since: Instant::now(), _rules: rules.clone() });
+        }
+    }
+
+    fn ended(&self, session: [u8; 16], number: i64) {
+        let mut open = self.open.lock();
+        if open.get(&session).is_some_and(|known| known.number == number) {
+            open.remove(&session);
+        }
+    }
+
+    /// Forgets those that the server has ended by now.
+    pub(super) fn forget_old(&self) {
+        self.open.lock().retain(|_, open| open.since.elapsed() < LIFETIME);
+    }
+}
+
+/// A command on its way.
+pub(super) struct UnderWay {
+    _rules: Arc<Rules>,
+    /// The transaction that is over when this is.
+    ends: Option<([u8; 16], i64)>,
+    shared: Arc<Shared>,
+}
+
+impl UnderWay {
+    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> UnderWay {
+        let mut ends = None;
+        if let Some((session, number)) = transaction(command) {
+            match command.name {
+                "commitTransaction" | "abortTransaction" => ends = Some((session, number)),
+                _ => shared.joined.note(session, number, &rules),
+            }
+        }
+        UnderWay { _rules: rules, ends, shared: shared.clone() }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some((session, number)) = self.ends {
+            self.shared.joined.ended(session, number);
+        }
+    }
+}
+
+/// The session and number of the transaction that a command belongs to.
+fn transaction(command: &Head<'_>) -> Option<([u8; 16], i64)> {
+    command.body.get("autocommit")?;
+    let Some(Value::Int64(number)) = command.body.get("txnNumber") else { return None };
+    let Some(Value::Document(session)) = command.body.get("lsid") else { return None };
+    match session.get("id") {
+        Some(Value::Binary { bytes, .. }) => Some((bytes.as_slice().try_into().ok()?, number)),
+        _ => None,
+    }
+}
