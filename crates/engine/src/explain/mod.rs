@@ -8,15 +8,15 @@ use crate::access::{Query, choose};
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
-use crate::read::{Window, as_pipeline, needed, resolve};
+use crate::read::{Window, as_pipeline, distinct_index, needed, resolve};
 use crate::scan::Want;
 use crate::work::Moment;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{
-    Aggregate, Context, Count, Explained, Find, Hint, Modify, Namespace, ReadOp, SortSpec, Verbosity, WriteOp,
+    Aggregate, Context, Count, Distinct, Explained, Find, Hint, Modify, Namespace, ReadOp, SortSpec, Verbosity, WriteOp,
 };
-use document::pipeline::Pipeline;
+use document::pipeline::{Pipeline, Role};
 use document::update::Update;
 use document::{Array, Doc, DocWriter, Env, Result, Value};
 use run::{Asked, Outcome, Top};
@@ -36,10 +36,7 @@ pub(crate) fn explain(
         Explained::Read(ReadOp::Find(op)) => explainer.find(op),
         Explained::Read(ReadOp::Aggregate(op)) => explainer.aggregate(op),
         Explained::Read(ReadOp::Count(op)) => explainer.count(op),
-        Explained::Read(ReadOp::Distinct(op)) => {
-            let asked = Asked { filter: &op.filter, hint: op.hint.as_ref(), ..Asked::all(&op.filter) };
-            explainer.of_name(&op.ns, asked)
-        }
+        Explained::Read(ReadOp::Distinct(op)) => explainer.distinct(op),
         Explained::Write(op) => explainer.write(op),
     })
 }
@@ -68,6 +65,12 @@ impl Explainer<'_> {
                 ..Asked::all(&op.filter)
             },
         )
+    }
+
+    fn distinct(&self, op: &Distinct) -> Result<Doc<'static>> {
+        let index = self.moment.catalog.get(&op.ns).and_then(|collection| distinct_index(collection, op));
+        let top = index.as_ref().map_or(Top::Return, |index| Top::Distinct(index, &op.key));
+        self.of_name(&op.ns, Asked { hint: op.hint.as_ref(), top, ..Asked::all(&op.filter) })
     }
 
     fn count(&self, op: &Count) -> Result<Doc<'static>> {
@@ -137,9 +140,9 @@ impl Explainer<'_> {
             return Ok(reply.finish());
         }
         let mut stages = Vec::new();
-        let mut stage = |name: &str, content: Doc<'static>| {
+        let mut stage = |name: &str, content: Value<'static>| {
             let mut writer = DocWriter::new();
-            writer.append(name, &Value::Document(content));
+            writer.append(name, &content);
             if self.verbosity >= Verbosity::ExecutionStats {
                 writer.append("nReturned", &Value::Int64(0)).append("executionTimeMillisEstimate", &Value::Int64(0));
             }
@@ -148,13 +151,12 @@ impl Explainer<'_> {
         if !pipeline.makes_documents() {
             let mut cursor = DocWriter::new();
             self.append_plan(&mut cursor, ns, collection.as_ref(), asked)?;
-            stage("$cursor", cursor.finish());
+            stage("$cursor", Value::Document(cursor.finish()));
         }
-        // A compiled stage does not know how it was written: its name and place tell what is left to run.
         let written = split.rest.stages.iter().filter(|rest| !rest.name().is_empty());
-        written.for_each(|rest| stage(rest.name(), Doc::empty()));
+        written.for_each(|rest| stage(rest.name(), content(&**rest)));
         if let Some(sink) = &split.rest.sink {
-            stage(sink.stage_name(), Doc::empty());
+            stage(sink.stage_name(), Value::Document(Doc::empty()));
         }
         let stages: Array<'static> = stages.into_iter().collect();
         reply.append("stages", &Value::Array(stages));
@@ -216,6 +218,25 @@ impl Explainer<'_> {
             reply.append("allPlansExecution", &Value::Array(Array::empty()));
         }
         reply.end();
+    }
+}
+
+/// What a stage was parsed to, where that is told: most compiled stages do not know how they were written, and their name
+/// and place tell what is left to run.
+fn content(stage: &dyn document::pipeline::Stage) -> Value<'static> {
+    let whole = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    match stage.role() {
+        Role::Match(stage) => Value::Document(stage.filter.root.to_query()),
+        Role::Sort(stage) => {
+            let mut writer = DocWriter::new();
+            writer.append("sortKey", &Value::Document(run::pattern(&stage.spec)));
+            if let Some(limit) = stage.limit {
+                writer.append("limit", &whole(limit));
+            }
+            Value::Document(writer.finish())
+        }
+        Role::Skip(number) | Role::Limit(number) => whole(number),
+        Role::Transform(_) | Role::Source | Role::Other => Value::Document(Doc::empty()),
     }
 }
 

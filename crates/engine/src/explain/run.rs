@@ -2,8 +2,8 @@
 
 use super::stage::{self, Figures, Stage, number};
 use crate::access::plan::{Plan, Source};
-use crate::catalog::Collection;
-use crate::read::Window;
+use crate::catalog::{Collection, Index};
+use crate::read::{Window, distinct_keys};
 use crate::scan::{Scan, Want};
 use crate::view::{DOCUMENTS, ReadView};
 use document::filter::Filter;
@@ -36,6 +36,8 @@ pub(super) enum Top<'q> {
     Count,
     /// The collection knows how many documents it has.
     FastCount,
+    /// The different values of a path, from one to the next in an index.
+    Distinct(&'q Index, &'q Path),
     Update(&'q Update, bool),
     Delete,
 }
@@ -66,13 +68,16 @@ pub(super) struct Outcome {
     kept: u64,
     bytes: u64,
     changed: u64,
+    /// Entries looked at by what is no scan.
+    examined: u64,
     pub(super) took: Duration,
 }
 
 impl Outcome {
     pub(super) fn keys(&self) -> u64 {
         match self.scan.as_ref().map(|scan| (&scan.plan().source, scan.counters())) {
-            Some((Source::Collection { .. } | Source::Nothing, _)) | None => 0,
+            None => self.examined,
+            Some((Source::Collection { .. } | Source::Nothing, _)) => 0,
             Some((_, counters)) => counters.keys,
         }
     }
@@ -82,7 +87,7 @@ impl Outcome {
     }
 
     pub(super) fn returned(&self, asked: &Asked<'_>) -> u64 {
-        if matches!(asked.top, Top::Return) { self.kept } else { 0 }
+        if matches!(asked.top, Top::Return | Top::Distinct(..)) { self.kept } else { 0 }
     }
 }
 
@@ -94,9 +99,15 @@ pub(super) fn run(
     env: &Env,
 ) -> Result<Outcome> {
     let start = Instant::now();
-    let mut outcome = Outcome { scan: None, found: 0, kept: 0, bytes: 0, changed: 0, took: Duration::ZERO };
+    let mut outcome =
+        Outcome { scan: None, found: 0, kept: 0, bytes: 0, changed: 0, examined: 0, took: Duration::ZERO };
     if matches!(asked.top, Top::FastCount) {
         outcome.kept = collection.map_or(0, |collection| collection.count());
+        return Ok(outcome);
+    }
+    if let (Top::Distinct(index, path), Some(collection)) = (asked.top, collection) {
+        (outcome.kept, outcome.examined) = distinct_keys(view, collection, index, path, env)?;
+        outcome.took = start.elapsed();
         return Ok(outcome);
     }
     let mut scan = Scan::new(Arc::new(plan.clone()), collection.map(|found| &**found), env, asked.want)?;
@@ -126,6 +137,9 @@ pub(super) fn tree(plan: &Plan, asked: &Asked<'_>, outcome: Option<&Outcome>) ->
     let scan = outcome.and_then(|outcome| outcome.scan.as_ref());
     if matches!(asked.top, Top::FastCount) && !matches!(plan.source, Source::Nothing) {
         return Stage::new("RECORD_STORE_FAST_COUNT").did(outcome.map(|outcome| counted(outcome, asked)));
+    }
+    if let Top::Distinct(index, path) = asked.top {
+        return distinct(index, path, outcome);
     }
     let mut tree = stage::of_plan(plan, scan);
     if matches!(plan.source, Source::Nothing) {
@@ -163,12 +177,19 @@ pub(super) fn tree(plan: &Plan, asked: &Asked<'_>, outcome: Option<&Outcome>) ->
     wrapped(tree, asked, outcome)
 }
 
+fn distinct(index: &Index, path: &Path, outcome: Option<&Outcome>) -> Stage {
+    let figures = |outcome: &Outcome, own| Figures { returned: outcome.kept, idle: 0, ended: true, own };
+    let scan = stage::of_distinct(index)
+        .did(outcome.map(|outcome| figures(outcome, vec![("keysExamined", number(outcome.examined))])));
+    let name = if path.parts.len() > 1 { "PROJECTION_DEFAULT" } else { "PROJECTION_COVERED" };
+    Stage::new(name)
+        .with("transformBy", Doc::empty())
+        .over(scan)
+        .did(outcome.map(|outcome| figures(outcome, Vec::new())))
+}
+
 fn sorted(input: Stage, sort: &SortSpec, asked: &Asked<'_>, outcome: Option<&Outcome>) -> Stage {
-    let mut pattern = DocWriter::new();
-    for key in &sort.keys {
-        pattern.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
-    }
-    let mut stage = Stage::new("SORT").with("sortPattern", pattern.finish()).with("memLimit", Value::Int32(100 << 20));
+    let mut stage = Stage::new("SORT").with("sortPattern", pattern(sort)).with("memLimit", Value::Int32(100 << 20));
     if let Some(reach) = asked.window.reach() {
         stage = stage.with("limitAmount", number(reach));
     }
@@ -184,6 +205,15 @@ fn sorted(input: Stage, sort: &SortSpec, asked: &Asked<'_>, outcome: Option<&Out
     }))
 }
 
+/// `{ a: 1, b: -1 }`.
+pub(super) fn pattern(sort: &SortSpec) -> Doc<'static> {
+    let mut pattern = DocWriter::new();
+    for key in &sort.keys {
+        pattern.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
+    }
+    pattern.finish()
+}
+
 fn counted(outcome: &Outcome, asked: &Asked<'_>) -> Figures {
     Figures {
         returned: 0,
@@ -195,7 +225,7 @@ fn counted(outcome: &Outcome, asked: &Asked<'_>) -> Figures {
 
 fn wrapped(tree: Stage, asked: &Asked<'_>, outcome: Option<&Outcome>) -> Stage {
     match asked.top {
-        Top::Return => tree,
+        Top::Return | Top::Distinct(..) => tree,
         Top::Count | Top::FastCount => {
             Stage::new("COUNT").over(tree).did(outcome.map(|outcome| counted(outcome, asked)))
         }

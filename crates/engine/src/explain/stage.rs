@@ -231,6 +231,19 @@ fn bounds(scan: &IndexScan) -> Doc<'static> {
     writer.finish()
 }
 
+/// `DISTINCT_SCAN`: all of an index, from one value to the next.
+pub(super) fn of_distinct(index: &Index) -> Stage {
+    let multikey: Vec<u64> = (0..index.keys.len()).map(|at| index.multikey(at)).collect();
+    let mut bounds = DocWriter::new();
+    for key in &index.keys {
+        let whole = if key.descending { "[MaxKey, MinKey]" } else { "[MinKey, MaxKey]" };
+        bounds.append(&key.path.dotted(), &Value::Array([Value::from(whole)].into_iter().collect()));
+    }
+    about_index(Stage::new("DISTINCT_SCAN"), index, &multikey)
+        .with("direction", "forward")
+        .with("indexBounds", bounds.finish())
+}
+
 /// `COUNT_SCAN`: a count made of entries alone, from one key to another.
 pub(super) fn of_count(scan: &IndexScan, figures: Option<Figures>) -> Option<Stage> {
     let (mut start, mut end) = (DocWriter::new(), DocWriter::new());

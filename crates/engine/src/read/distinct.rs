@@ -5,25 +5,24 @@ use super::find::as_pipeline;
 use super::pipeline::Source;
 use super::rows::{self, Window};
 use crate::access::Query;
+use crate::catalog::{Collection, Index};
 use crate::scan::Want;
+use crate::view::ReadView;
 use document::op::Distinct;
 use document::pipeline::{Rows, empty};
-use document::value::key;
 use document::value::path::Part;
-use document::{Code, Doc, DocWriter, Error, Result, Value};
+use document::value::{Path, key};
+use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 const MAX_BYTES: usize = 16 << 20;
 
 pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
     let moment = source.present.moment()?;
     let mut values = Values::default();
-    let indexed = moment
-        .catalog
-        .get(&op.ns)
-        .filter(|found| found.view().is_none() && op.filter.is_all() && op.hint.is_none())
-        .and_then(|collection| Some((collection, distinct_scan::index_for(collection, &op.key.parts)?)));
+    let indexed = moment.catalog.get(&op.ns).and_then(|collection| Some((collection, distinct_index(collection, op)?)));
     if let Some((collection, index)) = indexed {
         distinct_scan::scan(&moment.view, collection, &index, &op.key.parts, &source.env, &mut values)?;
         return Ok(values.finish());
@@ -43,6 +42,25 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
         each_value(&Value::Document(doc.borrow()), &op.key.parts, &mut |value| values.add(value))?;
     }
     Ok(values.finish())
+}
+
+/// The index that answers a `distinct` by itself.
+pub(crate) fn distinct_index(collection: &Collection, op: &Distinct) -> Option<Arc<Index>> {
+    let alone = collection.view().is_none() && op.filter.is_all() && op.hint.is_none();
+    distinct_scan::index_for(collection, &op.key.parts).filter(|_| alone)
+}
+
+/// How many different keys such an index has, and how many entries were looked at for them.
+pub(crate) fn distinct_keys(
+    view: &ReadView,
+    collection: &Collection,
+    index: &Index,
+    path: &Path,
+    env: &Env,
+) -> Result<(u64, u64)> {
+    let mut values = Values::default();
+    let examined = distinct_scan::scan(view, collection, index, &path.parts, env, &mut values)?;
+    Ok((u64::try_from(values.found.len()).unwrap_or(u64::MAX), examined))
 }
 
 /// Different values by their encoding: in order. Of equal ones the first that came is kept.
@@ -102,7 +120,6 @@ pub(super) fn each_value(
 mod tests {
     use super::*;
     use bson::{Bson, bson, doc};
-    use document::value::Path;
 
     #[test]
     fn arrays_are_taken_apart() {

@@ -13,6 +13,7 @@ mod pipeline;
 mod present;
 mod rows;
 
+pub(crate) use distinct::{distinct_index, distinct_keys};
 pub(crate) use find::{as_pipeline, needed};
 pub use matching::{Found, Matching, matching};
 pub(crate) use pipeline::resolve;
