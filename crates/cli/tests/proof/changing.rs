@@ -80,7 +80,7 @@ impl Process {
     }
 }
 
-pub(crate) async fn check(place: Place, rounds: i64) {
+pub(crate) async fn check(place: Place, seed: u64, rounds: i64) {
     let db = {
         let (inner, engine) = open(&place).await;
         let world = World::without_rules(inner, None, Arc::new(crate::failing::Failing::default())).await;
@@ -92,7 +92,7 @@ pub(crate) async fn check(place: Place, rounds: i64) {
         }
         db
     };
-    let mut random = StdRng::seed_from_u64(3);
+    let mut random = StdRng::seed_from_u64(seed);
     for round in 1..=rounds {
         let complaints = Arc::new(Mutex::new(Vec::new()));
         let (time, seed) = (Duration::from_millis(random.random_range(20..400)), random.random::<u64>());

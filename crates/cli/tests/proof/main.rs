@@ -7,6 +7,7 @@ mod failing;
 mod history;
 mod interleave;
 mod living;
+mod mended;
 mod scheduler;
 mod schedules;
 mod world;
@@ -24,6 +25,11 @@ fn engine() -> (Arc<dyn Backend>, Option<tempfile::TempDir>) {
 async fn upstream(test: &str) -> Option<Arc<dyn Backend>> {
     let uri = upstream::Uri::parse(&judge::real::uri_or_skip(test)?).unwrap();
     Some(Arc::new(upstream::Upstream::open(uri).await.unwrap()))
+}
+
+/// Where random choices begin: always the same, unless PLEACH_SEED says otherwise.
+fn seed() -> u64 {
+    std::env::var("PLEACH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(3)
 }
 
 /// How many interleavings of each pair are tried: some, at random, or with PLEACH_PROOF=all up to 20,000.
@@ -53,9 +59,21 @@ async fn schedules_on_the_engine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn drift_is_mended_on_the_engine() {
+    let (engine, _folder) = engine();
+    mended::check(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_mended_on_a_real_mongodb() {
+    let Some(backend) = upstream("drift_is_mended_on_a_real_mongodb").await else { return };
+    mended::check(backend).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rules_change_under_load_on_the_engine() {
     let folder = tempfile::tempdir().unwrap();
-    changing::check(changing::Place::Folder(folder.path().into()), 12).await;
+    changing::check(changing::Place::Folder(folder.path().into()), seed(), 12).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +85,7 @@ async fn schedules_on_a_real_mongodb() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_change_under_load_on_a_real_mongodb() {
     let Some(uri) = judge::real::uri_or_skip("rules_change_under_load_on_a_real_mongodb") else { return };
-    changing::check(changing::Place::Upstream(uri.into()), 4).await;
+    changing::check(changing::Place::Upstream(uri.into()), seed(), 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,6 +52,9 @@ fn change(old: &Rule, new: &Rule) -> Option<Change> {
     // Copies that were frozen are stale by the new rule.
     let thawed = was.get("when_changed").is_some_and(|it| it.as_str() == Some("keep"))
         && is.get("when_changed").is_some_and(|it| it.as_str() == Some("refresh"));
+    // Copies whose source is gone were left as they were, and must not be there by the new rule.
+    let kept = |block: &Doc<'_>| block.get("when_deleted").is_some_and(|it| it.as_str() == Some("keep"));
+    let let_go = kept(&was) && !kept(&is);
     let value = |block: &Doc<'_>| -> Vec<(String, Vec<u8>)> {
         block
             .iter()
@@ -59,7 +62,7 @@ fn change(old: &Rule, new: &Rule) -> Option<Change> {
             .map(|(key, value)| (key.as_str().to_owned(), bytes(&value)))
             .collect()
     };
-    match thawed || old.kind != new.kind || value(&was) != value(&is) {
+    match thawed || let_go || old.kind != new.kind || value(&was) != value(&is) {
         true => Some(Change::Rebuild),
         false => Some(Change::Upkeep),
     }

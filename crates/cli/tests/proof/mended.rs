@@ -1,0 +1,120 @@
+//! Drift that is provoked behind Pleach's back: an audit names document, stored and expected value, and a repair makes it right
+//! while clients write, whose writes it never takes back.
+
+use crate::failing::Failing;
+use crate::living::Living;
+use crate::world::Act;
+use bson::{Bson, Document, doc};
+use document::backend::Backend;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const RULES: &str = "{
+  products: { computed: { reviewCount: { count: reviews, by: productId }, margin: { expr: { $subtract: [$price, 1] } },
+                          total: { sum: rating, from: reviews, by: productId } } },
+  orders: { extended_reference: { customer: { from: customers, by: customerId, fields: [name] } } } }";
+
+const HOSTS: i32 = 20;
+
+fn set(collection: &'static str, query: Document, change: Document) -> Act {
+    Act::Update(collection, query, Bson::Document(doc! { "$set": change }), true, false)
+}
+
+fn entry(rule: &str, id: i32, stored: impl Into<Bson>, expected: impl Into<Bson>) -> Document {
+    let (collection, field) = rule.split_once('.').unwrap();
+    doc! { "rule": rule, "collection": collection, "_id": id, "field": field, "stored": stored.into(), "expected": expected.into() }
+}
+
+pub(crate) async fn check(inner: Arc<dyn Backend>) {
+    let living = Arc::new(Living::new(inner, None, Arc::new(Failing::default())).await);
+    for act in [
+        Act::Insert("products", (0..HOSTS).map(|n| doc! { "_id": n, "price": 5 }).collect()),
+        Act::Insert("reviews", (0..HOSTS).map(|n| doc! { "_id": n, "productId": n, "rating": 3 }).collect()),
+        Act::Insert("customers", vec![doc! { "_id": 1, "name": "Ada" }, doc! { "_id": 2, "name": "Bob" }]),
+        Act::Insert("orders", (0..HOSTS).map(|n| doc! { "_id": n, "customerId": 1 }).collect()),
+    ] {
+        living.behind(&act).await;
+    }
+    living.apply(RULES).await;
+    living.rest().await;
+    assert_eq!(living.drift().await, Vec::<Document>::new());
+    named_and_mended(&living).await;
+    mended_under_load(&living).await;
+    living.end().await;
+}
+
+/// One of each kind: a wrong value, one of another type, one that is gone, and what lies behind them changed.
+async fn named_and_mended(living: &Living) {
+    for act in [
+        set("products", doc! { "_id": 1 }, doc! { "reviewCount": 7 }),
+        set("products", doc! { "_id": 2 }, doc! { "reviewCount": "many", "price": 9 }),
+        Act::Update("products", doc! { "_id": 3 }, Bson::Document(doc! { "$unset": { "total": 1 } }), false, false),
+        Act::Insert("reviews", vec![doc! { "_id": 100, "productId": 4, "rating": 2 }]),
+        Act::Delete("reviews", doc! { "_id": 5 }, false),
+        set("orders", doc! { "_id": 6 }, doc! { "customerId": 2 }),
+        set("orders", doc! { "_id": 7 }, doc! { "customer": { "name": "Eve" } }),
+    ] {
+        living.behind(&act).await;
+    }
+    let (ada, bob, eve) = (doc! { "name": "Ada" }, doc! { "name": "Bob" }, doc! { "name": "Eve" });
+    let mut wanted = vec![
+        entry("products.reviewCount", 1, 7, 1),
+        entry("products.reviewCount", 2, "many", 1),
+        entry("products.reviewCount", 4, 1, 2),
+        entry("products.reviewCount", 5, 1, 0),
+        entry("products.margin", 2, 4, 8),
+        entry("products.total", 3, Bson::Null, 3),
+        entry("products.total", 4, 3, 5),
+        entry("products.total", 5, 3, 0),
+        entry("orders.customer", 6, ada.clone(), bob),
+        entry("orders.customer", 7, eve, ada),
+    ];
+    let order = |entry: &Document| format!("{:?} {:?}", entry.get("rule"), entry.get("_id"));
+    wanted.sort_by_key(order);
+    let mut found = living.drift().await;
+    found.sort_by_key(order);
+    assert_eq!(found, wanted);
+    let report = living.ask("repair").await;
+    let mended = report.get_array("drift").unwrap().iter().map(|entry| entry.as_document().unwrap().clone());
+    let mut mended: Vec<Document> = mended.collect();
+    mended.sort_by_key(order);
+    assert_eq!(mended, wanted, "what was repaired");
+    assert_eq!(living.drift().await, Vec::<Document>::new());
+}
+
+async fn mended_under_load(living: &Arc<Living>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients: Vec<_> = (1..=3)
+        .map(|client| {
+            let (living, stop) = (living.clone(), stop.clone());
+            tokio::spawn(async move {
+                let mut n = client * 10_000;
+                while !stop.load(Ordering::Relaxed) {
+                    n += 1;
+                    let host = n % HOSTS;
+                    let act = match n % 4 {
+                        0 => Act::Modify("reviews", doc! { "productId": host }, None),
+                        1 => set("customers", doc! { "_id": 1 }, doc! { "name": n.to_string() }),
+                        2 => set("orders", doc! { "_id": host }, doc! { "customerId": n % 3 }),
+                        _ => Act::Insert("reviews", vec![doc! { "_id": n, "productId": host, "rating": n % 6 }]),
+                    };
+                    let written = living.world.write(&act).await.unwrap();
+                    assert!(written.errors.is_empty(), "{act:?}: {:?}", written.errors);
+                }
+                n - client * 10_000
+            })
+        })
+        .collect();
+    for round in 0..5 {
+        let wrong = doc! { "reviewCount": -round, "total": round, "margin": 0 };
+        living.behind(&set("products", doc! { "_id": { "$mod": [3, round % 3] } }, wrong)).await;
+        living.behind(&set("orders", doc! { "_id": { "$mod": [4, round % 4] } }, doc! { "customer": round })).await;
+        let report = living.ask("repair").await;
+        assert!(report.get("failed").is_none(), "{report}");
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        assert!(client.await.unwrap() > 3, "a client hardly wrote");
+    }
+    assert_eq!(living.drift().await, Vec::<Document>::new(), "repaired under load");
+}
