@@ -59,6 +59,12 @@ async fn schedules_on_the_engine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn changes_of_rules_on_the_engine() {
+    let (engine, _folder) = engine();
+    schedules::check_changes(engine, all_or(16)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn drift_is_mended_on_the_engine() {
     let (engine, _folder) = engine();
     mended::check(engine).await;
@@ -79,7 +85,8 @@ async fn rules_change_under_load_on_the_engine() {
 #[tokio::test(flavor = "multi_thread")]
 async fn schedules_on_a_real_mongodb() {
     let Some(backend) = upstream("schedules_on_a_real_mongodb").await else { return };
-    schedules::check(backend, all_or(1)).await;
+    schedules::check(backend.clone(), all_or(1)).await;
+    schedules::check_changes(backend, all_or(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ use crate::world::{Act, is_transient};
 use bson::{Bson, Document, doc};
 use document::Error;
 use document::backend::Backend;
+use patterns::gate::{Gate, Point};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -207,6 +208,73 @@ async fn prepare(living: &Living, schedule: &Schedule, rules: &str) {
             assert!(written.errors.is_empty(), "{:?}", written.errors);
         }
         assert!(!living.world.all("pleach.outbox").await.is_empty(), "{}: there is no job", schedule.name);
+    }
+}
+
+/// Two rules, and one of them declared differently.
+const TWO: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId }, total: { sum: rating, from: reviews, by: productId } } } }";
+const OTHER_COPY: &str = "{ orders: { extended_reference: { customer: { from: customers, by: customerId, fields: [name, tier], when_deleted: unset } } } }";
+const OTHER_COUNT: &str =
+    "{ products: { computed: { reviewCount: { count: reviews, by: productId, where: { rating: { $gt: 4 } } } } } }";
+
+/// The life against a change of its own rules: what is declared meanwhile, then what a client does.
+const CHANGES: &[(Schedule, &str)] = &[
+    (Schedule { name: "a rule is added while one is seeded", ..SCHEDULES[0] }, TWO),
+    (Schedule { name: "a rule is changed while it is seeded", ..SCHEDULES[0] }, OTHER_COUNT),
+    (Schedule { name: "a rule is dropped while it is seeded", ..SCHEDULES[0] }, "{}"),
+    (Schedule { name: "a rule is changed while its job is done", ..SCHEDULES[14] }, OTHER_COPY),
+    (Schedule { name: "a rule is dropped while its job is done", ..SCHEDULES[14] }, "{}"),
+];
+
+/// All changes of rules on one backend; at most so many orders of each.
+pub(crate) async fn check_changes(inner: Arc<dyn Backend>, most: usize) {
+    let scheduler = Arc::new(Scheduler::default());
+    for (schedule, then) in CHANGES {
+        let living = Arc::new(Living::new(inner.clone(), None, scheduler.clone()).await);
+        living.life.limit_hosts(1);
+        let mut cuts: Vec<(usize, usize)> = (0..24).flat_map(|first| (0..10).map(move |more| (first, more))).collect();
+        cuts = cuts.sample(&mut StdRng::seed_from_u64(6), most).copied().collect();
+        for (first, more) in cuts {
+            prepare(&living, schedule, schedule.rules[0]).await;
+            let (life, other, gate) = (living.clone(), living.clone(), scheduler.clone());
+            let (what, act, then) = (schedule.work, (schedule.client)(), *then);
+            let plans: Vec<Plan<Result<(), Error>>> = vec![
+                Box::pin(async move {
+                    work(life, what).await;
+                    Ok(())
+                }),
+                Box::pin(async move {
+                    gate.pass(Point::Begin { attempt: 0 }).await?;
+                    other.apply(then).await;
+                    if what == Work::Jobs {
+                        other.life.bring_on().await?;
+                    }
+                    run(&other.world, &gate, &act, false).await
+                }),
+            ];
+            // The rules change within a step of the life, and the client comes some of its steps later.
+            let order = [vec![0; first], vec![1], vec![0; more], vec![1; 80], vec![0; 80]].concat();
+            let (results, trace) = scheduler.run(plans, &order).await;
+            assert!(results.iter().all(Result::is_ok), "{}: {results:?}\n{trace:#?}", schedule.name);
+            living.rest().await;
+            let drift = living.drift().await;
+            assert!(drift.is_empty(), "{}, {first} and {more} steps: {drift:#?}\n{trace:#?}", schedule.name);
+            if then == "{}" {
+                no_traces(&living, schedule.name).await;
+            }
+        }
+        living.end().await;
+    }
+}
+
+/// A rule that went with its data has left nothing.
+async fn no_traces(living: &Living, name: &str) {
+    for collection in ["products", "orders"] {
+        for document in living.world.all(collection).await {
+            let left =
+                ["_pleach", "reviewCount", "avgRating", "customer"].iter().find(|left| document.contains_key(left));
+            assert_eq!(left, None, "{name}: {document}");
+        }
     }
 }
 
