@@ -384,3 +384,44 @@ fn a_rule_that_begins_waits_for_open_transactions() {
     assert!(committed.elapsed() < Duration::from_secs(20));
     client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
 }
+
+#[test]
+fn an_unmet_write_concern_is_told_to_all_who_share_a_transaction() {
+    let Some(uri) = judge::real::uri_or_skip("an unmet write concern of inserts that share a transaction") else {
+        return;
+    };
+    let db = database("unmet");
+    let folder = tempfile::tempdir().unwrap();
+    let declaration = folder.path().join("pleach.yaml");
+    let rules = format!(
+        "database: {db}\ncollections:\n  posts:\n    computed:\n      likeCount: {{ count: likes, by: postId }}\n"
+    );
+    std::fs::write(&declaration, rules).unwrap();
+    let proxy = Proxy::start(&uri, &["--declare", declaration.to_str().unwrap()]);
+    let mut client = proxy.client();
+    until("the rule is on", || {
+        let status = client.command(&doc! { "pleach": "status", "$db": &db }).unwrap().document;
+        status.get_array("rules").is_ok_and(|rules| {
+            rules.iter().any(|rule| rule.as_document().unwrap().get_str("state").is_ok_and(|state| state == "on"))
+        })
+    });
+    client.must(&doc! { "insert": "posts", "documents": [{ "_id": "p" }], "$db": &db }).unwrap();
+    // One host, so that they wait for each other; every second one asks for more nodes than there are.
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (mut client, db) = (proxy.client(), &db);
+            scope.spawn(move || {
+                for at in 0..10 {
+                    let nodes = if number % 2 == 0 { 9 } else { 1 };
+                    let insert = doc! { "insert": "likes", "documents": [{ "_id": number * 100 + at, "postId": "p" }], "writeConcern": { "w": nodes }, "$db": db };
+                    let reply = client.command(&insert).unwrap().document;
+                    assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply}");
+                    assert_eq!(reply.contains_key("writeConcernError"), nodes == 9, "{reply}");
+                }
+            });
+        }
+    });
+    let found = rows(&client.must(&doc! { "find": "posts", "$db": &db }).unwrap(), "firstBatch");
+    assert_eq!(found, [Bson::from(doc! { "_id": "p", "likeCount": 80 })]);
+    client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+}
