@@ -18,6 +18,9 @@ tokio::task_local! {
 /// How long a plan that was let go may take to its next step before it counts as waiting for another one.
 const BLOCKED: Duration = Duration::from_millis(40);
 
+/// The same for a plan that nobody is in the way of.
+const ALONE: Duration = Duration::from_secs(5);
+
 /// What a plan reports: it stands before a step and goes on when told so, or it is done.
 enum Event {
     Stands(usize, String, oneshot::Sender<()>),
@@ -59,6 +62,7 @@ impl Scheduler {
         let (sender, mut events) = mpsc::unbounded_channel();
         *self.events.lock() = Some(sender.clone());
         let count = plans.len();
+        let patience = if count == 1 { ALONE } else { BLOCKED };
         let tasks: Vec<_> = plans
             .into_iter()
             .enumerate()
@@ -81,14 +85,14 @@ impl Scheduler {
             while let Ok(event) = events.try_recv() {
                 take(event, &mut standing, &mut done);
             }
-            let ready =
-                standing[*who].is_some() || (!waits[*who] && settle(*who, &mut events, &mut standing, &mut done).await);
+            let ready = standing[*who].is_some()
+                || (!waits[*who] && settle(*who, patience, &mut events, &mut standing, &mut done).await);
             waits[*who] = !ready;
             if let Some((name, go)) = standing[*who].take() {
                 trace.0.push((*who, name));
                 let _ = go.send(());
                 // It takes its step before the next one is let go.
-                waits[*who] = !settle(*who, &mut events, &mut standing, &mut done).await;
+                waits[*who] = !settle(*who, patience, &mut events, &mut standing, &mut done).await;
             }
         }
         *self.events.lock() = None;
@@ -111,12 +115,13 @@ impl Scheduler {
 /// Waits until a plan stands before its next step or is done; not for ever: it may wait for another plan.
 async fn settle(
     who: usize,
+    patience: Duration,
     events: &mut mpsc::UnboundedReceiver<Event>,
     standing: &mut [Option<(String, oneshot::Sender<()>)>],
     done: &mut [bool],
 ) -> bool {
     while standing[who].is_none() && !done[who] {
-        match tokio::time::timeout(BLOCKED, events.recv()).await {
+        match tokio::time::timeout(patience, events.recv()).await {
             Ok(Some(event)) => take(event, standing, done),
             Ok(None) | Err(_) => return false,
         }
