@@ -45,6 +45,9 @@ struct Args {
     /// Write to collections with rules, and audit them after each crash.
     #[arg(long)]
     patterns: bool,
+    /// One of the workers changes, drops and applies the rules meanwhile.
+    #[arg(long, requires = "patterns")]
+    changing: bool,
     /// The real MongoDB behind the server, instead of its embedded store.
     #[arg(long, conflicts_with = "power_loss", requires = "patterns")]
     upstream: Option<String>,
@@ -58,6 +61,7 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    patterns::CHANGING.store(args.changing, Ordering::Relaxed);
     if args.full_disk {
         return full::run(&args.pleach, &args.data, args.rounds, args.workers);
     }

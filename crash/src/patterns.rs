@@ -64,6 +64,48 @@ fn declaration() -> Document {
     } }
 }
 
+/// Whether the rules change under load.
+pub(crate) static CHANGING: AtomicBool = AtomicBool::new(false);
+
+/// The same rules declared differently, or fewer of them.
+fn variants() -> Vec<Document> {
+    let of = |products: Document, fields: Bson| {
+        doc! { "database": DB, "collections": {
+            "products": { "computed": products },
+            "orders": { "extended_reference": {
+                "customer": { "from": "customers", "by": "customerId", "fields": fields } } },
+        } }
+    };
+    let count = doc! { "count": "reviews", "by": "productId" };
+    let some = doc! { "count": "reviews", "by": "productId", "where": { "rating": { "$gt": 3 } } };
+    let average = doc! { "avg": "rating", "from": "reviews", "by": "productId" };
+    vec![
+        declaration(),
+        of(doc! { "reviewCount": some }, Bson::from(vec!["name", "_id"])),
+        of(doc! { "reviewCount": count, "avgRating": average }, Bson::from(vec!["name"])),
+    ]
+}
+
+/// Applies one declaration after the other and drops rules in between, until the connection is gone.
+fn change(address: &str, stop: &AtomicBool) -> Result<()> {
+    let Ok(mut client) = Client::connect(address) else { return Ok(()) };
+    let (mut rng, variants) = (rand::rng(), variants());
+    while !stop.load(Ordering::Relaxed) {
+        let (with_data, wait) = (rng.random_bool(0.5), rng.random_bool(0.3));
+        let variant = variants.get(rng.random_range(0..=variants.len()));
+        let mut command = match variant {
+            Some(variant) => doc! { "pleach": "apply", "declaration": variant.clone(), "remove": true },
+            None => doc! { "pleach": "drop", "rule": "products.reviewCount" },
+        };
+        command.extend(doc! { "with_data": with_data, "wait": wait, "$db": DB });
+        let Some(reply) = send(&mut client, &command) else { return Ok(()) };
+        let gone = reply.get_str("errmsg").is_ok_and(|message| message.contains("there is no rule"));
+        ensure!(fine(&reply) || gone, "a change of rules was refused: {reply}");
+        std::thread::sleep(Duration::from_millis(rng.random_range(1..60)));
+    }
+    Ok(())
+}
+
 impl Kept {
     fn id(&self, number: i64) -> String {
         format!("{}-{number}", self.worker)
@@ -222,6 +264,9 @@ impl Scenario for Kept {
             client.must(&doc! { "pleach": "apply", "declaration": declaration(), "$db": DB })?;
             let products: Vec<Document> = (0..PRODUCTS).map(|id| doc! { "_id": id }).collect();
             client.must(&doc! { "insert": "products", "documents": products, "$db": DB })?;
+        } else if CHANGING.load(Ordering::Relaxed) {
+            // Whatever was under way, these are the rules again.
+            client.must(&doc! { "pleach": "apply", "declaration": declaration(), "remove": true, "$db": DB })?;
         }
         Ok(())
     }
@@ -248,6 +293,10 @@ impl Scenario for Kept {
     }
 
     fn run(mut self, address: &str, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Kept, u64)> {
+        if self.worker == 0 && CHANGING.load(Ordering::Relaxed) {
+            change(address, stop)?;
+            return Ok((self, 0));
+        }
         let mut acknowledged = 0;
         let Ok(mut client) = Client::connect(address) else { return Ok((self, 0)) };
         while !stop.load(Ordering::Relaxed) {
