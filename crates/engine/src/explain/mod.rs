@@ -143,9 +143,6 @@ impl Explainer<'_> {
         let mut stage = |name: &str, content: Value<'static>| {
             let mut writer = DocWriter::new();
             writer.append(name, &content);
-            if self.verbosity >= Verbosity::ExecutionStats {
-                writer.append("nReturned", &Value::Int64(0)).append("executionTimeMillisEstimate", &Value::Int64(0));
-            }
             stages.push(Value::Document(writer.finish()));
         };
         if !pipeline.makes_documents() {
