@@ -87,6 +87,9 @@ fn rounds<S: Scenario>(args: &Args) -> Result<()> {
         let mut client = judge::client::Client::connect(&server.address)?;
         S::prepare(&mut client, round == 0)?;
         for model in &mut models {
+            model.release(&mut client)?;
+        }
+        for model in &mut models {
             model.settle(&mut client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
         }
         S::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
@@ -122,6 +125,9 @@ fn failover<S: Scenario>(args: &Args, mongod: &Path) -> Result<()> {
     for round in 0..=args.rounds {
         let mut client = judge::client::Client::connect(&server.address)?;
         S::prepare(&mut client, round == 0)?;
+        for model in &mut models {
+            model.release(&mut client)?;
+        }
         for model in &mut models {
             model.settle(&mut client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
         }

@@ -271,6 +271,16 @@ impl Scenario for Kept {
         Ok(())
     }
 
+    fn release(&mut self, client: &mut Client) -> Result<()> {
+        if let Some(Operation::Both { .. }) = self.in_flight {
+            let abort = doc! { "abortTransaction": 1, "lsid": session_of(self.session),
+            "txnNumber": self.transaction_number, "autocommit": false, "$db": "admin" };
+            // If it was committed, this does nothing.
+            send(client, &abort).context("the connection is gone")?;
+        }
+        Ok(())
+    }
+
     fn settle(&mut self, client: &mut Client) -> Result<()> {
         match self.in_flight.take() {
             None => {}
