@@ -18,5 +18,6 @@ mod retry;
 pub mod rule;
 pub mod rules;
 mod run;
+pub mod shape;
 
 pub use layer::Patterned;

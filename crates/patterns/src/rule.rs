@@ -1,5 +1,6 @@
 //! What a declaration lowers to: rules as data. Nothing here executes.
 
+use crate::shape::bucket::Bucket;
 use document::filter::Filter;
 use document::op::Namespace;
 use document::pipeline::Pipeline;
@@ -30,6 +31,8 @@ pub struct Rule {
 pub enum Upkeep {
     Link(Link),
     Expression(Expression),
+    /// Not one field: the whole collection is stored in another form.
+    Bucket(Arc<Bucket>),
 }
 
 /// *Where host.local = source.foreign and the filter holds, fold, and keep the result in the host's field.*

@@ -9,6 +9,8 @@ mod order;
 use crate::life::State;
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
+use crate::shape::bucket::Bucket;
+use crate::shape::{Form, Shaped, Side};
 use document::op::{Capture, Namespace};
 use document::update::Update;
 use document::value::Path;
@@ -100,6 +102,10 @@ pub struct Rules {
     levels: Vec<Vec<Arc<Kept>>>,
     all: Vec<Arc<Kept>>,
     namespaces: HashMap<Namespace, Arc<Local>>,
+    /// By what clients call them.
+    shaped: HashMap<Namespace, Arc<Shaped>>,
+    /// By where their documents are stored, if clients do not call it so.
+    stored: HashMap<Namespace, Arc<Shaped>>,
 }
 
 impl Rules {
@@ -116,7 +122,7 @@ impl Rules {
         let reads = order::Reads::of(&rules, &programs);
         let levels = reads.levels(&rules);
         let mut all = Vec::with_capacity(rules.len());
-        let mut made = Rules { levels: Vec::new(), all: Vec::new(), namespaces: HashMap::new() };
+        let mut made = Rules::default();
         for level in &levels {
             let mut kept_here = Vec::new();
             for at in level {
@@ -130,7 +136,7 @@ impl Rules {
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                 });
                 all.push(kept.clone());
-                if kept.state.is_kept() {
+                if kept.state.is_kept() && !matches!(kept.rule.upkeep, Upkeep::Bucket(_)) {
                     kept_here.push(kept);
                 }
             }
@@ -138,7 +144,10 @@ impl Rules {
         }
         let mut namespaces: HashMap<Namespace, Local> = HashMap::new();
         for kept in &all {
-            add(kept, &mut namespaces);
+            match &kept.rule.upkeep {
+                Upkeep::Bucket(bucket) => made.add_shaped(kept, bucket, &mut namespaces),
+                Upkeep::Link(_) | Upkeep::Expression(_) => add(kept, &mut namespaces),
+            }
         }
         made.namespaces = namespaces.into_iter().map(|(ns, local)| (ns, Arc::new(local))).collect();
         made.all = all;
@@ -152,6 +161,30 @@ impl Rules {
 
     pub fn find(&self, db: &str, name: &str) -> Option<&Arc<Kept>> {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
+    }
+
+    fn add_shaped(&mut self, kept: &Arc<Kept>, bucket: &Arc<Bucket>, namespaces: &mut HashMap<Namespace, Local>) {
+        let rule = &kept.rule;
+        for ns in [&rule.host, &bucket.into] {
+            namespaces.entry(ns.clone()).or_default().named_by.push(kept.clone());
+        }
+        if kept.state != State::On {
+            return;
+        }
+        let side = Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
+        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: vec![side] });
+        self.stored.insert(bucket.into.clone(), shaped.clone());
+        self.shaped.insert(rule.host.clone(), shaped);
+    }
+
+    /// The collection that clients call so, if it is stored in another form.
+    pub fn shaped(&self, logical: &Namespace) -> Option<&Arc<Shaped>> {
+        self.shaped.get(logical)
+    }
+
+    /// The collection whose documents are stored there in another form.
+    pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Shaped>> {
+        self.stored.get(stored)
     }
 
     /// What rules there are about a namespace.

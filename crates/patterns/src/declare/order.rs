@@ -20,6 +20,7 @@ pub fn reads(rule: &Rule) -> Vec<Reads> {
         |namespace: &Namespace, path: &Path, key| Reads { namespace: namespace.clone(), path: Some(path.clone()), key };
     match &rule.upkeep {
         Upkeep::Expression(expression) => expression.reads.iter().map(|path| read(&rule.host, path, false)).collect(),
+        Upkeep::Bucket(_) => Vec::new(),
         Upkeep::Link(link) => {
             let mut all = vec![read(&rule.host, &link.local.path, true), read(&link.source, &link.foreign.path, true)];
             match &link.fold {

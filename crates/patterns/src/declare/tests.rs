@@ -58,7 +58,7 @@ fn rules_of_the_contract() {
     );
     let link = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
         Upkeep::Link(link) => link,
-        Upkeep::Expression(_) => panic!("{name} is an expression"),
+        Upkeep::Expression(_) | Upkeep::Bucket(_) => panic!("{name} is no link"),
     };
     let author = link("posts.author");
     assert_eq!((author.local.path.dotted(), author.foreign.path.dotted()), ("authorId".to_owned(), "_id".to_owned()));

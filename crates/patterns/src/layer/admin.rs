@@ -111,7 +111,8 @@ fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error 
 fn other_of(kept: &Kept, ns: &Namespace) -> Namespace {
     match &kept.rule.upkeep {
         Upkeep::Link(link) if link.source != *ns => link.source.clone(),
-        Upkeep::Link(_) | Upkeep::Expression(_) => kept.rule.host.clone(),
+        Upkeep::Bucket(bucket) if bucket.into != *ns => bucket.into.clone(),
+        Upkeep::Link(_) | Upkeep::Expression(_) | Upkeep::Bucket(_) => kept.rule.host.clone(),
     }
 }
 

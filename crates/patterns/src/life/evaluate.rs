@@ -11,7 +11,7 @@ use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::Path;
 use document::value::path::Part;
-use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -54,7 +54,10 @@ impl Evaluator {
                 let update = Update::parse(&set_stage(&rule.field, &expression.source), &[], &mut Names::new())?;
                 Way::Expression(Box::new(Own { expression: expression.clone(), update }))
             }
-            (Upkeep::Link(_), None) => unreachable!("a link has a program"),
+            (Upkeep::Link(_) | Upkeep::Bucket(_), None) => {
+                let message = format!("the rule {} keeps no field", rule.name);
+                return Err(Error::new(Code::InternalError, message));
+            }
         };
         Ok(Evaluator { rule: rule.clone(), way })
     }

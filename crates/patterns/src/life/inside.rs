@@ -71,7 +71,7 @@ fn suspects(rule: &Arc<Rule>, kept: bool, is_indexed: bool) -> Result<Array<'sta
             let shown = [("stored", mql::field(&rule.field.dotted())), ("expected", expression.source.borrow())];
             [mql::call("$project", mql::object(shown))].into_iter().collect()
         }
-        (None, Upkeep::Link(_)) => Array::empty(),
+        (None, Upkeep::Link(_) | Upkeep::Bucket(_)) => Array::empty(),
     };
     let mut stages: Vec<Value<'static>> = stages.iter().collect();
     if !kept || matches!(rule.upkeep, Upkeep::Expression(_)) {

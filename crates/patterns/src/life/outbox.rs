@@ -126,7 +126,7 @@ async fn jobs(life: &Life) -> Result<Vec<Job>> {
             let Some(entry) = entries.iter().find(known).filter(|entry| entry.row.state.is_kept()) else { continue };
             let lag = match &entry.rule.upkeep {
                 Upkeep::Link(link) => link.lag.unwrap_or_default(),
-                Upkeep::Expression(_) => Duration::ZERO,
+                Upkeep::Expression(_) | Upkeep::Bucket(_) => Duration::ZERO,
             };
             // Half of the lag for gathering changes, half for the work.
             let since = match row.get("since") {

@@ -12,6 +12,9 @@ pub const STATE: &str = "_pleach";
 impl Rule {
     /// The rule's field and, for a sum or an average, its state.
     pub fn owned(&self) -> Vec<Path> {
+        if let Upkeep::Bucket(_) = &self.upkeep {
+            return Vec::new();
+        }
         let mut paths = vec![self.field.clone()];
         paths.extend(self.state_path());
         paths
@@ -38,6 +41,7 @@ impl Rule {
                 }
             }
             Upkeep::Expression(_) => "computed from the document itself".to_owned(),
+            Upkeep::Bucket(bucket) => format!("buckets in {}", bucket.into.collection),
         }
     }
 
@@ -50,6 +54,7 @@ impl Rule {
                 let read: Vec<String> = reads.iter().map(Path::dotted).collect();
                 format!("write to {} instead", read.join(", "))
             }
+            Upkeep::Bucket(_) => format!("write to {} instead", self.host.collection),
         };
         let message = format!("'{path}' is kept by rule {} ({}); {instead}", self.name, self.described());
         Error::new(Code::ImmutableField, message)

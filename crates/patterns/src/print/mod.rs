@@ -87,7 +87,7 @@ impl Kept {
             host: rule.host.collection.to_string(),
             source: match &rule.upkeep {
                 Upkeep::Link(link) => Some(link.source.collection.to_string()),
-                Upkeep::Expression(_) => None,
+                Upkeep::Expression(_) | Upkeep::Bucket(_) => None,
             },
             field: rule.field.dotted(),
             work: work(rule)?,
@@ -107,6 +107,7 @@ impl Kept {
 fn work(rule: &Arc<Rule>) -> Result<Work> {
     let link = match &rule.upkeep {
         Upkeep::Link(link) => link,
+        Upkeep::Bucket(_) => return Ok(Work::Unwritten("it stores a collection in another form")),
         Upkeep::Expression(expression) => {
             let set = call("$set", object([(&*rule.field.dotted(), expression.source.borrow())]));
             return Ok(Work::Expression { stages: std::iter::once(set).collect() });

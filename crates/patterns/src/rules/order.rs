@@ -58,6 +58,7 @@ pub(super) fn host_reads(rule: &Rule, program: Option<&Program>) -> Vec<Path> {
         (Upkeep::Expression(expression), _) => expression.reads.clone(),
         (Upkeep::Link(_), Some(program)) => program.watched_host().to_vec(),
         (Upkeep::Link(link), None) => vec![link.local.path.clone()],
+        (Upkeep::Bucket(_), _) => Vec::new(),
     };
     reads.into_iter().filter(|path| !owned.contains(path)).collect()
 }

@@ -42,7 +42,7 @@ async fn awaited(run: &mut Run<'_>, kept: &Arc<Kept>, all: Vec<SourceChange>) ->
     }
     let path = match &kept.rule.upkeep {
         Upkeep::Link(link) => link.local.path.dotted(),
-        Upkeep::Expression(_) => return Ok(all),
+        Upkeep::Expression(_) | Upkeep::Bucket(_) => return Ok(all),
     };
     let any = Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(nodes, Vec::new())))));
     let count = Count { ns: kept.rule.host.clone(), filter: any, skip: 0, limit: Some(1), hint: None };

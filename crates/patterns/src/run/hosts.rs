@@ -36,7 +36,8 @@ pub(crate) async fn complete(run: &mut Run<'_>, rules: &[Arc<Kept>], hosts: &mut
             (Upkeep::Expression(expression), _) => express(kept, expression, hosts, &run.context.env)?,
             (Upkeep::Link(_), Some(Program::Copy(program))) => fill(run, kept, program, hosts).await?,
             (Upkeep::Link(_), Some(Program::Tally(program))) => evaluate(run, kept, program, hosts, when).await?,
-            (Upkeep::Link(_), None) => {}
+            // A link has a program; a collection in another shape hosts no field.
+            (Upkeep::Link(_) | Upkeep::Bucket(_), _) => {}
         }
         for (host, given) in hosts.iter().zip(given) {
             judge(kept, host, &given)?;

@@ -1,0 +1,36 @@
+//! Shapes: logical documents that are stored in another form. A shape translates between the two; it never executes.
+//!
+//! What clients call a collection is a view then. A [`Shaped`] namespace has one or more [`Side`]s: where its documents are
+//! stored. There are two while a collection is being brought into another shape: every logical document is on exactly one.
+
+pub mod bucket;
+
+use crate::rule::Rule;
+use bucket::Bucket;
+use document::op::Namespace;
+use std::sync::Arc;
+
+/// A logical collection whose documents are stored in some other form.
+#[derive(Clone, Debug)]
+pub struct Shaped {
+    pub rule: Arc<Rule>,
+    /// What clients call it.
+    pub logical: Namespace,
+    /// Where its documents are. New ones go to the first.
+    pub sides: Vec<Side>,
+}
+
+/// One place where logical documents are stored.
+#[derive(Clone, Debug)]
+pub struct Side {
+    pub stored: Namespace,
+    pub form: Form,
+}
+
+/// In which form they are stored there.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// As they are.
+    Plain,
+    Bucket(Arc<Bucket>),
+}
