@@ -5,17 +5,20 @@
 //! all rules whose fields it reads.
 
 mod order;
+mod placed;
+
+pub use placed::Placed;
 
 use crate::life::State;
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
+use crate::shape::Shaped;
 use crate::shape::bucket::Bucket;
-use crate::shape::{Form, Shaped, Side};
 use document::op::{Capture, Namespace};
 use document::update::Update;
 use document::value::Path;
 use document::{Result, Value};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,13 +109,15 @@ pub struct Rules {
     shaped: HashMap<Namespace, Arc<Shaped>>,
     /// By where their documents are stored, if clients do not call it so.
     stored: HashMap<Namespace, Arc<Shaped>>,
+    /// Whose collections are being renamed.
+    held: HashSet<Namespace>,
 }
 
 impl Rules {
     /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
-    pub fn new(rules: Vec<(Arc<Rule>, State)>, before: Option<&Rules>) -> Result<Rules> {
+    pub fn new(rules: Vec<Placed>, before: Option<&Rules>) -> Result<Rules> {
         let mut programs = Vec::with_capacity(rules.len());
-        for (rule, _) in &rules {
+        for Placed { rule, .. } in &rules {
             let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
             programs.push(match known {
                 Some(known) if Arc::ptr_eq(&known.rule, rule) => known.program.clone(),
@@ -126,7 +131,7 @@ impl Rules {
         for level in &levels {
             let mut kept_here = Vec::new();
             for at in level {
-                let Some((rule, state)) = rules.get(*at) else { continue };
+                let Some(placed @ Placed { rule, state, .. }) = rules.get(*at) else { continue };
                 let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
                 let kept = Arc::new(Kept {
                     rule: rule.clone(),
@@ -135,6 +140,9 @@ impl Rules {
                     feeds: reads.is_read(*at, rule),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                 });
+                if let Upkeep::Bucket(bucket) = &rule.upkeep {
+                    made.add_shaped(placed, bucket);
+                }
                 all.push(kept.clone());
                 if kept.state.is_kept() && !matches!(kept.rule.upkeep, Upkeep::Bucket(_)) {
                     kept_here.push(kept);
@@ -145,7 +153,7 @@ impl Rules {
         let mut namespaces: HashMap<Namespace, Local> = HashMap::new();
         for kept in &all {
             match &kept.rule.upkeep {
-                Upkeep::Bucket(bucket) => made.add_shaped(kept, bucket, &mut namespaces),
+                Upkeep::Bucket(bucket) => made.name_shaped(kept, bucket, &mut namespaces),
                 Upkeep::Link(_) | Upkeep::Expression(_) => add(kept, &mut namespaces),
             }
         }
@@ -163,18 +171,46 @@ impl Rules {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
     }
 
-    fn add_shaped(&mut self, kept: &Arc<Kept>, bucket: &Arc<Bucket>, namespaces: &mut HashMap<Namespace, Local>) {
-        let rule = &kept.rule;
-        for ns in [&rule.host, &bucket.into] {
+    fn add_shaped(&mut self, placed: &Placed, bucket: &Bucket) {
+        let Placed { rule, sides, .. } = placed;
+        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone() });
+        let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
+        // What is about to become the stored collection is not the clients' any more.
+        stored.push(&bucket.into);
+        for ns in &stored {
+            self.stored.insert((*ns).clone(), shaped.clone());
+        }
+        if placed.held {
+            self.held.extend(stored.into_iter().chain([&rule.host]).cloned());
+        }
+        if !sides.is_empty() {
+            self.shaped.insert(rule.host.clone(), shaped);
+        }
+    }
+
+    /// Clients may not rename or drop what a shape is made of.
+    fn name_shaped(&self, kept: &Arc<Kept>, bucket: &Bucket, namespaces: &mut HashMap<Namespace, Local>) {
+        let host = &kept.rule.host;
+        let sides = self.shaped.get(host).map(|shaped| &*shaped.sides).unwrap_or_default();
+        let mut named: Vec<&Namespace> = vec![host, &bucket.into];
+        for side in sides {
+            if !named.contains(&&side.stored) {
+                named.push(&side.stored);
+            }
+        }
+        for ns in named {
             namespaces.entry(ns.clone()).or_default().named_by.push(kept.clone());
         }
-        if kept.state != State::On {
-            return;
-        }
-        let side = Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
-        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: vec![side] });
-        self.stored.insert(bucket.into.clone(), shaped.clone());
-        self.shaped.insert(rule.host.clone(), shaped);
+    }
+
+    /// Whether the collection is being renamed, so that who asks for it has to wait.
+    pub fn is_held(&self, ns: &Namespace) -> bool {
+        self.held.contains(ns)
+    }
+
+    /// Whether some collection is.
+    pub fn holds_any(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// The collection that clients call so, if it is stored in another form.

@@ -1,6 +1,6 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use super::{Shared, bookkeeping, expiry};
+use super::{Shared, bookkeeping, expiry, hold};
 use crate::life::expiry::is_row as is_expiry;
 use crate::life::records::{self, At};
 use crate::life::{indexes, names};
@@ -19,6 +19,7 @@ pub(super) async fn run(
     context: &Context,
     op: AdminOp,
 ) -> Result<Vec<Doc<'static>>> {
+    hold::until_defined(shared, session, context, &op).await?;
     let rules = shared.rules();
     match &op {
         AdminOp::Drop { ns } => {
@@ -159,6 +160,9 @@ const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findan
 
 /// Whether no rule concerns a command, as far as its first look tells.
 pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
+    if hold::concerns(rules, command) {
+        return false;
+    }
     match command.name {
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
         "dropDatabase" | "explain" => !rules_in(rules, command.db),

@@ -2,9 +2,8 @@
 //! from what it writes itself.
 
 use super::Patterned;
-use crate::life::State;
 use crate::rule::Rule;
-use crate::rules::{Kept, Rules};
+use crate::rules::{Kept, Placed, Rules};
 use crate::run::{Run, jobs, react};
 use document::backend::Session;
 use document::op::{Capture, Change, Context};
@@ -13,12 +12,15 @@ use std::sync::Arc;
 
 impl Patterned {
     /// Puts rules in force for every write and transaction that begins from now on.
-    pub fn set_rules(&self, rules: Vec<(Arc<Rule>, State)>) -> Result<()> {
+    pub fn set_rules(&self, rules: Vec<impl Into<Placed>>) -> Result<()> {
+        let rules = rules.into_iter().map(Into::into).collect();
         let rules = Rules::new(rules, Some(&self.rules()))?;
         let mut earlier = self.shared.earlier.lock();
         let before = self.shared.rules.swap(Arc::new(rules));
         earlier.retain(|rules| rules.strong_count() > 0);
         earlier.push(Arc::downgrade(&before));
+        drop(earlier);
+        self.shared.changed.notify_waiters();
         Ok(())
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Joined {
 struct Open {
     number: i64,
     since: Instant,
-    _rules: Arc<Rules>,
+    rules: Arc<Rules>,
 }
 
 impl Joined {
@@ -36,8 +36,14 @@ impl Joined {
             if open.len() >= MANY {
                 open.retain(|_, open| open.since.elapsed() < LIFETIME);
             }
-            open.insert(session, Open { number, since: Instant::now(), _rules: rules.clone() });
+            open.insert(session, Open { number, since: Instant::now(), rules: rules.clone() });
         }
+    }
+
+    /// Whether the transaction began under other rules than these.
+    pub(super) fn began_before(&self, session: [u8; 16], number: i64, rules: &Arc<Rules>) -> bool {
+        let open = self.open.lock();
+        open.get(&session).is_some_and(|known| known.number == number && !Arc::ptr_eq(&known.rules, rules))
     }
 
     fn ended(&self, session: [u8; 16], number: i64) {

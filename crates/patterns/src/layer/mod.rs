@@ -7,6 +7,7 @@ mod enforce;
 mod expiry;
 pub(crate) mod explain;
 mod group;
+mod hold;
 mod joined;
 mod many;
 mod owned;
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     rules: ArcSwap<Rules>,
     /// Rules that are no longer in force, while a write or a client's transaction still works by them.
     earlier: Mutex<Vec<Weak<Rules>>>,
+    /// Other rules are in force.
+    changed: tokio::sync::Notify,
     gate: Option<Arc<dyn Gate>>,
     /// Clients' transactions that live in the server behind.
     joined: Joined,
@@ -116,6 +119,7 @@ impl Patterned {
                 inner,
                 rules: ArcSwap::default(),
                 earlier: Mutex::default(),
+                changed: tokio::sync::Notify::new(),
                 gate,
                 joined: Joined::default(),
                 lines: turns::Lines::default(),
@@ -227,6 +231,7 @@ impl Backend for Patterned {
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
+            hold::until_begun(&self.shared, session, context).await?;
             let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
             self.shared.inner.begin(session, context).await?;
             if let (Some(joined), Some(id)) = (session.joined, session.id) {
@@ -245,7 +250,13 @@ impl Backend for Patterned {
         {
             return Box::pin(std::future::ready(Err(error)));
         }
-        self.shared.inner.read(session, context, op)
+        if !self.shared.rules().holds_any() {
+            return self.shared.inner.read(session, context, op);
+        }
+        Box::pin(async move {
+            hold::until_read(&self.shared, session, context, &op).await?;
+            self.shared.inner.read(session, context, op).await
+        })
     }
 
     fn write<'a>(
@@ -256,9 +267,10 @@ impl Backend for Patterned {
         capture: &'a Capture,
     ) -> Answer<'a, Written> {
         Box::pin(async move {
+            let ns = namespace(op);
+            hold::until_free(&self.shared, session, context, ns).await?;
             // Held for the whole write: who changes the rules waits for those that work by the old ones.
             let rules = self.shared.rules();
-            let ns = namespace(op);
             match rules.of(ns).cloned() {
                 Some(local) if concerns(&local, op) => self.planned(session, context, op, rules, &local).await,
                 _ if names::is_bookkeeping(ns) => Err(bookkeeping(ns)),

@@ -1,18 +1,17 @@
 //! The order of rules: by what each reads of the fields that others keep (SEMANTICS R29).
 
-use crate::life::State;
+use super::Placed;
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
 use document::op::{Capture, Namespace};
 use document::value::Path;
-use std::sync::Arc;
 
 /// What each of some rules reads.
 pub(super) struct Reads(Vec<Vec<(Namespace, Capture)>>);
 
 impl Reads {
-    pub(super) fn of(rules: &[(Arc<Rule>, State)], programs: &[Option<Program>]) -> Reads {
-        let of = |((rule, _), program): (&(Arc<Rule>, State), &Option<Program>)| {
+    pub(super) fn of(rules: &[Placed], programs: &[Option<Program>]) -> Reads {
+        let of = |(Placed { rule, .. }, program): (&Placed, &Option<Program>)| {
             let mut reads = vec![(rule.host.clone(), Capture::Paths(host_reads(rule, program.as_ref())))];
             if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, program) {
                 reads.push((link.source.clone(), program.watched_source().clone()));
@@ -23,9 +22,9 @@ impl Reads {
     }
 
     /// Rules by number, level by level: each level reads only fields of those before it.
-    pub(super) fn levels(&self, rules: &[(Arc<Rule>, State)]) -> Vec<Vec<usize>> {
+    pub(super) fn levels(&self, rules: &[Placed]) -> Vec<Vec<usize>> {
         let depends = |reader: usize, kept: usize| {
-            reader != kept && rules.get(kept).is_some_and(|(rule, _)| self.reads(reader, rule))
+            reader != kept && rules.get(kept).is_some_and(|placed| self.reads(reader, &placed.rule))
         };
         let mut left: Vec<usize> = (0..rules.len()).collect();
         let mut levels = Vec::new();
@@ -75,14 +74,15 @@ fn overlaps(capture: &Capture, kept: &Rule) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::life::State;
     use crate::rules::Rules;
+    use std::sync::Arc;
 
     /// The names of the kept rules, level by level.
     fn levels(collections: &str) -> Vec<Vec<String>> {
         let text = format!("database: shop\ncollections:\n{collections}");
         let declared = crate::declare::from_yaml("pleach.yaml", &text).into_result().unwrap();
-        let rules = declared.rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect();
+        let rules = declared.rules.into_iter().map(|rule| (Arc::new(rule), State::On).into()).collect();
         let rules = Rules::new(rules, None).unwrap();
         let names =
             |level: &Vec<Arc<super::super::Kept>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();

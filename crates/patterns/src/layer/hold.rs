@@ -1,0 +1,102 @@
+//! Waiting for a collection that is being renamed. That is no transaction: who came between its steps would find nothing there.
+//!
+//! Whoever works by earlier rules, a client's open transaction above all, is not held: the renaming waits for them.
+
+use super::Shared;
+use crate::retry::Attempts;
+use crate::rules::Rules;
+use document::Result;
+use document::Value;
+use document::backend::{Head, Session};
+use document::op::{AdminOp, Context, Namespace, ReadOp};
+use std::sync::Arc;
+
+/// Waits until nobody renames the collection.
+pub(super) async fn until_free(
+    shared: &Shared,
+    session: &mut Session,
+    context: &Context,
+    ns: &Namespace,
+) -> Result<()> {
+    match session.transaction.is_some() {
+        true => Ok(()),
+        false => until(shared, context, |rules| !rules.is_held(ns)).await,
+    }
+}
+
+/// The same for all that a read may look at: a pipeline can name any collection.
+pub(super) async fn until_read(shared: &Shared, session: &mut Session, context: &Context, op: &ReadOp) -> Result<()> {
+    match op {
+        ReadOp::Find(op) => until_free(shared, session, context, &op.ns).await,
+        ReadOp::Count(op) => until_free(shared, session, context, &op.ns).await,
+        ReadOp::Distinct(op) => until_free(shared, session, context, &op.ns).await,
+        ReadOp::Aggregate(_) if session.transaction.is_some() => Ok(()),
+        ReadOp::Aggregate(_) => until(shared, context, |rules| !rules.holds_any()).await,
+    }
+}
+
+/// The same for work on whole collections.
+pub(super) async fn until_defined(
+    shared: &Shared,
+    session: &mut Session,
+    context: &Context,
+    op: &AdminOp,
+) -> Result<()> {
+    match op {
+        AdminOp::Create { ns, .. }
+        | AdminOp::CreateView { ns, .. }
+        | AdminOp::Drop { ns }
+        | AdminOp::CollMod { ns, .. }
+        | AdminOp::CreateIndexes { ns, .. }
+        | AdminOp::ListIndexes { ns }
+        | AdminOp::DropIndexes { ns, .. } => until_free(shared, session, context, ns).await,
+        AdminOp::Rename { .. } | AdminOp::DropDatabase { .. } | AdminOp::ListCollections { .. } => {
+            until(shared, context, |rules| !rules.holds_any()).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A transaction begins while nothing is renamed; one that began earlier goes on.
+pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context: &Context) -> Result<()> {
+    if let (Some(joined), Some(id)) = (session.joined, session.id)
+        && shared.joined.began_before(id, joined.number, &shared.rules())
+    {
+        return Ok(());
+    }
+    until(shared, context, |rules| !rules.holds_any()).await
+}
+
+/// Whether a command has to come through here, since it may have to wait.
+pub(super) fn concerns(rules: &Rules, command: &Head<'_>) -> bool {
+    if !rules.holds_any() {
+        return false;
+    }
+    match command.name {
+        "find" | "count" | "distinct" | "insert" | "update" | "delete" | "findAndModify" | "findandmodify"
+        | "create" | "drop" | "collMod" | "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => {
+            command.target.is_some_and(|target| rules.is_held(&Namespace::new(command.db, target)))
+        }
+        // A transaction that began earlier is waited for: it must be able to go on.
+        "aggregate" | "listCollections" => !matches!(command.body.get("autocommit"), Some(Value::Bool(false))),
+        _ => false,
+    }
+}
+
+async fn until(shared: &Shared, context: &Context, is_free: impl Fn(&Arc<Rules>) -> bool) -> Result<()> {
+    if is_free(&shared.rules()) {
+        return Ok(());
+    }
+    let freed = async {
+        loop {
+            let changed = shared.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if is_free(&shared.rules()) {
+                return;
+            }
+            changed.await;
+        }
+    };
+    Attempts::new(context).in_time(freed).await
+}
