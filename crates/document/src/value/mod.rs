@@ -1,6 +1,7 @@
 //! One BSON value, and what MongoDB means by it: type names, order ([`order`]) and bytes in that order ([`key`]), numbers
-//! ([`number`], [`decimal`]) and dotted paths ([`path`], [`expand`]), and how messages print it ([`show`]).
+//! ([`number`], [`decimal`]), dates ([`calendar`]) and dotted paths ([`path`], [`expand`]), and how messages print it ([`show`]).
 
+pub mod calendar;
 pub mod decimal;
 pub mod decimal_math;
 mod decimal_trigonometry;

@@ -39,7 +39,7 @@ pub(super) fn number(value: &Value<'_>) -> String {
 /// `Jan  1 00:00:05:6`: a timestamp's time and increment.
 fn timestamp(bits: u64) -> String {
     let seconds = i64::try_from(bits >> 32).unwrap_or_default();
-    let moment = super::date::calendar::Moment::of(seconds * 1000);
+    let moment = crate::value::calendar::Moment::of(seconds * 1000);
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let month = usize::try_from(moment.month - 1).ok().and_then(|at| MONTHS.get(at)).copied().unwrap_or("Jan");
     format!(

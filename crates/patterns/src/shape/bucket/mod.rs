@@ -3,6 +3,32 @@
 //! `{ _id: { sensorId, hour, n }, sensorId, hour, count, readings: [{ m, temp }], stats: { maxTemp } }`, or, with slots,
 //! `{ _id: { key, quarter }, key, quarter, items: { "0605": { a: 3 } } }`; packed, `{ _id: <series and period as bytes>, items }`.
 
+mod add;
+mod add_native;
+mod build;
+mod decode;
+mod encode;
+mod entry;
+mod grammar;
+mod hex;
+mod key;
+mod period;
+mod slot_key;
+mod stats;
+
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+pub use decode::Each;
+pub use entry::{Encoded, Entry};
+pub use grammar::Grammar;
+pub use key::Key;
+pub use slot_key::{slot_key, slot_start};
+
 use document::op::Namespace;
 use std::sync::Arc;
 
@@ -124,7 +150,17 @@ pub enum Slot {
     /// A unit of time: dates are cut to it.
     Time(Grain),
     /// A field whose values follow a grammar and are few; dates are cut to the bucket's period.
-    Field { field: Arc<str>, keys: Arc<str>, at_most: u32 },
+    Field { field: Arc<str>, keys: Grammar, at_most: u32 },
+}
+
+impl Slot {
+    /// The field that names the slots, if it is not time.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Slot::Time(_) => None,
+            Slot::Field { field, .. } => Some(field),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
-use super::calendar::{DAY, Moment};
 use super::unit::{self, Unit};
 use super::zone::Zone;
 use super::{millis_of, zone};
 use crate::error::Result;
 use crate::value::Value;
+use crate::value::calendar::{DAY, Moment};
 
 pub(in super::super) const DATE_DIFF: ExprDef = ExprDef {
     name: "$dateDiff",

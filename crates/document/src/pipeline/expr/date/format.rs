@@ -1,9 +1,9 @@
 //! The format language of dates: `%Y-%m-%dT%H:%M:%S.%L` and the like.
 
 use super::super::form::fail;
-use super::calendar::Moment;
 use super::zone::Zone;
 use crate::error::Result;
+use crate::value::calendar::Moment;
 
 pub(super) const ISO_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%LZ";
 pub(super) const FOR_WRITING: &str = "dGHjLmMSwuUVYzZ%";

@@ -2,9 +2,9 @@
 
 use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
-use super::calendar::{DAY, Moment, days_to};
 use super::zone;
 use crate::error::Result;
+use crate::value::calendar::{DAY, Moment, days_to};
 use crate::value::number::Number;
 use crate::value::{Value, show};
 

@@ -2,12 +2,12 @@
 
 use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
-use super::calendar::{DAY, Moment, days_in_month, days_to};
 use super::unit::Unit;
 use super::zone::Zone;
 use super::{millis_of, zone};
 use crate::error::{Error, Result};
 use crate::value::Value;
+use crate::value::calendar::{DAY, Moment, days_in_month, days_to};
 use crate::value::number::Number;
 
 pub(in super::super) const DATE_ADD: ExprDef = ExprDef {

@@ -1,8 +1,7 @@
 //! Dates: their parts, their text, their arithmetic, in any time zone.
 //!
-//! A date is a number of milliseconds; [`calendar`] turns it into year, month, day …, [`zone`] says how far a zone is from UTC.
+//! A date is a number of milliseconds; [`crate::value::calendar`] turns it into year, month, day …, [`zone`] says how far a zone is from UTC.
 
-pub(super) mod calendar;
 mod diff;
 mod format;
 mod from_parts;

@@ -2,9 +2,9 @@
 
 use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope, parse};
-use super::calendar::Moment;
 use super::{coerce, zone};
 use crate::error::Result;
+use crate::value::calendar::Moment;
 use crate::value::{Value, show};
 
 type Pick = fn(&Moment) -> Value<'static>;

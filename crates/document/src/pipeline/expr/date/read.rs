@@ -3,8 +3,8 @@
 //! The free form knows ISO 8601 and its relatives, American and European dates, English month names, times with am and pm,
 //! offsets and the usual abbreviations of zones. Relative words ("tomorrow") are refused: a date must be whole.
 
-use super::calendar::{DAY, days_in_month, days_to};
 use super::from_parts::week_day;
+use crate::value::calendar::{DAY, days_in_month, days_to};
 
 /// Where reading stopped, and why.
 pub(super) type Stopped = (usize, &'static str);

@@ -2,11 +2,11 @@
 
 use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
-use super::calendar::Moment;
 use super::{coerce, zone};
 use crate::error::Result;
 use crate::raw::DocWriter;
 use crate::value::Value;
+use crate::value::calendar::Moment;
 
 pub(in super::super) const DATE_TO_PARTS: ExprDef = ExprDef {
     name: "$dateToParts",

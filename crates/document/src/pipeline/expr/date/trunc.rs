@@ -2,11 +2,11 @@
 
 use super::super::form::{Arguments, custom, fail};
 use super::super::{Expr, ExprDef, Form, Names, Operator, Scope};
-use super::calendar::{DAY, Moment, days_to};
 use super::unit::{self, Unit};
 use super::zone::Zone;
 use super::{millis_of, zone};
 use crate::error::Result;
+use crate::value::calendar::{DAY, Moment, days_to};
 use crate::value::number::Number;
 use crate::value::{Value, show};
 

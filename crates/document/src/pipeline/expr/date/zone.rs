@@ -2,8 +2,8 @@
 
 use super::super::form::fail;
 use super::super::{Expr, Scope};
-use super::calendar::Moment;
 use crate::error::Result;
+use crate::value::calendar::Moment;
 use crate::value::{Value, show};
 
 #[derive(Clone, Debug)]

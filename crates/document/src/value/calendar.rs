@@ -1,21 +1,21 @@
 //! The Gregorian calendar over all 64-bit milliseconds: a moment's fields, and back.
 
-pub(in super::super) const DAY: i64 = 86_400_000;
+pub const DAY: i64 = 86_400_000;
 
 /// The fields of a moment, in whatever zone its milliseconds were shifted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Moment {
-    pub(in super::super) year: i64,
-    pub(in super::super) month: i64,
-    pub(in super::super) day: i64,
-    pub(in super::super) hour: i64,
-    pub(in super::super) minute: i64,
-    pub(in super::super) second: i64,
-    pub(in super::super) millisecond: i64,
+pub struct Moment {
+    pub year: i64,
+    pub month: i64,
+    pub day: i64,
+    pub hour: i64,
+    pub minute: i64,
+    pub second: i64,
+    pub millisecond: i64,
 }
 
 impl Moment {
-    pub(in super::super) fn of(millis: i64) -> Moment {
+    pub fn of(millis: i64) -> Moment {
         let (days, rest) = (millis.div_euclid(DAY), millis.rem_euclid(DAY));
         let (year, month, day) = date_of(days);
         Moment {
@@ -30,26 +30,26 @@ impl Moment {
     }
 
     /// 0 is Sunday.
-    pub(super) fn weekday(&self) -> i64 {
+    pub fn weekday(&self) -> i64 {
         (days_to(self.year, self.month, self.day) + 4).rem_euclid(7)
     }
 
     /// 1 is Monday, 7 is Sunday.
-    pub(super) fn iso_weekday(&self) -> i64 {
+    pub fn iso_weekday(&self) -> i64 {
         (self.weekday() + 6) % 7 + 1
     }
 
-    pub(super) fn day_of_year(&self) -> i64 {
+    pub fn day_of_year(&self) -> i64 {
         days_to(self.year, self.month, self.day) - days_to(self.year, 1, 1) + 1
     }
 
     /// Weeks begin on Sundays; the days before the first Sunday are week 0.
-    pub(super) fn week(&self) -> i64 {
+    pub fn week(&self) -> i64 {
         (self.day_of_year() + 6 - self.weekday()) / 7
     }
 
     /// The ISO week and the year it belongs to.
-    pub(super) fn iso_week(&self) -> (i64, i64) {
+    pub fn iso_week(&self) -> (i64, i64) {
         // A week belongs to the year of its Thursday.
         let thursday = days_to(self.year, self.month, self.day) + 4 - self.iso_weekday();
         let (year, _, _) = date_of(thursday);
@@ -58,7 +58,7 @@ impl Moment {
 }
 
 /// Days since 1970-01-01 of a date; months and days beyond their range run on into the next or the last.
-pub(super) fn days_to(year: i64, month: i64, day: i64) -> i64 {
+pub fn days_to(year: i64, month: i64, day: i64) -> i64 {
     let year = year + (month - 1).div_euclid(12);
     let month = (month - 1).rem_euclid(12) + 1;
     // Years begin in March, so that the leap day is their last.
@@ -71,7 +71,7 @@ pub(super) fn days_to(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month and day of a number of days since 1970-01-01.
-pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
+pub fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -83,7 +83,7 @@ pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * month_from_march + 2) / 5 + 1)
 }
 
-pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+pub fn days_in_month(year: i64, month: i64) -> i64 {
     days_to(year, month + 1, 1) - days_to(year, month, 1)
 }
 
