@@ -23,6 +23,7 @@ fn one(finding: &Finding, text: Option<&str>, renderer: &Renderer) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let file = finding.file.as_deref().unwrap_or("the declaration");
     let mut group = level.primary_title(&*finding.message).elements(Vec::<Origin<'_>>::new());
@@ -52,7 +53,8 @@ fn total(findings: &[Finding]) -> Option<String> {
         let plural = if number == 1 { "" } else { "s" };
         (number > 0).then(|| format!("{number} {}{plural}", severity.name()))
     };
-    let told: Vec<String> = [Severity::Error, Severity::Warning].into_iter().filter_map(count).collect();
+    let told: Vec<String> =
+        [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(count).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn run(check: &Check) -> Result<Verdict, Failure> {
         report::text(&told(&checked, &file, &text));
     }
     Ok(match checked.severity() {
-        None => Verdict::Fine,
+        None | Some(Severity::Note) => Verdict::Fine,
         Some(Severity::Warning) => Verdict::Findings,
         Some(Severity::Error) => Verdict::Failed,
     })

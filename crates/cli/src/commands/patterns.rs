@@ -53,6 +53,9 @@ fn page(pattern: &Pattern) -> String {
     for line in pattern.example.lines() {
         out.push_str(&format!("    {line}\n"));
     }
+    if let Status::Within { pattern: other, .. } = &pattern.status {
+        out.push_str(&format!("\nIts keys are those of the other pattern: pleach patterns {other}\n"));
+    }
     if let Status::There(definition) = &pattern.status {
         let keys: Vec<_> = definition.keys_there().collect();
         let width = keys.iter().map(|key| key.name.len()).max().unwrap_or(0);
@@ -71,7 +74,7 @@ fn to_json(pattern: &Pattern) -> Value {
             .keys_there()
             .map(|key| json!({ "name": key.name, "help": key.help, "required": definition.requires(key.name) }))
             .collect(),
-        Status::NotYet => Vec::new(),
+        Status::Within { .. } | Status::NotYet => Vec::new(),
     };
     json!({
         "name": pattern.name,

@@ -5,7 +5,7 @@ use document::filter::Filter;
 use document::pipeline::expr::Names;
 use document::{Doc, Env};
 use patterns::declare::{self, Severity};
-use patterns::kinds::{Definition, Form, PATTERNS, Shape, Status};
+use patterns::kinds::{Definition, Form, KeyDef, PATTERNS, Per, Shape, Status};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -14,6 +14,8 @@ const PATH: &str = r"^(?!_pleach(\.|$))[^$.][^.]*(\.[^$.][^.]*)*$";
 /// A path that a rule may keep: not `_id`, no position in an array.
 const KEPT: &str = r"^(?!_id(\.|$))(?!_pleach(\.|$))(?![0-9]+(\.|$))[^$.][^.]*(\.(?![0-9]+(\.|$))[^$.][^.]*)*$";
 const NAME: &str = r"^[^$.][^.]*$";
+/// A name that a rule may give a meaning.
+const FREE_NAME: &str = r"^(?!(_id|_pleach)$)[^$.][^.]*$";
 const COLLECTION: &str = r"^(?!system\.)(?!pleach(\.|$))[^$.]+(\.[^$.]+)*$";
 const DATABASE: &str = r#"^(?!(admin|config|local)$)[^/\\. "$*<>:|?]{1,63}$"#;
 const DURATION: &str = "^0*[1-9][0-9]*(ms|s|m|h)$";
@@ -23,7 +25,15 @@ fn schema() -> Value {
         .iter()
         .map(|pattern| {
             let about = match &pattern.status {
-                Status::There(definition) => fields(pattern.help, definition),
+                Status::There(definition) if definition.per == Per::Field => fields(pattern.help, definition),
+                Status::There(definition) => {
+                    let mut block = block(definition);
+                    block["description"] = pattern.help.into();
+                    block
+                }
+                Status::Within { pattern: other, written } => {
+                    json!({ "description": format!("{} Write `{written}` in a `{other}`.", pattern.help), "not": {} })
+                }
                 Status::NotYet => json!({ "description": format!("{} Not there yet.", pattern.help), "not": {} }),
             };
             (pattern.name.to_owned(), about)
@@ -50,26 +60,33 @@ fn schema() -> Value {
     })
 }
 
-/// A pattern: one block per field that it keeps.
-fn fields(help: &str, definition: &Definition) -> Value {
-    let keys: Map<String, Value> = definition
-        .keys_there()
+fn block(definition: &Definition) -> Value {
+    let mut block = record(definition.keys_there());
+    match definition.forms {
+        [only] => block["required"] = json!(only.required),
+        forms => block["oneOf"] = forms.iter().map(|it| form(it, definition)).collect(),
+    }
+    block
+}
+
+fn record<'k>(keys: impl Iterator<Item = &'k KeyDef>) -> Value {
+    let keys: Map<String, Value> = keys
         .map(|key| {
             let mut shape = shape(key.shape);
             shape["description"] = key.help.into();
             (key.name.to_owned(), shape)
         })
         .collect();
-    let mut block = json!({ "type": "object", "additionalProperties": false, "properties": keys });
-    match definition.forms {
-        [only] => block["required"] = json!(only.required),
-        forms => block["oneOf"] = forms.iter().map(|it| form(it, definition)).collect(),
-    }
+    json!({ "type": "object", "additionalProperties": false, "properties": keys })
+}
+
+/// A pattern with one block per field that it keeps.
+fn fields(help: &str, definition: &Definition) -> Value {
     json!({
         "description": help,
         "type": "object",
         "minProperties": 1,
-        "patternProperties": { KEPT: block },
+        "patternProperties": { KEPT: block(definition) },
         "additionalProperties": false,
     })
 }
@@ -84,8 +101,8 @@ fn form(form: &Form, definition: &Definition) -> Value {
     json!({ "required": form.required, "properties": forbidden })
 }
 
-fn shape(shape: Shape) -> Value {
-    match shape {
+fn shape(of: Shape) -> Value {
+    match of {
         Shape::Collection => json!({ "type": "string", "pattern": COLLECTION }),
         Shape::Path => json!({ "type": "string", "pattern": PATH }),
         Shape::Fields => json!({
@@ -99,6 +116,34 @@ fn shape(shape: Shape) -> Value {
                 },
             ],
         }),
+        Shape::Name => json!({ "type": "string", "pattern": FREE_NAME }),
+        Shape::Number { most } => json!({ "type": "number", "multipleOf": 1, "minimum": 1, "maximum": most }),
+        Shape::Regex => json!({ "type": "string", "minLength": 1, "maxLength": 500 }),
+        Shape::List { of, least } => {
+            json!({ "type": "array", "minItems": least, "uniqueItems": true, "items": shape(*of) })
+        }
+        Shape::Map(of) => json!({
+            "type": "object",
+            "minProperties": 1,
+            "patternProperties": { FREE_NAME: shape(*of) },
+            "additionalProperties": false,
+        }),
+        Shape::Pair(words) => {
+            let words: Map<String, Value> = words.iter().map(|word| ((*word).to_owned(), shape(Shape::Name))).collect();
+            json!({
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": 1,
+                "properties": words,
+                "additionalProperties": false,
+            })
+        }
+        Shape::Record(keys) => {
+            let mut record = record(keys.iter());
+            record["required"] = keys.iter().map(|key| key.name).collect();
+            record
+        }
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(|it| shape(*it)).collect::<Vec<_>>() }),
         Shape::Choice(words) => json!({ "enum": words }),
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
@@ -122,24 +167,40 @@ fn the_schema_is_what_the_definitions_say() {
 /// What a schema cannot see: it looks at one value at a time, and knows no names but those of keys.
 const ONLY_CHECK_SEES: &[&str] = &[
     "a cycle:",
+    "already, and so the same",
     "begins with a zero",
     "between 1ms and 24h",
+    "both the time and a series",
     "called",
+    "can take for ever",
+    "cannot be added up",
+    "does not go together",
+    "is a field of the bucket itself",
+    "is a field of the readings",
     "is kept by the rule",
     "is no expression",
     "is no filter",
+    "is no regular expression",
+    "is not finer",
+    "is the collection itself",
+    "is the same for the whole bucket",
+    "is too fine",
     "larger than 64 bits",
     "lies in the field",
     "names a position",
+    "needs exactly one series",
     "never an array",
+    "no two",
     "not a value for",
     "overlaps",
     "reads the whole document",
     "reads `",
+    "stands in the elements",
     "there twice",
     "two rules keep",
     "uses $",
     "uses the time",
+    "without `slot`: a",
     "would be its own child",
     "would refer to itself",
 ];

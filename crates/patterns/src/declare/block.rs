@@ -105,7 +105,7 @@ impl<'a> Block<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn expected(&self, what: &str, example: &str, findings: &mut Findings) {
+    pub(crate) fn expected(&self, what: &str, example: &str, findings: &mut Findings) {
         let message = match self.node.is_empty() {
             true => format!("`{}` is empty", self.key),
             false => format!("`{}` must be {what}, not {}", self.key, self.node.kind()),
@@ -182,6 +182,26 @@ impl<'a> Item<'a> {
                 None
             }
         }
+    }
+
+    /// A whole number from 1.
+    pub(crate) fn number(&self, most: u32, example: &str, findings: &mut Findings) -> Option<u32> {
+        let number = match &self.node.content {
+            Content::Scalar(value) if value.is_number() => value.as_i64_exact(),
+            _ => {
+                self.expected("a whole number", example, findings);
+                return None;
+            }
+        };
+        let found = number.and_then(|number| u32::try_from(number).ok()).filter(|number| (1..=most).contains(number));
+        if found.is_none() {
+            findings.error(
+                &self.at,
+                format!("`{}` must be a whole number from 1 to {most}", self.key),
+                format!("write `{}: {example}`", self.key),
+            );
+        }
+        found
     }
 
     /// `500ms`, `5s`, `2m`, `1h`.

@@ -1,5 +1,6 @@
-//! The rules of a declaration together: one owner per field, no link over a kept field, no cycles.
+//! The rules of a declaration together: one owner per field and per stored collection, no link over a kept field, no cycles.
 
+use super::apart;
 use super::finding::{At, Findings};
 use super::order::{order, overlap, reads};
 use crate::kinds::Target;
@@ -39,7 +40,14 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
     }
     for (index, draft) in drafts.iter().enumerate() {
         for other in drafts.iter().take(index) {
-            one_owner(draft, other, findings);
+            match (&draft.rule, &other.rule) {
+                (Some(rule), Some(first)) if apart::concerns(rule, first) => {
+                    if let Some(clash) = apart::clash(rule, first) {
+                        findings.error(draft.key(clash.key), clash.message, clash.hint);
+                    }
+                }
+                _ => one_owner(draft, other, findings),
+            }
         }
     }
     let before = findings.errors();
@@ -94,8 +102,12 @@ fn tell_cycle(cycle: &[usize], rules: &[Rule], places: &[At], findings: &mut Fin
 pub fn compatible(rules: &[Rule]) -> Result<()> {
     let refuse = |message: String| Err(Error::new(Code::BadValue, message));
     for (index, rule) in rules.iter().enumerate() {
-        for other in rules.iter().take(index).filter(|other| other.host == rule.host) {
-            if overlap(&rule.field, &other.field) {
+        for other in rules.iter().take(index) {
+            if apart::concerns(rule, other) {
+                if let Some(clash) = apart::clash(rule, other) {
+                    return refuse(clash.message);
+                }
+            } else if other.host == rule.host && overlap(&rule.field, &other.field) {
                 return refuse(format!("the rules {} and {} keep one field", rule.name, other.name));
             }
         }

@@ -1,7 +1,8 @@
 //! What changes from one set of rules to another.
 
 use super::normal;
-use crate::rule::Rule;
+use crate::rule::{Rule, Upkeep};
+use crate::shape::bucket::{Body, Bucket, Readings};
 use document::{Doc, Value};
 
 /// One rule that is not in both sets as it is in the other.
@@ -46,7 +47,11 @@ fn change(old: &Rule, new: &Rule) -> Option<Change> {
     if old.declaration.as_bytes() == new.declaration.as_bytes() {
         return None;
     }
-    let (Some(was), Some(is)) = (normal::block(&old.declaration), normal::block(&new.declaration)) else {
+    let block = match (&old.upkeep, &new.upkeep) {
+        (Upkeep::Bucket(old), Upkeep::Bucket(new)) => return Some(bucket_change(old, new)),
+        _ => normal::field_block,
+    };
+    let (Some(was), Some(is)) = (block(&old.declaration), block(&new.declaration)) else {
         return Some(Change::Rebuild);
     };
     // Copies that were frozen are stale by the new rule.
@@ -65,6 +70,16 @@ fn change(old: &Rule, new: &Rule) -> Option<Change> {
     match thawed || let_go || old.kind != new.kind || value(&was) != value(&is) {
         true => Some(Change::Rebuild),
         false => Some(Change::Upkeep),
+    }
+}
+
+/// Buckets that may hold more stay as they are, and so do readings when others are cut or refused than before.
+fn bucket_change(old: &Bucket, new: &Bucket) -> Change {
+    let (Body::Readings(was), Body::Readings(is)) = (&old.body, &new.body) else { return Change::Rebuild };
+    let body = Body::Readings(Readings { at_most: was.at_most, inexact: was.inexact, ..is.clone() });
+    match was.at_most <= is.at_most && *old == (Bucket { body, ..new.clone() }) {
+        true => Change::Upkeep,
+        false => Change::Rebuild,
     }
 }
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// Worth knowing, and no reason to change anything: a declaration with notes is fine.
+    Note,
     Warning,
     Error,
 }
@@ -13,6 +15,7 @@ pub enum Severity {
 impl Severity {
     pub fn name(self) -> &'static str {
         match self {
+            Severity::Note => "note",
             Severity::Warning => "warning",
             Severity::Error => "error",
         }
@@ -67,6 +70,10 @@ impl Findings {
         self.add(Severity::Warning, at, message.into(), hint.into());
     }
 
+    pub(crate) fn note(&mut self, at: &At, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Note, at, message.into(), hint.into());
+    }
+
     pub(crate) fn errors(&self) -> usize {
         self.list.iter().filter(|finding| finding.severity == Severity::Error).count()
     }
@@ -83,7 +90,7 @@ impl Findings {
         });
     }
 
-    /// In the order of the file. A warning where there is an error would only repeat it.
+    /// In the order of the file. A warning or a note where there is an error would only repeat it.
     pub(crate) fn sorted(mut self) -> Vec<Finding> {
         let wrong: Vec<String> =
             self.list.iter().filter(|it| it.severity == Severity::Error).map(|it| it.field.clone()).collect();

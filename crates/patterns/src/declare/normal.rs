@@ -5,21 +5,37 @@ use document::op::Namespace;
 use document::value::Path;
 use document::{Doc, DocWriter, Value};
 
-pub(crate) fn one_rule(host: &Namespace, pattern: &str, field: &Path, block: Doc<'static>) -> Doc<'static> {
+/// Of a rule that keeps a field.
+pub(crate) fn field_rule(host: &Namespace, pattern: &str, field: &Path, block: Doc<'static>) -> Doc<'static> {
+    let mut fields = DocWriter::new();
+    fields.append(&field.dotted(), &Value::Document(block));
+    collection_rule(host, pattern, fields.finish())
+}
+
+/// Of a rule that is about its whole collection.
+pub(crate) fn collection_rule(host: &Namespace, pattern: &str, block: Doc<'static>) -> Doc<'static> {
     let mut writer = DocWriter::new();
     writer.append("database", &Value::string(&*host.db));
-    writer.start_document("collections").start_document(&host.collection).start_document(pattern);
-    writer.append(&field.dotted(), &Value::Document(block));
-    writer.end().end().end();
+    writer.start_document("collections").start_document(&host.collection);
+    writer.append(pattern, &Value::Document(block));
+    writer.end().end();
     writer.finish()
 }
 
-/// The block inside [`one_rule`].
-pub(crate) fn block<'a>(declaration: &Doc<'a>) -> Option<Doc<'a>> {
-    let inner = |doc: Doc<'a>| match doc.iter().next() {
+/// What stands under the pattern's name in [`collection_rule`].
+pub(crate) fn collection_block<'a>(declaration: &Doc<'a>) -> Option<Doc<'a>> {
+    let Some(Value::Document(collections)) = declaration.get("collections") else { return None };
+    first(collections).and_then(first)
+}
+
+/// The block inside [`field_rule`].
+pub(crate) fn field_block<'a>(declaration: &Doc<'a>) -> Option<Doc<'a>> {
+    collection_block(declaration).and_then(first)
+}
+
+fn first(doc: Doc<'_>) -> Option<Doc<'_>> {
+    match doc.iter().next() {
         Some((_, Value::Document(inner))) => Some(inner),
         _ => None,
-    };
-    let Some(Value::Document(collections)) = declaration.get("collections") else { return None };
-    inner(collections).and_then(inner).and_then(inner)
+    }
 }

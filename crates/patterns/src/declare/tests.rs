@@ -30,11 +30,34 @@ collections:
       totalRevenue: { sum: amount, from: sales, by: productId, where: { status: paid } }
       margin: { expr: { $subtract: [$price, $cost] } }
       followers: { count: follows, by: productId, lag: 5s, client_writes: ignore }
+  sensor_data:
+    bucket:
+      into: sensor_hours
+      time: ts
+      by: [sensorId]
+      every: hour
+      at_most: 60
+      unit: { minute: m }
+      reading_id: time
+      stats: { temp: [min, max, avg] }
+  events:
+    bucket:
+      time: date
+      by: [{ field: key, as: hex }]
+      every: quarter
+      slot: day
+      sum: { approved: a, noFunds: n, pending: p, rejected: r }
+      layout: field_names
+      bucket_id: packed
+  visits:
+    bucket: { time: at, by: [site], every: day, slot: { field: country, keys: \"^[A-Z]{2}$\", at_most: 250 }, sum: [views] }
+  ticks:
+    bucket: { time: at, by: [], every: year }
 ";
 
 fn rules(yaml: &str) -> Vec<Rule> {
     let checked = from_yaml("pleach.yaml", yaml);
-    assert_eq!(checked.findings, [], "{yaml}");
+    assert!(checked.severity() <= Some(Severity::Note), "{yaml}{:?}", checked.findings);
     checked.declaration.expect("no findings, so a declaration").rules
 }
 
@@ -53,7 +76,11 @@ fn rules_of_the_contract() {
             "products.avgRating",
             "products.totalRevenue",
             "products.margin",
-            "products.followers"
+            "products.followers",
+            "sensor_data.bucket",
+            "events.bucket",
+            "visits.bucket",
+            "ticks.bucket"
         ]
     );
     let link = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
@@ -225,4 +252,77 @@ fn findings_of_the_cases() {
         assert_eq!(kept, now, "findings.txt:{}; if the new text is right, write it with `just gen`", line + 1);
     }
     assert_eq!(kept.len(), now.len());
+}
+
+#[test]
+fn buckets_of_the_contract() {
+    use crate::shape::bucket::*;
+    let rules = rules(SHOP);
+    let bucket = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
+        Upkeep::Bucket(bucket) => Bucket::clone(bucket),
+        other => panic!("{name}: {other:?}"),
+    };
+    let sensors = bucket("sensor_data.bucket");
+    assert_eq!(sensors.into.to_string(), "shop.sensor_hours");
+    let stats = vec![("temp".into(), vec![Stat::Min, Stat::Max, Stat::Avg])];
+    let unit = Unit { size: Grain::Minute, name: "m".into() };
+    let readings = Readings { at_most: 60, unit, inexact: Inexact::Reject, reading_id: ReadingId::Time, stats };
+    assert_eq!((sensors.every, sensors.body), (Period::Hour, Body::Readings(readings)));
+    let events = bucket("events.bucket");
+    assert_eq!((&*events.into.collection, events.packed), ("events_buckets", true));
+    assert_eq!(events.by, [Series { field: "key".into(), hex: true }]);
+    let sums = [("approved", "a"), ("noFunds", "n"), ("pending", "p"), ("rejected", "r")];
+    let sums = sums.map(|(logical, short)| (logical.into(), short.into())).to_vec();
+    assert_eq!(events.body, Body::Slots(Slots { slot: Slot::Time(Grain::Day), sums, layout: Layout::FieldNames }));
+    let visits = bucket("visits.bucket");
+    let slot =
+        Slot::Field { field: "country".into(), keys: Grammar::new("^[A-Z]{2}$").expect("a regex"), at_most: 250 };
+    let sums = vec![("views".into(), "views".into())];
+    assert_eq!(visits.body, Body::Slots(Slots { slot, sums, layout: Layout::Array }));
+    let ticks = bucket("ticks.bucket");
+    let Body::Readings(Readings { at_most: 1_000, unit, reading_id: ReadingId::Stored, .. }) = &ticks.body else {
+        panic!("{ticks:?}")
+    };
+    assert_eq!((ticks.by.len(), unit.size, &*unit.name), (0, Grain::Millisecond, "t"));
+}
+
+#[test]
+fn what_changed_between_two_buckets() {
+    let rule = |block: &str| rules(&format!("database: shop\ncollections: {{ s: {{ bucket: {block} }} }}\n"));
+    let base = rule("{ time: t, by: [k], every: hour }");
+    for (block, expected) in [
+        ("{ every: hour, by: [k], time: t, at_most: 1000, unit: { ms: t }, into: s_buckets }", None),
+        ("{ time: t, by: [k], every: hour, at_most: 2000 }", Some(Change::Upkeep)),
+        ("{ time: t, by: [k], every: hour, inexact: truncate }", Some(Change::Upkeep)),
+        ("{ time: t, by: [k], every: hour, at_most: 10 }", Some(Change::Rebuild)),
+        ("{ time: t, by: [k], every: day }", Some(Change::Rebuild)),
+        ("{ time: t, by: [k], every: hour, into: other }", Some(Change::Rebuild)),
+        ("{ time: t, by: [k], every: hour, stats: { v: [max] } }", Some(Change::Rebuild)),
+        ("{ time: t, by: [k], every: hour, slot: minute, sum: [v] }", Some(Change::Rebuild)),
+    ] {
+        let new = rule(block);
+        let told = match diff(&base, &new).as_slice() {
+            [] => None,
+            [Difference::Changed { change, .. }] => Some(*change),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told, expected, "{block}");
+    }
+}
+
+#[test]
+fn a_bucket_declared_apart_stays_apart() {
+    let of = |yaml: &str| rules(&format!("database: shop\ncollections: {yaml}\n"));
+    let bucket = of("{ sensors: { bucket: { time: t, by: [k], every: hour } } }");
+    for (other, fits) in [
+        ("{ posts: { computed: { likes: { count: likes, by: p } } } }", true),
+        ("{ posts: { computed: { n: { count: sensors, by: p } } } }", false),
+        ("{ sensors: { computed: { n: { count: likes, by: p } } } }", false),
+        ("{ posts: { computed: { n: { count: sensors_buckets, by: p } } } }", false),
+        ("{ other: { bucket: { time: t, by: [k], every: hour, into: sensors_buckets } } }", false),
+        ("{ other: { bucket: { time: t, by: [k], every: hour, into: sensors } } }", false),
+    ] {
+        assert_eq!(compatible(&[bucket.clone(), of(other)].concat()).is_ok(), fits, "{other}");
+        assert_eq!(compatible(&[of(other), bucket.clone()].concat()).is_ok(), fits, "{other}");
+    }
 }

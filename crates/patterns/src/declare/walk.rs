@@ -1,12 +1,13 @@
-//! The outer shape of a declaration: a database, its collections, their patterns, and a block per field.
+//! The outer shape of a declaration: a database, its collections, their patterns, and a block per field or per collection.
 
 use super::block::{Block, Item};
 use super::check::Draft;
 use super::finding::{At, Findings};
 use super::tree::{Content, Node};
 use super::{names, spelling};
-use crate::kinds::{Definition, PATTERNS, Pattern, Status, Target};
+use crate::kinds::{Definition, PATTERNS, Pattern, Per, Status, Target};
 use document::op::Namespace;
+use document::value::Path;
 use std::sync::Arc;
 
 const TOP: &[&str] = &["database", "collections"];
@@ -95,16 +96,50 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
             block.unknown(item.key, PATTERNS.iter().map(|pattern| pattern.name), Pattern::there(), findings);
             continue;
         };
-        let Status::There(definition) = &pattern.status else {
-            at.rule = Some(format!("{}.{}", host.collection, pattern.name).into());
-            let there = spelling::all_of(Pattern::there());
-            findings.error(&at, format!("`{}` is not there yet", pattern.name), format!("there are {there}"));
-            continue;
-        };
-        if let Some(fields) = Block::open(item.node, at, "name the field that it keeps", findings) {
-            self::fields(&fields, pattern, definition, host, drafts, findings);
+        let name: Arc<str> = format!("{}.{}", host.collection, pattern.name).into();
+        match &pattern.status {
+            Status::There(definition) if definition.per == Per::Field => {
+                if let Some(fields) = Block::open(item.node, at, "name the field that it keeps", findings) {
+                    self::fields(&fields, pattern, definition, host, drafts, findings);
+                }
+            }
+            Status::There(definition) => {
+                at.rule = Some(name.clone());
+                let target = Target { name, host: host.clone(), field: Path::new(pattern.name) };
+                drafts.push(draft(&item, at, target, pattern, definition, findings));
+            }
+            Status::Within { pattern: other, written } => {
+                at.rule = Some(name);
+                findings.error(
+                    &at,
+                    format!("`{}` is not a key of its own", pattern.name),
+                    format!("write `{written}` in the `{other}` of the collection"),
+                );
+            }
+            Status::NotYet => {
+                at.rule = Some(name);
+                let there = spelling::all_of(Pattern::there());
+                findings.error(&at, format!("`{}` is not there yet", pattern.name), format!("there are {there}"));
+            }
         }
     }
+}
+
+/// The rule of one block, as far as it can be read.
+fn draft(
+    item: &Item<'_>,
+    at: At,
+    target: Target,
+    pattern: &'static Pattern,
+    definition: &Definition,
+    findings: &mut Findings,
+) -> Draft {
+    let own = Block::open(item.node, at.clone(), "write the rule's keys under it", findings);
+    let rule = own.as_ref().and_then(|own| (definition.lower)(own, &target, findings));
+    let entries =
+        own.iter().flat_map(|own| own.entries.iter().map(|entry| (entry.key.clone(), own.key_at(&entry.key))));
+    let keys = entries.collect();
+    Draft { target, kind: pattern.name, rule, at, keys }
 }
 
 fn fields(
@@ -141,11 +176,6 @@ fn fields(
             findings.error(&at, format!("`{path}` cannot be kept: {reason}"), "give the rule a field of its own");
         }
         let target = Target { name, host: host.clone(), field: path };
-        let own = Block::open(item.node, at.clone(), "write the rule's keys under it", findings);
-        let rule = own.as_ref().and_then(|own| (definition.lower)(own, &target, findings));
-        let entries =
-            own.iter().flat_map(|own| own.entries.iter().map(|entry| (entry.key.clone(), own.key_at(&entry.key))));
-        let keys = entries.collect();
-        drafts.push(Draft { target, kind: pattern.name, rule, at, keys });
+        drafts.push(draft(&item, at, target, pattern, definition, findings));
     }
 }

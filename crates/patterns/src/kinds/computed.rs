@@ -4,7 +4,7 @@
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
 
 use super::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
-use super::{Definition, Form, KeyDef, Pattern, Shape, Status, Target};
+use super::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
 use crate::declare::block::{Block, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::{normal, programs, spelling};
@@ -22,7 +22,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     symptom: "A $count, $sum or $avg over one collection for each document of another, on almost every read.",
     when_not: "Children are written far more often than the value is read, and nobody needs it to be exact at once.",
     example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }",
-    status: Status::There(Definition { keys: KEYS, forms: FORMS, lower }),
+    status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
 };
 
 /// Exactly one of these says what is computed.
@@ -215,6 +215,6 @@ fn rule(target: &Target, upkeep: Upkeep, client_writes: ClientWrites, mut own: D
         field: target.field.clone(),
         upkeep,
         client_writes,
-        declaration: normal::one_rule(&target.host, PATTERN.name, &target.field, own.finish()),
+        declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
     }
 }

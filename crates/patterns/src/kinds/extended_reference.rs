@@ -3,7 +3,7 @@
 //! Before: `orders { customerId: 7 }`, and a `$lookup` in `customers` on every read.
 //! After: `orders { customerId: 7, customer: { name: "Ada", tier: "gold" } }`.
 
-use super::{Definition, Form, KeyDef, Pattern, Shape, Status, Target};
+use super::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
 use crate::declare::block::{Block, Item, print_duration};
 use crate::declare::finding::{At, Findings};
 use crate::declare::names;
@@ -24,7 +24,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     symptom: "The same $lookup, or a second query by id, on almost every read.",
     when_not: "The copied fields change more often than they are read, or a source has very many copies.",
     example: "orders:\n  extended_reference:\n    customer: { from: customers, by: customerId, fields: [name, email, tier] }",
-    status: Status::There(Definition { keys: KEYS, forms: FORMS, lower }),
+    status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
 };
 
 const WHEN_CHANGED: &[(&str, WhenChanged)] = &[("refresh", WhenChanged::Refresh), ("keep", WhenChanged::Keep)];
@@ -167,7 +167,7 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
             when_deleted,
         }),
         client_writes,
-        declaration: normal::one_rule(&target.host, PATTERN.name, &target.field, own.finish()),
+        declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
     })
 }
 

@@ -11,5 +11,5 @@ pub(super) const PATTERN: Pattern = Pattern {
     symptom: "A bounded discriminator repeated in every array element of many documents.",
     when_not: "The discriminator has no bound, or the index is already the bottleneck.",
     example: "events:\n  bucket: { time: date, by: [key], every: quarter, slot: day, sum: { approved: a }, layout: field_names }",
-    status: Status::NotYet,
+    status: Status::Within { pattern: "bucket", written: "layout: field_names" },
 };

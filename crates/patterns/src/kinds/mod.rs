@@ -49,12 +49,18 @@ pub struct Pattern {
 
 pub enum Status {
     There(Definition),
+    /// There, as a way to declare another pattern: `layout: field_names` of a bucket.
+    Within {
+        pattern: &'static str,
+        written: &'static str,
+    },
     /// Recognised and refused.
     NotYet,
 }
 
-/// How a pattern that keeps one field per block is declared and lowered.
+/// How a pattern is declared and lowered.
 pub struct Definition {
+    pub per: Per,
     /// The keys of a block, sorted by name.
     pub keys: &'static [KeyDef],
     /// Which keys go together: a block has exactly one of these forms.
@@ -62,7 +68,17 @@ pub struct Definition {
     pub(crate) lower: fn(&Block<'_>, &Target, &mut Findings) -> Option<Rule>,
 }
 
+/// What a block of a pattern stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// A field of the collection, under its name: the rule is called `collection.field`.
+    Field,
+    /// The whole collection: the rule is called `collection.pattern`.
+    Collection,
+}
+
 /// One key of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyDef {
     pub name: &'static str,
     /// One sentence.
@@ -85,14 +101,34 @@ pub enum Shape {
     Path,
     /// A list of names, or a map from name to path.
     Fields,
+    /// The name of a top-level field.
+    Name,
     Choice(&'static [&'static str]),
     Flag,
+    /// A whole number from 1.
+    Number {
+        most: u32,
+    },
+    /// A regular expression.
+    Regex,
     /// `500ms`, `5s`, `2m`, `1h`.
     Duration,
     /// A query filter.
     Filter,
     /// An aggregation expression.
     Expression,
+    /// A list, each item once.
+    List {
+        of: &'static Shape,
+        least: usize,
+    },
+    /// A map from names of fields.
+    Map(&'static Shape),
+    /// A map with one entry: from one of these words to a name.
+    Pair(&'static [&'static str]),
+    /// A map with exactly these keys.
+    Record(&'static [KeyDef]),
+    Either(&'static [Shape]),
     /// Part of the contract, not there yet: refused, whatever it holds.
     NotYet,
 }
@@ -122,12 +158,12 @@ impl Pattern {
     }
 
     pub fn is_there(&self) -> bool {
-        matches!(self.status, Status::There(_))
+        !matches!(self.status, Status::NotYet)
     }
 
-    /// The names of the patterns that are there.
+    /// The names of the patterns that are there, as keys of a collection.
     pub fn there() -> impl Iterator<Item = &'static str> + Clone {
-        PATTERNS.iter().filter(|pattern| pattern.is_there()).map(|pattern| pattern.name)
+        PATTERNS.iter().filter(|pattern| matches!(pattern.status, Status::There(_))).map(|pattern| pattern.name)
     }
 }
 

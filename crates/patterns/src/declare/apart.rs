@@ -1,0 +1,55 @@
+//! A collection that is stored in another form is nobody else's: neither host nor source of another rule, and where it is
+//! stored no rule looks.
+
+use crate::rule::{Rule, Upkeep};
+use document::op::Namespace;
+
+/// What is wrong with two rules, said about the first of them.
+pub(crate) struct Clash {
+    /// The key of its block that is to be changed.
+    pub(crate) key: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+/// Whether one of them is about a whole collection.
+pub(crate) fn concerns(rule: &Rule, other: &Rule) -> bool {
+    [rule, other].iter().any(|rule| matches!(rule.upkeep, Upkeep::Bucket(_)))
+}
+
+/// Why two rules do not go together, one of them being about a whole collection.
+pub(crate) fn clash(rule: &Rule, other: &Rule) -> Option<Clash> {
+    let theirs = namespaces(other);
+    for (key, namespace) in namespaces(rule) {
+        let Some((their_key, _)) = theirs.iter().find(|(_, theirs)| *theirs == namespace) else { continue };
+        let collection = &namespace.collection;
+        let (what, hint) = match (key, *their_key) {
+            ("into", "into") => ("both rules store their buckets in", "give each its own `into`"),
+            ("into", _) => ("the other rule is about", "store the buckets under a name of their own: `into`"),
+            (_, "into") => {
+                ("the other rule stores its buckets in", "name the collection of the readings, or change its `into`")
+            }
+            _ => (
+                "bucketed collections are neither host nor source of other rules yet:",
+                "keep one of the rules, or bucket a collection of its own",
+            ),
+        };
+        return Some(Clash {
+            key,
+            message: format!("`{}` does not go together with `{}`: {what} `{collection}`", rule.name, other.name),
+            hint: hint.to_owned(),
+        });
+    }
+    None
+}
+
+/// The collections that a rule is about, each with the key that names it.
+fn namespaces(rule: &Rule) -> Vec<(&'static str, &Namespace)> {
+    let mut all = vec![("", &rule.host)];
+    match &rule.upkeep {
+        Upkeep::Link(link) => all.push(("from", &link.source)),
+        Upkeep::Expression(_) => {}
+        Upkeep::Bucket(bucket) => all.push(("into", &bucket.into)),
+    }
+    all
+}
