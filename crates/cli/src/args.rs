@@ -1,5 +1,6 @@
 //! The command line as types. Parsing does no I/O.
 
+pub(crate) mod bench;
 pub(crate) mod verbs;
 
 use crate::size::Size;
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     /// Compare every derived value with what it should be; changes nothing
     #[command(after_help = verbs::AUDIT_EXAMPLES)]
     Audit(verbs::Audit),
+
+    /// Measure on this machine, in one run
+    Bench(bench::Bench),
 
     /// Check a declaration: is it valid, and what will it keep?
     #[command(after_help = CHECK_EXAMPLES)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod ask;
+mod bench;
 mod commands;
 mod compose;
 mod declaration;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let result = match args.command {
         args::Command::Apply(apply) => commands::apply::run(&apply),
         args::Command::Audit(audit) => commands::audit::run(&audit),
+        args::Command::Bench(bench) => bench::run(&bench),
         args::Command::Check(check) => commands::check::run(&check),
         args::Command::Drop(drop) => commands::drop::run(&drop),
         args::Command::Explain(explain) => commands::explain::run(&explain),

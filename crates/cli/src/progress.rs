@@ -15,10 +15,16 @@ pub(crate) struct Progress {
     /// What was done when it began: not of this run.
     first: Option<u64>,
     last_line: Instant,
+    /// What is counted.
+    unit: &'static str,
 }
 
 impl Progress {
     pub(crate) fn new() -> Progress {
+        Progress::of("documents")
+    }
+
+    pub(crate) fn of(unit: &'static str) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
             let style = "{bar:30} {percent:>3} %  {human_pos}/{human_len}  {per_sec}  {eta} left  {msg}";
@@ -27,7 +33,7 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, began: Instant::now(), first: None, last_line: Instant::now() }
+        Progress { bar, began: Instant::now(), first: None, last_line: Instant::now(), unit }
     }
 
     pub(crate) fn show(&mut self, done: u64, total: u64, what: &[String]) {
@@ -48,9 +54,10 @@ impl Progress {
         let left = total.saturating_sub(done) as f64 / rate.max(1.0);
         let number = |number: u64| grouped(i64::try_from(number).unwrap_or(i64::MAX));
         report::note(&format!(
-            "{} of {} documents, {rate:.0} a second, about {left:.0} s left: {}",
+            "{} of {} {}, {rate:.0} a second, about {left:.0} s left: {}",
             number(done),
             number(total),
+            self.unit,
             what.join(", ")
         ));
     }

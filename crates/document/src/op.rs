@@ -333,6 +333,10 @@ pub enum AdminOp {
         ns: Namespace,
         full: bool,
     },
+    /// Writes the collection's files anew, without what was overwritten or deleted.
+    Compact {
+        ns: Namespace,
+    },
     /// The storage part of `serverStatus`.
     Status,
     /// A command that belongs to a layer around the store, as sent; the store itself does not know it.

@@ -204,6 +204,12 @@ impl Space {
         self.keyspace.rotate_memtable().map(|_| ()).map_err(failed)
     }
 
+    /// Writes everything out into one level; what no snapshot sees any more is left behind.
+    pub fn compact(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
+        self.keyspace.major_compact().map_err(failed)
+    }
+
     pub fn disk_bytes(&self) -> u64 {
         self.keyspace.disk_space()
     }

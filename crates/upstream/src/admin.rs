@@ -119,6 +119,7 @@ fn command(op: AdminOp) -> Result<Option<Command>> {
         AdminOp::DbStats { db, scale } => Command::new(&db, "dbStats", 1).with("scale", scale),
         AdminOp::CollStats { ns, scale } => on(&ns, "collStats").with("scale", scale),
         AdminOp::Validate { ns, full } => on(&ns, "validate").with("full", full),
+        AdminOp::Compact { ns } => on(&ns, "compact").with("force", true),
         AdminOp::Status => Command::new("admin", "serverStatus", 1),
         // A server that knows it is a Pleach.
         AdminOp::Extension { db, body, .. } => Command::of(&db, &body),

@@ -45,6 +45,11 @@ impl Upstream {
         self.shared.topology.state().primary.as_ref().map(|primary| primary.host.to_string())
     }
 
+    /// A line of our own, which logs in as the connection string's user: for who speaks to the server as a client would.
+    pub fn line(&self) -> Arc<dyn document::backend::Relay> {
+        Arc::new(Line::new(self.shared.clone(), false))
+    }
+
     async fn wait_for_primary(&self) -> Result<()> {
         let mut states = self.shared.topology.subscribe();
         let limit = self.uri().selection_timeout;

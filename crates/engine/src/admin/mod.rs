@@ -3,6 +3,7 @@
 
 mod build;
 mod coll_mod;
+mod compact;
 pub(crate) mod create;
 mod create_indexes;
 mod create_view;
@@ -54,6 +55,11 @@ pub(crate) async fn run(
         AdminOp::Validate { ns, full: _ } => {
             let moment = engine.now();
             crate::backend::long(|| validate::run(&moment, &ns, context)).map(|doc| vec![doc])
+        }
+        AdminOp::Compact { ns } => {
+            // The moment holds a snapshot, and what a snapshot sees is not thrown away: it is let go first.
+            let catalog = engine.catalog();
+            crate::backend::long(|| compact::run(&catalog, &ns)).map(|doc| vec![doc])
         }
         AdminOp::Sync => {
             let nothing_new = Work::loose(&engine.inner.ground).take(Durability::Synced);

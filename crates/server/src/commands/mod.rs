@@ -16,6 +16,7 @@ pub(crate) mod build_info;
 mod coll_mod;
 mod coll_stats;
 mod commit_transaction;
+mod compact;
 mod connection_status;
 pub(crate) mod count;
 mod create;
@@ -171,6 +172,7 @@ pub const COMMANDS: &[&Command] = &[
     &coll_mod::COMMAND,
     &coll_stats::COMMAND,
     &commit_transaction::COMMAND,
+    &compact::COMMAND,
     &connection_status::COMMAND,
     &count::COMMAND,
     &create::COMMAND,

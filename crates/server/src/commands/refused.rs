@@ -7,7 +7,6 @@ use document::{Error, Result};
 pub(crate) const COMMAND: Command = Command {
     names: &[
         "cloneCollectionAsCapped",
-        "compact",
         "convertToCapped",
         "createRole",
         "createUser",

@@ -1,0 +1,248 @@
+//! One run: every subject in turn, each alone on the machine, then the readings.
+
+use super::client::{Client, Server};
+use super::events::{Event, Events};
+use super::layout::Layout;
+use super::outcome::{Outcome, Row};
+use super::place::{Place, Running};
+use super::reports::{self, Pace};
+use super::sizes::{Files, Sizes};
+use super::stored::Amount;
+use super::subject::Subject;
+use super::truth::Truth;
+use super::{columns, ingest, load, readings};
+use crate::args::bench::CaseStudy;
+use crate::ask::{list, text};
+use crate::report::{self, Failure};
+use bson::doc;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) async fn run(study: &CaseStudy) -> Result<Outcome, Failure> {
+    let subjects = chosen(study)?;
+    let folder = Folder::of(study)?;
+    let mongod = match &study.upstream {
+        Some(uri) => Some(Server::open(uri).await?),
+        None => None,
+    };
+    report::note("making the events");
+    let Events { users, all } = Events::generate(study.events_per_year, study.seed);
+    let events = Events { users, all };
+    let truth = Arc::new(Truth::of(&events));
+    let bench = Bench { study, folder: &folder.path, mongod, events: Arc::new(events.all), truth, users };
+    let mut outcome = Outcome {
+        events: bench.events.len() as u64,
+        users,
+        seed: study.seed,
+        clients: study.clients,
+        servers: bench.servers().await?,
+        expected: Layout::ALL.map(|layout| (layout, Amount::of(&bench.truth, layout))).into(),
+        rows: Vec::new(),
+        readings: Vec::new(),
+        estimates: Vec::new(),
+    };
+    for subject in &subjects {
+        outcome.rows.push(bench.row(*subject).await?);
+    }
+    for place in [Place::Embedded, Place::Proxy] {
+        let declared = |subject: &&Subject| subject.place == place && subject.declaration().is_some();
+        if subjects.iter().any(|subject| declared(&subject)) {
+            outcome.readings.push((place, bench.readings(place).await?));
+        }
+    }
+    outcome.estimates = [Layout::Array, Layout::Month, Layout::Quarter]
+        .map(|layout| columns::Estimate::of(&bench.truth, layout))
+        .into();
+    Ok(outcome)
+}
+
+/// The subjects that were asked for.
+fn chosen(study: &CaseStudy) -> Result<Vec<Subject>, Failure> {
+    let layouts = if study.layout.is_empty() { Layout::ALL.to_vec() } else { study.layout.clone() };
+    let mut subjects = Subject::all(&layouts, study.upstream.is_some());
+    if !study.only.is_empty() {
+        subjects.retain(|subject| study.only.iter().any(|only| subject.word().contains(only.as_str())));
+    }
+    match subjects.is_empty() {
+        true => Err(Failure::new("nothing is left to measure").hint(
+            "--only takes parts of names such as embedded-declared-quarter, mongod-hand-day (with --upstream), proxy-declared-month",
+        )),
+        false => Ok(subjects),
+    }
+}
+
+/// The folder of the embedded stores; a temporary one goes with this.
+struct Folder {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Folder {
+    fn of(study: &CaseStudy) -> Result<Folder, Failure> {
+        let (path, temporary) = match &study.data {
+            Some(path) => (path.clone(), false),
+            None => (std::env::temp_dir().join(format!("pleach-case-study-{}", std::process::id())), true),
+        };
+        let cannot = |error: std::io::Error| Failure::new(format!("cannot use the folder {}: {error}", path.display()));
+        std::fs::create_dir_all(&path).map_err(cannot)?;
+        if std::fs::read_dir(&path).map_err(cannot)?.next().is_some() {
+            return Err(Failure::new(format!("the folder {} is not empty", path.display()))
+                .hint("the study measures files: give it a new folder with --data"));
+        }
+        Ok(Folder { path, temporary })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+struct Bench<'a> {
+    study: &'a CaseStudy,
+    folder: &'a Path,
+    mongod: Option<Server>,
+    events: Arc<Vec<Event>>,
+    truth: Arc<Truth>,
+    users: u32,
+}
+
+impl Bench<'_> {
+    /// What the servers are and how they are set.
+    async fn servers(&self) -> Result<Vec<String>, Failure> {
+        let mut lines = vec![format!("Pleach {}, each layout on a store of its own", env!("CARGO_PKG_VERSION"))];
+        if let Some(mongod) = &self.mongod {
+            let mut client = mongod.client();
+            let version = client.run("admin", doc! { "buildInfo": 1 }).await?;
+            let status = client.run("admin", doc! { "serverStatus": 1 }).await?;
+            let cache = status.get_document("wiredTiger").and_then(|engine| engine.get_document("cache"));
+            let bytes = cache.map_or(0, |cache| crate::ask::number(cache, "maximum bytes configured"));
+            lines.push(format!("MongoDB {}, cache {} MB", text(&version, "version"), bytes >> 20));
+        }
+        Ok(lines)
+    }
+
+    async fn row(&self, subject: Subject) -> Result<Row, Failure> {
+        let folder = self.folder.join(subject.word());
+        let running = self.start(subject.place, &folder).await?;
+        let server = running.server(self)?;
+        let mut client = server.client();
+        self.drop_database(&subject.db()).await?;
+        if let Some(declaration) = subject.declaration() {
+            apply(&mut client, &subject.db(), &declaration).await?;
+        }
+        let loaded = load::load(server, subject, &self.events, self.study.clients).await?;
+        let mut sizes = Sizes::told(&mut client, subject).await?;
+        let reported = reports::report(server, subject, &self.truth, self.pace()).await?;
+        let running = match running {
+            Started::Process(process) if subject.place == Place::Embedded => {
+                client.run(&subject.db(), doc! { "compact": subject.stored() }).await?;
+                drop(client);
+                process.stop()?;
+                let files = Files::of(&folder)?;
+                sizes = Sizes { index: 0, disk: files.data, log: Some(files.log), ..sizes };
+                self.start(subject.place, &folder).await?
+            }
+            other => other,
+        };
+        let ingest = match subject.layout {
+            Layout::Quarter => Some(ingest::events(running.server(self)?, subject, &self.events, self.each()).await?),
+            _ => None,
+        };
+        running.stop()?;
+        self.drop_database(&subject.db()).await?;
+        if self.study.data.is_none() && subject.place == Place::Embedded {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        Ok(Row { subject, loaded, sizes, reported, ingest })
+    }
+
+    async fn readings(&self, place: Place) -> Result<readings::Readings, Failure> {
+        let running = self.start(place, &self.folder.join("readings")).await?;
+        self.drop_database(readings::db()).await?;
+        let server = running.server(self)?;
+        apply(&mut server.client(), readings::db(), readings::DECLARATION).await?;
+        // One sensor for each million events: enough to be no blink, at any scale.
+        let sensors = self.events.len().div_ceil(1_250_000).clamp(1, 4);
+        let readings = readings::measure(server, sensors, self.each()).await?;
+        running.stop()?;
+        self.drop_database(readings::db()).await?;
+        Ok(readings)
+    }
+
+    async fn start(&self, place: Place, folder: &Path) -> Result<Started, Failure> {
+        let said = self.folder.join("server.log");
+        Ok(match (place, &self.study.upstream) {
+            (Place::Mongod, _) => Started::Mongod,
+            (Place::Proxy, Some(uri)) => Started::Process(Running::proxy(uri, said).await?),
+            (Place::Proxy | Place::Embedded, _) => Started::Process(Running::embedded(folder, said).await?),
+        })
+    }
+
+    /// On the real MongoDB; stores of our own are new.
+    async fn drop_database(&self, db: &str) -> Result<(), Failure> {
+        if let Some(mongod) = &self.mongod {
+            mongod.client().run(db, doc! { "dropDatabase": 1 }).await?;
+        }
+        Ok(())
+    }
+
+    fn pace(&self) -> Pace {
+        Pace {
+            clients: self.study.clients,
+            requests: self.study.reports,
+            at_most: Duration::from_secs(self.study.report_seconds),
+            seed: self.study.seed,
+            users: self.users,
+        }
+    }
+
+    /// How long one-at-a-time and batches are measured: a twentieth of what reports may take.
+    fn each(&self) -> Duration {
+        Duration::from_millis((self.study.report_seconds * 50).clamp(50, 3_000))
+    }
+}
+
+/// The server of one measurement.
+enum Started {
+    Mongod,
+    Process(Running),
+}
+
+impl Started {
+    fn server<'a>(&'a self, bench: &'a Bench<'_>) -> Result<&'a Server, Failure> {
+        match self {
+            Started::Process(running) => Ok(&running.server),
+            Started::Mongod => bench.mongod.as_ref().ok_or_else(|| Failure::new("there is no MongoDB to measure")),
+        }
+    }
+
+    fn stop(self) -> Result<(), Failure> {
+        match self {
+            Started::Process(running) => running.stop(),
+            Started::Mongod => Ok(()),
+        }
+    }
+}
+
+/// Applies a declaration over the wire and waits until its rules are on.
+async fn apply(client: &mut Client, db: &str, declaration: &str) -> Result<(), Failure> {
+    client.run(db, doc! { "pleach": "apply", "declaration": declaration }).await?;
+    loop {
+        let status = client.run(db, doc! { "pleach": "status" }).await?;
+        let waiting = list(&status, "rules").into_iter().find(|rule| text(rule, "state") != "on");
+        match waiting {
+            None => return Ok(()),
+            Some(rule) => {
+                if let Ok(problem) = rule.get_str("problem") {
+                    return Err(Failure::new(format!("{} does not get on: {problem}", text(rule, "rule"))));
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
