@@ -41,6 +41,28 @@ fn indexes_are_built_kept_up_and_dropped() {
 }
 
 #[test]
+fn compaction_leaves_what_is_there_and_frees_what_is_not() {
+    let bench = Bench::new();
+    run(async {
+        bench.did(insert((0..1_000).map(|id| doc! {"_id": id, "a": "x".repeat(100)}).collect())).await;
+        bench.admin(index(doc! {"key": {"a": 1}, "name": "a_1"})).await.unwrap();
+        bench.did(delete_op(doc! {"_id": {"$gte": 10}}, true)).await;
+        let compacted = bench.admin(AdminOp::Compact { ns: ns() }).await.unwrap();
+        assert!(compacted[0].get_i32("bytesFreed").unwrap() > 50_000, "{compacted:?}");
+        bench.did(insert(vec![doc! {"_id": 10, "a": "y"}])).await;
+        let missing = Namespace::new("db", "missing");
+        let error = bench.admin(AdminOp::Compact { ns: missing }).await.unwrap_err();
+        assert_eq!(told(&error), (26, "collection does not exist".to_owned()));
+    });
+    let bench = bench.reopen();
+    run(async {
+        let checked = bench.admin(AdminOp::Validate { ns: ns(), full: true }).await.unwrap();
+        assert!(checked[0].get_bool("valid").unwrap(), "{checked:?}");
+        assert_eq!(*checked[0].get_document("keysPerIndex").unwrap(), doc! {"_id_": 11, "a_1": 11});
+    });
+}
+
+#[test]
 fn a_unique_index_over_duplicates_is_not_made() {
     let bench = Bench::new();
     run(async {

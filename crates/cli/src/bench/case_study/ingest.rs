@@ -26,8 +26,11 @@ pub(crate) struct Writes<'a> {
     pub(crate) db: String,
     pub(crate) command: Document,
     pub(crate) name: &'static str,
-    pub(crate) statement: Box<dyn FnMut(usize, &mut Vec<u8>) + Send + 'a>,
+    pub(crate) statement: Statement<'a>,
 }
+
+/// Appends the bytes of the statement with this number.
+pub(crate) type Statement<'a> = Box<dyn FnMut(usize, &mut Vec<u8>) + Send + 'a>;
 
 /// Events as a subject has them.
 pub(crate) async fn events(
