@@ -138,6 +138,7 @@ impl Bench<'_> {
         let loaded = load::load(server, subject, &self.events, self.study.clients).await?;
         let mut sizes = Sizes::told(&mut client, subject).await?;
         let reported = reports::report(server, subject, &self.truth, self.pace()).await?;
+        let ingests = subject.layout == Layout::Quarter;
         let running = match running {
             Started::Process(process) if subject.place == Place::Embedded => {
                 client.run(&subject.db(), doc! { "compact": subject.stored() }).await?;
@@ -145,15 +146,17 @@ impl Bench<'_> {
                 process.stop()?;
                 let files = Files::of(&folder)?;
                 sizes = Sizes { index: 0, disk: files.data, log: Some(files.log), ..sizes };
-                self.start(subject.place, &folder).await?
+                if ingests { Some(self.start(subject.place, &folder).await?) } else { None }
             }
-            other => other,
+            other => Some(other),
         };
-        let ingest = match subject.layout {
-            Layout::Quarter => Some(ingest::events(running.server(self)?, subject, &self.events, self.each()).await?),
-            _ => None,
-        };
-        running.stop()?;
+        let mut ingest = None;
+        if let Some(running) = running {
+            if ingests {
+                ingest = Some(ingest::events(running.server(self)?, subject, &self.events, self.each()).await?);
+            }
+            running.stop()?;
+        }
         self.drop_database(&subject.db()).await?;
         if self.study.data.is_none() && subject.place == Place::Embedded {
             let _ = std::fs::remove_dir_all(&folder);
