@@ -4,6 +4,7 @@
 //! drain their input first. Writing stages (`$merge`, `$out`) are a [`Sink`]: the server runs them through the backend, so
 //! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
+mod expand;
 pub mod expr;
 mod external_sort;
 mod foreign;
@@ -54,6 +55,7 @@ mod recorded_tests;
 #[cfg(test)]
 mod testing;
 
+pub use expand::Expand;
 pub use leading::{Leading, Split};
 pub use parse::{Parser, Within};
 pub use registry::STAGES;

@@ -1,11 +1,13 @@
 //! One BSON value, and what MongoDB means by it: type names, order ([`order`]) and bytes in that order ([`key`]), numbers
-//! ([`number`], [`decimal`]), dates ([`calendar`]) and dotted paths ([`path`], [`expand`]), and how messages print it ([`show`]).
+//! ([`number`], [`decimal`]), dates ([`calendar`]) and dotted paths ([`path`], [`expand`]), bytes as digits ([`hex`]), and how
+//! messages print it ([`show`]).
 
 pub mod calendar;
 pub mod decimal;
 pub mod decimal_math;
 mod decimal_trigonometry;
 pub mod expand;
+pub mod hex;
 pub mod key;
 pub mod number;
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! What belongs to no other family: `$rand`, `$binarySize`, `$tsSecond`, `$tsIncrement`, and `$meta`, which has nothing to give.
+//! What belongs to no other family: `$rand`, `$binarySize`, `$tsSecond`, `$tsIncrement`, `$meta`, which
+//! has nothing to give, and bytes as hex digits, which is ours.
 
 use super::form::{fail, only};
 use super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use crate::error::{Error, Result};
-use crate::value::Value;
+use crate::value::{Value, hex};
 use std::sync::Arc;
 
 pub(super) const BINARY_SIZE: ExprDef = ExprDef {
@@ -19,6 +20,18 @@ pub(super) const BINARY_SIZE: ExprDef = ExprDef {
                 fail(51276, format!("$binarySize requires a string or BinData argument, found: {}", value.type_name()))
             }
         }
+    }),
+};
+
+/// Internal: MongoDB 6.0 has no operator for it.
+pub(super) const HEX: ExprDef = ExprDef {
+    name: "$_internalPleachHex",
+    help: "The bytes of a binary value as upper-case hex digits; other values as they are.",
+    form: Form::Exactly(1, |operands, scope| {
+        Ok(match only(operands, scope)? {
+            Value::Binary { bytes, .. } => Value::from(hex::to_digits(bytes.as_slice())),
+            other => other,
+        })
     }),
 };
 

@@ -2,6 +2,7 @@
 
 use super::form::fail;
 use super::names::{Binding, check_readable};
+use super::registry::INTERNAL;
 use super::{EXPRESSIONS, Expr, Names};
 use crate::code::Code;
 use crate::error::{Error, Result};
@@ -81,7 +82,8 @@ pub fn parse_operand(value: &Value<'_>, names: &mut Names) -> Result<Vec<Expr>> 
 }
 
 fn parse_operator(name: &str, argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
-    match EXPRESSIONS.binary_search_by(|def| def.name.cmp(name)).ok().and_then(|at| EXPRESSIONS.get(at)) {
+    let listed = EXPRESSIONS.binary_search_by(|def| def.name.cmp(name)).ok().and_then(|at| EXPRESSIONS.get(at));
+    match listed.or_else(|| INTERNAL.iter().find(|def| def.name == name)) {
         Some(def) => def.form.parse(def.name, argument, names),
         None => Err(Error::new(Code::InvalidPipelineOperator, format!("Unrecognized expression '{name}'"))),
     }

@@ -155,6 +155,9 @@ pub const EXPRESSIONS: &[&ExprDef] = &[
     &array::pairs::ZIP,
 ];
 
+/// Operators that no client is told of: what views on the embedded store are made of where MongoDB has no operator.
+pub(super) const INTERNAL: &[&ExprDef] = &[&misc::HEX];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -162,7 +162,7 @@ impl Bucket {
         for (series, value) in self.by.iter().zip(&key.series) {
             match value {
                 Some(Value::Binary { bytes, .. }) if series.hex => {
-                    writer.append(&series.field, &Value::from(hex::to_digits(bytes.as_slice())));
+                    writer.append(&series.field, &Value::from(document::value::hex::to_digits(bytes.as_slice())));
                 }
                 Some(value) => {
                     writer.append(&series.field, value);

@@ -13,8 +13,12 @@ mod grammar;
 mod hex;
 mod key;
 mod period;
+mod push;
+mod push_packed;
 mod slot_key;
 mod stats;
+mod unpack;
+mod view;
 
 #[cfg(test)]
 mod random;
@@ -22,12 +26,15 @@ mod random;
 mod samples;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod view_tests;
 
 pub use decode::Each;
 pub use entry::{Encoded, Entry};
 pub use grammar::Grammar;
 pub use key::Key;
 pub use slot_key::{slot_key, slot_start};
+pub use view::Dialect;
 
 use document::op::Namespace;
 use std::sync::Arc;
