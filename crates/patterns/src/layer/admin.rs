@@ -19,6 +19,9 @@ pub(super) async fn run(
     context: &Context,
     op: AdminOp,
 ) -> Result<Vec<Doc<'static>>> {
+    if matches!(op, AdminOp::Drop { .. } | AdminOp::DropDatabase { .. } | AdminOp::Rename { .. }) {
+        shared.lease.check()?;
+    }
     let rules = shared.rules();
     match &op {
         AdminOp::Drop { ns } => {
@@ -158,6 +161,9 @@ const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findan
 
 /// Whether no rule concerns a command, as far as its first look tells.
 pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
+    if writes(command) && !shared.lease.is_valid() {
+        return false;
+    }
     match command.name {
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
         "dropDatabase" | "explain" => !rules_in(rules, command.db),
@@ -171,6 +177,15 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
             None => true,
         },
         _ => true,
+    }
+}
+
+/// Whether a command may change documents of clients.
+fn writes(command: &Head<'_>) -> bool {
+    match command.name {
+        "aggregate" => writes_elsewhere(command.body),
+        "dropDatabase" => true,
+        name => WRITES.contains(&name),
     }
 }
 

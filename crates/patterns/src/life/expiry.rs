@@ -6,7 +6,7 @@
 //! longest there is, and given back when the last rule has gone.
 
 use super::records::{At, find};
-use super::{Entry, Life, lease, names};
+use super::{Entry, Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
 use document::backend::{Backend, Session};
@@ -268,7 +268,7 @@ pub(crate) async fn work(life: Arc<Life>) {
         for db in databases {
             let (mut session, context) = (Session::default(), life.context());
             let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
-            let done = match lease::is_first(&life, &mut at, &db).await {
+            let done = match life.is_first(&mut at, &db).await {
                 Ok(true) => life.expire_in(&mut at, &db).await.map(drop),
                 Ok(false) => life.note_expiries(&mut at, &db).await,
                 Err(error) => Err(error),

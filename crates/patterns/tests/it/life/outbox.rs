@@ -88,7 +88,7 @@ fn a_job_goes_on_after_a_restart_and_by_another_worker() {
         assert_eq!(village.find("orders", doc! { "customer.name": "old" }).await.len(), 1_568);
         let village = village.reopen().await;
         // A second worker beside the first.
-        village.life.start();
+        village.life.start().await.unwrap();
         drained(&village).await;
         assert_eq!(village.find("orders", doc! { "customer.name": "new" }).await.len(), 1_568);
         village.assert_clean().await;

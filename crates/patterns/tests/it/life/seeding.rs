@@ -63,7 +63,7 @@ fn seeding_ends_under_load_without_gap_or_double_count() {
             let village = Village::new().await;
             village.fill(700, 3_000).await;
             let stop = Arc::new(AtomicBool::new(false));
-            let clients = village.clients(4, 700, &stop);
+            let clients = village.clients(0..4, 700, &stop);
             village.apply(rules).await.unwrap();
             stop.store(true, Ordering::Relaxed);
             for client in clients {
@@ -83,7 +83,7 @@ fn a_changed_rule_is_rebuilt_and_a_missing_one_needs_to_be_said() {
         let good = COUNT.replace("by: productId", "by: productId, where: { kind: good }");
         village.apply(COUNT).await.unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let clients = village.clients(2, 5, &stop);
+        let clients = village.clients(0..2, 5, &stop);
         village.apply(&good).await.unwrap();
         stop.store(true, Ordering::Relaxed);
         for client in clients {
