@@ -140,11 +140,6 @@ pub(crate) async fn rows(at: &mut At<'_>, db: &str) -> Result<Vec<Expiry>> {
     Ok(rows.iter().filter_map(|row| Expiry::read(db, row)).collect())
 }
 
-/// Whether a row of the catalog is one of those.
-pub(crate) fn is_row(row: &Doc<'_>) -> bool {
-    matches!(row.get("_id"), Some(Value::Document(id)) if id.contains("expires"))
-}
-
 /// The indexes of a collection, none if it is not there.
 pub(crate) async fn indexes(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
     match at.backend.admin(at.session, at.context, AdminOp::ListIndexes { ns: ns.clone() }).await {

@@ -9,6 +9,7 @@ mod audit;
 pub mod catalog;
 pub mod command;
 mod derived;
+pub(crate) mod empty;
 pub(crate) mod evaluate;
 pub(crate) mod expiry;
 mod explain;

@@ -6,7 +6,7 @@ use crate::harness::{context, insert, run};
 use bson::doc;
 use document::Error;
 use document::backend::{Backend, Session};
-use document::op::Capture;
+use document::op::{AdminOp, Capture};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -68,5 +68,69 @@ fn whatever_was_cut_off_goes_on_from_the_catalog() {
             }
         }
         assert!(tried > 8, "{tried}");
+    });
+}
+
+#[test]
+fn a_database_that_is_dropped_keeps_its_rules_wherever_that_is_cut_off() {
+    run(async {
+        for after in (0..).step_by(2) {
+            let village = Village::new().await;
+            village.fill(6, 20).await;
+            let folder = village.close().await;
+            let left = Arc::new(AtomicI64::new(i64::MAX));
+            let killer = left.clone();
+            let around = |inner| -> Arc<dyn Backend> { Arc::new(Dying { inner, left: killer, shared: false }) };
+            let village = Village::open(folder, around).await.unwrap();
+            // Sometimes it is still being seeded.
+            village.life.limit_hosts(1);
+            let wait = after % 4 == 0;
+            village.ask("apply", doc! { "declaration": declared(COUNT), "wait": wait }).await.unwrap();
+            left.store(after, Ordering::Relaxed);
+            let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
+            let dropped = village.layer.admin(&mut Session::default(), &context(), drop).await.is_ok();
+            left.store(0, Ordering::Relaxed);
+            let village = Village::open(village.close().await, |backend| backend).await.unwrap();
+            let review = |product: i32| insert("reviews", vec![doc! { "productId": product, "n": 7, "kind": "good" }]);
+            village.write(review(1)).await;
+            village.life.settle("shop").await.unwrap();
+            assert_eq!(village.states().await, [("products.reviewCount".to_owned(), "on".to_owned())], "after {after}");
+            village.assert_clean().await;
+            if dropped {
+                village.write(insert("products", vec![doc! { "_id": 1 }])).await;
+                village.write(review(1)).await;
+                assert_eq!(village.find("products", doc! {}).await, [doc! { "_id": 1, "reviewCount": 2 }]);
+            }
+            village.close().await;
+            if dropped {
+                assert!(after > 8, "{after}");
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_database_is_dropped_under_load_while_its_rule_is_seeded() {
+    run(async {
+        let village = Village::new().await;
+        village.fill(200, 600).await;
+        village.life.limit_hosts(1);
+        village.ask("apply", doc! { "declaration": declared(COUNT), "wait": false }).await.unwrap();
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let clients = village.clients(0..3, 200, &stop);
+        for _ in 0..3 {
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+            let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
+            village.layer.admin(&mut Session::default(), &context(), drop).await.unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.await.unwrap();
+        }
+        village.life.settle("shop").await.unwrap();
+        assert_eq!(village.states().await, [("products.reviewCount".to_owned(), "on".to_owned())]);
+        village.assert_clean().await;
+        village.close().await;
     });
 }
