@@ -108,6 +108,8 @@ impl Life {
                 done: 0,
                 total: 0,
                 with_data: false,
+                tidy: known.as_ref().is_some_and(|known| known.row.tidy || known.rule.state_path().is_some())
+                    && step.rule.state_path().is_none(),
                 by: self.process.clone(),
             };
             match step.work {

@@ -27,6 +27,8 @@ pub struct Row {
     pub total: i64,
     /// Retiring: whether the field itself goes too.
     pub with_data: bool,
+    /// What the rule was before had state in the hosts, which this one has not: to be removed before it is on.
+    pub tidy: bool,
     /// The process that brings it on or off; empty where there can be only one.
     pub by: String,
 }
@@ -44,6 +46,7 @@ impl Row {
             done: long(row.get("done")),
             total: long(row.get("total")),
             with_data: row.get("with_data").is_some_and(|value| value.is_truthy()),
+            tidy: row.get("tidy").is_some_and(|value| value.is_truthy()),
             by: text("by").unwrap_or_default(),
         })
     }
@@ -55,8 +58,10 @@ impl Row {
         self.state.write(&mut row);
         row.append("epoch", &Value::Int64(self.epoch));
         row.append("done", &Value::Int64(self.done)).append("total", &Value::Int64(self.total));
-        if self.with_data {
-            row.append("with_data", &Value::Bool(true));
+        for (name, is) in [("with_data", self.with_data), ("tidy", self.tidy)] {
+            if is {
+                row.append(name, &Value::Bool(true));
+            }
         }
         if !self.by.is_empty() {
             row.append("by", &Value::from(&*self.by));
@@ -156,6 +161,7 @@ mod tests {
             done: 5,
             total: 9,
             with_data: false,
+            tidy: true,
             by: "p".to_owned(),
         };
         assert_eq!(Row::read(&row.write()), Some(row));

@@ -60,6 +60,9 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
         }
         State::Seeding { .. } => {
             seed::seed(life, entry).await?;
+            if entry.row.tidy {
+                super::retire::tidy(life, entry).await?;
+            }
             set_state(life, entry, State::On).await?;
             tracing::info!(rule = &*entry.rule.name, "on");
             Ok(())
@@ -78,6 +81,7 @@ async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
     if row.epoch != entry.row.epoch {
         return Ok(());
     }
+    row.tidy &= state != State::On;
     row.state = state;
     life.pass(Point::Life("state")).await?;
     if !catalog::replace(&mut at, &entry.db, &row, row.epoch).await? {

@@ -111,6 +111,11 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     Ok(())
 }
 
+/// Removes the state that an earlier form of the rule has left.
+pub(crate) async fn tidy(life: &Life, entry: &Entry) -> Result<()> {
+    clean(life, entry, &Traces { state: true, ..Traces::of(&entry.rule, false) }).await
+}
+
 /// Whether the rule was declared again meanwhile.
 fn is_superseded(life: &Life, entry: &Entry) -> bool {
     life.row_of(entry).is_none_or(|row| row.epoch != entry.row.epoch)

@@ -153,3 +153,19 @@ fn a_rule_that_cannot_be_evaluated_says_why_and_goes_on_once_mended() {
         village.close().await;
     });
 }
+
+#[test]
+fn what_a_sum_kept_beside_its_field_goes_when_it_becomes_a_count() {
+    run(async {
+        let village = Village::new().await;
+        village.fill(5, 20).await;
+        let total = |what: &str| format!("{{ products: {{ computed: {{ total: {{ {what}, by: productId }} }} }} }}");
+        village.apply(&total("sum: n, from: reviews")).await.unwrap();
+        assert!(village.find("products", doc! { "_pleach.total": { "$exists": true } }).await.len() == 5);
+        village.apply(&total("count: reviews")).await.unwrap();
+        assert!(village.find("products", doc! { "_pleach": { "$exists": true } }).await.is_empty());
+        assert_eq!(village.find("products", doc! { "total": 4 }).await.len(), 5);
+        village.assert_clean().await;
+        village.close().await;
+    });
+}

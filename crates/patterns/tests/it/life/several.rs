@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-const LEASE: Duration = Duration::from_millis(400);
+/// One that is not waited for, and one that ends soon.
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(800);
 
 /// A process, and what cuts it off.
 struct Process {
@@ -62,7 +64,7 @@ async fn counted(process: &Process, field: &str) -> Option<Bson> {
 fn a_process_that_knew_no_rule_keeps_the_first_one() {
     run(async {
         let (engine, _folder) = store();
-        let (first, second) = (Process::start(&engine, LEASE).await, Process::start(&engine, LEASE).await);
+        let (first, second) = (Process::start(&engine, LONG).await, Process::start(&engine, LONG).await);
         first.village.fill(6, 20).await;
         // Both have clients while the rule comes, is changed and goes.
         let stop = Arc::new(AtomicBool::new(false));
@@ -116,7 +118,7 @@ async fn leases(engine: &Engine) -> Vec<String> {
 fn a_process_that_is_cut_off_writes_nothing_until_it_has_a_lease_again() {
     run(async {
         let (engine, _folder) = store();
-        let (first, second) = (Process::start(&engine, LEASE).await, Process::start(&engine, LEASE).await);
+        let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
         first.village.fill(6, 20).await;
         second.left.store(0, Ordering::Relaxed);
         // What it still may write as far as it knows is lost on the way; then it refuses by itself.
@@ -143,7 +145,7 @@ fn a_process_that_is_cut_off_writes_nothing_until_it_has_a_lease_again() {
 fn another_goes_on_with_what_a_process_has_left() {
     run(async {
         let (engine, _folder) = store();
-        let (first, second) = (Process::start(&engine, LEASE).await, Process::start(&engine, LEASE).await);
+        let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
         first.village.fill(60, 200).await;
         first.village.life.limit_hosts(1);
         let apply = doc! { "declaration": declared(COUNT), "wait": false };
@@ -151,7 +153,8 @@ fn another_goes_on_with_what_a_process_has_left() {
         // Gone without a word, in the middle or before it began.
         first.left.store(rand::random_range(5..60), Ordering::Relaxed);
         until("the other brings it on", async || {
-            review(&second).await.unwrap();
+            // On a busy machine a lease so short may lapse for a moment.
+            let _refused = review(&second).await;
             second.village.states().await == [("products.reviewCount".to_owned(), "on".to_owned())]
         })
         .await;
