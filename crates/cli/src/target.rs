@@ -51,7 +51,7 @@ impl Target {
         match compose::Patterns::folder(folder) {
             Ok(patterns) => {
                 patterns.life.load().await?;
-                Ok(Target::here(patterns, purpose))
+                Target::here(patterns, purpose).await
             }
             Err(error) if error.code() == Code::ObjectIsBusy => match engine::holder_address(folder) {
                 Some(address) => Target::server(&format!("mongodb://{address}")).await,
@@ -76,14 +76,14 @@ impl Target {
             (Err(error), Purpose::Look) => report::note(&format!("the catalog of rules cannot be read: {error}")),
             (Err(error), Purpose::Change) => return Err(error.into()),
         }
-        Ok(Target::here(patterns, purpose))
+        Target::here(patterns, purpose).await
     }
 
-    fn here(patterns: compose::Patterns, purpose: Purpose) -> Target {
+    async fn here(patterns: compose::Patterns, purpose: Purpose) -> Result<Target, Failure> {
         if purpose == Purpose::Change {
-            patterns.life.start();
+            patterns.life.start().await?;
         }
-        Target::Here(patterns)
+        Ok(Target::Here(patterns))
     }
 
     /// Asks, and gives the answer's own fields.

@@ -194,6 +194,11 @@ pub trait Backend: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(false)))
     }
 
+    /// The transactions that are open in the server behind, of whomever; nothing if that cannot be told.
+    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
+        Box::pin(std::future::ready(Ok(Some(Vec::new()))))
+    }
+
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()>;
 
     /// Whether this transaction of a session is known to have been committed, perhaps before a restart.

@@ -9,6 +9,7 @@ pub mod declare;
 pub mod gate;
 pub mod kinds;
 pub mod layer;
+mod lease;
 pub mod life;
 pub mod link;
 pub mod mql;

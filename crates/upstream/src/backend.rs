@@ -35,6 +35,10 @@ impl Backend for Upstream {
         Box::pin(crate::trace::clear(&self.shared, trace, expired))
     }
 
+    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
+        Box::pin(crate::open::transactions(&self.shared))
+    }
+
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         let via = Via::of(&self.shared, session);
         session.transaction = Some(Box::new(UpstreamTransaction::begin(via, session, context)));

@@ -11,6 +11,7 @@ mod connection;
 mod fence;
 mod line;
 mod login;
+mod open;
 mod phrase;
 mod read;
 mod retries;

@@ -31,8 +31,9 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
         };
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
+        let stop = stop_signal();
         report::listening(&format!("mongodb://{address}"), &place.describe());
-        let served = server::run(listener, patterns.backend.clone(), options, stop_signal()).await;
+        let served = server::run(listener, patterns.backend.clone(), options, stop).await;
         patterns.close().await;
         served.map_err(|error| Failure::new(format!("the server stopped: {error}")))
     });
@@ -101,7 +102,7 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Re
     for db in life.audits_due().await? {
         tracing::warn!(database = db, "its rules were switched off by an earlier run (--raw): run `pleach audit`");
     }
-    life.start();
+    life.start().await?;
     let Some(file) = declared else { return Ok(()) };
     let additions = Extent { additions_only: true, ..Extent::default() };
     tokio::spawn(async move {
@@ -117,25 +118,20 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Re
     Ok(())
 }
 
-/// Ctrl-C or SIGTERM.
-async fn stop_signal() {
-    let interrupt = tokio::signal::ctrl_c();
+/// Ctrl-C or SIGTERM, from the moment this is called.
+fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
-    {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                tokio::select! {
-                    _ = interrupt => {}
-                    _ = terminate.recv() => {}
-                }
+    let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    async move {
+        let interrupt = tokio::signal::ctrl_c();
+        #[cfg(unix)]
+        if let Ok(mut terminate) = terminate {
+            tokio::select! {
+                _ = interrupt => {}
+                _ = terminate.recv() => {}
             }
-            Err(_) => {
-                let _ = interrupt.await;
-            }
+            return;
         }
-    }
-    #[cfg(not(unix))]
-    {
         let _ = interrupt.await;
     }
 }

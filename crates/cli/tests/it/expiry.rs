@@ -1,7 +1,7 @@
 //! What expires in front of a real MongoDB goes through the rules (SEMANTICS R7).
 
 use crate::mongod::{Mongod, initiate, until};
-use crate::upstream::Proxy;
+use crate::serving::Serving;
 use bson::{Bson, DateTime, Document, doc};
 use document::Env;
 use document::op::{Context, Durability, ReadConcern, Sent};
@@ -76,7 +76,7 @@ fn documents_that_a_rule_counts_expire_through_it() {
     assert!(said.contains("\"expiry\"") && said.contains("2147483647") && plan.status.code() == Some(1), "{said}");
     assert_eq!(expiries(&mut direct), [("at".to_owned(), 3_600)]);
 
-    let proxy = Proxy::start(&uri, &["--declare", declaration.to_str().unwrap()]);
+    let proxy = Serving::upstream(&uri, &["--declare", declaration.to_str().unwrap()]);
     let mut client = proxy.client();
     until("the rule is on", || is_on(&mut client));
     let off = [("at".to_owned(), 2_147_483_647)];

@@ -10,5 +10,7 @@ mod mongod;
 mod rules;
 mod schema;
 mod serve;
+mod serving;
+mod several;
 mod tidy;
 mod upstream;

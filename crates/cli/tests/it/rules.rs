@@ -1,10 +1,10 @@
 //! The verbs about rules as people and programs meet them: on a running server, on a folder, and what they refuse.
 
+use crate::serving::{Serving, pleach};
 use bson::doc;
 use judge::client::Client;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 const DECLARATION: &str = "\
 database: shop
@@ -39,7 +39,7 @@ impl Shop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pleach"));
+        let mut command = pleach();
         command.args(args).current_dir(&self.folder);
         for name in ["PLEACH_DECLARE", "PLEACH_DATA", "PLEACH_SERVER", "PLEACH_UPSTREAM"] {
             command.env_remove(name);
@@ -59,40 +59,21 @@ impl Shop {
     }
 
     fn serve(&self, args: &[&str]) -> Serving {
-        let mut child = self
-            .command(&[&["serve", "--port", "0", "--data", "data", "--log", "warn"], args].concat())
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(self.folder.join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let uri = lines.map(Result::unwrap).find_map(|line| line.trim().strip_prefix("mongodb://").map(str::to_owned));
-        Serving { child, address: uri.expect("a connection string on a line of its own"), log: self.folder.join("log") }
+        let log = std::fs::File::create(self.folder.join("log")).unwrap();
+        let arguments = [&["serve", "--port", "0", "--data", "data", "--log", "warn"], args].concat();
+        Serving::of(self.command(&arguments).stderr(log))
+    }
+
+    /// Gives what was logged.
+    fn stop(&self, serving: Serving) -> String {
+        assert_eq!(serving.stop(), Some(0));
+        std::fs::read_to_string(self.folder.join("log")).unwrap()
     }
 }
 
 impl Drop for Shop {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-struct Serving {
-    child: Child,
-    address: String,
-    log: PathBuf,
-}
-
-impl Serving {
-    fn client(&self) -> Client {
-        Client::connect(&self.address).unwrap()
-    }
-
-    /// SIGTERM; gives what was logged.
-    fn stop(mut self) -> String {
-        Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(self.child.wait().unwrap().success());
-        std::fs::read_to_string(&self.log).unwrap()
     }
 }
 
@@ -160,7 +141,7 @@ fn a_rule_from_the_first_look_to_the_last() {
     let status = serving.client().must(&doc! { "serverStatus": 1, "$db": "admin" }).unwrap();
     let rules = status.get_document("pleach").unwrap().get_array("rules").unwrap();
     assert_eq!(rules.len(), 2);
-    serving.stop();
+    shop.stop(serving);
 
     // Rules switched off: what is written drifts, and the next run says so.
     let serving = shop.serve(&["--raw"]);
@@ -175,7 +156,7 @@ fn a_rule_from_the_first_look_to_the_last() {
         said.contains("switched off for this run") && said.contains("hint: start the server without --raw"),
         "{said}"
     );
-    let log = serving.stop();
+    let log = shop.stop(serving);
     assert!(log.contains("switched off") && log.contains("--raw"), "{log}");
     let serving = shop.serve(&[]);
     let (code, report) = shop.json(&["audit"]);
@@ -186,7 +167,7 @@ fn a_rule_from_the_first_look_to_the_last() {
             "rule": "products.reviewCount", "collection": "products", "_id": 1, "field": "reviewCount", "stored": 3, "expected": 2,
         }])
     );
-    let log = serving.stop();
+    let log = shop.stop(serving);
     assert!(log.contains("run `pleach audit`"), "{log}");
 
     // No server is running: the verbs open the folder themselves.
@@ -212,7 +193,7 @@ fn serve_declare_adds_in_the_background_and_changes_nothing_else() {
     fill(&mut serving.client());
     settled(&shop);
     assert_eq!(shop.json(&["audit"]).0, Some(0));
-    let log = serving.stop();
+    let log = shop.stop(serving);
     assert!(!log.contains("rule"), "{log}");
     // A rule is gone, another is changed: both stay as they are.
     shop.declare(
@@ -230,7 +211,7 @@ fn serve_declare_adds_in_the_background_and_changes_nothing_else() {
     assert!(said.contains("rule products.reviewCount is kept in shop") && said.contains("--remove"), "{said}");
     assert_eq!(shop.run(&["apply", "--remove"]).status.code(), Some(0));
     assert_eq!(products(&mut client)[0].as_document().unwrap().get_i32("margin").unwrap(), -9);
-    let log = serving.stop();
+    let log = shop.stop(serving);
     assert!(
         log.contains("products.reviewCount is no longer declared")
             && log.contains("products.margin is declared differently"),
@@ -288,5 +269,5 @@ fn the_same_from_a_shell() {
     assert!(refused.get_str("errmsg").unwrap().contains("it knows apply, audit"), "{refused}");
     let refused = client.must(&doc! { "pleach": "drop", "rule": "products.reviewCount", "$db": "shop" }).unwrap();
     assert_eq!(refused.get_str("rule").unwrap(), "products.reviewCount");
-    serving.stop();
+    shop.stop(serving);
 }

@@ -1,42 +1,13 @@
 //! `pleach serve` as a person meets it: what it prints, what it refuses, how it stops and what is there afterwards.
 
+use crate::serving::{Serving, pleach};
 use bson::doc;
-use judge::client::Client;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-struct Running {
-    child: Child,
-    address: String,
-}
-
-fn pleach() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_pleach"))
-}
-
-fn start(data: &Path) -> Running {
-    let mut child = pleach()
-        .args(["serve", "--port", "0", "--log", "off", "--data"])
-        .arg(data)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let uri = lines.map(Result::unwrap).find_map(|line| line.trim().strip_prefix("mongodb://").map(str::to_owned));
-    Running { child, address: uri.expect("a connection string on a line of its own") }
-}
-
-impl Running {
-    /// SIGTERM; gives the exit code and what was said on stderr.
-    fn stop(mut self) -> (Option<i32>, String) {
-        Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        let status = self.child.wait().unwrap();
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), said)
-    }
+fn start(data: &Path) -> Serving {
+    Serving::start(&["--data", data.to_str().unwrap()])
 }
 
 fn folder() -> std::path::PathBuf {
@@ -58,15 +29,14 @@ fn refused(output: &Output) -> String {
 fn what_was_acknowledged_is_there_after_a_stop_and_a_start() {
     let data = folder();
     let running = start(&data);
-    let mut client = Client::connect(&running.address).unwrap();
+    let mut client = running.client();
     client.must(&doc! { "insert": "c", "documents": [{ "_id": 1, "a": "x" }], "$db": "it" }).unwrap();
     client
         .must(&doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }], "$db": "it" })
         .unwrap();
-    let (code, said) = running.stop();
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(running.stop(), Some(0));
     let running = start(&data);
-    let mut client = Client::connect(&running.address).unwrap();
+    let mut client = running.client();
     let reply = client.must(&doc! { "find": "c", "filter": { "a": "x" }, "hint": "a_1", "$db": "it" }).unwrap();
     assert_eq!(
         reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap(),

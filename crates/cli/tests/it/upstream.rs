@@ -1,77 +1,46 @@
 //! `pleach serve --upstream`: what passes, what is planned, who may do what, and what happens when the primary goes.
 
 use crate::mongod::{Mongod, initiate, key_file, until};
+use crate::serving::{Serving, pleach};
 use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use judge::client::Client;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use wire::scram::{Mechanism, Scram};
 
-pub(crate) struct Proxy {
-    child: Child,
-    address: String,
-}
-
-impl Proxy {
-    pub(crate) fn start(uri: &str, arguments: &[&str]) -> Proxy {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pleach"))
-            .args(["serve", "--port", "0", "--log", "off", "--upstream", uri])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let uri = lines.map(Result::unwrap).find_map(|line| line.trim().strip_prefix("mongodb://").map(str::to_owned));
-        Proxy { child, address: uri.expect("a connection string") }
-    }
-
-    pub(crate) fn client(&self) -> Client {
-        Client::connect(&self.address).unwrap()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn refusal(arguments: &[&str]) -> String {
-    let output: Output =
-        Command::new(env!("CARGO_BIN_EXE_pleach")).args(["serve", "--port", "0"]).args(arguments).output().unwrap();
+    let output = pleach().args(["serve", "--port", "0"]).args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(output.stdout.is_empty(), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn database(name: &str) -> String {
+pub(crate) fn database(name: &str) -> String {
     format!("{name}{}", std::process::id())
 }
 
-fn session(number: u8) -> Document {
+pub(crate) fn session(number: u8) -> Document {
     let mut bytes = vec![number; 12];
     bytes.extend_from_slice(&std::process::id().to_le_bytes());
     doc! { "id": Binary { subtype: BinarySubtype::Uuid, bytes } }
 }
 
 /// A reply without what differs between two runs.
-fn lasting(mut reply: Document) -> Document {
+pub(crate) fn lasting(mut reply: Document) -> Document {
     for name in ["$clusterTime", "operationTime", "opTime", "electionId"] {
         reply.remove(name);
     }
     reply
 }
 
-fn rows(reply: &Document, name: &str) -> Vec<Bson> {
+pub(crate) fn rows(reply: &Document, name: &str) -> Vec<Bson> {
     reply.get_document("cursor").unwrap().get_array(name).unwrap().clone()
 }
 
 #[test]
 fn what_no_rule_concerns_is_answered_by_the_real_server() {
     let Some(uri) = judge::real::uri_or_skip("commands through the proxy") else { return };
-    let proxy = Proxy::start(&uri, &[]);
+    let proxy = Serving::upstream(&uri, &[]);
     let (mut through, mut direct) = (proxy.client(), Client::connect(&uri).unwrap());
     let db = database("passes");
     let hello = through.must(&doc! { "hello": 1, "$db": "admin" }).unwrap();
@@ -112,7 +81,7 @@ fn what_no_rule_concerns_is_answered_by_the_real_server() {
 #[test]
 fn transactions_retries_and_change_streams_pass() {
     let Some(uri) = judge::real::uri_or_skip("sessions through the proxy") else { return };
-    let proxy = Proxy::start(&uri, &[]);
+    let proxy = Serving::upstream(&uri, &[]);
     let (mut client, mut other) = (proxy.client(), proxy.client());
     let db = database("sessions");
     client.must(&doc! { "create": "c", "$db": &db }).unwrap();
@@ -158,7 +127,7 @@ fn rules_hold_and_a_retry_has_one_effect() {
         ),
     )
     .unwrap();
-    let proxy = Proxy::start(&uri, &["--declare", declaration.to_str().unwrap()]);
+    let proxy = Serving::upstream(&uri, &["--declare", declaration.to_str().unwrap()]);
     let mut client = proxy.client();
     until("the rule is on", || {
         let status = client.command(&doc! { "pleach": "status", "$db": &db }).unwrap().document;
@@ -179,7 +148,7 @@ fn rules_hold_and_a_retry_has_one_effect() {
     let status = client.must(&doc! { "serverStatus": 1, "$db": "admin" }).unwrap();
     assert_eq!((status.get_str("process").unwrap(), status.contains_key("pleach")), ("mongod", true));
     // Sent again, to this process and to another.
-    let another = Proxy::start(&uri, &[]);
+    let another = Serving::upstream(&uri, &[]);
     for client in [&mut client, &mut another.client()] {
         let reply = client.must(&insert).unwrap();
         assert_eq!(reply.get_i32("n").unwrap(), 2);
@@ -230,7 +199,7 @@ fn authentication_is_the_real_servers() {
     first.must(&user("reader", "readAnyDatabase")).unwrap();
     let wrong = refusal(&["--upstream", &format!("mongodb://root:wrong@{}/?replicaSet=rs", mongod.address())]);
     assert!(wrong.contains("cannot log in") && wrong.contains("authSource") && !wrong.contains("wrong@"), "{wrong}");
-    let proxy = Proxy::start(&format!("mongodb://root:s3cret@{}/?replicaSet=rs", mongod.address()), &[]);
+    let proxy = Serving::upstream(&format!("mongodb://root:s3cret@{}/?replicaSet=rs", mongod.address()), &[]);
     let insert = doc! { "insert": "c", "documents": [{}], "$db": "auth" };
     let code = |client: &mut Client, command: &Document| {
         client.command(command).unwrap().document.get_i32("code").unwrap_or_default()
@@ -263,7 +232,7 @@ fn a_failover_is_followed_and_loses_nothing_acknowledged() {
             .iter()
             .all(|member| member.as_document().is_some_and(|member| matches!(member.get_i32("state"), Ok(1 | 2))))
     });
-    let proxy = Proxy::start(&format!("mongodb://{}/?replicaSet=rs", first.address()), &[]);
+    let proxy = Serving::upstream(&format!("mongodb://{}/?replicaSet=rs", first.address()), &[]);
     let mut client = proxy.client();
     let insert = |id: i32| {
         let concern = doc! { "w": "majority" };
@@ -320,7 +289,7 @@ fn tls_is_spoken_and_certificates_are_checked() {
         format!("mongodb://{}/?replicaSet=rs&tls=true&serverSelectionTimeoutMS=1500{more}", mongod.address())
     };
     for trusted in [format!("&tlsCAFile={authority}"), "&tlsAllowInvalidCertificates=true".to_owned()] {
-        let proxy = Proxy::start(&uri(&trusted), &[]);
+        let proxy = Serving::upstream(&uri(&trusted), &[]);
         let mut client = proxy.client();
         client.must(&doc! { "insert": "c", "documents": [{}], "$db": "tls" }).unwrap();
         let status = client.must(&doc! { "serverStatus": 1, "$db": "admin" }).unwrap();
@@ -350,7 +319,7 @@ fn what_cannot_be_used_is_refused_with_the_way_out() {
 fn a_rule_that_begins_waits_for_open_transactions() {
     let Some(uri) = judge::real::uri_or_skip("a rule that begins while a transaction is open") else { return };
     let db = database("begun");
-    let proxy = Proxy::start(&uri, &[]);
+    let proxy = Serving::upstream(&uri, &[]);
     let (mut client, mut other) = (proxy.client(), proxy.client());
     for collection in ["posts", "likes"] {
         client.must(&doc! { "create": collection, "$db": &db }).unwrap();
@@ -397,7 +366,7 @@ fn an_unmet_write_concern_is_told_to_all_who_share_a_transaction() {
         "database: {db}\ncollections:\n  posts:\n    computed:\n      likeCount: {{ count: likes, by: postId }}\n"
     );
     std::fs::write(&declaration, rules).unwrap();
-    let proxy = Proxy::start(&uri, &["--declare", declaration.to_str().unwrap()]);
+    let proxy = Serving::upstream(&uri, &["--declare", declaration.to_str().unwrap()]);
     let mut client = proxy.client();
     until("the rule is on", || {
         let status = client.command(&doc! { "pleach": "status", "$db": &db }).unwrap().document;

@@ -56,7 +56,7 @@ async fn open(place: &Place) -> (Arc<dyn Backend>, Option<engine::Engine>) {
     }
 }
 
-/// Leases run out from process to process.
+/// Every process lives a minute later than the one before.
 fn at_round(round: i64) -> Context {
     let context = context();
     Context { env: Env { now: context.env.now + round * 60_000, ..context.env }, ..context }
@@ -75,7 +75,8 @@ impl Process {
         let life = Life::new(&world.layer, Arc::new(move || at_round(round)));
         life.limit_hosts(3);
         life.load().await.unwrap();
-        life.start();
+        life.limit_lease(Duration::from_millis(500));
+        life.start().await.unwrap();
         Process { world, life, engine }
     }
 }

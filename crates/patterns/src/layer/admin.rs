@@ -1,9 +1,7 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
 use super::{Shared, bookkeeping, expiry, hold};
-use crate::life::expiry::is_row as is_expiry;
-use crate::life::records::{self, At};
-use crate::life::{indexes, names};
+use crate::life::{empty, names};
 use crate::rule::Upkeep;
 use crate::rules::{Kept, Rules};
 use document::backend::{Head, Session};
@@ -19,6 +17,9 @@ pub(super) async fn run(
     context: &Context,
     op: AdminOp,
 ) -> Result<Vec<Doc<'static>>> {
+    if matches!(op, AdminOp::Drop { .. } | AdminOp::DropDatabase { .. } | AdminOp::Rename { .. }) {
+        shared.lease.check()?;
+    }
     hold::until_defined(shared, session, context, &op).await?;
     let rules = shared.rules();
     match &op {
@@ -43,8 +44,12 @@ pub(super) async fn run(
             refuse_bookkeeping(ns)?;
         }
         AdminOp::DropDatabase { db } if rules_in(&rules, db) => {
-            let db = db.clone();
-            return drop_database(shared, session, context, op, &db).await;
+            drop(rules);
+            match shared.life() {
+                Some(life) => life.empty_database(session, context, db).await?,
+                None => empty::drop_collections(&*shared.inner, session, context, db).await?,
+            }
+            return Ok(vec![Doc::empty()]);
         }
         AdminOp::Extension { command: "pleach", db, body } => {
             if let Some(life) = shared.life() {
@@ -67,33 +72,6 @@ pub(super) async fn run(
         Some(answer) => Ok(answer),
         None => shared.inner.admin(session, context, op).await,
     }
-}
-
-/// The documents go; the rules stay declared, in force and empty, with their indexes.
-async fn drop_database(
-    shared: &Arc<Shared>,
-    session: &mut Session,
-    context: &Context,
-    op: AdminOp,
-    db: &str,
-) -> Result<Vec<Doc<'static>>> {
-    let catalog = names::catalog(db);
-    let mut own = Session { relay: session.relay.clone(), ..Session::default() };
-    let mut at = At { backend: &*shared.inner, session: &mut own, context };
-    let mut rows = at.find(records::find(&catalog, Filter::all())).await?;
-    // The indexes go.
-    rows.retain(|row| !is_expiry(row));
-    let answer = shared.inner.admin(session, context, op).await?;
-    if !rows.is_empty() {
-        at.insert(&catalog, rows).await?;
-    }
-    shared.inner.prepare(at.session, db).await?;
-    for kept in shared.rules().all().iter().filter(|kept| &*kept.rule.host.db == db) {
-        for needed in indexes::missing(&mut at, &kept.rule).await? {
-            indexes::create(&mut at, &kept.rule, &needed).await?;
-        }
-    }
-    Ok(answer)
 }
 
 fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
@@ -160,7 +138,7 @@ const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findan
 
 /// Whether no rule concerns a command, as far as its first look tells.
 pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
-    if hold::concerns(rules, command) {
+    if hold::concerns(rules, command) || (writes(command) && !shared.lease.is_valid()) {
         return false;
     }
     match command.name {
@@ -176,6 +154,15 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
             None => true,
         },
         _ => true,
+    }
+}
+
+/// Whether a command may change documents of clients.
+fn writes(command: &Head<'_>) -> bool {
+    match command.name {
+        "aggregate" => writes_elsewhere(command.body),
+        "dropDatabase" => true,
+        name => WRITES.contains(&name),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::run::{Run, jobs, react};
 use document::backend::Session;
 use document::op::{Capture, Change, Context};
 use document::{Code, Error, Result, Value};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 impl Patterned {
     /// Puts rules in force for every write and transaction that begins from now on.
@@ -63,6 +63,12 @@ fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<Kept>> {
 }
 
 impl Patterned {
+    /// The rules of before that something under way still works by.
+    pub(crate) fn earlier(&self) -> Vec<Weak<Rules>> {
+        self.shared.joined.forget_old();
+        self.shared.earlier.lock().clone()
+    }
+
     /// Whether some write or transaction is still under way that began before the last change of rules.
     pub(crate) fn is_settling(&self) -> bool {
         self.shared.joined.forget_old();

@@ -16,6 +16,7 @@ mod transact;
 pub(crate) mod turns;
 
 use crate::gate::Gate;
+use crate::lease::Lease;
 use crate::life::expiry::Expiry;
 use crate::life::{Life, names};
 use crate::rules::{Local, Rules};
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
     expiries: ArcSwap<Vec<Expiry>>,
+    /// Until when this process may write.
+    pub(crate) lease: Lease,
     /// How many jobs were put into the outbox; some may have been rolled back.
     jobs_added: AtomicU64,
 }
@@ -125,6 +128,7 @@ impl Patterned {
                 lines: turns::Lines::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
+                lease: Lease::default(),
                 jobs_added: AtomicU64::new(0),
             }),
         }
@@ -225,6 +229,10 @@ impl Backend for Patterned {
         self.shared.inner.trace()
     }
 
+    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
+        self.shared.inner.open_transactions()
+    }
+
     fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
         self.shared.inner.clear(trace, expired)
     }
@@ -267,6 +275,7 @@ impl Backend for Patterned {
         capture: &'a Capture,
     ) -> Answer<'a, Written> {
         Box::pin(async move {
+            self.shared.lease.check()?;
             let ns = namespace(op);
             hold::until_free(&self.shared, session, context, ns).await?;
             // Held for the whole write: who changes the rules waits for those that work by the old ones.

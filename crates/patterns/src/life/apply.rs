@@ -9,6 +9,7 @@ use crate::rule::Rule;
 use document::backend::Session;
 use document::{Code, Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How far `apply` may go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,8 +41,15 @@ impl Life {
         let _changing = self.changing.lock().await;
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        self.begin_change(&mut at, &declaration.database).await?;
+        let outcome = self.change(&mut at, declaration, extent).await;
+        self.end_change(&mut at, &declaration.database).await?;
+        outcome
+    }
+
+    async fn change(&self, at: &mut At<'_>, declaration: &Declaration, extent: Extent) -> Result<Vec<String>> {
         let db = &*declaration.database;
-        let all = Changes::find(&mut at, &self.entries(), db, &declaration.rules).await?;
+        let all = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
         let mut left = Vec::new();
         let changes = match extent.additions_only {
             true => {
@@ -69,22 +77,20 @@ impl Life {
             )
             .with_hint("say that it is to go with --remove, or put it back into the declaration"));
         }
-        if !changes.steps.is_empty() {
-            self.refuse_while_others_live(&mut at, db).await?;
-        }
         self.backend.prepare(at.session, db).await?;
         for step in &changes.steps {
             match &step.work {
-                Work::Index(needed) => indexes::create(&mut at, &step.rule, needed).await?,
-                Work::Expiry(expiry) => expiry.take_over(&mut at).await?,
+                Work::Index(needed) => indexes::create(at, &step.rule, needed).await?,
+                Work::Expiry(expiry) => expiry.take_over(at).await?,
                 _ => {}
             }
         }
-        self.write_down(&mut at, db, &changes, extent).await?;
+        self.unpublished.store(true, Ordering::Relaxed);
+        self.write_down(at, db, &changes, extent).await?;
         self.put_in_force()?;
         // What was made meanwhile by who did not know of the rule; before it is seeded.
-        self.settle_expiry(&mut at, db).await?;
-        self.renew_leases().await?;
+        self.settle_expiry(at, db).await?;
+        self.publish(at, db).await?;
         self.wake_keeper.notify_one();
         Ok(left)
     }
@@ -102,6 +108,9 @@ impl Life {
                 done: 0,
                 total: 0,
                 with_data: false,
+                tidy: known.as_ref().is_some_and(|known| known.row.tidy || known.rule.state_path().is_some())
+                    && step.rule.state_path().is_none(),
+                by: self.process.clone(),
             };
             match step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,

@@ -4,10 +4,12 @@
 //! remembers: a server that is started without a declaration enforces what it finds here.
 
 use super::names;
-use super::records::{At, by_id, find};
+use super::records::{At, by_id, find, update_one, update_op};
 use super::states::State;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
+use document::pipeline::expr::Names;
+use document::update::Update;
 use document::{Doc, DocWriter, Result, Value};
 
 /// One rule as the catalog has it.
@@ -25,6 +27,10 @@ pub struct Row {
     pub total: i64,
     /// Retiring: whether the field itself goes too.
     pub with_data: bool,
+    /// What the rule was before had state in the hosts, which this one has not: to be removed before it is on.
+    pub tidy: bool,
+    /// The process that brings it on or off; empty where there can be only one.
+    pub by: String,
 }
 
 impl Row {
@@ -40,6 +46,8 @@ impl Row {
             done: long(row.get("done")),
             total: long(row.get("total")),
             with_data: row.get("with_data").is_some_and(|value| value.is_truthy()),
+            tidy: row.get("tidy").is_some_and(|value| value.is_truthy()),
+            by: text("by").unwrap_or_default(),
         })
     }
 
@@ -50,8 +58,13 @@ impl Row {
         self.state.write(&mut row);
         row.append("epoch", &Value::Int64(self.epoch));
         row.append("done", &Value::Int64(self.done)).append("total", &Value::Int64(self.total));
-        if self.with_data {
-            row.append("with_data", &Value::Bool(true));
+        for (name, is) in [("with_data", self.with_data), ("tidy", self.tidy)] {
+            if is {
+                row.append(name, &Value::Bool(true));
+            }
+        }
+        if !self.by.is_empty() {
+            row.append("by", &Value::from(&*self.by));
         }
         row.finish()
     }
@@ -72,7 +85,7 @@ pub(crate) fn long(value: Option<Value<'_>>) -> i64 {
 pub(crate) async fn load(at: &mut At<'_>, db: &str) -> Result<Vec<Row>> {
     let ns = names::catalog(db);
     let rows = at.find(document::op::Find { sort: Some(by_id()), ..find(&ns, Filter::all()) }).await?;
-    // Leases have a document as their id; a row from a newer version is left alone, and said.
+    // Other rows have a document as their id; a row from a newer version is left alone, and said.
     let mut known = Vec::new();
     for row in &rows {
         match (Row::read(row), row.get("_id")) {
@@ -90,14 +103,26 @@ pub(crate) async fn save(at: &mut At<'_>, db: &str, row: &Row) -> Result<()> {
     at.put(&names::catalog(db), &row.write()).await
 }
 
+fn as_of(rule: &str, epoch: i64) -> Filter {
+    Filter::equality("_id", &Value::from(rule)).and(Filter::equality("epoch", &Value::Int64(epoch)))
+}
+
+/// Changes a row unless somebody else has done so since that epoch; says whether it was so.
+pub(crate) async fn replace(at: &mut At<'_>, db: &str, row: &Row, epoch: i64) -> Result<bool> {
+    let update = Update::parse(&Value::Document(row.write()), &[], &mut Names::new())?;
+    let statement = update_one(as_of(&row.rule, epoch), update);
+    Ok(at.write(&update_op(&names::catalog(db), vec![statement])).await?.n > 0)
+}
+
 /// When a rule was last changed; nothing if it is not there.
 pub(crate) async fn epoch(at: &mut At<'_>, db: &str, rule: &str) -> Result<Option<i64>> {
     let row = at.one(&names::catalog(db), &Value::from(rule)).await?;
     Ok(row.map(|row| long(row.get("epoch"))))
 }
 
-pub(crate) async fn remove(at: &mut At<'_>, db: &str, rule: &str) -> Result<()> {
-    at.delete(&names::catalog(db), Filter::equality("_id", &Value::from(rule))).await.map(drop)
+/// Forgets a rule unless somebody has changed it since.
+pub(crate) async fn remove(at: &mut At<'_>, db: &str, row: &Row) -> Result<()> {
+    at.delete(&names::catalog(db), as_of(&row.rule, row.epoch)).await.map(drop)
 }
 
 /// The databases that have a catalog.
@@ -136,6 +161,8 @@ mod tests {
             done: 5,
             total: 9,
             with_data: false,
+            tidy: true,
+            by: "p".to_owned(),
         };
         assert_eq!(Row::read(&row.write()), Some(row));
         assert_eq!(Row::read(&Doc::from(doc! { "_id": { "process": "x" }, "epoch": 1 })), None);

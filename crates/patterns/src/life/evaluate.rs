@@ -83,6 +83,11 @@ impl Evaluator {
         }
     }
 
+    /// Whether a host refers to a source that was there when it came to do so.
+    pub(crate) fn had_source(&self, host: &Doc<'_>, key: &Value<'_>) -> bool {
+        matches!(&self.way, Way::Copy(program) if program.holds_copy(host, key))
+    }
+
     pub(crate) fn fence(&self, key: &Value<'_>) -> FenceKey {
         fence_key(&self.rule, key)
     }

@@ -6,7 +6,7 @@
 //! longest there is, and given back when the last rule has gone.
 
 use super::records::{At, find};
-use super::{Entry, Life, lease, names};
+use super::{Entry, Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
 use document::backend::{Backend, Session};
@@ -140,11 +140,6 @@ pub(crate) async fn rows(at: &mut At<'_>, db: &str) -> Result<Vec<Expiry>> {
     Ok(rows.iter().filter_map(|row| Expiry::read(db, row)).collect())
 }
 
-/// Whether a row of the catalog is one of those.
-pub(crate) fn is_row(row: &Doc<'_>) -> bool {
-    matches!(row.get("_id"), Some(Value::Document(id)) if id.contains("expires"))
-}
-
 /// The indexes of a collection, none if it is not there.
 pub(crate) async fn indexes(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
     match at.backend.admin(at.session, at.context, AdminOp::ListIndexes { ns: ns.clone() }).await {
@@ -268,7 +263,7 @@ pub(crate) async fn work(life: Arc<Life>) {
         for db in databases {
             let (mut session, context) = (Session::default(), life.context());
             let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
-            let done = match lease::is_first(&life, &mut at, &db).await {
+            let done = match life.is_first(&mut at, &db).await {
                 Ok(true) => life.expire_in(&mut at, &db).await.map(drop),
                 Ok(false) => life.note_expiries(&mut at, &db).await,
                 Err(error) => Err(error),

@@ -34,10 +34,11 @@ pub(crate) async fn keep(life: Arc<Life>) {
     }
 }
 
-/// The first rule that is not where it should be. What others are computed from comes first (see [`Life::order`]); what
+/// The first rule that is not where it should be. What others are computed from comes first (see [`Life::sort`]); what
 /// failed is tried again after the rest.
 fn next(life: &Life) -> Option<Entry> {
-    let unfinished = || life.entries().into_iter().filter(|entry| entry.row.state != State::On);
+    let is_unfinished = |entry: &Entry| entry.row.state != State::On && life.is_ours(&entry.row);
+    let unfinished = || life.entries().into_iter().filter(is_unfinished);
     unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())
 }
 
@@ -54,11 +55,14 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
     match &entry.row.state {
         State::Maintaining => {
             // Nobody may still be writing who does not know of the rule.
-            life.settled().await?;
+            life.settled_everywhere(&entry.db).await?;
             set_state(life, entry, State::Seeding { position: None }).await
         }
         State::Seeding { .. } => {
             seed::seed(life, entry).await?;
+            if entry.row.tidy {
+                super::retire::tidy(life, entry).await?;
+            }
             set_state(life, entry, State::On).await?;
             tracing::info!(rule = &*entry.rule.name, "on");
             Ok(())
@@ -77,9 +81,18 @@ async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
     if row.epoch != entry.row.epoch {
         return Ok(());
     }
+    row.tidy &= state != State::On;
     row.state = state;
     life.pass(Point::Life("state")).await?;
-    catalog::save(&mut at, &entry.db, &row).await?;
+    if !catalog::replace(&mut at, &entry.db, &row, row.epoch).await? {
+        // Another process has changed it.
+        return life.refresh(&mut at).await;
+    }
+    let is_on = row.state == State::On;
     life.advanced(&entry.db, &row);
-    life.put_in_force()
+    life.put_in_force()?;
+    match is_on {
+        true => life.publish(&mut at, &entry.db).await,
+        false => Ok(()),
+    }
 }

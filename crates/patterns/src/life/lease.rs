@@ -1,116 +1,323 @@
-//! Leases: which processes keep the rules of a database, where there can be several (upstream). A row of the catalog
-//! `{ _id: { process }, who, until, trace }` is renewed while the process lives.
+//! Leases (SEMANTICS R3), where several processes can serve one MongoDB: each is announced in the registry while it lives,
+//! works by the newest rules soon after they changed, and says so. Who brings a rule on waits for that.
 //!
-//! A lease also says which transactions to end if its process is killed: the next one to come does that.
-//!
-//! The rules change only while nobody else keeps them: a process that learns of a change too late would leave a gap.
+//! Of a process that is gone or silent the transactions are ended, and those of its clients waited for; then its lease is
+//! removed, and another process goes on with the rules that it was bringing on or off.
 
 use super::records::At;
-use super::{Life, names};
+use super::registry::{self, Announced, Registry};
+use super::{Life, catalog, names};
+use crate::rules::Rules;
 use document::backend::Session;
-use document::filter::{Filter, Node, Test};
-use document::{Code, Doc, DocWriter, Error, Result, Value};
-use std::sync::Arc;
-use std::time::Duration;
+use document::op::{AdminOp, Namespace};
+use document::{Code, Error, Result, Value};
+use hashbrown::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-/// How long a lease lasts, and how often it is renewed.
-const LASTS: Duration = Duration::from_secs(30);
-const RENEWED: Duration = Duration::from_secs(10);
+/// How long a lease lasts unless a test makes it shorter; it is renewed four times as often.
+pub(super) const LASTS: Duration = Duration::from_secs(20);
+
+/// How often a process looks whether rules have changed.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The same while something is under way.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// MongoDB ends a transaction after 60 seconds, a little later than that.
+const LONGEST_TRANSACTION: i64 = 90_000;
+
+/// What this process has announced, and what it waits for.
+#[derive(Default)]
+pub(crate) struct Holding {
+    places: Vec<Place>,
+    renewed: Option<Instant>,
+}
+
+/// One registry, where this process is announced.
+struct Place {
+    ns: Namespace,
+    /// The epoch whose rules are in force here, and the one that others know to be.
+    loaded: i64,
+    seen: i64,
+    /// Earlier rules that were still worked by when these came.
+    earlier: Vec<Weak<Rules>>,
+    /// Processes that are no more, with the transactions that were open when that was found.
+    dying: HashMap<String, Vec<Vec<u8>>>,
+}
+
+impl Place {
+    fn new(ns: Namespace) -> Place {
+        Place { ns, loaded: -1, seen: -1, earlier: Vec::new(), dying: HashMap::new() }
+    }
+}
 
 impl Life {
-    /// Refuses if another live process keeps the rules of the database.
-    pub(crate) async fn refuse_while_others_live(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    /// Announces this process and puts in force what the rules are then. Nothing is written without a lease from now on.
+    pub(super) async fn take_lease(&self) -> Result<()> {
         if !self.backend.abilities().forwards {
             return Ok(());
         }
-        self.clear_up(at, db).await?;
-        let alive = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(at.context.env.now))));
-        for lease in at.find(super::records::find(&names::catalog(db), alive)).await? {
-            if process(&lease).as_deref() != Some(&*self.process) {
-                let who = lease.get("who").and_then(|who| who.as_str().map(str::to_owned)).unwrap_or_default();
-                return Err(Error::new(
-                    Code::ConflictingOperationInProgress,
-                    format!("another Pleach keeps the rules of {db}: {who}"),
-                )
-                .with_hint("send the command to that one with --server, or stop it first"));
-            }
+        let mut holding = self.holding.lock().await;
+        holding.places = self.find_places().await?;
+        *self.places.lock() = holding.places.iter().map(|place| place.ns.clone()).collect();
+        match holding.places.is_empty() {
+            true => tracing::warn!(
+                "the user of the connection string may write nowhere: rules that another Pleach brings on are not kept here"
+            ),
+            false => self.patterned.shared.lease.end(),
         }
-        Ok(())
+        self.look(&mut holding).await.map(drop)
     }
 
-    /// Holds the rules as they are now against other processes.
-    pub(crate) async fn renew_leases(&self) -> Result<()> {
-        match self.backend.abilities().forwards {
-            true => self.renew(LASTS).await,
-            false => Ok(()),
-        }
-    }
-
-    async fn renew(&self, lasts: Duration) -> Result<()> {
+    /// One registry for all, or, for a user who may not write there, one in each database that it may write to.
+    async fn find_places(&self) -> Result<Vec<Place>> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
-        let databases: std::collections::BTreeSet<Arc<str>> =
-            self.entries().into_iter().map(|entry| entry.db).collect();
-        let until = context.env.now.saturating_add(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX));
-        for db in databases {
-            let mut lease = DocWriter::new();
-            lease.start_document("_id").append("process", &Value::from(&*self.process)).end();
-            lease.append("who", &Value::from(&*self.who)).append("until", &Value::DateTime(until));
-            if let Some(trace) = self.backend.trace() {
-                lease.append("trace", &Value::Document(trace));
-            }
-            at.put(&names::catalog(&db), &lease.finish()).await?;
-            self.clear_up(&mut at, &db).await?;
+        let all = names::processes("admin");
+        if self.may_announce(&mut at, &all).await? {
+            return Ok(vec![Place::new(all)]);
         }
-        Ok(())
+        let list = AdminOp::ListDatabases { filter: document::filter::Filter::all(), name_only: true };
+        let mut places = Vec::new();
+        for entry in at.backend.admin(at.session, at.context, list).await? {
+            let Some(Value::String(db)) = entry.get("name") else { continue };
+            let ns = names::processes(db.as_str());
+            if !matches!(db.as_str(), "admin" | "config" | "local") && self.may_announce(&mut at, &ns).await? {
+                places.push(Place::new(ns));
+            }
+        }
+        Ok(places)
     }
 
-    /// Ends what processes that are no more left open, and their leases.
-    pub(crate) async fn clear_up(&self, at: &mut At<'_>, db: &str) -> Result<()> {
-        let leases = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(i64::MIN))));
-        for lease in at.find(super::records::find(&names::catalog(db), leases)).await? {
-            if process(&lease).as_deref() == Some(&*self.process) {
-                continue;
+    async fn may_announce(&self, at: &mut At<'_>, place: &Namespace) -> Result<bool> {
+        let tried = async {
+            let registry = Registry::read(at, place).await?;
+            registry::announce(at, place, &self.process, &self.who, registry.epoch, self.lease_lasts()).await
+        };
+        match tried.await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Code::Unauthorized => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lease_lasts(&self) -> Duration {
+        Duration::from_millis(self.lease_millis.load(Ordering::Relaxed))
+    }
+
+    /// Makes leases shorter, so that tests see them end.
+    pub fn limit_lease(&self, lasts: Duration) {
+        self.lease_millis.store(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Looks at the registries, renews what is due, does what others wait for. Says whether something is under way.
+    async fn look(&self, holding: &mut Holding) -> Result<bool> {
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let (lease, lasts) = (&self.patterned.shared.lease, self.lease_lasts());
+        let (asked, lapsed) = (lease.now(), !lease.is_valid());
+        let due = lapsed || holding.renewed.is_none_or(|renewed| renewed.elapsed() >= lasts / 4);
+        let (mut under_way, mut complete) = (false, true);
+        for place in &mut holding.places {
+            let registry = Registry::read(&mut at, &place.ns).await?;
+            if lapsed {
+                // Nothing is being written here: what the rules are now is all there is to know.
+                (place.loaded, place.seen) = (-1, registry.epoch);
             }
-            let (Some(id), Some(Value::Document(trace))) = (lease.get("_id"), lease.get("trace")) else { continue };
-            let expired = matches!(lease.get("until"), Some(Value::DateTime(until)) if until < at.context.env.now);
-            match self.backend.clear(&trace, expired).await {
-                Ok(true) => {
-                    at.delete(&names::catalog(db), Filter::equality("_id", &id)).await?;
-                }
-                Ok(false) => {}
+            if due {
+                registry::announce(&mut at, &place.ns, &self.process, &self.who, place.seen, lasts).await?;
+            }
+            if place.loaded != registry.epoch {
+                // Who is about a change here, such as building an index, must not keep the lease from being renewed.
+                let Ok(_changing) = self.changing.try_lock() else {
+                    (under_way, complete) = (true, false);
+                    continue;
+                };
+                self.refresh(&mut at).await?;
+                place.loaded = registry.epoch;
+                place.earlier = self.patterned.earlier();
+            }
+            if place.loaded > place.seen && place.earlier.iter().all(|rules| rules.strong_count() == 0) {
+                place.seen = place.loaded;
+                registry::announce(&mut at, &place.ns, &self.process, &self.who, place.seen, lasts).await?;
+            }
+            under_way |= place.loaded > place.seen;
+            for other in registry.processes.iter().filter(|other| other.process != self.process) {
+                under_way |= self.bury(&mut at, place, other).await?;
+            }
+            place.dying.retain(|process, _| registry.has(process));
+            self.take_over(&mut at, &place.ns, &registry).await?;
+        }
+        if due && (complete || !lapsed) && !holding.places.is_empty() {
+            holding.renewed = Some(Instant::now());
+            lease.extend(asked, lasts - lasts / 10);
+        }
+        Ok(under_way)
+    }
+
+    /// Ends what a process that is no more has left open, then its lease. Says whether that has begun and is not over.
+    async fn bury(&self, at: &mut At<'_>, place: &mut Place, other: &Announced) -> Result<bool> {
+        if !place.dying.contains_key(&other.process) {
+            match self.backend.clear(&other.trace, other.left < 0).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
                 // Whoever may not end the sessions of others waits until the server does.
-                Err(error) => tracing::warn!(%error, "the transactions of a process that is gone could not be ended"),
+                Err(error) => tracing::debug!(%error, who = other.who, "its transactions could not be ended"),
             }
         }
+        let over = match self.backend.open_transactions().await? {
+            Some(open) => {
+                let left = place.dying.entry(other.process.clone()).or_insert_with(|| open.clone());
+                left.retain(|transaction| open.contains(transaction));
+                left.is_empty()
+            }
+            None => {
+                place.dying.entry(other.process.clone()).or_default();
+                other.left < -LONGEST_TRANSACTION
+            }
+        };
+        if over {
+            registry::remove(at, &place.ns, &other.process).await?;
+        }
+        Ok(!over)
+    }
+
+    /// Goes on with the rules that a process was bringing on or off which is no more.
+    async fn take_over(&self, at: &mut At<'_>, place: &Namespace, registry: &Registry) -> Result<()> {
+        let left = |entry: &super::Entry| {
+            entry.row.state != super::State::On
+                && is_for(place, &entry.db)
+                && !self.is_ours(&entry.row)
+                && !registry.has(&entry.row.by)
+        };
+        if !self.entries().iter().any(left) {
+            return Ok(());
+        }
+        let Ok(_changing) = self.changing.try_lock() else { return Ok(()) };
+        for entry in self.entries().into_iter().filter(left) {
+            let mut row = entry.row.clone();
+            (row.by, row.epoch) = (self.process.clone(), row.epoch + 1);
+            if catalog::replace(at, &entry.db, &row, entry.row.epoch).await? {
+                tracing::info!(rule = &*row.rule, state = row.state.name(), "goes on here: who was about it is gone");
+                self.put_entry(super::Entry { row, reached: None, problem: None, ..entry });
+            }
+        }
+        self.put_in_force()?;
+        registry::publish(at, place).await?;
+        self.wake_keeper.notify_one();
         Ok(())
     }
-}
 
-/// Whether this process is the one that does what only one needs to do: the first of those that hold a lease.
-pub(crate) async fn is_first(life: &Life, at: &mut At<'_>, db: &str) -> Result<bool> {
-    let alive = Filter::from_node(Node::field("until", Test::Gt(Value::DateTime(at.context.env.now))));
-    let leases = at.find(super::records::find(&names::catalog(db), alive)).await?;
-    Ok(leases.iter().filter_map(|lease| process(lease)).min().is_some_and(|first| first == life.process))
-}
+    pub(super) fn place_of(&self, db: &str) -> Option<Namespace> {
+        self.places.lock().iter().find(|place| is_for(place, db)).cloned()
+    }
 
-fn process(lease: &Doc<'_>) -> Option<String> {
-    match lease.get("_id") {
-        Some(Value::Document(id)) => Some(id.get("process")?.as_str()?.to_owned()),
-        _ => None,
+    /// Tells the other processes that rules of the database have changed.
+    pub(crate) async fn publish(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        if let Some(place) = self.place_of(db) {
+            registry::publish(at, &place).await?;
+        }
+        self.unpublished.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Waits until nobody works by rules from before the last change: here, and in every other process.
+    pub(crate) async fn settled_everywhere(&self, db: &str) -> Result<()> {
+        self.settled().await?;
+        let Some(place) = self.place_of(db) else { return Ok(()) };
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        {
+            // Who is about a change publishes it first.
+            let _changing = self.changing.lock().await;
+            if self.unpublished.load(Ordering::Relaxed) {
+                self.publish(&mut at, db).await?;
+            }
+        }
+        let (mut wanted, began, mut told) = (None, Instant::now(), false);
+        loop {
+            self.check_stopped()?;
+            let registry = Registry::read(&mut at, &place).await?;
+            let wanted = *wanted.get_or_insert(registry.epoch);
+            let late = |other: &&Announced| other.process != self.process && other.seen < wanted;
+            let Some(other) = registry.processes.iter().find(late) else { return Ok(()) };
+            if began.elapsed() > Duration::from_secs(5) && !std::mem::replace(&mut told, true) {
+                tracing::warn!(
+                    who = other.who,
+                    "waiting for another Pleach to learn of changed rules, or for its lease to end"
+                );
+            }
+            self.wait_for_stop(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Lets one process at a time change the rules of a database.
+    pub(crate) async fn begin_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        let Some(place) = self.place_of(db) else { return Ok(()) };
+        let end = Instant::now() + self.lease_lasts();
+        while let Some(who) = registry::begin_change(at, &place, &self.process).await? {
+            if Instant::now() > end {
+                return Err(Error::new(
+                    Code::ConflictingOperationInProgress,
+                    format!("another Pleach is changing the rules of {db}: {who}"),
+                )
+                .with_hint("try again when it is done"));
+            }
+            self.check_stopped()?;
+            self.wait_for_stop(LOOK_AGAIN).await;
+        }
+        self.refresh(at).await
+    }
+
+    pub(crate) async fn end_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        match self.place_of(db) {
+            Some(place) => registry::end_change(at, &place, &self.process).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether this process does what only one needs to do.
+    pub(crate) async fn is_first(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+        let Some(place) = self.place_of(db) else { return Ok(true) };
+        Ok(Registry::read(at, &place).await?.first() == Some(&self.process))
     }
 }
 
-/// Renews the leases until the life is stopped, and gives them back then.
+/// Whether a registry is that of a database.
+fn is_for(place: &Namespace, db: &str) -> bool {
+    *place == names::processes("admin") || *place.db == *db
+}
+
+/// Holds the lease until the life is stopped, and gives it back then.
 pub(crate) async fn hold(life: Arc<Life>) {
-    if !life.backend.abilities().forwards {
+    let mut holding = life.holding.lock().await;
+    if holding.places.is_empty() {
         return;
     }
+    let mut complained = false;
     while !life.is_stopped() {
-        if let Err(error) = life.renew(LASTS).await {
-            tracing::warn!(%error, "the lease on the rules could not be renewed");
-        }
-        life.wait_for_stop(RENEWED).await;
+        let under_way = match life.look(&mut holding).await {
+            Ok(under_way) => {
+                complained = false;
+                under_way
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut complained, true) {
+                    tracing::warn!(%error, "the lease on the rules could not be renewed");
+                }
+                false
+            }
+        };
+        life.wait_for_stop(if under_way { LOOK_AGAIN } else { LOOK.min(life.lease_lasts() / 4) }).await;
     }
-    let _ = life.renew(Duration::ZERO).await;
+    life.patterned.shared.lease.end();
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    for place in &holding.places {
+        if let Err(error) = registry::remove(&mut at, &place.ns, &life.process).await {
+            tracing::debug!(%error, "the lease on the rules could not be given back");
+        }
+    }
 }

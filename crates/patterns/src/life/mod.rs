@@ -9,6 +9,7 @@ mod audit;
 pub mod catalog;
 pub mod command;
 mod derived;
+pub(crate) mod empty;
 pub(crate) mod evaluate;
 pub(crate) mod expiry;
 mod explain;
@@ -16,11 +17,13 @@ pub mod indexes;
 mod inside;
 mod keeper;
 mod lease;
+mod load;
 pub mod names;
 mod outbox;
 mod plan;
 mod raw;
 pub(crate) mod records;
+mod registry;
 mod repair;
 mod retire;
 mod seed;
@@ -36,11 +39,10 @@ use crate::layer::Patterned;
 use crate::rule::Rule;
 use crate::rules::Rules;
 use catalog::Row;
-use document::backend::{Backend, Session};
-use document::op::Context;
+use document::backend::Backend;
+use document::op::{Context, Namespace};
 use document::{Code, Error, Result, Value};
 use parking_lot::Mutex;
-use records::At;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
@@ -73,6 +75,12 @@ pub struct Life {
     /// This process among those that keep the same rules, and how people call it.
     process: String,
     who: String,
+    /// The lease of this process, where it is announced, and for how long each time.
+    holding: tokio::sync::Mutex<lease::Holding>,
+    places: Mutex<Vec<Namespace>>,
+    lease_millis: AtomicU64,
+    /// The catalog was changed, and the other processes were not told yet.
+    unpublished: AtomicBool,
 }
 
 /// A rule as it is now.
@@ -94,9 +102,13 @@ impl Entry {
         Ok(Entry { db: db.into(), row, rule: Arc::new(rule), reached: None, problem: None })
     }
 
-    /// The state that writers work by.
-    fn shown(&self) -> State {
+    /// The state that writers work by. How far another process has come with seeding is not known here: a change is a delta for
+    /// every host, and seeding overwrites those that came too early (see [`states`]).
+    fn shown(&self, ours: bool) -> State {
         match (&self.row.state, &self.reached) {
+            (State::Maintaining | State::Seeding { .. }, _) if !ours => {
+                State::Seeding { position: Some(Value::MaxKey) }
+            }
             (State::Seeding { .. }, Some(_)) => State::Seeding { position: self.reached.clone() },
             (state, _) => state.clone(),
         }
@@ -121,19 +133,25 @@ impl Life {
             stopping: Notify::new(),
             tasks: Mutex::default(),
             process: format!("{:016x}", rand::random::<u64>()),
-            who: format!("process {}", std::process::id()),
+            who: format!("process {} on {}", std::process::id(), host()),
+            holding: tokio::sync::Mutex::default(),
+            places: Mutex::default(),
+            lease_millis: AtomicU64::new(u64::try_from(lease::LASTS.as_millis()).unwrap_or(u64::MAX)),
+            unpublished: AtomicBool::new(false),
         });
         patterned.attach(&life);
         life
     }
 
-    /// Starts the background work on the current runtime; [`Life::close`] ends it.
-    pub fn start(self: &Arc<Self>) {
+    /// Takes the lease on the rules, and starts the background work on the current runtime; [`Life::close`] ends both.
+    pub async fn start(self: &Arc<Self>) -> Result<()> {
+        self.take_lease().await?;
         let mut tasks = self.tasks.lock();
         tasks.push(tokio::spawn(keeper::keep(self.clone())));
         tasks.push(tokio::spawn(outbox::work(self.clone())));
         tasks.push(tokio::spawn(lease::hold(self.clone())));
         tasks.push(tokio::spawn(expiry::work(self.clone())));
+        Ok(())
     }
 
     /// Stops the background work and waits until its last step is done.
@@ -189,29 +207,9 @@ impl Life {
         }
     }
 
-    /// Reads the catalogs and puts what they say in force.
-    pub async fn load(&self) -> Result<()> {
-        let _changing = self.changing.lock().await;
-        let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
-        let mut entries = Vec::new();
-        for db in catalog::databases(&mut at).await? {
-            for row in catalog::load(&mut at, &db).await? {
-                entries.push(Entry::of(&db, row)?);
-            }
-        }
-        for db in entries.iter().map(|entry| entry.db.clone()).collect::<std::collections::BTreeSet<_>>() {
-            self.backend.prepare(at.session, &db).await?;
-            self.clear_up(&mut at, &db).await?;
-            if self.backend.abilities().forwards {
-                self.note_expiries(&mut at, &db).await?;
-            }
-        }
-        Life::sort(&mut entries);
-        *self.entries.lock() = entries;
-        self.put_in_force()?;
-        self.wake_keeper.notify_one();
-        Ok(())
+    /// Whether this process brings the rule on or off, and not another.
+    pub(crate) fn is_ours(&self, row: &Row) -> bool {
+        row.by == self.process || self.places.lock().is_empty()
     }
 
     fn is(entry: &Entry, db: &str, rule: &str) -> bool {
@@ -267,7 +265,9 @@ impl Life {
 
     /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
     fn enforce(&self, entries: &[Entry]) -> Result<()> {
-        self.patterned.set_rules(entries.iter().map(|entry| (entry.rule.clone(), entry.shown())).collect())
+        self.patterned.set_rules(
+            entries.iter().map(|entry| (entry.rule.clone(), entry.shown(self.is_ours(&entry.row)))).collect(),
+        )
     }
 
     /// Waits until nothing is under way that began before the last change of rules.
@@ -336,4 +336,10 @@ impl Life {
         }
         self.moved.notify_waiters();
     }
+}
+
+/// The name of this machine, as far as it is known.
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "this machine".to_owned(), |name| name.trim().to_owned())
 }

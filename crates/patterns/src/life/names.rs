@@ -5,7 +5,7 @@ use document::op::Namespace;
 /// What every bookkeeping collection's name begins with.
 pub const PREFIX: &str = "pleach.";
 
-/// The rules, their states, and the processes that keep them.
+/// The rules and their states.
 pub fn catalog(db: &str) -> Namespace {
     Namespace::new(db, "pleach.catalog")
 }
@@ -23,6 +23,11 @@ pub fn fences(db: &str) -> Namespace {
 /// Answers of retryable writes, where the backend is a real MongoDB.
 pub fn retries(db: &str) -> Namespace {
     Namespace::new(db, "pleach.retries")
+}
+
+/// The processes that serve a MongoDB: in `admin`, or in each database where they may not write there.
+pub fn processes(db: &str) -> Namespace {
+    Namespace::new(db, "pleach.processes")
 }
 
 /// Whether clients may only read it.

@@ -238,12 +238,16 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     life.pass(Point::Life("fence")).await?;
     at.backend.fence(at.session, &evaluator.fence(&job.key), evaluator.mode()).await?;
     if !batch.is_empty() {
-        let wanted = Test::In(Arc::new(InSet::new(batch.to_vec(), Vec::new())));
-        let filter = Filter::from_node(Node::field("_id", wanted)).and(evaluator.hosts(&job.key));
+        let filter = with_ids(batch.to_vec()).and(evaluator.hosts(&job.key));
+        let hosts = at.find(find(&rule.host, filter)).await?;
         if deletes(&job.entry) && !evaluator.has_source(&mut at, &job.key).await? {
-            derived::delete(life, &mut began, rule, filter).await?;
+            // A reference that was made when the source had gone is accepted, and stays.
+            let with_copy = hosts.iter().filter(|host| evaluator.had_source(host, &job.key));
+            let gone: Vec<Value<'static>> = with_copy.filter_map(|host| host.get("_id")).collect();
+            if !gone.is_empty() {
+                derived::delete(life, &mut began, rule, with_ids(gone)).await?;
+            }
         } else {
-            let hosts = at.find(find(&rule.host, filter)).await?;
             life.pass(Point::Life("evaluate")).await?;
             let differences = evaluator.differences(&mut at, &hosts).await?;
             life.pass(Point::Life("write")).await?;
@@ -263,6 +267,10 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     }
     began.commit().await?;
     Ok(if last { Batch::Done } else { Batch::More })
+}
+
+fn with_ids(ids: Vec<Value<'static>>) -> Filter {
+    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
 }
 
 /// Whether hosts go with their source.

@@ -13,6 +13,7 @@ use document::update::Update;
 use document::value::Path;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How many hosts are looked at in one transaction.
 const PART: u64 = 1_000;
@@ -40,16 +41,31 @@ impl Life {
         };
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
-        self.refuse_while_others_live(&mut at, &entry.db).await?;
-        let mut row = entry.row.clone();
+        self.begin_change(&mut at, &entry.db).await?;
+        let outcome = self.write_drop(&mut at, entry, with_data).await;
+        self.end_change(&mut at, &entry.db).await?;
+        outcome.map(|()| entry.db.clone())
+    }
+
+    async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, with_data: bool) -> Result<()> {
+        let Some(mut row) = self.row_of(entry) else {
+            return Err(no_such_rule(self, Some(&entry.db), &entry.rule.name));
+        };
+        let since = row.epoch;
         row.state = super::State::Retiring;
         row.with_data = with_data;
         row.epoch += 1;
-        catalog::save(&mut at, &entry.db, &row).await?;
+        row.by = self.process.clone();
+        self.unpublished.store(true, Ordering::Relaxed);
+        if !catalog::replace(at, &entry.db, &row, since).await? {
+            self.refresh(at).await?;
+            return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
+        }
         self.put_entry(Entry { row, reached: None, problem: None, ..entry.clone() });
         self.put_in_force()?;
+        self.publish(at, &entry.db).await?;
         self.wake_keeper.notify_one();
-        Ok(entry.db.clone())
+        Ok(())
     }
 }
 
@@ -70,7 +86,7 @@ fn no_such_rule(life: &Life, db: Option<&str>, rule: &str) -> Error {
 /// Removes what a retiring rule has left.
 pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     // Nobody may still be writing who keeps it.
-    life.settled().await?;
+    life.settled_everywhere(&entry.db).await?;
     let context = Context { durability: Durability::Relaxed, ..life.context() };
     let mut session = Session::default();
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
@@ -86,12 +102,18 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     }
     let context = life.context();
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
-    catalog::remove(&mut at, &entry.db, &entry.row.rule).await?;
+    catalog::remove(&mut at, &entry.db, &entry.row).await?;
     life.remove_entry(entry);
     life.put_in_force()?;
     life.settle_expiry(&mut at, &entry.db).await?;
+    life.publish(&mut at, &entry.db).await?;
     tracing::info!(rule = &*entry.rule.name, "gone");
     Ok(())
+}
+
+/// Removes the state that an earlier form of the rule has left.
+pub(crate) async fn tidy(life: &Life, entry: &Entry) -> Result<()> {
+    clean(life, entry, &Traces { state: true, ..Traces::of(&entry.rule, false) }).await
 }
 
 /// Whether the rule was declared again meanwhile.
@@ -145,6 +167,12 @@ impl Traces {
     }
 }
 
+enum Part {
+    Clean,
+    /// Another process has changed the rule.
+    Superseded,
+}
+
 /// Walks the hosts. It begins anew after a restart: what is clean is only read.
 async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
     let (host, update) = (&entry.rule.host, traces.update()?);
@@ -157,8 +185,13 @@ async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
         let to = walk::boundary(&mut at, host, from.as_ref(), PART).await?;
         loop {
             let part = async {
+                // Held until the commit: who declares the rule anew in another process waits for this one.
+                let _held = life.patterned.rules();
                 let mut began = Began::begin(life, &context).await?;
                 let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+                if catalog::epoch(&mut at, &entry.db, &entry.row.rule).await? != Some(entry.row.epoch) {
+                    return Ok(Part::Superseded);
+                }
                 let hosts = at.find(walk::range(host, from.as_ref(), to.as_ref())).await?;
                 let statements: Vec<_> = hosts
                     .iter()
@@ -169,11 +202,13 @@ async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
                     at.write(&update_op(host, statements)).await?;
                     began.commit().await?;
                 }
-                Ok::<_, Error>(())
+                Ok::<_, Error>(Part::Clean)
             };
             match part.await {
                 Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-                other => break other?,
+                Ok(Part::Superseded) => return life.reload().await,
+                Ok(Part::Clean) => break,
+                Err(error) => return Err(error),
             }
         }
         from = to;

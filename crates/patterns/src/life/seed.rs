@@ -31,7 +31,7 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
         let context = Context { durability: Durability::Relaxed, ..life.context() };
         match one_part(life, &context, &evaluator, &row, part).await {
             // Somebody has changed or dropped the rule meanwhile: the keeper looks at it anew.
-            Ok(None) => return Ok(()),
+            Ok(None) => return life.reload().await,
             Ok(Some(next)) => {
                 row = next;
                 life.advanced(&entry.db, &row);

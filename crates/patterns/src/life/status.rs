@@ -1,11 +1,13 @@
 //! `status`: where each rule is, how far, what waits in the outbox.
 
-use super::records::{At, by_id, find};
+use super::records::{At, aggregate};
 use super::states::State;
 use super::{Entry, Life, catalog, names};
+use crate::mql;
 use document::backend::Session;
-use document::filter::Filter;
-use document::op::{Context, Find};
+use document::op::Context;
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
@@ -26,12 +28,10 @@ impl Life {
         let databases: BTreeSet<&str> = entries.iter().map(|entry| &*entry.db).collect();
         let (mut waiting, mut all) = (HashMap::new(), Waiting::default());
         for db in databases {
-            for (rule, since) in jobs(at, db).await? {
-                let age = since.map_or(0, |since| (at.context.env.now - since).max(0));
-                for figures in [waiting.entry((db.to_owned(), rule)).or_insert(Waiting::default()), &mut all] {
-                    figures.pending += 1;
-                    figures.oldest_ms = figures.oldest_ms.max(age);
-                }
+            for (rule, figures) in jobs(at, db).await? {
+                all.pending += figures.pending;
+                all.oldest_ms = all.oldest_ms.max(figures.oldest_ms);
+                waiting.insert((db.to_owned(), rule), figures);
             }
         }
         let mut rules = ArrayWriter::new();
@@ -85,16 +85,23 @@ fn progress(row: &catalog::Row) -> f64 {
     }
 }
 
-/// The jobs of a database: the rule, and since when.
-async fn jobs(at: &mut At<'_>, db: &str) -> Result<Vec<(String, Option<i64>)>> {
-    let find = Find { sort: Some(by_id()), ..find(&names::outbox(db), Filter::all()) };
-    let rule = |row: &Doc<'static>| match row.get("_id") {
-        Some(Value::Document(id)) => Some(id.get("rule")?.as_str()?.to_owned()),
-        _ => None,
+/// What waits in the outbox of a database, by rule: counted where it is.
+async fn jobs(at: &mut At<'_>, db: &str) -> Result<Vec<(String, Waiting)>> {
+    let group = mql::object([
+        ("_id", Value::from("$_id.rule")),
+        ("pending", mql::call("$sum", Value::Int32(1))),
+        ("since", mql::call("$min", Value::from("$since"))),
+    ]);
+    let stages = std::iter::once(mql::call("$group", group)).collect();
+    let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
+    let now = at.context.env.now;
+    let waiting = |row: &Doc<'static>| {
+        let oldest_ms = match row.get("since") {
+            Some(Value::DateTime(since)) => (now - since).max(0),
+            _ => 0,
+        };
+        let rule = row.get("_id")?.as_str()?.to_owned();
+        Some((rule, Waiting { pending: catalog::long(row.get("pending")), oldest_ms }))
     };
-    let since = |row: &Doc<'static>| match row.get("since") {
-        Some(Value::DateTime(since)) => Some(since),
-        _ => None,
-    };
-    Ok(at.find(find).await?.iter().filter_map(|row| Some((rule(row)?, since(row)))).collect())
+    Ok(at.all(aggregate(&names::outbox(db), pipeline)).await?.iter().filter_map(waiting).collect())
 }

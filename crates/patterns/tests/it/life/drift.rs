@@ -44,7 +44,7 @@ fn repair_overwrites_no_newer_write() {
         let both = COUNT.replace(" } } } }", " }, total: { sum: n, from: reviews, by: productId } } } }");
         village.apply(&both).await.unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let clients = village.clients(3, 60, &stop);
+        let clients = village.clients(0..3, 60, &stop);
         for round in 0..10 {
             let wrong = doc! { "$set": { "reviewCount": -5, "total": round } };
             village.behind(update("products", doc! { "_id": { "$lt": 40 } }, wrong, &["multi"])).await;

@@ -1,7 +1,9 @@
 //! The life of rules on the embedded store: declared, seeded under load, stopped at every step, audited, repaired, dropped.
 
 mod drift;
+mod dying;
 mod outbox;
 mod seeding;
+mod several;
 mod stopped;
 mod village;

@@ -1,7 +1,7 @@
 //! Deferred work: rules with lag, and changes that concern many.
 
 use super::village::Village;
-use crate::harness::{insert, run, update};
+use crate::harness::{delete, insert, run, update};
 use bson::doc;
 use std::time::Duration;
 
@@ -88,9 +88,36 @@ fn a_job_goes_on_after_a_restart_and_by_another_worker() {
         assert_eq!(village.find("orders", doc! { "customer.name": "old" }).await.len(), 1_568);
         let village = village.reopen().await;
         // A second worker beside the first.
-        village.life.start();
+        village.life.start().await.unwrap();
         drained(&village).await;
         assert_eq!(village.find("orders", doc! { "customer.name": "new" }).await.len(), 1_568);
+        village.assert_clean().await;
+        village.close().await;
+    });
+}
+
+#[test]
+fn a_job_deletes_with_the_source_only_what_referred_to_it_then() {
+    run(async {
+        let village = Village::new().await;
+        let each = "{ orders: { extended_reference: { customer: { from: customers, by: customerId, fields: [name], when_deleted: cascade, lag: 1s } } }, \
+                      teams: { extended_reference: { members: { from: customers, by: memberIds, each: true, fields: [name], when_deleted: cascade, lag: 1s } } } }";
+        village.apply(each).await.unwrap();
+        village.write(insert("customers", vec![doc! { "_id": 1, "name": "a" }, doc! { "_id": 2 }])).await;
+        drained(&village).await;
+        let order = |id: i32| doc! { "_id": id, "customerId": id };
+        village.write(insert("orders", vec![order(1), order(2)])).await;
+        village.write(insert("teams", vec![doc! { "_id": 1, "memberIds": [2, 1] }])).await;
+        village.write(delete("customers", doc! {}, true)).await;
+        // Their sources are gone, and not yet those that went with them.
+        let late = |id: i32| doc! { "_id": 10 + id, "customerId": id };
+        village.write(insert("orders", vec![late(1), late(2)])).await;
+        village.write(insert("teams", vec![doc! { "_id": 2, "memberIds": [1, 2] }])).await;
+        assert_eq!(village.find("orders", doc! {}).await.len(), 4);
+        drained(&village).await;
+        assert_eq!(village.find("orders", doc! {}).await, [late(1), late(2)]);
+        let left = village.find("teams", doc! {}).await;
+        assert_eq!(left, [doc! { "_id": 2, "memberIds": [1, 2], "members": [bson::Bson::Null, bson::Bson::Null] }]);
         village.assert_clean().await;
         village.close().await;
     });

@@ -63,7 +63,7 @@ fn seeding_ends_under_load_without_gap_or_double_count() {
             let village = Village::new().await;
             village.fill(700, 3_000).await;
             let stop = Arc::new(AtomicBool::new(false));
-            let clients = village.clients(4, 700, &stop);
+            let clients = village.clients(0..4, 700, &stop);
             village.apply(rules).await.unwrap();
             stop.store(true, Ordering::Relaxed);
             for client in clients {
@@ -83,7 +83,7 @@ fn a_changed_rule_is_rebuilt_and_a_missing_one_needs_to_be_said() {
         let good = COUNT.replace("by: productId", "by: productId, where: { kind: good }");
         village.apply(COUNT).await.unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let clients = village.clients(2, 5, &stop);
+        let clients = village.clients(0..2, 5, &stop);
         village.apply(&good).await.unwrap();
         stop.store(true, Ordering::Relaxed);
         for client in clients {
@@ -150,6 +150,22 @@ fn a_rule_that_cannot_be_evaluated_says_why_and_goes_on_once_mended() {
         }
         village.apply(rules).await.unwrap();
         assert_eq!(village.find("products", doc! {}).await, [doc! { "_id": 2, "price": 2, "double": 4 }]);
+        village.close().await;
+    });
+}
+
+#[test]
+fn what_a_sum_kept_beside_its_field_goes_when_it_becomes_a_count() {
+    run(async {
+        let village = Village::new().await;
+        village.fill(5, 20).await;
+        let total = |what: &str| format!("{{ products: {{ computed: {{ total: {{ {what}, by: productId }} }} }} }}");
+        village.apply(&total("sum: n, from: reviews")).await.unwrap();
+        assert!(village.find("products", doc! { "_pleach.total": { "$exists": true } }).await.len() == 5);
+        village.apply(&total("count: reviews")).await.unwrap();
+        assert!(village.find("products", doc! { "_pleach": { "$exists": true } }).await.is_empty());
+        assert_eq!(village.find("products", doc! { "total": 4 }).await.len(), 5);
+        village.assert_clean().await;
         village.close().await;
     });
 }

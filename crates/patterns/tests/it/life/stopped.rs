@@ -1,107 +1,14 @@
 //! Stopped at every step: an apply, a change and a drop go on from wherever they were cut off.
 
+use super::dying::Dying;
 use super::village::{COUNT, SUM, Village, declared};
 use crate::harness::{context, insert, run};
 use bson::doc;
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session, Transaction};
-use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
-use document::{Code, Doc, Error, Result};
-use std::any::Any;
+use document::Error;
+use document::backend::{Backend, Session};
+use document::op::{AdminOp, Capture};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-
-/// Answers so many operations and then none; the one where it ends is done or not, as chance has it in a crash.
-struct Dying {
-    inner: Arc<dyn Backend>,
-    left: Arc<AtomicI64>,
-}
-
-fn dead() -> Error {
-    Error::new(Code::InterruptedAtShutdown, "the process was killed")
-}
-
-fn live(left: &AtomicI64) -> Result<()> {
-    if left.fetch_sub(1, Ordering::Relaxed) > 0 { Ok(()) } else { Err(dead()) }
-}
-
-impl Backend for Dying {
-    fn abilities(&self) -> Abilities {
-        self.inner.abilities()
-    }
-    fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
-        Box::pin(async move {
-            self.inner.begin(session, context).await?;
-            let left = self.left.clone();
-            session.transaction =
-                session.transaction.take().map(|inner| -> Box<dyn Transaction> { Box::new(Mortal { inner, left }) });
-            Ok(())
-        })
-    }
-    fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
-        self.inner.read(session, context, op)
-    }
-    fn write<'a>(
-        &'a self,
-        session: &'a mut Session,
-        context: &'a Context,
-        op: &'a WriteOp,
-        capture: &'a Capture,
-    ) -> Answer<'a, Written> {
-        Box::pin(async move {
-            live(&self.left)?;
-            let written = self.inner.write(session, context, op, capture).await?;
-            live(&self.left)?;
-            Ok(written)
-        })
-    }
-    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
-        self.inner.fence(session, key, mode)
-    }
-    fn explain<'a>(
-        &'a self,
-        session: &'a mut Session,
-        context: &'a Context,
-        op: Explained,
-        verbosity: Verbosity,
-    ) -> Answer<'a, Doc<'static>> {
-        self.inner.explain(session, context, op, verbosity)
-    }
-    fn admin<'a>(
-        &'a self,
-        session: &'a mut Session,
-        context: &'a Context,
-        op: AdminOp,
-    ) -> Answer<'a, Vec<Doc<'static>>> {
-        Box::pin(async move {
-            live(&self.left)?;
-            self.inner.admin(session, context, op).await
-        })
-    }
-    fn cluster_time(&self) -> u64 {
-        self.inner.cluster_time()
-    }
-}
-
-struct Mortal {
-    inner: Box<dyn Transaction>,
-    left: Arc<AtomicI64>,
-}
-
-impl Transaction for Mortal {
-    fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
-        Box::pin(async move {
-            live(&self.left)?;
-            self.inner.commit(context).await?;
-            live(&self.left)
-        })
-    }
-    fn abort(self: Box<Self>) {
-        self.inner.abort();
-    }
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self.inner.as_any_mut()
-    }
-}
 
 /// One life that is cut off after so many operations: applies, changes and drops as far as it comes.
 async fn cut_off(folder: tempfile::TempDir, after: i64) -> (tempfile::TempDir, bool) {
@@ -109,7 +16,7 @@ async fn cut_off(folder: tempfile::TempDir, after: i64) -> (tempfile::TempDir, b
     let killer = left.clone();
     // A store that dies while it is being opened has done nothing yet.
     let path = folder;
-    let village = Village::open(path, |inner| Arc::new(Dying { inner, left: killer })).await;
+    let village = Village::open(path, |inner| Arc::new(Dying { inner, left: killer, shared: false })).await;
     let village = match village {
         Ok(village) => village,
         Err(_) => return (tempfile::tempdir().unwrap(), false),
@@ -161,5 +68,69 @@ fn whatever_was_cut_off_goes_on_from_the_catalog() {
             }
         }
         assert!(tried > 8, "{tried}");
+    });
+}
+
+#[test]
+fn a_database_that_is_dropped_keeps_its_rules_wherever_that_is_cut_off() {
+    run(async {
+        for after in (0..).step_by(2) {
+            let village = Village::new().await;
+            village.fill(6, 20).await;
+            let folder = village.close().await;
+            let left = Arc::new(AtomicI64::new(i64::MAX));
+            let killer = left.clone();
+            let around = |inner| -> Arc<dyn Backend> { Arc::new(Dying { inner, left: killer, shared: false }) };
+            let village = Village::open(folder, around).await.unwrap();
+            // Sometimes it is still being seeded.
+            village.life.limit_hosts(1);
+            let wait = after % 4 == 0;
+            village.ask("apply", doc! { "declaration": declared(COUNT), "wait": wait }).await.unwrap();
+            left.store(after, Ordering::Relaxed);
+            let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
+            let dropped = village.layer.admin(&mut Session::default(), &context(), drop).await.is_ok();
+            left.store(0, Ordering::Relaxed);
+            let village = Village::open(village.close().await, |backend| backend).await.unwrap();
+            let review = |product: i32| insert("reviews", vec![doc! { "productId": product, "n": 7, "kind": "good" }]);
+            village.write(review(1)).await;
+            village.life.settle("shop").await.unwrap();
+            assert_eq!(village.states().await, [("products.reviewCount".to_owned(), "on".to_owned())], "after {after}");
+            village.assert_clean().await;
+            if dropped {
+                village.write(insert("products", vec![doc! { "_id": 1 }])).await;
+                village.write(review(1)).await;
+                assert_eq!(village.find("products", doc! {}).await, [doc! { "_id": 1, "reviewCount": 2 }]);
+            }
+            village.close().await;
+            if dropped {
+                assert!(after > 8, "{after}");
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_database_is_dropped_under_load_while_its_rule_is_seeded() {
+    run(async {
+        let village = Village::new().await;
+        village.fill(200, 600).await;
+        village.life.limit_hosts(1);
+        village.ask("apply", doc! { "declaration": declared(COUNT), "wait": false }).await.unwrap();
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let clients = village.clients(0..3, 200, &stop);
+        for _ in 0..3 {
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+            let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
+            village.layer.admin(&mut Session::default(), &context(), drop).await.unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.await.unwrap();
+        }
+        village.life.settle("shop").await.unwrap();
+        assert_eq!(village.states().await, [("products.reviewCount".to_owned(), "on".to_owned())]);
+        village.assert_clean().await;
+        village.close().await;
     });
 }

@@ -15,7 +15,7 @@ pub(crate) struct Village {
     pub(crate) engine: Engine,
     pub(crate) layer: Patterned,
     pub(crate) life: Arc<Life>,
-    folder: tempfile::TempDir,
+    folder: Option<tempfile::TempDir>,
 }
 
 pub(crate) const COUNT: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId } } } }";
@@ -41,14 +41,19 @@ impl Village {
     ) -> Result<Village> {
         let engine = Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap();
         let layer = Patterned::new(around(Arc::new(engine.clone())));
-        let life = Life::new(&layer, Arc::new(surroundings));
-        let village = Village { engine, layer, life, folder };
+        let village = Village::on(engine, layer, Some(folder));
         if let Err(error) = village.life.load().await {
             village.engine.close();
             return Err(error);
         }
-        village.life.start();
+        village.life.start().await.unwrap();
         Ok(village)
+    }
+
+    /// On a store that may have others beside it; nothing is running yet.
+    pub(crate) fn on(engine: Engine, layer: Patterned, folder: Option<tempfile::TempDir>) -> Village {
+        let life = Life::new(&layer, Arc::new(surroundings));
+        Village { engine, layer, life, folder }
     }
 
     /// Stops and opens again on the same data.
@@ -62,7 +67,7 @@ impl Village {
         drop((life, layer));
         engine.close();
         drop(engine);
-        folder
+        folder.unwrap()
     }
 
     /// `{ pleach: verb, … }` on the database.
@@ -119,10 +124,10 @@ impl Village {
         self.behind(insert("reviews", (0..reviews).map(review).collect())).await;
     }
 
-    /// Clients that insert, move and delete reviews and products until told to stop; all of their writes succeed.
+    /// Clients of these numbers that insert, move and delete reviews and products until told to stop; all of their writes succeed.
     pub(crate) fn clients(
         &self,
-        count: i32,
+        numbers: std::ops::Range<i32>,
         products: i32,
         stop: &Arc<std::sync::atomic::AtomicBool>,
     ) -> Vec<tokio::task::JoinHandle<i32>> {
@@ -157,7 +162,7 @@ impl Village {
                 made
             })
         };
-        (0..count).map(client).collect()
+        numbers.map(client).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::CopyProgram;
 use crate::link::key;
 use document::pipeline::expr::field;
+use document::value::order;
 use document::value::path::Part;
 use document::{Doc, Result, Value};
 use smallvec::SmallVec;
@@ -90,6 +91,20 @@ impl CopyProgram {
             }
         }
         Ok(found)
+    }
+}
+
+impl CopyProgram {
+    /// Whether a host has a copy of the source with this key, or had one before the source went: a reference that was made
+    /// after that has none.
+    pub fn holds_copy(&self, host: &Doc<'_>, of: &Value<'_>) -> bool {
+        self.sites(host).into_iter().any(|site| match (site.refers, site.copy) {
+            (Refers::One(value), copy) => order::equal(&value, of) && !copy.is_nullish(),
+            (Refers::Many(values), Value::Array(copies)) => {
+                values.iter().zip(copies.iter()).any(|(value, copy)| order::equal(value, of) && !copy.is_nullish())
+            }
+            (Refers::Many(_) | Refers::Nothing | Refers::Refused, _) => false,
+        })
     }
 }
 

@@ -1,0 +1,66 @@
+//! What the catalogs say, put in force: at the start, and whenever another process has changed them.
+
+use super::records::At;
+use super::{Entry, Life, catalog};
+use document::Result;
+use document::backend::Session;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Life {
+    /// Reads the catalogs and puts what they say in force.
+    pub async fn load(&self) -> Result<()> {
+        self.reload().await
+    }
+
+    pub(super) async fn reload(&self) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        self.refresh(&mut at).await
+    }
+
+    /// The same for who changes rules already.
+    pub(super) async fn refresh(&self, at: &mut At<'_>) -> Result<()> {
+        let known: BTreeSet<Arc<str>> = self.entries().into_iter().map(|entry| entry.db).collect();
+        let mut rows: Vec<(Arc<str>, catalog::Row)> = Vec::new();
+        for db in catalog::databases(at).await? {
+            let db: Arc<str> = db.into();
+            rows.extend(catalog::load(at, &db).await?.into_iter().map(|row| (db.clone(), row)));
+        }
+        for db in rows.iter().map(|(db, _)| db.clone()).collect::<BTreeSet<_>>() {
+            if !known.contains(&db) {
+                self.backend.prepare(at.session, &db).await?;
+            }
+            if self.backend.abilities().forwards {
+                self.note_expiries(at, &db).await?;
+            }
+        }
+        {
+            // What is known meanwhile is not lost: who seeds goes on beside this.
+            let mut known = self.entries.lock();
+            let mut entries = Vec::with_capacity(rows.len());
+            for (db, row) in rows {
+                entries.push(self.merged(&known, &db, row)?);
+            }
+            Life::sort(&mut entries);
+            *known = entries;
+            self.enforce(&known)?;
+        }
+        self.moved.notify_waiters();
+        self.wake_keeper.notify_one();
+        Ok(())
+    }
+
+    /// A row of the catalog beside what is known of its rule: what this process is about, it knows best.
+    fn merged(&self, known: &[Entry], db: &str, row: catalog::Row) -> Result<Entry> {
+        let known = known.iter().find(|entry| Life::is(entry, db, &row.rule));
+        match known.cloned() {
+            Some(known) if known.row.epoch == row.epoch && self.is_ours(&row) => Ok(known),
+            Some(known) if known.row.declaration == row.declaration => {
+                Ok(Entry { row, reached: None, problem: None, ..known })
+            }
+            _ => Entry::of(db, row),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A backend that is lost after so many operations, for good or for a while.
+
+use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session, Transaction};
+use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
+use document::{Code, Doc, Error, Result};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Answers so many operations and then none; the one where it ends is done or not, as chance has it in a crash.
+pub(crate) struct Dying {
+    pub(crate) inner: Arc<dyn Backend>,
+    pub(crate) left: Arc<AtomicI64>,
+    /// Whether several processes work with it, as with a real MongoDB.
+    pub(crate) shared: bool,
+}
+
+fn dead() -> Error {
+    Error::new(Code::InterruptedAtShutdown, "the process was killed")
+}
+
+fn live(left: &AtomicI64) -> Result<()> {
+    if left.fetch_sub(1, Ordering::Relaxed) > 0 { Ok(()) } else { Err(dead()) }
+}
+
+impl Backend for Dying {
+    fn abilities(&self) -> Abilities {
+        Abilities { forwards: self.shared }
+    }
+    fn clear<'a>(&'a self, _trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+        Box::pin(std::future::ready(Ok(expired)))
+    }
+    fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
+        Box::pin(async move {
+            self.inner.begin(session, context).await?;
+            let left = self.left.clone();
+            session.transaction =
+                session.transaction.take().map(|inner| -> Box<dyn Transaction> { Box::new(Mortal { inner, left }) });
+            Ok(())
+        })
+    }
+    fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
+        self.inner.read(session, context, op)
+    }
+    fn write<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: &'a WriteOp,
+        capture: &'a Capture,
+    ) -> Answer<'a, Written> {
+        Box::pin(async move {
+            live(&self.left)?;
+            let written = self.inner.write(session, context, op, capture).await?;
+            live(&self.left)?;
+            Ok(written)
+        })
+    }
+    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
+        self.inner.fence(session, key, mode)
+    }
+    fn explain<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: Explained,
+        verbosity: Verbosity,
+    ) -> Answer<'a, Doc<'static>> {
+        self.inner.explain(session, context, op, verbosity)
+    }
+    fn admin<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: AdminOp,
+    ) -> Answer<'a, Vec<Doc<'static>>> {
+        Box::pin(async move {
+            live(&self.left)?;
+            self.inner.admin(session, context, op).await
+        })
+    }
+    fn cluster_time(&self) -> u64 {
+        self.inner.cluster_time()
+    }
+}
+
+struct Mortal {
+    inner: Box<dyn Transaction>,
+    left: Arc<AtomicI64>,
+}
+
+impl Transaction for Mortal {
+    fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
+        Box::pin(async move {
+            live(&self.left)?;
+            self.inner.commit(context).await?;
+            live(&self.left)
+        })
+    }
+    fn abort(self: Box<Self>) {
+        self.inner.abort();
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self.inner.as_any_mut()
+    }
+}

@@ -1,0 +1,172 @@
+//! Several processes that serve one MongoDB (SEMANTICS R3): a change of rules reaches all of them before a rule is seeded, a
+//! process without a lease writes nothing, and one goes on with what another has left. The store is the embedded one; it says of
+//! itself that it forwards, as a real MongoDB does.
+
+use super::dying::Dying;
+use super::village::{COUNT, SUM, Village, declared, told};
+use crate::harness::{context, insert, run};
+use bson::{Bson, doc};
+use document::backend::{Backend, Session};
+use document::op::Capture;
+use engine::{Engine, Options};
+use pleach_patterns::Patterned;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+/// One that is not waited for, and one that ends soon.
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_millis(800);
+
+/// A process, and what cuts it off.
+struct Process {
+    village: Village,
+    left: Arc<AtomicI64>,
+}
+
+impl Process {
+    async fn start(engine: &Engine, lease: Duration) -> Process {
+        let left = Arc::new(AtomicI64::new(i64::MAX));
+        let remote = Dying { inner: Arc::new(engine.clone()), left: left.clone(), shared: true };
+        let village = Village::on(engine.clone(), Patterned::new(Arc::new(remote)), None);
+        village.life.limit_lease(lease);
+        village.life.load().await.unwrap();
+        village.life.start().await.unwrap();
+        Process { village, left }
+    }
+}
+
+fn store() -> (Engine, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap(), folder)
+}
+
+async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    for _ in 0..1_000 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited too long: {what}");
+}
+
+async fn review(process: &Process) -> document::Result<document::op::Written> {
+    let op = insert("reviews", vec![doc! { "productId": 1, "n": 1, "kind": "good" }]);
+    process.village.layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await
+}
+
+async fn counted(process: &Process, field: &str) -> Option<Bson> {
+    process.village.find("products", doc! { "_id": 1 }).await.remove(0).remove(field)
+}
+
+#[test]
+fn a_process_that_knew_no_rule_keeps_the_first_one() {
+    run(async {
+        let (engine, _folder) = store();
+        let (first, second) = (Process::start(&engine, LONG).await, Process::start(&engine, LONG).await);
+        first.village.fill(6, 20).await;
+        // Both have clients while the rule comes, is changed and goes.
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut clients = first.village.clients(0..2, 6, &stop);
+        clients.extend(second.village.clients(2..4, 6, &stop));
+        first.village.apply(COUNT).await.unwrap();
+        second.village.assert_clean().await;
+        second.village.apply(&COUNT.replace("by: productId", "by: productId, where: { kind: good }")).await.unwrap();
+        first.village.assert_clean().await;
+        let change = doc! { "declaration": declared(SUM), "remove": true, "with_data": true };
+        first.village.ask("apply", change).await.unwrap();
+        second.village.assert_clean().await;
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            assert!(client.await.unwrap() > 5);
+        }
+        for process in [&first, &second] {
+            until("both know", async || process.village.states().await == [("products.total".into(), "on".into())])
+                .await;
+            process.village.assert_clean().await;
+        }
+        for product in first.village.find("products", doc! {}).await {
+            assert!(!product.contains_key("reviewCount"), "{product}");
+        }
+        // Dropped by the other.
+        second.village.ask("drop", doc! { "rule": "products.total", "with_data": true }).await.unwrap();
+        review(&first).await.unwrap();
+        assert_eq!(counted(&first, "total").await, None);
+        first.village.life.close().await;
+        second.village.life.close().await;
+        assert!(leases(&engine).await.is_empty());
+        engine.close();
+    });
+}
+
+async fn leases(engine: &Engine) -> Vec<String> {
+    let village = Village::on(engine.clone(), Patterned::new(Arc::new(engine.clone())), None);
+    let op = document::op::Find {
+        ns: document::op::Namespace::new("admin", "pleach.processes"),
+        ..crate::harness::find("x", doc! { "until": { "$exists": true } })
+    };
+    let context = context();
+    let mut session = Session::default();
+    let mut cursor = village.layer.read(&mut session, &context, document::op::ReadOp::Find(op)).await.unwrap();
+    let limit = document::backend::BatchLimit { documents: 100, bytes: 1 << 20 };
+    let rows = cursor.next(&mut session, &context, limit).await.unwrap().documents;
+    rows.iter().map(|row| row.get("who").unwrap().as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_process_that_is_cut_off_writes_nothing_until_it_has_a_lease_again() {
+    run(async {
+        let (engine, _folder) = store();
+        let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
+        first.village.fill(6, 20).await;
+        second.left.store(0, Ordering::Relaxed);
+        // What it still may write as far as it knows is lost on the way; then it refuses by itself.
+        until("the lease has run out", async || {
+            review(&second).await.is_err_and(|error| told(&error).starts_with("10107: this Pleach holds no lease"))
+        })
+        .await;
+        // Others wait for that, and not for longer.
+        first.village.apply(COUNT).await.unwrap();
+        assert_eq!(counted(&first, "reviewCount").await, Some(Bson::Int32(4)));
+        let refused = review(&second).await.unwrap_err();
+        assert!(told(&refused).starts_with("10107"), "{refused}");
+        second.left.store(i64::MAX, Ordering::Relaxed);
+        until("it has a lease again", async || review(&second).await.is_ok()).await;
+        assert_eq!(counted(&first, "reviewCount").await, Some(Bson::Int32(5)));
+        first.village.assert_clean().await;
+        first.village.life.close().await;
+        second.village.life.close().await;
+        engine.close();
+    });
+}
+
+#[test]
+fn another_goes_on_with_what_a_process_has_left() {
+    run(async {
+        let (engine, _folder) = store();
+        let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
+        first.village.fill(60, 200).await;
+        first.village.life.limit_hosts(1);
+        let apply = doc! { "declaration": declared(COUNT), "wait": false };
+        first.village.ask("apply", apply).await.unwrap();
+        // Gone without a word, in the middle or before it began.
+        first.left.store(rand::random_range(5..60), Ordering::Relaxed);
+        until("the other brings it on", async || {
+            // On a busy machine a lease so short may lapse for a moment.
+            let _refused = review(&second).await;
+            second.village.states().await == [("products.reviewCount".to_owned(), "on".to_owned())]
+        })
+        .await;
+        second.village.assert_clean().await;
+        let of_second: Vec<String> = leases(&engine).await;
+        assert!(of_second.len() <= 2, "{of_second:?}");
+        // One that returns learns what it is now.
+        first.left.store(i64::MAX, Ordering::Relaxed);
+        until("it has a lease again", async || review(&first).await.is_ok()).await;
+        first.village.assert_clean().await;
+        first.village.life.close().await;
+        second.village.life.close().await;
+        engine.close();
+    });
+}
