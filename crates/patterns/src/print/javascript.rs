@@ -1,20 +1,22 @@
 //! JavaScript, for the shell (which waits by itself) and for the Node.js driver.
 
 use super::values::{Style, quoted, render};
-use super::{Kept, Work, collections, concerned, indexes};
+use super::{Kept, Work, bucket, buckets, collections, concerned, indexes};
 use crate::rule::WhenDeleted;
 use document::Value;
 
 /// What differs between the two.
 pub(super) struct Flavor {
-    style: Style,
+    pub(super) style: Style,
     prologue: fn(&str) -> String,
     epilogue: &'static str,
     /// Before each call that the server answers.
-    wait: &'static str,
-    function: &'static str,
+    pub(super) wait: &'static str,
+    pub(super) function: &'static str,
     /// The last argument of a call in a transaction; the shell's session has collections of its own.
     option: &'static str,
+    /// The bytes of the hex digits `text`.
+    pub(super) hex: &'static str,
 }
 
 pub(super) const MONGOSH: Flavor = Flavor {
@@ -39,6 +41,7 @@ pub(super) const MONGOSH: Flavor = Flavor {
     wait: "",
     function: "function",
     option: "",
+    hex: "HexData(0, text)",
 };
 
 pub(super) const NODE: Flavor = Flavor {
@@ -52,10 +55,11 @@ pub(super) const NODE: Flavor = Flavor {
     prologue: |db| {
         format!(
             "// npm install mongodb; MONGODB_URI=\"mongodb://…/?replicaSet=…\" node this-file.js\n\
-             const {{ Decimal128, Double, Long, MongoClient, ObjectId }} = require(\"mongodb\");\n\
+             const {{ Binary, Decimal128, Double, Long, MongoClient, ObjectId }} = require(\"mongodb\");\n\
              const client = new MongoClient(process.env.MONGODB_URI || \"mongodb://127.0.0.1:27017\");\n\
              const session = client.startSession();\n\
-             const collection = (name) => client.db({}).collection(name);\n\
+             const database = client.db({});\n\
+             const collection = (name) => database.collection(name);\n\
              const transaction = (steps) => session.withTransaction(steps);\n",
             quoted(db)
         )
@@ -64,6 +68,7 @@ pub(super) const NODE: Flavor = Flavor {
     wait: "await ",
     function: "async function",
     option: ", { session }",
+    hex: "new Binary(Buffer.from(text, \"hex\"))",
 };
 
 const JAVASCRIPT: Style = Style {
@@ -93,12 +98,20 @@ const links = (key) => key !== null && key !== undefined && !Array.isArray(key);
 
 pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
     let db = kept.first().map_or("test", |rule| &*rule.db);
-    let mut text = format!("{}{HELPERS}\n", (flavor.prologue)(db));
+    let mut text = format!("{}{HELPERS}", (flavor.prologue)(db));
+    if buckets(kept).next().is_some() {
+        text.push_str(&bucket::javascript::helpers(flavor));
+    }
+    text.push('\n');
     let Flavor { wait, function, .. } = flavor;
     text.push_str(&format!("{function} createIndexes() {{\n"));
     for (collection, path) in indexes(kept) {
         let (collection, path) = (quoted(collection), quoted(path));
         text.push_str(&format!("  {wait}collection({collection}).createIndex({{ {path}: 1 }});\n"));
+    }
+    for bucketed in buckets(kept) {
+        let [create, ..] = bucket::javascript::functions(bucketed);
+        text.push_str(&format!("  {wait}{create}();\n"));
     }
     text.push_str("}\n");
     for rule in kept {
@@ -114,13 +127,14 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
         let exported: Vec<String> = collections(kept)
             .into_iter()
             .flat_map(|name| ["insert", "update", "delete"].map(|verb| format!("{verb}{}", capital(name))))
+            .chain(buckets(kept).flat_map(bucket::javascript::functions))
             .collect();
         text.push_str(&format!("module.exports = {{ createIndexes, {} }};\n", exported.join(", ")));
     }
     text
 }
 
-fn capital(word: &str) -> String {
+pub(super) fn capital(word: &str) -> String {
     let plain: String = word.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
     let mut letters = plain.chars();
     letters.next().map_or(String::new(), |first| format!("{}{}", first.to_ascii_uppercase(), letters.as_str()))
@@ -140,6 +154,7 @@ fn rule_code(rule: &Kept, flavor: &Flavor) -> String {
     title
         + &match &rule.work {
             Work::Unwritten(why) => format!("// No code is written for it: {why}.\n"),
+            Work::Bucket(bucketed) => bucket::javascript::code(bucketed, flavor),
             Work::Expression { stages } => {
                 let stages = render(&Value::Array(stages.borrow()), style, 2);
                 format!(

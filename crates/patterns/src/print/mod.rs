@@ -4,6 +4,7 @@
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
 //! [`python`] for PyMongo; [`values`] writes BSON as literals.
 
+mod bucket;
 mod javascript;
 mod python;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod values;
 use crate::link::Program;
 use crate::mql::{call, object};
 use crate::rule::{Fold, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
+use bucket::Bucketed;
 use document::{Array, Doc, Result, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,6 +75,8 @@ enum Work {
     Copy { by: String, key: String, stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
     /// From the document itself.
     Expression { stages: Array<'static> },
+    /// A whole collection, stored in another form.
+    Bucket(Bucketed),
     /// Why there is no code.
     Unwritten(&'static str),
 }
@@ -94,6 +98,11 @@ impl Kept {
         })
     }
 
+    /// Whether it keeps a field, through functions that write its collections.
+    fn is_field(&self) -> bool {
+        !matches!(self.work, Work::Bucket(_) | Work::Unwritten(_))
+    }
+
     /// The collection and the path that need an index.
     fn index(&self) -> Option<(&str, &str)> {
         match (&self.work, &self.source) {
@@ -107,7 +116,7 @@ impl Kept {
 fn work(rule: &Arc<Rule>) -> Result<Work> {
     let link = match &rule.upkeep {
         Upkeep::Link(link) => link,
-        Upkeep::Bucket(_) => return Ok(Work::Unwritten("it stores a collection in another form")),
+        Upkeep::Bucket(bucket) => return Ok(Work::Bucket(Bucketed::new(bucket, &rule.host.collection))),
         Upkeep::Expression(expression) => {
             let set = call("$set", object([(&*rule.field.dotted(), expression.source.borrow())]));
             return Ok(Work::Expression { stages: std::iter::once(set).collect() });
@@ -160,10 +169,18 @@ fn indexes(kept: &[Kept]) -> Vec<(&str, &str)> {
     indexes
 }
 
+/// The rules that store a collection in another form.
+fn buckets(kept: &[Kept]) -> impl Iterator<Item = &Bucketed> {
+    kept.iter().filter_map(|rule| match &rule.work {
+        Work::Bucket(bucketed) => Some(bucketed),
+        _ => None,
+    })
+}
+
 /// The collections that need functions of their own: those rules keep something in, and those they read.
 fn collections(kept: &[Kept]) -> Vec<&str> {
     let mut names = BTreeMap::new();
-    for rule in kept.iter().filter(|rule| !matches!(rule.work, Work::Unwritten(_))) {
+    for rule in kept.iter().filter(|rule| rule.is_field()) {
         names.insert(&*rule.host, ());
         rule.source.iter().for_each(|source| _ = names.insert(source, ()));
     }
@@ -172,7 +189,7 @@ fn collections(kept: &[Kept]) -> Vec<&str> {
 
 /// The rules whose fields a collection holds, and those that read it.
 fn concerned<'k>(kept: &'k [Kept], collection: &str) -> (Vec<&'k Kept>, Vec<&'k Kept>) {
-    let written = || kept.iter().filter(|rule| !matches!(rule.work, Work::Unwritten(_)));
+    let written = || kept.iter().filter(|rule| rule.is_field());
     (
         written().filter(|rule| rule.host == collection).collect(),
         written().filter(|rule| rule.source.as_deref() == Some(collection)).collect(),

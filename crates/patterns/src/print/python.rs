@@ -1,11 +1,11 @@
 //! Python, for PyMongo.
 
 use super::values::{Style, quoted, render};
-use super::{Kept, Work, collections, concerned, indexes};
+use super::{Kept, Work, bucket, buckets, collections, concerned, indexes};
 use crate::rule::WhenDeleted;
 use document::Value;
 
-const STYLE: Style = Style {
+pub(super) const STYLE: Style = Style {
     null: "None",
     yes: "True",
     no: "False",
@@ -27,6 +27,7 @@ from datetime import datetime, timedelta\n\
 \n\
 from bson import Decimal128, Int64, ObjectId, Regex\n\
 from pymongo import MongoClient\n\
+from pymongo.errors import DuplicateKeyError\n\
 \n\
 EPOCH = datetime(1970, 1, 1)\n\
 client = MongoClient(os.environ.get(\"MONGODB_URI\", \"mongodb://127.0.0.1:27017\"))\n";
@@ -48,10 +49,15 @@ def transaction(steps):\n\
 pub(super) fn code(kept: &[Kept]) -> String {
     let db = kept.first().map_or("test", |rule| &*rule.db);
     let mut text = format!("{PROLOGUE}db = client[{}]\n{HELPERS}", quoted(db));
+    if buckets(kept).next().is_some() {
+        text.push_str(bucket::python::HELPERS);
+    }
     text.push_str("\n\ndef create_indexes():\n");
+    let created = buckets(kept).map(|bucketed| format!("    {}()\n", bucket::python::create(bucketed)));
     let indexes: String = indexes(kept)
         .into_iter()
         .map(|(collection, path)| format!("    db[{}].create_index({})\n", quoted(collection), quoted(path)))
+        .chain(created)
         .collect();
     text.push_str(if indexes.is_empty() { "    pass\n" } else { &indexes });
     for rule in kept {
@@ -64,7 +70,7 @@ pub(super) fn code(kept: &[Kept]) -> String {
     text
 }
 
-fn plain(word: &str) -> String {
+pub(super) fn plain(word: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
     word.chars().map(letter).collect()
 }
@@ -95,6 +101,7 @@ fn rule_code(rule: &Kept) -> String {
     format!("\n\n# {}\n", rule.title)
         + &match &rule.work {
             Work::Unwritten(why) => format!("# No code is written for it: {why}.\n"),
+            Work::Bucket(bucketed) => bucket::python::code(bucketed),
             Work::Expression { stages } => {
                 let stages = render(&Value::Array(stages.borrow()), &STYLE, 4);
                 format!(

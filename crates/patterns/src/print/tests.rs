@@ -37,12 +37,34 @@ fn rules() -> Vec<Arc<Rule>> {
     ]
 }
 
+/// Buckets of every kind: readings with and without figures, slots in both layouts, packed.
+const BUCKETS: &str = "\
+database: shop
+collections:
+  sensor_data:
+    bucket: { into: sensor_hours, time: ts, by: [sensorId], every: hour, at_most: 3, unit: { minute: m }, reading_id: time, stats: { temp: [min, max, avg, last, count] } }
+  ticks:
+    bucket: { time: at, by: [{ field: key, as: hex }, line], every: month, at_most: 2 }
+  events:
+    bucket: { time: date, by: [{ field: key, as: hex }], every: quarter, slot: day, sum: { approved: a, noFunds: n }, layout: field_names, bucket_id: packed }
+  visits:
+    bucket: { time: at, by: [site], every: day, slot: { field: country, keys: \"^[A-Z]{2}$\", at_most: 250 }, sum: [views], layout: field_names }
+  calls:
+    bucket: { time: at, by: [line], every: year, slot: month, sum: { seconds: s } }
+";
+
+fn buckets() -> Vec<Arc<Rule>> {
+    let declared = crate::declare::from_yaml("pleach.yaml", BUCKETS).into_result().unwrap();
+    declared.rules.into_iter().map(Arc::new).collect()
+}
+
 #[test]
 fn every_rule_is_there_in_every_language() {
     for (name, language) in Language::ALL {
         assert_eq!(Language::named(name), Some(language));
-        let text = code(&rules(), language).unwrap();
-        for rule in rules() {
+        let rules = [rules(), buckets()].concat();
+        let text = code(&rules, language).unwrap();
+        for rule in rules {
             assert!(text.contains(&format!("{}: {}", rule.name, rule.described())), "{name} {}", rule.name);
         }
         assert!(text.contains("No code is written for it: its copies are in arrays."));
@@ -50,6 +72,7 @@ fn every_rule_is_there_in_every_language() {
             let [open, close] = [0, 1].map(|at| text.matches(&bracket[at..=at]).count());
             assert_eq!(open, close, "{name}: {bracket}");
         }
+        assert!(!text.contains(['‹', '›']), "{name}: a word of a template is missing");
     }
     assert_eq!(Language::named("cobol"), None);
 }
@@ -89,6 +112,55 @@ function keepProductsReviewCount(session, before, after) {
   for (const [child, step] of [[before, -1], [after, 1]]) {
     const key = at(child, "productId");
     if (links(key)) collection("products").updateOne({ "_id": key }, { $inc: { "reviewCount": step } });
+  }
+}
+"#;
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn a_bucket_reads_as_written_by_hand() {
+    let text = code(&buckets(), Language::Python).unwrap();
+    let expected = r#"
+def insert_events(reading):
+    own = {"_id": id_events(reading, reading["date"])}
+    beside = {}
+    slot = reading["date"].strftime("%m%d")
+    added = {short: reading[name] for name, short in SUMS_EVENTS.items() if name in reading}
+    inc = {f"items.{slot}.{short}": more for short, more in added.items()}
+    return db["events_buckets"].update_one({**own, **beside}, {"$inc": inc}, upsert=True)
+
+
+def report_events(series, start, end):
+    stages = [
+        {"$match": {"_id": {"$gte": id_events(series, start), "$lte": id_events(series, end)}}},
+        *VIEW_EVENTS,
+        {"$match": {"date": {"$gte": start, "$lt": end}}},
+        {"$group": {"_id": None, "approved": {"$sum": "$approved"}, "noFunds": {"$sum": "$noFunds"}}},
+    ]
+    return list(db["events_buckets"].aggregate(stages))
+"#;
+    assert!(text.contains(expected), "{text}");
+    let text = code(&buckets(), Language::Node).unwrap();
+    let expected = r#"
+async function insertTicks(reading) {
+  const start = startTicks(reading["at"]);
+  const offset = reading["at"] - start;
+  const element = { "t": offset, _id: reading._id ?? new ObjectId(), ...omit(reading, ["key", "line", "at", "_id"]) };
+  const update = { $inc: { count: 1 }, $push: { readings: element } };
+  const bucket = { ...hexed(pick(reading, ["key", "line"]), ["key"]), "month": start };
+  for (let n = 0; ; n++) {
+    const _id = { ...bucket, n };
+    try {
+      const filter = { _id, ...bucket, count: { $lt: 2 } };
+      const done = await collection("ticks_buckets").updateOne(filter, update, { upsert: true });
+      return done;
+    } catch (error) {
+      if (error.code !== 11000) throw error;
+      // Full, unless another writer made it at the same moment.
+      const there = await collection("ticks_buckets").findOne({ _id });
+      if (!there || there.count < 2) n--;
+    }
   }
 }
 "#;

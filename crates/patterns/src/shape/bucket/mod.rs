@@ -33,6 +33,7 @@ pub use decode::Each;
 pub use entry::{Encoded, Entry};
 pub use grammar::Grammar;
 pub use key::Key;
+pub(crate) use slot_key::parts as slot_parts;
 pub use slot_key::{slot_key, slot_start};
 pub use view::Dialect;
 

@@ -5,7 +5,7 @@ use document::value::calendar::{DAY, Moment, days_to};
 
 /// The parts of a slot's name with the digits of each, from the longest to the shortest: everything below the period
 /// down to the slot's size.
-pub(super) fn parts(every: Period, slot: Grain) -> impl Iterator<Item = (Grain, usize)> {
+pub(crate) fn parts(every: Period, slot: Grain) -> impl Iterator<Item = (Grain, usize)> {
     const PARTS: [(Grain, usize); 6] = [
         (Grain::Month, 2),
         (Grain::Day, 2),

@@ -66,7 +66,7 @@ impl Stat {
 
 impl Readings {
     /// `{ minTemp: { $min: "$readings.temp" }, … }`
-    pub(super) fn stats_expression(&self) -> Value<'static> {
+    pub(crate) fn stats_expression(&self) -> Value<'static> {
         let mut stats = DocWriter::new();
         for (of, figures) in &self.stats {
             for figure in figures {

@@ -1,0 +1,105 @@
+//! Buckets as a person would write them: the collection with its index and view, a function that inserts, one that reads a range.
+//!
+//! The languages have a template per kind of bucket; what goes into it is made here.
+
+pub(super) mod javascript;
+pub(super) mod python;
+
+use super::values::{Style, quoted, render};
+use crate::mql::document;
+use crate::shape::bucket::{Bucket, Dialect, Readings, Slots};
+use document::{Array, Doc, Value};
+use std::sync::Arc;
+
+/// What the languages have to say about one bucket.
+pub(super) struct Bucketed {
+    pub(super) bucket: Arc<Bucket>,
+    /// What clients call the collection.
+    pub(super) logical: String,
+    view: Array<'static>,
+}
+
+impl Bucketed {
+    pub(super) fn new(bucket: &Arc<Bucket>, logical: &str) -> Bucketed {
+        Bucketed { bucket: bucket.clone(), logical: logical.to_owned(), view: bucket.view(Dialect::MongoDb) }
+    }
+
+    /// The keys of the index that finds buckets; packed ones are found by their `_id`.
+    fn index(&self) -> Option<Doc<'static>> {
+        let names = self.bucket.by.iter().map(|series| &*series.field).chain([self.bucket.every.name()]);
+        (!self.bucket.packed).then(|| document(names.map(|name| (name, Value::Int32(1)))))
+    }
+
+    /// The words that every template has.
+    fn words(&self, style: &Style) -> Vec<(&'static str, String)> {
+        let bucket = &self.bucket;
+        let view = render(&Value::Array(self.view.borrow()), style, 0);
+        let series = || bucket.by.iter().map(|series| &*series.field);
+        let hexed = names(bucket.by.iter().filter(|series| series.hex).map(|series| &*series.field));
+        // The series' fields of a document, as they are stored: the same in all languages.
+        let stored = |of: &str| match bucket.by.iter().any(|series| series.hex) {
+            true => format!("hexed(pick({of}, {}), {hexed})", names(series())),
+            false => format!("pick({of}, {})", names(series())),
+        };
+        vec![
+            ("logical", quoted(&self.logical)),
+            ("stored", quoted(&bucket.into.collection)),
+            ("time", quoted(&bucket.time)),
+            ("period", quoted(bucket.every.name())),
+            ("view", view),
+            ("index", self.index().map(|index| render(&Value::Document(index), style, 2)).unwrap_or_default()),
+            ("stored_series", stored("reading")),
+            ("asked_series", stored("series")),
+            ("first", bucket.by.first().map(|series| quoted(&series.field)).unwrap_or_default()),
+        ]
+    }
+}
+
+/// `["a", "b"]`
+fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    format!("[{}]", names.map(quoted).collect::<Vec<_>>().join(", "))
+}
+
+/// What a template for readings needs besides.
+fn reading_words(readings: &Readings, bucket: &Bucket, style: &Style) -> Vec<(&'static str, String)> {
+    // What is not a reading's own, or is written anew.
+    let left = bucket.by.iter().map(|series| &*series.field).chain([&*bucket.time, "_id"]);
+    vec![
+        ("unit", quoted(&readings.unit.name)),
+        ("millis", readings.unit.size.millis().unwrap_or(1).to_string()),
+        ("at_most", readings.at_most.to_string()),
+        ("left", names(left)),
+        ("offsets", quoted(&format!("readings.{}", readings.unit.name))),
+        ("stats", render(&readings.stats_expression(), style, 0)),
+    ]
+}
+
+/// What a template for slots needs besides.
+fn slot_words(slots: &Slots, bucket: &Bucket, style: &Style) -> Vec<(&'static str, String)> {
+    let sums = document(slots.sums.iter().map(|(logical, short)| (&**logical, Value::string(&**short))));
+    let group = slots
+        .sums
+        .iter()
+        .map(|(logical, _)| (&**logical, crate::mql::call("$sum", Value::string(format!("${logical}")))));
+    let group = document([("_id", Value::Null)].into_iter().chain(group));
+    let field = slots.slot.field().unwrap_or(&bucket.time);
+    vec![
+        ("sums", render(&Value::Document(sums), style, 0)),
+        ("group", render(&Value::Document(group), style, 4)),
+        ("slot_field", quoted(field)),
+        ("slot_path", quoted(&format!("items.{field}"))),
+    ]
+}
+
+/// `template` with each `‹word›` replaced, once: what is put in is not looked at again.
+fn filled(template: &str, words: &[(&'static str, String)]) -> String {
+    let mut out = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('‹') {
+        let (word, after) = after.split_once('›').unwrap_or((after, ""));
+        out.push_str(before);
+        out.push_str(words.iter().find(|(name, _)| *name == word).map_or("", |(_, text)| text));
+        rest = after;
+    }
+    out + rest
+}
