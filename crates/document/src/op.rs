@@ -1,7 +1,8 @@
 //! The nouns between the layers: what a command asks of a backend, compiled, and what comes back.
 
+use crate::code::Code;
 use crate::env::Env;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::pipeline::Pipeline;
 use crate::project::Projection;
@@ -93,6 +94,24 @@ pub struct Find {
     pub return_key: bool,
     pub show_record_id: bool,
     pub allow_disk_use: bool,
+}
+
+impl Find {
+    /// Refuses what only a collection can answer, in MongoDB's words: a view is read by a pipeline.
+    pub fn check_for_view(&self) -> Result<()> {
+        let only = [
+            ("min", self.min.is_some()),
+            ("max", self.max.is_some()),
+            ("returnKey", self.return_key),
+            ("showRecordId", self.show_record_id),
+        ];
+        match only.iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                Err(Error::new(Code::InvalidPipelineOperator, format!("Option {option} not supported in aggregation.")))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use document::op::{
-    Aggregate, Count, DeleteStatement, Distinct, Find, FindAndModify, Hint, Modify, ReadOp, SortSpec, UpdateStatement,
+    Aggregate, Count, DeleteStatement, Distinct, Find, FindAndModify, Hint, Modify, ReadOp, UpdateStatement,
 };
 use document::raw::kind;
 use document::{Array, Doc, DocWriter, Value};
@@ -28,7 +28,7 @@ fn long(number: u64) -> Value<'static> {
 fn find(op: &Find) -> Command {
     let mut command = Command::new(&op.ns.db, "find", target(&op.ns.collection)).with_doc("filter", &op.filter.source);
     if let Some(sort) = &op.sort {
-        command = command.with_doc("sort", &sort_document(sort));
+        command = command.with_doc("sort", &sort.to_document());
     }
     if let Some(projection) = op.projection.as_ref().and_then(|projection| projection.source()) {
         command = command.with_doc("projection", projection);
@@ -119,14 +119,6 @@ fn hint_value(hint: &Hint) -> Value<'static> {
     }
 }
 
-pub(crate) fn sort_document(sort: &SortSpec) -> Doc<'static> {
-    let mut writer = DocWriter::new();
-    for key in &sort.keys {
-        writer.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
-    }
-    writer.finish()
-}
-
 /// A statement of `update`; `filter` stands for the statement's own.
 pub(crate) fn update_statement(statement: &UpdateStatement, filter: &Doc<'_>) -> Doc<'static> {
     let mut writer = DocWriter::new();
@@ -168,7 +160,7 @@ pub(crate) fn find_and_modify(op: &FindAndModify, images: bool, variables: Optio
     let mut command =
         Command::new(&op.ns.db, "findAndModify", target(&op.ns.collection)).with_doc("query", &op.filter.source);
     if let Some(sort) = &op.sort {
-        command = command.with_doc("sort", &sort_document(sort));
+        command = command.with_doc("sort", &sort.to_document());
     }
     match &op.action {
         Modify::Remove => command = command.with("remove", true),

@@ -4,6 +4,7 @@
 //! drain their input first. Writing stages (`$merge`, `$out`) are a [`Sink`]: the server runs them through the backend, so
 //! that every write path is the same. [`Pipeline::split`] tells the engine what it can answer from an index.
 
+mod compose;
 mod expand;
 pub mod expr;
 mod external_sort;

@@ -54,7 +54,7 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
 }
 
 #[derive(Debug)]
-struct UnionWith(Foreign);
+pub(super) struct UnionWith(pub(super) Foreign);
 
 impl Stage for UnionWith {
     fn name(&self) -> &'static str {

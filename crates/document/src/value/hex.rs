@@ -4,7 +4,7 @@
 pub fn to_bytes(digits: &str) -> Option<Vec<u8>> {
     let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let digits = digits.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits

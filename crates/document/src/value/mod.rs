@@ -6,6 +6,7 @@ pub mod calendar;
 pub mod decimal;
 pub mod decimal_math;
 mod decimal_trigonometry;
+pub mod distinct;
 pub mod expand;
 pub mod hex;
 pub mod key;

@@ -8,7 +8,7 @@ use crate::access::{Query, choose};
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
-use crate::read::{Window, as_pipeline, distinct_index, needed, resolve};
+use crate::read::{Window, distinct_index, needed, resolve};
 use crate::scan::Want;
 use crate::work::Moment;
 use document::backend::Session;
@@ -113,7 +113,7 @@ impl Explainer<'_> {
     /// Of a collection by its plan, of a view by its pipeline.
     fn of_name(&self, ns: &Namespace, asked: Asked<'_>) -> Result<Doc<'static>> {
         if self.moment.catalog.get(ns).is_some_and(|found| found.view().is_some()) {
-            let pipeline = as_pipeline(asked.filter, asked.sort, asked.window)?;
+            let pipeline = Pipeline::of_query(asked.filter, asked.sort, asked.window.skip, asked.window.limit);
             return self.pipeline(ns, pipeline, asked.hint);
         }
         let mut reply = DocWriter::new();
@@ -226,7 +226,7 @@ fn content(stage: &dyn document::pipeline::Stage) -> Value<'static> {
         Role::Match(stage) => Value::Document(stage.filter.root.to_query()),
         Role::Sort(stage) => {
             let mut writer = DocWriter::new();
-            writer.append("sortKey", &Value::Document(run::pattern(&stage.spec)));
+            writer.append("sortKey", &Value::Document(stage.spec.to_document()));
             if let Some(limit) = stage.limit {
                 writer.append("limit", &whole(limit));
             }

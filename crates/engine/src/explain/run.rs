@@ -10,7 +10,7 @@ use document::filter::Filter;
 use document::op::{Hint, SortSpec};
 use document::update::Update;
 use document::value::Path;
-use document::{Doc, DocWriter, Env, Result, Value};
+use document::{Doc, Env, Result, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -189,7 +189,8 @@ fn distinct(index: &Index, path: &Path, outcome: Option<&Outcome>) -> Stage {
 }
 
 fn sorted(input: Stage, sort: &SortSpec, asked: &Asked<'_>, outcome: Option<&Outcome>) -> Stage {
-    let mut stage = Stage::new("SORT").with("sortPattern", pattern(sort)).with("memLimit", Value::Int32(100 << 20));
+    let mut stage =
+        Stage::new("SORT").with("sortPattern", sort.to_document()).with("memLimit", Value::Int32(100 << 20));
     if let Some(reach) = asked.window.reach() {
         stage = stage.with("limitAmount", number(reach));
     }
@@ -203,15 +204,6 @@ fn sorted(input: Stage, sort: &SortSpec, asked: &Asked<'_>, outcome: Option<&Out
             ("spills", Value::Int32(0)),
         ],
     }))
-}
-
-/// `{ a: 1, b: -1 }`.
-pub(super) fn pattern(sort: &SortSpec) -> Doc<'static> {
-    let mut pattern = DocWriter::new();
-    for key in &sort.keys {
-        pattern.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
-    }
-    pattern.finish()
 }
 
 fn counted(outcome: &Outcome, asked: &Asked<'_>) -> Figures {

@@ -1,12 +1,11 @@
 //! `count`: without a filter from the collection's own count, else by entries where these are enough.
 
-use super::find::as_pipeline;
 use super::pipeline::Source;
 use super::rows::{self, Window};
 use crate::access::Query;
 use crate::scan::Want;
 use document::op::Count;
-use document::pipeline::Stream;
+use document::pipeline::{Pipeline, Stream};
 use document::{Doc, DocWriter, Result, Value};
 
 pub(crate) fn count(source: &Source, op: &Count) -> Result<Doc<'static>> {
@@ -15,7 +14,7 @@ pub(crate) fn count(source: &Source, op: &Count) -> Result<Doc<'static>> {
     let number = match moment.catalog.get(&op.ns) {
         None => 0,
         Some(found) if found.view().is_some() => {
-            let pipeline = as_pipeline(&op.filter, None, window)?;
+            let pipeline = Pipeline::of_query(&op.filter, None, op.skip, op.limit);
             drained(&mut *source.run(&op.ns, pipeline, op.hint.as_ref())?)?
         }
         Some(collection) if is_known(op) => {

@@ -1,9 +1,9 @@
 //! `distinct` from an index: from one value to the next, without reading documents.
 
-use super::distinct::{Values, each_value};
 use crate::catalog::{Collection, Index};
 use crate::keys::{EntryParts, PREFIX, document_key_of};
 use crate::view::{ReadView, document, index_prefix};
+use document::value::distinct::{Values, each_value};
 use document::value::key::{self, TypeReader};
 use document::value::path::Part;
 use document::{Code, Env, Error, Result, Value};

@@ -6,12 +6,12 @@ use crate::access::{self, Query};
 use crate::catalog::Collection;
 use crate::scan::Want;
 use document::filter::{Details, Filter};
-use document::op::{Find, SortSpec};
+use document::op::Find;
 use document::pipeline::expr::Names;
 use document::pipeline::{Pipeline, Rows, Stream, empty};
 use document::project::Projection;
 use document::value::Path;
-use document::{Array, Code, Doc, DocWriter, Env, Error, Result, Value};
+use document::{Array, Doc, DocWriter, Env, Error, Result, Value};
 use std::sync::Arc;
 
 /// What a find gives.
@@ -76,46 +76,12 @@ pub(crate) fn query<'q>(op: &'q Find, needed: Option<&'q [Path]>, window: Window
 }
 
 fn of_view(source: &Source, op: &Find, window: Window) -> Result<Rows> {
-    let refused = [
-        ("min", op.min.is_some()),
-        ("max", op.max.is_some()),
-        ("returnKey", op.return_key),
-        ("showRecordId", op.show_record_id),
-    ];
-    if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
-        return Err(Error::new(
-            Code::InvalidPipelineOperator,
-            format!("Option {option} not supported in aggregation."),
-        ));
-    }
-    let mut pipeline = as_pipeline(&op.filter, op.sort.as_ref(), window)?;
+    op.check_for_view()?;
+    let mut pipeline = Pipeline::of_query(&op.filter, op.sort.as_ref(), window.skip, window.limit);
     if let Some(spec) = op.projection.as_ref().and_then(|projection| projection.source()) {
         pipeline = pipeline.then(parsed([stage("$project", &Value::Document(spec.borrow()))])?);
     }
     source.run(&op.ns, pipeline, op.hint.as_ref())
-}
-
-/// A query as the stages that say the same.
-pub(crate) fn as_pipeline(filter: &Filter, sort: Option<&SortSpec>, window: Window) -> Result<Pipeline> {
-    let mut stages = Vec::new();
-    if !filter.is_all() {
-        stages.push(stage("$match", &Value::Document(filter.source.borrow())));
-    }
-    if let Some(sort) = sort.filter(|sort| !sort.keys.is_empty()) {
-        let mut keys = DocWriter::new();
-        for key in &sort.keys {
-            keys.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
-        }
-        stages.push(stage("$sort", &Value::Document(keys.finish())));
-    }
-    let whole = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
-    if window.skip > 0 {
-        stages.push(stage("$skip", &whole(window.skip)));
-    }
-    if let Some(limit) = window.limit {
-        stages.push(stage("$limit", &whole(limit)));
-    }
-    parsed(stages)
 }
 
 fn stage(name: &str, argument: &Value<'_>) -> Value<'static> {

@@ -14,7 +14,7 @@ mod present;
 mod rows;
 
 pub(crate) use distinct::{distinct_index, distinct_keys};
-pub(crate) use find::{as_pipeline, needed};
+pub(crate) use find::needed;
 pub use matching::{Found, Matching, matching};
 pub(crate) use pipeline::resolve;
 pub(crate) use rows::Window;
