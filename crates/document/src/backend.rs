@@ -173,6 +173,11 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Why a command is refused, whatever else is wrong with it.
+    fn refusal(&self, _command: &Head<'_>) -> Option<Error> {
+        None
+    }
+
     /// Held while a command that may pass is under way: who changes what passes waits until it is dropped.
     fn under_way(&self, _command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
         None

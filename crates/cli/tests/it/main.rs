@@ -7,6 +7,7 @@ mod check;
 mod expiry;
 mod generated;
 mod mongod;
+mod reading;
 mod rules;
 mod schema;
 mod serve;

@@ -1,6 +1,6 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use super::{Shared, bookkeeping, expiry, hold};
+use super::{Shared, bookkeeping, expiry, hold, shaped};
 use crate::life::{empty, names};
 use crate::rule::Upkeep;
 use crate::rules::{Kept, Rules};
@@ -42,6 +42,9 @@ pub(super) async fn run(
         }
         AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } | AdminOp::CollMod { ns, .. } => {
             refuse_bookkeeping(ns)?;
+        }
+        AdminOp::CreateIndexes { .. } | AdminOp::DropIndexes { .. } | AdminOp::ListIndexes { .. } => {
+            shaped::refused::indexes(&rules, &op)?;
         }
         AdminOp::DropDatabase { db } if rules_in(&rules, db) => {
             drop(rules);
@@ -138,7 +141,8 @@ const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findan
 
 /// Whether no rule concerns a command, as far as its first look tells.
 pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
-    if hold::concerns(rules, command) || (writes(command) && !shared.lease.is_valid()) {
+    let unsure = writes(command) && !shared.lease.is_valid();
+    if unsure || hold::concerns(rules, command) || shaped::refused::plans(rules, command) {
         return false;
     }
     match command.name {

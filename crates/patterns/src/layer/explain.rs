@@ -1,13 +1,13 @@
 //! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
-use super::Shared;
+use super::{Shared, shaped};
 use crate::plan::Plan;
 use crate::retry::Attempts;
 use crate::run::Run;
 use crate::run::statement::{execute, namespace};
 use document::backend::Session;
-use document::op::{Context, Explained, Verbosity, WriteOp};
+use document::op::{Context, Explained, ReadOp, Verbosity, WriteOp};
 use document::{Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
@@ -22,7 +22,13 @@ pub(super) async fn explain(
         Explained::Write(write) => {
             shared.rules().of(namespace(write)).filter(|local| super::concerns(local, write)).map(|_| write.clone())
         }
-        Explained::Read(_) => None,
+        Explained::Read(read) => {
+            let rules = shared.rules();
+            if let Some(shaped) = shaped::of_read(&rules, read) {
+                return shaped::read::explain(shared, session, context, read, shaped, verbosity).await;
+            }
+            None
+        }
     };
     let stored = shared.inner.explain(session, context, op, verbosity).await?;
     let Some(write) = write else { return Ok(stored) };
@@ -33,6 +39,12 @@ pub(super) async fn explain(
     }
     writer.append("pleach", &Value::Document(plan.to_mql()));
     Ok(writer.finish())
+}
+
+/// The steps of a read of a collection that is stored in another form; nothing for other reads.
+pub(crate) fn read_plan(shared: &Shared, context: &Context, op: &ReadOp) -> Result<Option<Doc<'static>>> {
+    let rules = shared.rules();
+    shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(shared, context, op, shaped)).transpose()
 }
 
 /// The steps of a write, without keeping anything of it.

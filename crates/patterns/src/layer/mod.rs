@@ -11,6 +11,7 @@ mod hold;
 mod joined;
 mod many;
 mod owned;
+mod shaped;
 mod slice;
 mod transact;
 pub(crate) mod turns;
@@ -144,6 +145,11 @@ impl Patterned {
         self.shared.rules()
     }
 
+    /// Whether no rule concerns a command, as far as its first look tells.
+    pub fn is_unconcerned(&self, command: &Head<'_>) -> bool {
+        admin::passes(&self.shared, &self.shared.rules(), command)
+    }
+
     /// Joins the layer with the life of its rules; once.
     pub fn attach(&self, life: &Arc<Life>) {
         let _first_stays = self.shared.life.set(Arc::downgrade(life));
@@ -213,7 +219,11 @@ impl Backend for Patterned {
     }
 
     fn passes(&self, command: &Head<'_>) -> bool {
-        admin::passes(&self.shared, &self.shared.rules(), command) && self.shared.inner.passes(command)
+        self.is_unconcerned(command) && self.shared.inner.passes(command)
+    }
+
+    fn refusal(&self, command: &Head<'_>) -> Option<Error> {
+        shaped::refused::stream(&self.shared.rules(), command)
     }
 
     fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
@@ -258,12 +268,17 @@ impl Backend for Patterned {
         {
             return Box::pin(std::future::ready(Err(error)));
         }
-        if !self.shared.rules().holds_any() {
+        let rules = self.shared.rules();
+        if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
             return self.shared.inner.read(session, context, op);
         }
         Box::pin(async move {
             hold::until_read(&self.shared, session, context, &op).await?;
-            self.shared.inner.read(session, context, op).await
+            let rules = self.shared.rules();
+            match shaped::of_read(&rules, &op) {
+                Some(shaped) => shaped::read::open(&self.shared, session, context, &op, shaped).await,
+                None => self.shared.inner.read(session, context, op).await,
+            }
         })
     }
 

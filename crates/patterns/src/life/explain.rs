@@ -1,6 +1,7 @@
 //! `pleach explain`: what a command would do, rules included, as plain MQL. The plan is run and given up again: nothing is kept.
 
 use super::Life;
+use super::explain_read::read_op;
 use crate::layer::explain;
 use crate::mql;
 use crate::plan::{Action, Plan, Step};
@@ -16,7 +17,13 @@ use document::{Array, Doc, Error, Result, Value};
 impl Life {
     /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
     pub(crate) async fn explain(&self, context: &Context, db: &str, command: &Doc<'_>) -> Result<Doc<'static>> {
-        let Some(op) = write_op(db, command)? else { return passes(db, command) };
+        let Some(op) = write_op(db, command)? else {
+            let told = match read_op(db, command)? {
+                Some(read) => explain::read_plan(&self.patterned.shared, context, &read)?,
+                None => None,
+            };
+            return told.map_or_else(|| passes(db, command), Ok);
+        };
         let plan = explain::plan(&self.patterned.shared, &mut Session::default(), context, &op).await?;
         match plan.steps.is_empty() {
             true => Ok(Plan { steps: vec![Step { rules: Vec::new(), action: Action::Write(op) }] }.to_mql()),
@@ -113,7 +120,7 @@ fn documents(command: &Doc<'_>, name: &str) -> Result<Vec<Doc<'static>>> {
         .collect()
 }
 
-fn filter(doc: &Doc<'_>, name: &str) -> Result<Filter> {
+pub(super) fn filter(doc: &Doc<'_>, name: &str) -> Result<Filter> {
     match doc.get(name) {
         Some(Value::Document(query)) => Filter::parse(&query, &mut Names::new()),
         None => Ok(Filter::all()),

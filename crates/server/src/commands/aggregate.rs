@@ -6,6 +6,7 @@ use crate::dispatch::Call;
 use crate::params::{Params, required};
 use crate::request::Request;
 use crate::{bindings, namespace, sink, sources, statements};
+use document::backend::Head;
 use document::op::{Aggregate, Explained, Namespace, ReadOp, Verbosity};
 use document::pipeline::Pipeline;
 use document::{Array, Code, Env, Error, Result, Value};
@@ -33,6 +34,11 @@ pub(crate) struct Parsed {
 
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
+    let request = call.request;
+    let head = Head { name: STRUCTURE, db: request.db.as_str(), target: request.target.as_str(), body: &request.body };
+    if let Some(error) = call.server.backend.refusal(&head) {
+        return Err(error);
+    }
     let pipeline = sources::replaced(call).await?;
     let parsed = parse_with(call.request, &call.context.env, false, pipeline)?;
     if parsed.explain {

@@ -158,7 +158,7 @@ impl Bucket {
     }
 
     /// The series' fields as clients see them.
-    pub(super) fn write_logical_series(&self, writer: &mut DocWriter, key: &Key) {
+    pub(crate) fn write_logical_series(&self, writer: &mut DocWriter, key: &Key) {
         for (series, value) in self.by.iter().zip(&key.series) {
             match value {
                 Some(Value::Binary { bytes, .. }) if series.hex => {

@@ -148,6 +148,8 @@ impl Bucket {
         };
         let test = match test {
             Test::Eq(at) => Test::Eq(start(at)?),
+            // Where a period begins, the next one is not asked for.
+            Test::Lt(at) if start(at).as_ref() == Some(at) => Test::Lt(start(at)?),
             Test::Lt(at) | Test::Lte(at) => Test::Lte(start(at)?),
             Test::Gt(at) | Test::Gte(at) => Test::Gte(start(at)?),
             Test::In(set) if set.regexes.is_empty() => {

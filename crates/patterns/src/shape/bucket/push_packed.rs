@@ -116,7 +116,8 @@ impl Bounds {
         };
         let (from, to) = match test {
             Test::Eq(Value::DateTime(at)) => (*at, *at),
-            Test::Lt(Value::DateTime(at)) | Test::Lte(Value::DateTime(at)) => (i64::MIN, *at),
+            Test::Lt(Value::DateTime(at)) => (i64::MIN, at.saturating_sub(1)),
+            Test::Lte(Value::DateTime(at)) => (i64::MIN, *at),
             Test::Gt(Value::DateTime(at)) | Test::Gte(Value::DateTime(at)) => (*at, i64::MAX),
             Test::In(set) if set.regexes.is_empty() => match dates(&set.values) {
                 Some(dates) => match (dates.iter().min(), dates.iter().max()) {

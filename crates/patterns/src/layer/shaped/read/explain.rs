@@ -1,0 +1,104 @@
+//! `explain` of a read of a logical name: the backend's answer for the stored operation, and what Pleach made of it.
+
+use super::plan::Plan;
+use crate::layer::Shared;
+use crate::mql::{document, list, object};
+use crate::shape::Shaped;
+use document::backend::Session;
+use document::op::{Context, Explained, ReadOp, Verbosity};
+use document::{Doc, DocWriter, Result, Value};
+
+pub(in crate::layer) async fn explain(
+    shared: &Shared,
+    session: &mut Session,
+    context: &Context,
+    op: &ReadOp,
+    shaped: &Shaped,
+    verbosity: Verbosity,
+) -> Result<Doc<'static>> {
+    let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
+    let explained = Explained::Read(plan.op.clone());
+    let stored = shared.inner.explain(session, context, explained, verbosity).await?;
+    let examined = examined(&Value::Document(stored.borrow()));
+    // A find shows its plan at the top, as MongoDB's does; a pipeline has it in its first stage.
+    let stored = match op {
+        ReadOp::Aggregate(_) => stored,
+        ReadOp::Find(_) | ReadOp::Count(_) | ReadOp::Distinct(_) => of_cursor(&stored).unwrap_or(stored),
+    };
+    let mut writer = DocWriter::with_capacity(stored.as_bytes().len() + 1024);
+    for (name, value) in stored.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.append("pleach", &Value::Document(told(shaped, &plan, examined)));
+    Ok(writer.finish())
+}
+
+/// What a read would do, without running anything.
+pub(in crate::layer) fn planned(
+    shared: &Shared,
+    context: &Context,
+    op: &ReadOp,
+    shaped: &Shaped,
+) -> Result<Doc<'static>> {
+    let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
+    let bytes = i64::try_from(plan.said.as_bytes().len()).unwrap_or(i64::MAX);
+    let cost = object([("read", Value::Int64(1)), ("written", Value::Int64(0)), ("bytes", Value::Int64(bytes))]);
+    let mut writer = DocWriter::new();
+    for (name, value) in told(shaped, &plan, None).iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.append("fences", &list([])).append("deferred", &list([])).append("cost", &cost);
+    Ok(writer.finish())
+}
+
+fn told(shaped: &Shaped, plan: &Plan, examined: Option<i64>) -> Doc<'static> {
+    let name = || Value::from(&*shaped.rule.name);
+    let step = object([
+        ("rule", name()),
+        ("kind", Value::from("read")),
+        ("namespace", Value::string(plan.op.ns().to_string())),
+        ("command", Value::Document(plan.said.clone())),
+    ]);
+    let here = plan.here.as_ref().map(|here| match &here.source {
+        Some(stages) => Value::Array(stages.clone()),
+        None => list(here.stages.iter().map(|stage| object([(stage.name(), Value::Document(Doc::empty()))]))),
+    });
+    document([
+        ("rules", list([name()])),
+        ("steps", list([step])),
+        ("here", here.unwrap_or(Value::Missing)),
+        ("pushed", Value::Document(plan.pushed.source.clone())),
+        ("figures", plan.figures.map_or(Value::Null, Value::from)),
+        ("buckets", examined.map_or(Value::Missing, |examined| object([("examined", Value::Int64(examined))]))),
+    ])
+}
+
+/// The plan of the stored collection inside a pipeline's explanation.
+fn of_cursor(stored: &Doc<'static>) -> Option<Doc<'static>> {
+    let Some(Value::Array(stages)) = stored.get("stages") else { return None };
+    let Some(Value::Document(first)) = stages.get(0) else { return None };
+    let Some(Value::Document(cursor)) = first.get("$cursor") else { return None };
+    let mut writer = DocWriter::with_capacity(stored.as_bytes().len());
+    for (name, value) in stored.iter() {
+        if name.as_str() != "stages" {
+            writer.append(name.as_str(), &value);
+            continue;
+        }
+        for (name, value) in cursor.iter() {
+            writer.append(name.as_str(), &value);
+        }
+    }
+    Some(writer.finish())
+}
+
+/// How many stored documents were looked at: the first figure of that name.
+fn examined(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Document(doc) => doc.iter().find_map(|(name, value)| match name.as_str() {
+            "totalDocsExamined" => value.as_i64_exact(),
+            _ => examined(&value),
+        }),
+        Value::Array(items) => items.iter().find_map(|item| examined(&item)),
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! A pipeline run here over rows that come from a backend across a network.
+//!
+//! Stages pull and do not wait, the backend is waited for: while a batch is made, the stages run on a thread of their own and
+//! ask for more rows by a message. Between two batches no thread is held.
+
+use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
+use document::op::Context;
+use document::pipeline::{Collections, Pipeline, Rows, Run, Stream, results};
+use document::{Code, Doc, Env, Error, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+type Interrupt = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// How many rows are asked for at first, and then.
+const FIRST: usize = 101;
+const NEXT: usize = 1_000;
+const BYTES: usize = 4 << 20;
+
+pub(super) fn start(inner: Box<dyn Cursor>, pipeline: &Pipeline, context: &Context) -> Result<Box<dyn Cursor>> {
+    let (want, wanted) = unbounded_channel();
+    let (supply, supplied) = unbounded_channel();
+    let interrupt = Arc::new(Mutex::new(context.env.interrupt.clone()));
+    let current = interrupt.clone();
+    let env = Env {
+        interrupt: Arc::new(move || {
+            let interrupt = current.lock().clone();
+            interrupt()
+        }),
+        ..context.env.clone()
+    };
+    let input = Box::new(Supplied { want, supplied, batch: Vec::new().into_iter(), ended: false });
+    let rows = results(pipeline.start(input, &Run { env, collections: Arc::new(NoOthers) })?);
+    let making = Making { rows, ahead: None, ended: false };
+    Ok(Box::new(Here { inner, making: Some(making), wanted, supply, interrupt, size: FIRST }))
+}
+
+struct Here {
+    inner: Box<dyn Cursor>,
+    /// Nothing after a failure.
+    making: Option<Making>,
+    wanted: UnboundedReceiver<()>,
+    supply: UnboundedSender<Result<Batch>>,
+    /// Of the command that asked for the current batch.
+    interrupt: Arc<Mutex<Interrupt>>,
+    size: usize,
+}
+
+impl Cursor for Here {
+    fn next<'a>(&'a mut self, session: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
+        Box::pin(async move {
+            let gone = |_| Error::new(Code::InternalError, "a pipeline stopped before its end");
+            let making = self.making.take().ok_or_else(|| Error::new(Code::CursorNotFound, "the cursor has failed"))?;
+            *self.interrupt.lock() = context.env.interrupt.clone();
+            let mut making = tokio::task::spawn_blocking(move || making.batch(limit));
+            loop {
+                tokio::select! {
+                    biased;
+                    made = &mut making => {
+                        let (making, batch) = made.map_err(gone)?;
+                        let batch = batch?;
+                        self.making = Some(making);
+                        return Ok(batch);
+                    }
+                    Some(()) = self.wanted.recv() => {
+                        let limit = BatchLimit { documents: self.size, bytes: BYTES };
+                        self.size = NEXT;
+                        let batch = self.inner.next(session, context, limit).await;
+                        // If nobody takes it, the thread has ended and is met above.
+                        let _ = self.supply.send(batch);
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// The running pipeline.
+struct Making {
+    rows: Rows,
+    /// Did not fit into the last batch.
+    ahead: Option<Doc<'static>>,
+    ended: bool,
+}
+
+impl Making {
+    fn batch(mut self, limit: BatchLimit) -> (Making, Result<Batch>) {
+        let batch = self.fill(limit);
+        (self, batch)
+    }
+
+    /// At least one document is given, however large.
+    fn fill(&mut self, limit: BatchLimit) -> Result<Batch> {
+        let (mut documents, mut bytes) = (Vec::new(), 0);
+        while documents.len() < limit.documents {
+            let next = match self.ahead.take() {
+                Some(doc) => Some(doc),
+                None if self.ended => None,
+                None => self.rows.next()?,
+            };
+            let Some(doc) = next else {
+                self.ended = true;
+                break;
+            };
+            bytes += doc.as_bytes().len();
+            if bytes > limit.bytes && !documents.is_empty() {
+                self.ahead = Some(doc);
+                break;
+            }
+            documents.push(doc);
+        }
+        self.rows.pause();
+        Ok(Batch { documents, exhausted: self.ended && self.ahead.is_none() })
+    }
+}
+
+/// Rows that are sent for when they are wanted.
+struct Supplied {
+    want: UnboundedSender<()>,
+    supplied: UnboundedReceiver<Result<Batch>>,
+    batch: std::vec::IntoIter<Doc<'static>>,
+    ended: bool,
+}
+
+impl Stream for Supplied {
+    fn next(&mut self) -> Result<Option<Doc<'static>>> {
+        loop {
+            if let Some(doc) = self.batch.next() {
+                return Ok(Some(doc));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let left = || Error::new(Code::CursorKilled, "the client has left");
+            self.want.send(()).map_err(|_| left())?;
+            let batch = self.supplied.blocking_recv().ok_or_else(left)?.inspect_err(|_| self.ended = true)?;
+            self.ended = batch.exhausted;
+            self.batch = batch.documents.into_iter();
+        }
+    }
+
+    fn pause(&mut self) {}
+}
+
+/// Pipelines that name other collections are not run here.
+struct NoOthers;
+
+impl Collections for NoOthers {
+    fn open(&self, collection: &str, _: &Pipeline, _: &Env) -> Result<Rows> {
+        Err(Error::new(Code::InternalError, format!("'{collection}' cannot be read from here")))
+    }
+}

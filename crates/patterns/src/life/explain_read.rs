@@ -1,0 +1,73 @@
+//! The read that a command asks for, as far as `pleach explain` needs to know it.
+
+use document::filter::Filter;
+use document::op::{Aggregate, Count, Distinct, Find, Namespace, ReadOp};
+use document::pipeline::expr::Names;
+use document::pipeline::{Pipeline, sort_spec};
+use document::project::Projection;
+use document::value::Path;
+use document::{Doc, Error, Result, Value};
+use std::sync::Arc;
+
+/// Nothing if it is no read of a collection.
+pub(super) fn read_op(db: &str, command: &Doc<'_>) -> Result<Option<ReadOp>> {
+    let Some((name, target)) = command.iter().next() else { return Ok(None) };
+    let Some(collection) = target.as_str() else { return Ok(None) };
+    let ns = Namespace::new(db, collection);
+    Ok(Some(match name.as_str() {
+        "find" => ReadOp::Find(find(ns, command)?),
+        "aggregate" => {
+            let Some(Value::Array(stages)) = command.get("pipeline") else {
+                return Err(Error::type_mismatch("'pipeline' option must be specified as an array"));
+            };
+            let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
+            ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true })
+        }
+        "count" => {
+            let (skip, limit) = window(command);
+            ReadOp::Count(Count { ns, filter: super::explain::filter(command, "query")?, skip, limit, hint: None })
+        }
+        "distinct" => {
+            let key = command.get("key").and_then(|key| key.as_str().map(Path::new));
+            let key = key.ok_or_else(|| Error::failed_to_parse("'key' is missing"))?;
+            ReadOp::Distinct(Distinct { ns, key, filter: super::explain::filter(command, "query")?, hint: None })
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn find(ns: Namespace, command: &Doc<'_>) -> Result<Find> {
+    let filter: Filter = super::explain::filter(command, "filter")?;
+    let document = |name: &str| match command.get(name) {
+        Some(Value::Document(doc)) if !doc.is_empty() => Some(doc),
+        _ => None,
+    };
+    let sort = document("sort").map(|spec| sort_spec::parse(&spec)).transpose()?;
+    let projection = match document("projection") {
+        Some(spec) => {
+            let parsed = Projection::parse_find(&spec, &filter, &mut Names::new())?;
+            Some(Arc::new(parsed.with_sort(sort.as_ref())?))
+        }
+        None => None,
+    };
+    let (skip, limit) = window(command);
+    Ok(Find {
+        ns,
+        filter,
+        sort,
+        projection,
+        skip,
+        limit,
+        hint: None,
+        min: None,
+        max: None,
+        return_key: false,
+        show_record_id: false,
+        allow_disk_use: true,
+    })
+}
+
+fn window(command: &Doc<'_>) -> (u64, Option<u64>) {
+    let number = |name: &str| command.get(name).and_then(|value| value.as_i64_exact()).map(i64::unsigned_abs);
+    (number("skip").unwrap_or_default(), number("limit").filter(|limit| *limit > 0))
+}
