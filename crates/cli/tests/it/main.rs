@@ -6,6 +6,7 @@ mod check;
 mod expiry;
 mod generated;
 mod mongod;
+mod reads;
 mod rules;
 mod schema;
 mod serve;
