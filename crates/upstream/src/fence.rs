@@ -75,26 +75,68 @@ pub(crate) fn is_missing(error: &Error) -> bool {
     error.message() == MISSING
 }
 
+/// The error when a slot that is passed with others is not there: see [`pass_some`].
+pub(crate) fn is_pass_failure(error: &Error) -> bool {
+    error.code() == Code::ImmutableField
+}
+
+/// Slots went with their database: they are made again before the next attempt.
+pub(crate) fn gone(via: &Via) -> Error {
+    via.shared.prepared.lock().clear();
+    missing()
+}
+
+/// Passes slots with what else goes with the commit, one command for each database. The commit comes behind them whatever
+/// they find, so a slot that is not there must be an error: as an upsert that would have another `_id` than it looks for.
+pub(crate) fn pass_some(mut slots: Vec<(String, i32)>) -> Vec<Command> {
+    slots.sort_unstable();
+    slots.dedup();
+    let one = |(_, slot): &(String, i32)| {
+        let mut statement = statement(&by_id(*slot), false);
+        statement.start_document("$setOnInsert").append("_id", &Value::MinKey).end().end();
+        statement.append("upsert", &Value::Bool(true));
+        statement.finish()
+    };
+    let of_db = |slots: &[(String, i32)]| {
+        let db = slots.first().map(|(db, _)| db.as_str()).unwrap_or_default();
+        update(db, slots.iter().map(one).collect())
+    };
+    slots.chunk_by(|(left, _), (right, _)| left == right).map(of_db).collect()
+}
+
 /// Passes one slot.
-pub(crate) fn pass(db: &str, slot: i32) -> Command {
-    let mut filter = DocWriter::new();
-    filter.append("_id", &Value::Int32(slot));
-    update(db, &filter.finish(), false)
+fn pass(db: &str, slot: i32) -> Command {
+    update(db, vec![closed(statement(&by_id(slot), false))])
 }
 
 fn pass_all(db: &str, row: i32) -> Command {
     let mut filter = DocWriter::new();
     filter.start_document("_id").append("$gte", &Value::Int32(row * SLOTS));
     filter.append("$lt", &Value::Int32((row + 1) * SLOTS)).end();
-    update(db, &filter.finish(), true)
+    update(db, vec![closed(statement(&filter.finish(), true))])
 }
 
-fn update(db: &str, filter: &Doc<'_>, multi: bool) -> Command {
+fn by_id(slot: i32) -> Doc<'static> {
+    let mut filter = DocWriter::new();
+    filter.append("_id", &Value::Int32(slot));
+    filter.finish()
+}
+
+/// `{ q, multi, u: { $inc: { n: 1 }` and not yet the end of it.
+fn statement(filter: &Doc<'_>, multi: bool) -> DocWriter {
     let mut statement = DocWriter::new();
-    statement.append("q", &Value::Document(filter.borrow()));
-    statement.start_document("u").start_document("$inc").append("n", &Value::Int64(1)).end().end();
-    statement.append("multi", &Value::Bool(multi));
-    Command::new(db, "update", Value::from(COLLECTION)).with_sequence("updates", vec![statement.finish()])
+    statement.append("q", &Value::Document(filter.borrow())).append("multi", &Value::Bool(multi));
+    statement.start_document("u").start_document("$inc").append("n", &Value::Int64(1)).end();
+    statement
+}
+
+fn closed(mut statement: DocWriter) -> Doc<'static> {
+    statement.end();
+    statement.finish()
+}
+
+fn update(db: &str, statements: Vec<Doc<'static>>) -> Command {
+    Command::new(db, "update", Value::from(COLLECTION)).with_sequence("updates", statements)
 }
 
 /// Makes the slots and the collection of retry records of a database, once.

@@ -70,6 +70,22 @@ impl Lines {
         self.lines.lock().is_empty()
     }
 
+    /// The turn on all of some hosts, if nobody else has one of them.
+    pub(super) fn try_take(&self, hosts: &[HostHash]) -> Option<Turns<'_>> {
+        let mut turns = Turns { lines: self, held: Vec::with_capacity(hosts.len()) };
+        for host in hosts {
+            let line = self.line(*host);
+            match line.turn.clone().try_lock_owned() {
+                Ok(turn) => turns.held.push((*host, line, turn)),
+                Err(_) => {
+                    self.leave(*host, line);
+                    return None;
+                }
+            }
+        }
+        Some(turns)
+    }
+
     /// Waits for the turn on all of some hosts; always in the same order, so that nobody waits in a circle.
     pub(super) async fn take(&self, mut hosts: Vec<HostHash>) -> Turns<'_> {
         hosts.sort_unstable();
@@ -94,6 +110,10 @@ pub(super) struct Turns<'l> {
 pub(super) struct OwnedTurns(Vec<(HostHash, Arc<Line>, OwnedMutexGuard<()>)>);
 
 impl OwnedTurns {
+    pub(super) fn join(&mut self, more: Turns<'_>) {
+        self.0.extend(more.into_owned().0);
+    }
+
     pub(super) fn borrowed(self, lines: &Lines) -> Turns<'_> {
         Turns { lines, held: self.0 }
     }
