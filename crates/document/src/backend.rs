@@ -204,7 +204,14 @@ pub enum Landed {
 /// What a backend across a network can do beside: it sends a whole plan at once instead of waiting for each answer.
 pub trait Flights: Send + Sync {
     /// Sends the legs, the shared fences that were passed, the claims and the commit of the session's transaction back to back.
-    fn fly<'a>(&'a self, session: &'a mut Session, context: &'a Context, flight: Flight) -> Answer<'a, Landed>;
+    /// `visible`, if somebody waits for that, is called as soon as others see the writes, before they are as durable as was asked.
+    fn fly<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        flight: Flight,
+        visible: Option<&'a mut (dyn FnMut() + Send)>,
+    ) -> Answer<'a, Landed>;
 }
 
 pub trait Backend: Send + Sync + 'static {
@@ -297,6 +304,16 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()>;
+
+    /// Passes many fences of one database.
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        Box::pin(async move {
+            for (key, mode) in keys {
+                self.fence(session, key, *mode).await?;
+            }
+            Ok(())
+        })
+    }
 
     fn explain<'a>(
         &'a self,

@@ -76,6 +76,10 @@ impl Backend for Upstream {
         Box::pin(fence::take(self, session, key, mode))
     }
 
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        Box::pin(fence::take_all(self, session, keys))
+    }
+
     fn explain<'a>(
         &'a self,
         session: &'a mut Session,

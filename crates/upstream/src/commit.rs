@@ -42,18 +42,21 @@ pub(crate) enum Again {
 }
 
 impl UpstreamTransaction {
-    /// Sends statements and the commit, and learns what came of them.
+    /// Sends statements and the commit, and learns what came of them. Who waits until the writes are `visible` is told by a commit
+    /// of its own that waits for nothing; the same commit behind it waits for what was asked.
     pub(crate) async fn conclude(
         &mut self,
         context: &Context,
         statements: Vec<Command>,
         again: Again,
+        visible: Option<&mut (dyn FnMut() + Send)>,
     ) -> Result<Ended> {
         let via = self.leave().ok_or_else(over)?;
         let until = context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE).max(Instant::now() + PAUSE);
         let concern = self.concern(context, &via);
         let mut replies = Vec::with_capacity(statements.len());
-        let sending = self.send(&via, statements, concern.as_ref(), &mut replies);
+        let visible = visible.filter(|_| !is_relaxed(concern.as_ref()));
+        let sending = self.send(&via, statements, concern.as_ref(), &mut replies, visible);
         let outcome = match tokio::time::timeout_at(until.into(), sending).await {
             Ok(sent) => sent?,
             Err(_) => Sent::Adrift(late()),
@@ -71,11 +74,15 @@ impl UpstreamTransaction {
         statements: Vec<Command>,
         concern: Option<&Doc<'_>>,
         replies: &mut Vec<Doc<'static>>,
+        visible: Option<&mut (dyn FnMut() + Send)>,
     ) -> Result<Sent> {
         let count = statements.len();
         let mut ready = via.ready().await?;
         for statement in statements {
             ready.push(self.dress(statement));
+        }
+        if visible.is_some() {
+            ready.push(self.end("commitTransaction").with_doc("writeConcern", &relaxed()));
         }
         ready.push(self.end("commitTransaction").with_some("writeConcern", concern));
         // From here on the commit may have been done, whatever is heard of it.
@@ -87,6 +94,13 @@ impl UpstreamTransaction {
             match ready.reply().await {
                 Ok(reply) => replies.push(reply),
                 Err(error) => return Ok(Sent::Adrift(error)),
+            }
+        }
+        if let Some(visible) = visible {
+            match ready.reply().await {
+                // If it failed, so does the one behind it.
+                Ok(reply) => checked(reply).into_iter().for_each(|_| visible()),
+                Err(error) => return Ok(Sent::Unknown(error)),
             }
         }
         match ready.reply().await {
@@ -176,6 +190,19 @@ fn unknown(error: &Error) -> Error {
     Error::new(code, format!("it is not known whether the write was committed: {}", error.message()))
         .with_label(RETRYABLE)
         .with_label(UNKNOWN_COMMIT)
+}
+
+/// `{ w: 1 }`.
+fn relaxed() -> Doc<'static> {
+    let mut writer = DocWriter::new();
+    writer.append("w", &Value::Int32(1));
+    writer.finish()
+}
+
+/// Whether nothing is waited for beside the commit itself.
+fn is_relaxed(concern: Option<&Doc<'_>>) -> bool {
+    let Some(concern) = concern else { return false };
+    answer::number(concern, "w") == Some(1) && !concern.get("j").is_some_and(|j| j.is_truthy())
 }
 
 /// The concern as asked, but for a majority, and not for ever.

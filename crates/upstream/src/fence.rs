@@ -19,24 +19,55 @@ const ROWS: i32 = 256;
 const SLOTS: i32 = 32;
 
 pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &FenceKey, mode: Mode) -> Result<()> {
-    let row = i32::try_from(xxhash_rust::xxh3::xxh3_64(&key.key) % u64::from(ROWS.cast_unsigned())).unwrap_or_default();
+    take_rows(upstream, session, &key.db, vec![(row(key), mode)]).await
+}
+
+/// Many fences are at most as many rows as there are: however many keys are evaluated, one command passes them.
+pub(crate) async fn take_all(upstream: &Upstream, session: &mut Session, keys: &[(FenceKey, Mode)]) -> Result<()> {
+    for keys in keys.chunk_by(|(left, _), (right, _)| left.db == right.db) {
+        let Some((FenceKey { db, .. }, _)) = keys.first() else { continue };
+        let mut rows: Vec<(i32, Mode)> = keys.iter().map(|(key, mode)| (row(key), *mode)).collect();
+        rows.sort_by_key(|(row, mode)| (*row, *mode == Mode::Shared));
+        // Exclusive comes first, and is shared as well.
+        rows.dedup_by_key(|(row, _)| *row);
+        take_rows(upstream, session, db, rows).await?;
+    }
+    Ok(())
+}
+
+fn row(key: &FenceKey) -> i32 {
+    i32::try_from(xxhash_rust::xxh3::xxh3_64(&key.key) % u64::from(ROWS.cast_unsigned())).unwrap_or_default()
+}
+
+async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: Vec<(i32, Mode)>) -> Result<()> {
     let Some(transaction) = UpstreamTransaction::of(session) else {
         return Err(Error::new(Code::IllegalOperation, "a fence belongs in a transaction"));
     };
-    prepare(upstream, &transaction.via()?, &key.db).await?;
-    let taken = match mode {
-        Mode::Shared => {
-            let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
-            if !transaction.is_joined() {
-                transaction.fences.push((key.db.to_string(), slot));
-                return Ok(());
+    prepare(upstream, &transaction.via()?, db).await?;
+    let (mut statements, mut slots) = (Vec::new(), 0);
+    for (row, mode) in rows {
+        match mode {
+            Mode::Shared => {
+                let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
+                if transaction.is_joined() {
+                    statements.push(closed(statement(&by_id(slot), false)));
+                    slots += 1;
+                } else {
+                    transaction.fences.push((db.to_owned(), slot));
+                }
             }
-            run(transaction, pass(&key.db, slot), 1).await
+            Mode::Exclusive => {
+                statements.push(pass_row(row));
+                slots += SLOTS;
+            }
         }
-        Mode::Exclusive => run(transaction, pass_all(&key.db, row), SLOTS).await,
-    };
+    }
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let taken = run(transaction, update(db, statements), slots).await;
     if taken.as_ref().is_err_and(is_missing) {
-        upstream.shared.prepared.lock().remove(&*key.db);
+        upstream.shared.prepared.lock().remove(db);
     }
     taken
 }
@@ -104,16 +135,11 @@ pub(crate) fn pass_some(mut slots: Vec<(String, i32)>) -> Vec<Command> {
     slots.chunk_by(|(left, _), (right, _)| left == right).map(of_db).collect()
 }
 
-/// Passes one slot.
-fn pass(db: &str, slot: i32) -> Command {
-    update(db, vec![closed(statement(&by_id(slot), false))])
-}
-
-fn pass_all(db: &str, row: i32) -> Command {
+fn pass_row(row: i32) -> Doc<'static> {
     let mut filter = DocWriter::new();
     filter.start_document("_id").append("$gte", &Value::Int32(row * SLOTS));
     filter.append("$lt", &Value::Int32((row + 1) * SLOTS)).end();
-    update(db, vec![closed(statement(&filter.finish(), true))])
+    closed(statement(&filter.finish(), true))
 }
 
 fn by_id(slot: i32) -> Doc<'static> {

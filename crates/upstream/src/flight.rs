@@ -16,17 +16,28 @@ use document::raw::kind;
 use document::{Doc, DocWriter, Result, Value};
 
 impl Flights for Upstream {
-    fn fly<'a>(&'a self, session: &'a mut Session, context: &'a Context, flight: Flight) -> Answer<'a, Landed> {
+    fn fly<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        flight: Flight,
+        visible: Option<&'a mut (dyn FnMut() + Send)>,
+    ) -> Answer<'a, Landed> {
         Box::pin(async move {
             let transaction = UpstreamTransaction::of(session).ok_or_else(over)?;
-            let landed = fly(transaction, context, flight).await;
+            let landed = fly(transaction, context, flight, visible).await;
             session.transaction = None;
             landed
         })
     }
 }
 
-async fn fly(transaction: &mut UpstreamTransaction, context: &Context, flight: Flight) -> Result<Landed> {
+async fn fly(
+    transaction: &mut UpstreamTransaction,
+    context: &Context,
+    flight: Flight,
+    visible: Option<&mut (dyn FnMut() + Send)>,
+) -> Result<Landed> {
     let via = transaction.via()?;
     let (mut commands, mut inserted) = (Vec::new(), Vec::new());
     for leg in &flight.legs {
@@ -49,7 +60,7 @@ async fn fly(transaction: &mut UpstreamTransaction, context: &Context, flight: F
     commands.extend(fences);
     commands.extend(transaction.waiting());
     let again = if flight.guarded { Again::Allowed } else { Again::Never };
-    match transaction.conclude(context, commands, again).await? {
+    match transaction.conclude(context, commands, again, visible).await? {
         Ended::Committed(replies, unsatisfied) => {
             if let Some(error) = unsatisfied {
                 tell(context, error);

@@ -166,7 +166,7 @@ impl UpstreamTransaction {
             return Ok(None);
         }
         let via = self.via()?;
-        match self.conclude(context, waiting, again).await? {
+        match self.conclude(context, waiting, again, None).await? {
             Ended::Committed(_, unsatisfied) => Ok(unsatisfied),
             Ended::Failed(replies) => Err(replies.iter().find_map(|reply| failure(&via, reply)).unwrap_or_else(over)),
         }

@@ -6,7 +6,7 @@ use super::Shared;
 use super::flying::{self, Flown};
 use super::group::{Told, heard, lost, unsatisfied};
 use super::transact::{Outcome, alone, settle};
-use super::turns::{HostHash, OwnedTurns};
+use super::turns::{HostHash, OwnedTurns, Turns};
 use crate::gate::Point;
 use crate::retry::Attempts;
 use crate::run::Run;
@@ -16,12 +16,17 @@ use document::backend::{Relay, Session};
 use document::op::{Context, Insert, Namespace, WriteOp, Written};
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// So many flights of one collection are in the air.
-const LANES: usize = 4;
+/// So many flights of one collection are in the air, and more where there are more cores: few enough for inserts to meet.
+const FEWEST_LANES: usize = 2;
+const MOST_LANES: usize = 8;
+/// Who came while all were in the air is expected to come again for so long.
+const COMPANY: Duration = Duration::from_millis(100);
 /// So many inserts share a flight …
 const TOGETHER: usize = 100;
 /// … of so many documents and bytes.
@@ -33,9 +38,17 @@ pub(super) struct Convoys {
     of: Mutex<HashMap<Namespace, Convoy>>,
 }
 
+fn lanes() -> usize {
+    static LANES: OnceLock<usize> = OnceLock::new();
+    let cores = || std::thread::available_parallelism().map_or(FEWEST_LANES, NonZero::get);
+    *LANES.get_or_init(|| cores().clamp(FEWEST_LANES, MOST_LANES))
+}
+
 #[derive(Default)]
 struct Convoy {
     flying: usize,
+    /// When somebody last had to wait.
+    waited: Option<Instant>,
     /// The hosts that are flown to.
     held: HashSet<HostHash>,
     waiting: Vec<Job>,
@@ -70,7 +83,7 @@ impl Job {
 }
 
 /// A place in the air; the next flight begins when it is given back.
-struct Lane {
+pub(super) struct Lane {
     shared: Arc<Shared>,
     ns: Namespace,
     hosts: Vec<HostHash>,
@@ -90,6 +103,13 @@ impl Drop for Lane {
 }
 
 impl Convoys {
+    /// Whether others wait, or are soon expected to, until a flight is over.
+    pub(super) fn is_waited_for(&self, ns: &Namespace) -> bool {
+        let convoys = self.of.lock();
+        let waited = convoys.get(ns).and_then(|convoy| convoy.waited);
+        waited.is_some_and(|waited| waited.elapsed() < COMPANY)
+    }
+
     /// Gives a place back: who flies next. They are let go when nothing is locked any more.
     fn leave(&self, left: &Lane) -> Vec<(Lane, Vec<Job>, Option<OwnedTurns>)> {
         let mut convoys = self.of.lock();
@@ -99,7 +119,7 @@ impl Convoys {
         for host in &left.hosts {
             convoy.held.remove(host);
         }
-        while convoy.flying < LANES
+        while convoy.flying < lanes()
             && let Some((jobs, turns)) = convoy.gather(&left.shared)
         {
             convoy.flying += 1;
@@ -170,13 +190,14 @@ pub(super) async fn insert(
     let lane = {
         let mut convoys = shared.convoys.of.lock();
         let convoy = convoys.entry(op.ns.clone()).or_default();
-        match convoy.flying < LANES && !hosts.iter().any(|host| convoy.held.contains(host)) {
+        match convoy.flying < lanes() && !hosts.iter().any(|host| convoy.held.contains(host)) {
             true => {
                 convoy.flying += 1;
                 convoy.held.extend(&hosts);
                 Some(Lane { shared: shared.clone(), ns: op.ns.clone(), hosts: hosts.clone() })
             }
             false => {
+                convoy.waited = Some(Instant::now());
                 convoy.waiting.push(Job {
                     number,
                     op: op.clone(),
@@ -191,9 +212,8 @@ pub(super) async fn insert(
             }
         }
     };
-    if lane.is_some() {
-        let turns = attempts.in_time(shared.lines.take(hosts)).await?;
-        // Given back in the opposite order: first the turns, then the lane.
+    if let Some(lane) = lane {
+        let turns = attempts.in_time(shared.lines.take(hosts)).await?.with(lane);
         return alone(shared, client, context, &WriteOp::Insert(op.clone()), turns, attempts).await;
     }
     let place = Place { shared, ns: &op.ns, number };
@@ -235,11 +255,12 @@ impl Drop for Place<'_> {
 
 /// Flies with these inserts until all are done or have failed.
 async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
-    let shared = &lane.shared;
-    let mut turns = match turns {
+    let shared = &lane.shared.clone();
+    let turns = match turns {
         Some(turns) => turns.borrowed(&shared.lines),
         None => shared.lines.take(lane.hosts.clone()).await,
     };
+    let mut turns = turns.with(lane);
     let Some(first) = jobs.first() else { return };
     let mut context = Context { deadline: None, ..first.context.clone() };
     context.env.interrupt = Arc::new(|| Ok(()));
@@ -247,7 +268,7 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
     let mut attempts = Attempts::new(&context);
     let mut apart = Vec::new();
     while !jobs.is_empty() {
-        match attempt(shared, &context, &jobs, attempts.made()).await {
+        match attempt(shared, &context, &jobs, attempts.made(), &mut turns).await {
             Ok(Flown::Done) => {
                 turns.end();
                 let error = unsatisfied(&context);
@@ -301,7 +322,13 @@ fn of_claim(jobs: &[Job], claim: usize) -> usize {
     claiming.map(|(at, _)| at).nth(claim).unwrap_or(jobs.len() - 1)
 }
 
-async fn attempt(shared: &Arc<Shared>, context: &Context, jobs: &[Job], number: u32) -> Result<Flown> {
+async fn attempt(
+    shared: &Arc<Shared>,
+    context: &Context,
+    jobs: &[Job],
+    number: u32,
+    turns: &mut Turns<'_>,
+) -> Result<Flown> {
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Begin { attempt: number }).await?;
     }
@@ -326,5 +353,5 @@ async fn attempt(shared: &Arc<Shared>, context: &Context, jobs: &[Job], number: 
     };
     let claims: Vec<_> = jobs.iter().filter_map(|job| flying::claim(job.id, job.retry, &job.op)).collect();
     let guarded = claims.len() == jobs.len();
-    flying::land(shared, &mut session, context, collected, claims, guarded).await
+    flying::land(shared, &mut session, context, collected, claims, guarded, turns).await
 }

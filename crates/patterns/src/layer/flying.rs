@@ -3,8 +3,10 @@
 
 use super::Shared;
 use super::transact::Outcome;
+use super::turns::Turns;
 use crate::gate::Point;
 use crate::run::collect::{Collected, is_collectable};
+use crate::run::statement::namespace;
 use document::backend::{Claim, Flight, Landed, Session};
 use document::op::{Context, Insert, WriteOp};
 use document::{Code, Error, Result};
@@ -45,6 +47,7 @@ pub(super) async fn land(
     collected: Collected,
     claims: Vec<Claim>,
     guarded: bool,
+    turns: &mut Turns<'_>,
 ) -> Result<Flown> {
     let Some(flights) = shared.inner.flights() else {
         return Err(Error::new(Code::InternalError, "a collected plan cannot be sent"));
@@ -54,7 +57,10 @@ pub(super) async fn land(
     }
     let Collected { legs, hosts } = collected;
     let sizes: Vec<Option<u64>> = legs.iter().map(|leg| (!leg.must_match).then(|| statements(&leg.op))).collect();
-    match flights.fly(session, context, Flight { legs, claims, guarded }).await? {
+    let waited_for = legs.first().is_some_and(|leg| shared.convoys.is_waited_for(namespace(&leg.op)));
+    let mut visible = || turns.end();
+    let visible = waited_for.then_some(&mut visible as &mut (dyn FnMut() + Send));
+    match flights.fly(session, context, Flight { legs, claims, guarded }, visible).await? {
         Landed::Done(written) => {
             for ((written, size), hosts) in written.iter().zip(sizes).zip(&hosts) {
                 if size.is_some_and(|size| written.n >= size) {

@@ -136,7 +136,10 @@ pub(super) async fn insert(
     heard(client, told.await)
 }
 
-pub(super) fn heard(client: &mut Session, told: std::result::Result<Told, oneshot::error::RecvError>) -> Result<Outcome> {
+pub(super) fn heard(
+    client: &mut Session,
+    told: std::result::Result<Told, oneshot::error::RecvError>,
+) -> Result<Outcome> {
     let (outcome, unsatisfied) = told.unwrap_or_else(|_| (Err(lost()), None));
     client.concern_error = unsatisfied;
     outcome

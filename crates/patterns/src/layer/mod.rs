@@ -294,6 +294,10 @@ impl Backend for Patterned {
         self.shared.inner.fence(session, key, mode)
     }
 
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        self.shared.inner.fence_all(session, keys)
+    }
+
     fn explain<'a>(
         &'a self,
         session: &'a mut Session,

@@ -118,7 +118,7 @@ async fn attempt(
         (Some(collected), WriteOp::Insert(insert)) => {
             let claims: Vec<Claim> = flying::claim(client.id, client.retry, insert).into_iter().collect();
             let guarded = !claims.is_empty();
-            match flying::land(shared, &mut session, context, collected, claims, guarded).await? {
+            match flying::land(shared, &mut session, context, collected, claims, guarded, turns).await? {
                 Flown::Done => turns.end(),
                 Flown::Again => return Ok(Attempted::Again),
                 Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
