@@ -85,17 +85,13 @@ fn rounds<S: Scenario>(args: &Args) -> Result<()> {
         };
         let server = process::start(&args.pleach, &place, shim).with_context(|| format!("start of round {round}"))?;
         let mut client = judge::client::Client::connect(&server.address)?;
-        S::prepare(&mut client, round == 0)?;
-        for model in &mut models {
-            model.release(&mut client)?;
-        }
-        for model in &mut models {
-            model.settle(&mut client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
-        }
-        S::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
+        check(&mut client, &mut models, round)?;
         if round == args.rounds {
             server.stop()?;
             break;
+        }
+        if round > 0 && round % 25 == 0 {
+            println!("crash: {round} rounds, {acknowledged} acknowledged writes so far");
         }
         let load = Load::start(&mut models, &server.address, args.power_loss.is_none());
         some_time(args.millis);
@@ -113,6 +109,18 @@ fn rounds<S: Scenario>(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Settles what the last crash left open, and looks whether everything acknowledged is there.
+fn check<S: Scenario>(client: &mut judge::client::Client, models: &mut [S], round: usize) -> Result<()> {
+    for model in models.iter_mut() {
+        model.release(client)?;
+    }
+    S::prepare(client, round == 0)?;
+    for model in models.iter_mut() {
+        model.settle(client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
+    }
+    S::verify(client, models).with_context(|| format!("round {round}"))
+}
+
 /// As [`rounds`], with the server left running and the primary behind it killed.
 fn failover<S: Scenario>(args: &Args, mongod: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(&args.data);
@@ -124,14 +132,7 @@ fn failover<S: Scenario>(args: &Args, mongod: &Path) -> Result<()> {
     let mut acknowledged = 0;
     for round in 0..=args.rounds {
         let mut client = judge::client::Client::connect(&server.address)?;
-        S::prepare(&mut client, round == 0)?;
-        for model in &mut models {
-            model.release(&mut client)?;
-        }
-        for model in &mut models {
-            model.settle(&mut client).with_context(|| format!("round {round}, worker {}", model.worker()))?;
-        }
-        S::verify(&mut client, &models).with_context(|| format!("round {round}"))?;
+        check(&mut client, &mut models, round)?;
         if round == args.rounds {
             break;
         }

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 const DB: &str = "crash_patterns";
 /// Few, so that the workers meet on them.
 const PRODUCTS: i64 = 5;
+/// From so many reviews on a worker deletes as often as it inserts, and makes no more orders: more than spread in one
+/// transaction, and not so many that a check after the last crash takes longer than after the first.
+const MANY: usize = 1_200;
 
 pub(crate) struct Kept {
     worker: usize,
@@ -121,8 +124,10 @@ impl Kept {
         let (product, rating) = (rng.random_range(0..PRODUCTS + 1), rng.random_range(1..6));
         let start = rng.random_range(0..self.next.max(1));
         let existing = self.reviews.range(start..).next().map(|(number, _)| *number);
+        let (crowded, busy) =
+            (self.reviews.len() >= MANY, usize::try_from(self.orders).is_ok_and(|orders| orders >= MANY));
         match (rng.random_range(0..12), existing) {
-            (0, _) => Operation::Order,
+            (0, _) if !busy => Operation::Order,
             (1, _) => Operation::Rename,
             (2, _) => {
                 self.next += 2;
@@ -130,6 +135,7 @@ impl Kept {
             }
             (3..=5, Some(number)) => Operation::Change { number, product, rating },
             (6 | 7, Some(number)) => Operation::Delete { number },
+            (_, Some(number)) if crowded => Operation::Delete { number },
             _ => {
                 self.next += 1;
                 Operation::Insert { number: self.next, product, rating }

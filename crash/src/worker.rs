@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const DB: &str = "crash";
 
+/// From so many documents on a worker deletes as often as it inserts: all are checked after each crash, also after the last.
+const MANY: usize = 2_000;
+
 impl Scenario for Model {
     fn new(worker: usize) -> Model {
         Model::new(worker)
@@ -96,12 +99,13 @@ fn choose(model: &mut Model) -> Operation {
     };
     match (rng.random_range(0..10), existing) {
         (0 | 1, _) => Operation::Increment,
-        (2, _) => {
+        (2, _) if model.pairs.len() < MANY => {
             model.next += 1;
             Operation::Pair { number: model.next }
         }
         (3 | 4, Some(number)) => Operation::Retag { number, tag: rng.random_range(0..20) },
         (5, Some(number)) => Operation::Delete { number },
+        (_, Some(number)) if model.documents.len() >= MANY => Operation::Delete { number },
         _ => {
             model.next += 1;
             Operation::Insert { number: model.next, tag: rng.random_range(0..20) }

@@ -13,6 +13,9 @@ pub(crate) struct Case {
     pub(crate) pleach: Vec<Document>,
 }
 
+/// The keys of parents and sources that are inserted to: behind those that only are read and changed.
+pub(crate) const GROWING: i64 = 2_000_000;
+
 /// Which parent or source an operation is about.
 #[derive(Clone, Copy)]
 pub(crate) enum Key {
@@ -41,19 +44,22 @@ fn update(collection: &str, filter: Document, change: Document, multi: bool) -> 
 pub(crate) fn all(sizes: &[i64], parents: i64) -> Vec<Case> {
     let mut cases = Vec::new();
     for size in sizes {
-        // A parent with so many children, a source with so many copies, has their number as its key.
-        let key = Key::One(*size);
-        for clients in [1, 16] {
-            cases.push(count_write(format!("count: insert a child beside {size}"), clients, key));
+        // A parent with so many children, a source with so many copies, has their number as its key; what is inserted goes
+        // to another one that began with as many, so that the number stays what it says.
+        let (key, growing) = (Key::One(*size), Key::One(GROWING + *size));
+        for clients in [1, 16, 64] {
+            cases.push(count_write(format!("count: insert a child beside {size}"), clients, growing));
+            cases.push(copy_write(*size, clients, growing));
         }
         cases.push(count_read(*size, key));
-        cases.push(copy_write(*size, key));
         cases.push(copy_read(*size, key));
         cases.push(copy_change(*size, key));
         cases.push(copy_other(*size, key));
     }
     cases.push(count_write("count: one hot parent".into(), 64, Key::One(1)));
-    cases.push(count_write(format!("count: {parents} parents"), 64, Key::Any(parents)));
+    for clients in [1, 16, 64] {
+        cases.push(count_write(format!("count: {parents} parents"), clients, Key::Any(parents)));
+    }
     cases
 }
 
@@ -86,7 +92,7 @@ fn count_read(size: i64, key: Key) -> Case {
     }
 }
 
-fn copy_write(size: i64, key: Key) -> Case {
+fn copy_write(size: i64, clients: usize, key: Key) -> Case {
     let order =
         || insert("orders", doc! { "_id": ID_MARK, "customerId": KEY_MARK, "total": 5, "text": "x".repeat(80) });
     let with_copy = insert(
@@ -96,7 +102,7 @@ fn copy_write(size: i64, key: Key) -> Case {
     );
     Case {
         name: format!("copy: insert beside {size}"),
-        clients: 1,
+        clients,
         writes: true,
         key,
         none: vec![order()],

@@ -1,5 +1,6 @@
 //! The data under the cases: the same on the plain side and, declared, on the kept one.
 
+use super::cases::GROWING;
 use super::{Door, KEPT, PLAIN};
 use crate::connection::Connection;
 use crate::report;
@@ -31,23 +32,24 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
         let hot = doc! { "_id": 1_i64, "reviewCount": 0 };
         connection.command(&doc! { "insert": "products", "documents": [hot], "$db": db }).await?;
         fill_in(connection, db, "products", parents, |i| doc! { "_id": FIRST_PARENT + i, "name": "a product" }).await?;
-        for (at, size) in (1_i64..).zip(sizes) {
+        let keys = sizes.iter().flat_map(|size| [(*size, *size), (GROWING + *size, *size)]);
+        for (at, (key, size)) in (1_i64..).zip(keys) {
             let first = at * 10_000_000;
-            connection.command(&doc! { "insert": "products", "documents": [{ "_id": *size }], "$db": db }).await?;
-            let source = doc! { "_id": *size, "name": "a name", "tier": "gold", "email": "a@b" };
+            connection.command(&doc! { "insert": "products", "documents": [{ "_id": key }], "$db": db }).await?;
+            let source = doc! { "_id": key, "name": "a name", "tier": "gold", "email": "a@b" };
             connection.command(&doc! { "insert": "customers", "documents": [source], "$db": db }).await?;
             fill_in(
                 connection,
                 db,
                 "reviews",
-                *size,
-                |i| doc! { "_id": first + i, "productId": *size, "rating": 3, "text": "x".repeat(80) },
+                size,
+                |i| doc! { "_id": first + i, "productId": key, "rating": 3, "text": "x".repeat(80) },
             )
             .await?;
             // The order that the read cases look up has the key itself as its id.
-            fill_in(connection, db, "orders", *size, |i| {
-                let id = if i == 0 { *size } else { first + i };
-                let mut order = doc! { "_id": id, "customerId": *size, "total": 5, "text": "x".repeat(80) };
+            fill_in(connection, db, "orders", size, |i| {
+                let id = if i == 0 { key } else { first + i };
+                let mut order = doc! { "_id": id, "customerId": key, "total": 5, "text": "x".repeat(80) };
                 if db == PLAIN {
                     order.insert("customer", doc! { "name": "a name", "tier": "gold" });
                 }

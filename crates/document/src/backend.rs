@@ -160,8 +160,67 @@ pub trait Relay: Send + Sync {
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
+/// A plan whose steps need no answer of one another: its statements and its commit in one go.
+#[derive(Default)]
+pub struct Flight {
+    pub legs: Vec<Leg>,
+    /// The retryable writes that it does.
+    pub claims: Vec<Claim>,
+    /// Whether every client's write in it has a claim: then it may be sent again when nothing is known of it.
+    pub guarded: bool,
+}
+
+/// A write of a flight.
+pub struct Leg {
+    pub op: WriteOp,
+    /// Whether each of its statements must find a document; if one does not, nothing of the flight is done.
+    pub must_match: bool,
+}
+
+/// A client's retryable write: recorded with what it does, and refused if it was done before (SEMANTICS R4).
+pub struct Claim {
+    pub session: [u8; 16],
+    pub number: i64,
+    /// The numbers of its statements.
+    pub statements: Vec<i32>,
+    /// What its answer is.
+    pub n: u64,
+    pub db: Arc<str>,
+}
+
+/// What came of a flight.
+#[derive(Debug)]
+pub enum Landed {
+    /// All is committed, as durable as was asked; what each leg did.
+    Done(Vec<Written>),
+    /// Nothing was written: a statement of this leg failed.
+    Failed { leg: usize, index: usize, error: Error },
+    /// Nothing was written: a statement that must find a document found none, or failed otherwise.
+    Unmatched { leg: usize, index: usize },
+    /// Nothing was written: this claim was made before, or its record could not be saved.
+    Claimed { claim: usize },
+}
+
+/// What a backend across a network can do beside: it sends a whole plan at once instead of waiting for each answer.
+pub trait Flights: Send + Sync {
+    /// Sends the legs, the shared fences that were passed, the claims and the commit of the session's transaction back to back.
+    /// `visible`, if somebody waits for that, is called as soon as others see the writes, before they are as durable as was asked.
+    fn fly<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        flight: Flight,
+        visible: Option<&'a mut (dyn FnMut() + Send)>,
+    ) -> Answer<'a, Landed>;
+}
+
 pub trait Backend: Send + Sync + 'static {
     fn abilities(&self) -> Abilities;
+
+    /// Nothing where an answer costs nothing.
+    fn flights(&self) -> Option<&dyn Flights> {
+        None
+    }
 
     /// A line of its own for a client that has connected; nothing on the embedded store.
     fn connect(&self) -> Option<Arc<dyn Relay>> {
@@ -250,6 +309,16 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()>;
+
+    /// Passes many fences of one database.
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        Box::pin(async move {
+            for (key, mode) in keys {
+                self.fence(session, key, *mode).await?;
+            }
+            Ok(())
+        })
+    }
 
     fn explain<'a>(
         &'a self,

@@ -23,4 +23,9 @@ pub enum Point<'a> {
 pub trait Gate: Send + Sync {
     /// Called before the step; may wait, or fail in its place.
     fn pass<'a>(&'a self, point: Point<'a>) -> Answer<'a, ()>;
+
+    /// Whether each step is to be answered before the next, also where a plan could be sent at once.
+    fn wants_answers(&self) -> bool {
+        false
+    }
 }

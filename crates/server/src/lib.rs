@@ -20,6 +20,7 @@ mod listener;
 mod namespace;
 mod options;
 mod params;
+mod parsed;
 mod reply;
 mod request;
 mod session;

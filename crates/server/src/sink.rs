@@ -45,7 +45,7 @@ pub(crate) async fn run(call: &mut Call<'_>, op: Aggregate, sink: &Sink, bypass_
     let mut cursor = call.server.backend.read(&mut call.session, &call.context, ReadOp::Aggregate(op)).await?;
     match sink {
         Sink::Out { .. } => out(call, &mut *cursor, &target, existing, bypass_validation).await,
-        Sink::Merge(spec) => merge(call, &mut *cursor, &target, spec, bypass_validation).await,
+        Sink::Merge(spec) => pour(call, &mut *cursor, Goal::Merged(&target, spec), bypass_validation).await,
     }
 }
 
@@ -97,32 +97,27 @@ async fn fill(
             admin(call, AdminOp::CreateIndexes { ns: temporary.clone(), indexes }).await?;
         }
     }
-    loop {
-        let (documents, exhausted) = next(call, cursor).await?;
-        if !documents.is_empty() {
-            insert(call, temporary, documents, true, bypass_validation)
-                .await
-                .map_err(|error| error.context(AGGREGATING))?;
-        }
-        if exhausted {
-            return Ok(());
-        }
-    }
+    pour(call, cursor, Goal::Beside(temporary), bypass_validation).await
 }
 
-async fn merge(
-    call: &mut Call<'_>,
-    cursor: &mut dyn Cursor,
-    target: &Namespace,
-    spec: &MergeSpec,
-    bypass_validation: bool,
-) -> Result<()> {
+/// Where results go.
+#[derive(Clone, Copy)]
+enum Goal<'a> {
+    /// Into a new collection, which takes the target's place later.
+    Beside(&'a Namespace),
+    Merged(&'a Namespace, &'a MergeSpec),
+}
+
+/// Takes and writes all results, some at a time.
+async fn pour(call: &mut Call<'_>, cursor: &mut dyn Cursor, goal: Goal<'_>, bypass_validation: bool) -> Result<()> {
     loop {
         let (documents, exhausted) = next(call, cursor).await?;
         if !documents.is_empty() {
-            merge_chunk(call, target, spec, documents, bypass_validation)
-                .await
-                .map_err(|error| error.context(AGGREGATING))?;
+            let written = match goal {
+                Goal::Beside(ns) => insert(call, ns, documents, true, bypass_validation).await,
+                Goal::Merged(ns, spec) => merge_chunk(call, ns, spec, documents, bypass_validation).await,
+            };
+            written.map_err(|error| error.context(AGGREGATING))?;
         }
         if exhausted {
             return Ok(());

@@ -68,6 +68,14 @@ pub(crate) fn write_errors(reply: &Doc<'_>) -> Vec<WriteError> {
     errors.iter().filter_map(one).collect()
 }
 
+/// The first error in a reply to a statement, the command's own or one of its statements'.
+pub(crate) fn failure(reply: &Doc<'static>) -> Option<WriteError> {
+    match reply.get("ok").is_some_and(|ok| ok.is_truthy()) {
+        false => Some(WriteError { index: 0, error: error(reply) }),
+        true => write_errors(reply).into_iter().next(),
+    }
+}
+
 pub(crate) fn concern_error(reply: &Doc<'_>) -> Option<Error> {
     match reply.get("writeConcernError") {
         Some(Value::Document(described)) => Some(error(&described)),

@@ -5,7 +5,7 @@ use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use crate::via::Via;
 use crate::{admin, fence, read, write};
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Relay, Session};
+use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Flights, Head, Mode, Relay, Session};
 use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
 use document::{Doc, Result};
 use std::sync::Arc;
@@ -13,6 +13,10 @@ use std::sync::Arc;
 impl Backend for Upstream {
     fn abilities(&self) -> Abilities {
         Abilities { forwards: true }
+    }
+
+    fn flights(&self) -> Option<&dyn Flights> {
+        Some(self)
     }
 
     fn connect(&self) -> Option<Arc<dyn Relay>> {
@@ -70,6 +74,10 @@ impl Backend for Upstream {
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
         Box::pin(fence::take(self, session, key, mode))
+    }
+
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        Box::pin(fence::take_all(self, session, keys))
     }
 
     fn explain<'a>(

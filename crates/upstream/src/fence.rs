@@ -19,24 +19,55 @@ const ROWS: i32 = 256;
 const SLOTS: i32 = 32;
 
 pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &FenceKey, mode: Mode) -> Result<()> {
-    let row = i32::try_from(xxhash_rust::xxh3::xxh3_64(&key.key) % u64::from(ROWS.cast_unsigned())).unwrap_or_default();
+    take_rows(upstream, session, &key.db, vec![(row(key), mode)]).await
+}
+
+/// Many fences are at most as many rows as there are: however many keys are evaluated, one command passes them.
+pub(crate) async fn take_all(upstream: &Upstream, session: &mut Session, keys: &[(FenceKey, Mode)]) -> Result<()> {
+    for keys in keys.chunk_by(|(left, _), (right, _)| left.db == right.db) {
+        let Some((FenceKey { db, .. }, _)) = keys.first() else { continue };
+        let mut rows: Vec<(i32, Mode)> = keys.iter().map(|(key, mode)| (row(key), *mode)).collect();
+        rows.sort_by_key(|(row, mode)| (*row, *mode == Mode::Shared));
+        // Exclusive comes first, and is shared as well.
+        rows.dedup_by_key(|(row, _)| *row);
+        take_rows(upstream, session, db, rows).await?;
+    }
+    Ok(())
+}
+
+fn row(key: &FenceKey) -> i32 {
+    i32::try_from(xxhash_rust::xxh3::xxh3_64(&key.key) % u64::from(ROWS.cast_unsigned())).unwrap_or_default()
+}
+
+async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: Vec<(i32, Mode)>) -> Result<()> {
     let Some(transaction) = UpstreamTransaction::of(session) else {
         return Err(Error::new(Code::IllegalOperation, "a fence belongs in a transaction"));
     };
-    prepare(upstream, &transaction.via()?, &key.db).await?;
-    let taken = match mode {
-        Mode::Shared => {
-            let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
-            if !transaction.is_joined() {
-                transaction.fences.push((key.db.to_string(), slot));
-                return Ok(());
+    prepare(upstream, &transaction.via()?, db).await?;
+    let (mut statements, mut slots) = (Vec::new(), 0);
+    for (row, mode) in rows {
+        match mode {
+            Mode::Shared => {
+                let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
+                if transaction.is_joined() {
+                    statements.push(closed(statement(&by_id(slot), false)));
+                    slots += 1;
+                } else {
+                    transaction.fences.push((db.to_owned(), slot));
+                }
             }
-            run(transaction, pass(&key.db, slot), 1).await
+            Mode::Exclusive => {
+                statements.push(pass_row(row));
+                slots += SLOTS;
+            }
         }
-        Mode::Exclusive => run(transaction, pass_all(&key.db, row), SLOTS).await,
-    };
+    }
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let taken = run(transaction, update(db, statements), slots).await;
     if taken.as_ref().is_err_and(is_missing) {
-        upstream.shared.prepared.lock().remove(&*key.db);
+        upstream.shared.prepared.lock().remove(db);
     }
     taken
 }
@@ -75,26 +106,63 @@ pub(crate) fn is_missing(error: &Error) -> bool {
     error.message() == MISSING
 }
 
-/// Passes one slot.
-pub(crate) fn pass(db: &str, slot: i32) -> Command {
-    let mut filter = DocWriter::new();
-    filter.append("_id", &Value::Int32(slot));
-    update(db, &filter.finish(), false)
+/// The error when a slot that is passed with others is not there: see [`pass_some`].
+pub(crate) fn is_pass_failure(error: &Error) -> bool {
+    error.code() == Code::ImmutableField
 }
 
-fn pass_all(db: &str, row: i32) -> Command {
+/// Slots went with their database: they are made again before the next attempt.
+pub(crate) fn gone(via: &Via) -> Error {
+    via.shared.prepared.lock().clear();
+    missing()
+}
+
+/// Passes slots with what else goes with the commit, one command for each database. The commit comes behind them whatever
+/// they find, so a slot that is not there must be an error: as an upsert that would have another `_id` than it looks for.
+pub(crate) fn pass_some(mut slots: Vec<(String, i32)>) -> Vec<Command> {
+    slots.sort_unstable();
+    slots.dedup();
+    let one = |(_, slot): &(String, i32)| {
+        let mut statement = statement(&by_id(*slot), false);
+        statement.start_document("$setOnInsert").append("_id", &Value::MinKey).end().end();
+        statement.append("upsert", &Value::Bool(true));
+        statement.finish()
+    };
+    let of_db = |slots: &[(String, i32)]| {
+        let db = slots.first().map(|(db, _)| db.as_str()).unwrap_or_default();
+        update(db, slots.iter().map(one).collect())
+    };
+    slots.chunk_by(|(left, _), (right, _)| left == right).map(of_db).collect()
+}
+
+fn pass_row(row: i32) -> Doc<'static> {
     let mut filter = DocWriter::new();
     filter.start_document("_id").append("$gte", &Value::Int32(row * SLOTS));
     filter.append("$lt", &Value::Int32((row + 1) * SLOTS)).end();
-    update(db, &filter.finish(), true)
+    closed(statement(&filter.finish(), true))
 }
 
-fn update(db: &str, filter: &Doc<'_>, multi: bool) -> Command {
+fn by_id(slot: i32) -> Doc<'static> {
+    let mut filter = DocWriter::new();
+    filter.append("_id", &Value::Int32(slot));
+    filter.finish()
+}
+
+/// `{ q, multi, u: { $inc: { n: 1 }` and not yet the end of it.
+fn statement(filter: &Doc<'_>, multi: bool) -> DocWriter {
     let mut statement = DocWriter::new();
-    statement.append("q", &Value::Document(filter.borrow()));
-    statement.start_document("u").start_document("$inc").append("n", &Value::Int64(1)).end().end();
-    statement.append("multi", &Value::Bool(multi));
-    Command::new(db, "update", Value::from(COLLECTION)).with_sequence("updates", vec![statement.finish()])
+    statement.append("q", &Value::Document(filter.borrow())).append("multi", &Value::Bool(multi));
+    statement.start_document("u").start_document("$inc").append("n", &Value::Int64(1)).end();
+    statement
+}
+
+fn closed(mut statement: DocWriter) -> Doc<'static> {
+    statement.end();
+    statement.finish()
+}
+
+fn update(db: &str, statements: Vec<Doc<'static>>) -> Command {
+    Command::new(db, "update", Value::from(COLLECTION)).with_sequence("updates", statements)
 }
 
 /// Makes the slots and the collection of retry records of a database, once.

@@ -54,8 +54,14 @@ fn write_id(writer: &mut DocWriter, name: &str, attempt: Attempt, statement: &Va
     writer.append("t", &Value::Int64(attempt.number)).append("s", statement).end();
 }
 
-pub(crate) fn save(db: &str, record: Doc<'static>) -> Command {
-    Command::new(db, "insert", Value::from(COLLECTION)).with_sequence("documents", vec![record])
+/// Saves records, one command for each database.
+pub(crate) fn save_all(records: Vec<(String, Doc<'static>)>) -> Vec<Command> {
+    let of_db = |records: &[(String, Doc<'static>)]| {
+        let db = records.first().map(|(db, _)| db.as_str()).unwrap_or_default();
+        let documents = records.iter().map(|(_, record)| record.clone()).collect();
+        Command::new(db, "insert", Value::from(COLLECTION)).with_sequence("documents", documents)
+    };
+    records.chunk_by(|(left, _), (right, _)| left == right).map(of_db).collect()
 }
 
 /// What to remember of a write.

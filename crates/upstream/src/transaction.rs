@@ -1,11 +1,11 @@
 //! Transactions: one of our own on a session of the line, or the client's, joined under its session and number.
 //!
 //! Nothing is sent to begin one: the first command does. Of our own, shared fences and retry records wait for the commit and
-//! go with it, back to back: if one of them fails, the commit behind it fails too and nothing is written. A commit whose
-//! answer is lost is sent again; the plan never is.
+//! go with it (see [`crate::commit`]).
 
-use crate::answer::{self, RETRYABLE, TRANSIENT, UNKNOWN_COMMIT, checked};
+use crate::answer::{self, RETRYABLE, TRANSIENT, checked};
 use crate::command::{Command, session_document};
+use crate::commit::{Again, Ended};
 use crate::fence;
 use crate::retries;
 use crate::via::Via;
@@ -16,10 +16,7 @@ use std::any::Any;
 use std::time::{Duration, Instant};
 
 /// How long a command may take whose client has set no time.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Between two attempts to learn the outcome of a commit.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a new transaction waits for aborts that are on their way.
 const ABORTS: Duration = Duration::from_millis(20);
@@ -132,90 +129,46 @@ impl UpstreamTransaction {
         checked(reply)
     }
 
-    fn end(&self, name: &str) -> Command {
+    pub(crate) fn end(&self, name: &str) -> Command {
         Command::new("admin", name, 1)
             .with_doc("lsid", &session_document(&self.session))
             .with("txnNumber", self.number)
             .with("autocommit", false)
     }
 
-    /// Sends what waited, and the commit, back to back.
-    async fn send_commit(&mut self, via: &Via, concern: Option<&Doc<'_>>) -> Result<Sent> {
-        let mut before = Vec::new();
-        for (db, slot) in std::mem::take(&mut self.fences) {
-            before.push(fence::pass(&db, slot));
-        }
-        for (db, record) in std::mem::take(&mut self.records) {
-            before.push(retries::save(&db, record));
-        }
-        let before: Vec<Command> = before.into_iter().map(|command| self.dress(command)).collect();
-        let count = before.len();
-        let mut ready = via.ready().await?;
-        before.into_iter().for_each(|command| ready.push(command));
-        ready.push(self.end("commitTransaction").with_some("writeConcern", concern));
-        // From here on the commit may have been done, whatever is heard of it.
-        if let Err(error) = ready.flush().await {
-            return Ok(Sent::Unknown(error));
-        }
-        let mut failed = None;
-        for _ in 0..count {
-            match ready.reply().await {
-                Ok(reply) => failed = failed.or(failure(&reply)),
-                Err(error) => return Ok(Sent::Unknown(error)),
-            }
-        }
-        if failed.as_ref().is_some_and(fence::is_missing) {
-            via.shared.prepared.lock().clear();
-        }
-        match (ready.reply().await, failed) {
-            (Ok(_), Some(error)) => Err(error),
-            (Ok(reply), None) => Ok(Sent::Answered(reply)),
-            (Err(error), None) => Ok(Sent::Unknown(error)),
-            (Err(_), Some(error)) => Err(error),
-        }
+    /// What was to go with the commit: shared fences, then retry records.
+    pub(crate) fn waiting(&mut self) -> Vec<Command> {
+        let mut commands = fence::pass_some(std::mem::take(&mut self.fences));
+        commands.extend(retries::save_all(std::mem::take(&mut self.records)));
+        commands
+    }
+
+    /// The line it ran on; from now on nobody aborts it.
+    pub(crate) fn leave(&mut self) -> Option<Via> {
+        self.via.take()
+    }
+
+    /// How safe the commit is to be.
+    pub(crate) fn concern(&self, context: &Context, via: &Via) -> Option<Doc<'static>> {
+        let concern = context.sent.write_concern.clone().or_else(|| self.write_concern.clone());
+        concern.or_else(|| via.shared.connector.write_concern())
     }
 
     async fn finish(&mut self, context: &Context) -> Result<Option<Error>> {
-        let via = self.via.take().ok_or_else(over)?;
-        if !self.started && self.fences.is_empty() && self.records.is_empty() {
+        if self.via.is_none() {
+            return Err(over());
+        }
+        // What was begun and answered before the commit is either there or over for good.
+        let again = if self.started || !self.records.is_empty() { Again::Allowed } else { Again::Never };
+        let waiting = self.waiting();
+        if !self.started && waiting.is_empty() {
+            self.via = None;
             return Ok(None);
         }
-        let until = context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE).max(Instant::now() + PAUSE);
-        let concern = context.sent.write_concern.clone().or_else(|| self.write_concern.clone());
-        let concern = concern.or_else(|| via.shared.connector.write_concern());
-        let sent = tokio::time::timeout_at(until.into(), self.send_commit(&via, concern.as_ref())).await;
-        let mut outcome = match sent {
-            Ok(sent) => sent?,
-            Err(_) => Sent::Unknown(late()),
-        };
-        // Once more with the strongest concern: what is then said is the truth, also after a failover.
-        let majority = strongest(concern.as_ref());
-        loop {
-            match outcome {
-                Sent::Answered(reply) => match checked(reply) {
-                    Ok(reply) => return Ok(answer::concern_error(&reply)),
-                    Err(error) if !is_unknown(&error) => return Err(error),
-                    Err(error) => outcome = Sent::Unknown(error),
-                },
-                Sent::Unknown(error) => {
-                    if !via.can_reconnect() || Instant::now() >= until {
-                        return Err(unknown(&error));
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                    let again = self.end("commitTransaction").with_doc("writeConcern", &majority);
-                    let asked = async {
-                        let mut ready = via.ready().await?;
-                        ready.push(again);
-                        ready.flush().await?;
-                        ready.reply().await
-                    };
-                    outcome = match tokio::time::timeout_at(until.into(), asked).await {
-                        Ok(Ok(reply)) => Sent::Answered(reply),
-                        Ok(Err(error)) => Sent::Unknown(error),
-                        Err(_) => Sent::Unknown(late()),
-                    };
-                }
-            }
+        let via = self.via()?;
+        match self.conclude(context, waiting, again, None).await? {
+            Ended::Committed(_, unsatisfied) => Ok(unsatisfied),
+            Ended::Failed(replies) => Err(replies.iter().find_map(|reply| failure(&via, reply)).unwrap_or_else(over)),
         }
     }
 
@@ -236,21 +189,13 @@ impl UpstreamTransaction {
     }
 }
 
-enum Sent {
-    Answered(Doc<'static>),
-    Unknown(Error),
-}
-
 impl Transaction for UpstreamTransaction {
     fn commit<'a>(mut self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
             match self.finish(context).await? {
                 None => Ok(()),
-                // Done, but not as safe as was asked: the reply says so.
                 Some(error) => {
-                    if let Some(Ok(mut unsatisfied)) = context.sent.unsatisfied.as_ref().map(|told| told.lock()) {
-                        *unsatisfied = Some(error);
-                    }
+                    tell(context, error);
                     Ok(())
                 }
             }
@@ -272,6 +217,13 @@ impl Drop for UpstreamTransaction {
     }
 }
 
+/// Done, but not as safe as was asked: the reply says so.
+pub(crate) fn tell(context: &Context, error: Error) {
+    if let Some(Ok(mut unsatisfied)) = context.sent.unsatisfied.as_ref().map(|told| told.lock()) {
+        *unsatisfied = Some(error);
+    }
+}
+
 /// Runs work within the client's time, or ours if it has set none.
 pub(crate) async fn within<T>(context: &Context, work: impl Future<Output = Result<T>>) -> Result<T> {
     let until = context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
@@ -284,65 +236,24 @@ pub(crate) async fn within<T>(context: &Context, work: impl Future<Output = Resu
     }
 }
 
-fn late() -> Error {
+pub(crate) fn late() -> Error {
     Error::new(Code::Location(89), "the upstream MongoDB did not answer in time")
         .with_label(TRANSIENT)
         .with_label(RETRYABLE)
 }
 
-fn over() -> Error {
+pub(crate) fn over() -> Error {
     Error::new(Code::NoSuchTransaction, "the transaction is over").with_label(TRANSIENT)
 }
 
 /// The error in a reply to something sent before the commit.
-fn failure(reply: &Doc<'static>) -> Option<Error> {
-    match checked(reply.clone()) {
-        Err(error) => Some(error),
-        Ok(reply) => match answer::write_errors(&reply).into_iter().next() {
-            Some(failed) => Some(failed.error),
-            None if answer::count(&reply, "n") == 0 => Some(fence::missing()),
-            None => None,
-        },
-    }
-}
-
-/// Whether the commit may have been done although the answer is an error.
-fn is_unknown(error: &Error) -> bool {
-    error.labels().contains(&UNKNOWN_COMMIT)
-        || answer::is_state_change(error.code().number())
-        || matches!(error.code().number(), 6 | 7 | 50 | 89 | 262 | 9001)
-}
-
-/// What the layer above must not take for an invitation to run the plan again.
-fn unknown(error: &Error) -> Error {
-    let code = match answer::is_state_change(error.code().number()) {
-        true => error.code(),
-        false => Code::InterruptedDueToReplStateChange,
-    };
-    Error::new(code, format!("it is not known whether the write was committed: {}", error.message()))
-        .with_label(RETRYABLE)
-        .with_label(UNKNOWN_COMMIT)
+fn failure(via: &Via, reply: &Doc<'static>) -> Option<Error> {
+    let error = answer::failure(reply)?.error;
+    Some(if fence::is_pass_failure(&error) { fence::gone(via) } else { error })
 }
 
 fn level(name: &str) -> Doc<'static> {
     let mut writer = DocWriter::new();
     writer.append("level", &Value::from(name));
-    writer.finish()
-}
-
-/// The concern as asked, but for a majority, and not for ever.
-fn strongest(concern: Option<&Doc<'_>>) -> Doc<'static> {
-    let mut writer = DocWriter::new();
-    writer.append("w", &Value::from("majority"));
-    let mut limited = false;
-    for (name, value) in concern.into_iter().flat_map(Doc::iter) {
-        limited |= name.as_str() == "wtimeout";
-        if name.as_str() != "w" {
-            writer.append(name.as_str(), &value);
-        }
-    }
-    if !limited {
-        writer.append("wtimeout", &Value::Int32(10_000));
-    }
     writer.finish()
 }

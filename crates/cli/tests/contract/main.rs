@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod cases;
+mod flights;
 mod words;
 
 use document::backend::Backend;
@@ -39,6 +40,15 @@ async fn upstream() {
     let Some(uri) = judge::real::uri_or_skip("the contract on a real MongoDB") else { return };
     check(Arc::new(open(&uri).await), &format!("contract{}", std::process::id())).await;
     drop_database(&uri, &format!("contract{}", std::process::id())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flights_are_whole() {
+    let Some(uri) = judge::real::uri_or_skip("flights to a real MongoDB") else { return };
+    let db = format!("flights{}", std::process::id());
+    flights::whole_or_not(Arc::new(open(&uri).await), &db).await;
+    flights::cut_anywhere(&uri, &db).await;
+    drop_database(&uri, &db).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

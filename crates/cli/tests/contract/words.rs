@@ -1,21 +1,18 @@
 //! Short words for what the contract's tests do with a backend.
 
 use bson::{Document, doc};
-use document::backend::{Backend, BatchLimit, Session};
+use document::backend::{Backend, Session};
 use document::filter::Filter;
 use document::op::{
-    Capture, Context, Delete, DeleteStatement, Durability, Find, FindAndModify, Insert, Modify, Namespace, ReadConcern,
-    ReadOp, UpdateOp, UpdateStatement, WriteOp, Written,
+    Capture, Context, Durability, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, SortKey, SortSpec,
+    UpdateStatement, WriteOp, Written,
 };
 use document::pipeline::expr::Names;
 use document::project::Projection;
-use document::update::Update;
 use document::value::Path;
-use document::{Code, Doc, Env, Error, Result, Value};
+use document::{Doc, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-static NEXT: AtomicU64 = AtomicU64::new(1);
+pub(crate) use testing::{change as compile, filter as parse, is_transient};
 
 /// A backend and a collection that no other test uses.
 pub(crate) struct Place {
@@ -25,7 +22,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(backend: Arc<dyn Backend>, db: &str) -> Place {
-        Place { backend, ns: Namespace::new(db, &format!("c{}", NEXT.fetch_add(1, Ordering::Relaxed))) }
+        Place { backend, ns: Namespace::new(db, &format!("c{}", testing::next())) }
     }
 
     pub(crate) async fn run(&self, session: &mut Session, op: &WriteOp) -> Result<Written> {
@@ -51,114 +48,50 @@ impl Place {
 
     /// All batches of a cursor.
     pub(crate) async fn rows(&self, session: &mut Session, op: ReadOp, batch: usize) -> Result<Vec<Vec<Document>>> {
-        let context = context();
-        let mut cursor = self.backend.read(session, &context, op).await?;
-        let mut batches = Vec::new();
-        loop {
-            let limit = BatchLimit { documents: batch, bytes: 16 << 20 };
-            let rows = cursor.next(session, &context, limit).await?;
-            batches.push(rows.documents.iter().map(|doc| Document::try_from(doc).unwrap()).collect());
-            if rows.exhausted {
-                return Ok(batches);
-            }
-        }
+        testing::batches(&*self.backend, session, op, batch).await
     }
 
     pub(crate) fn find_op(&self, filter: Document) -> Find {
-        Find {
-            ns: self.ns.clone(),
-            filter: parse(filter),
-            sort: Some(document::op::SortSpec {
-                keys: vec![document::op::SortKey { path: Path::new("_id"), descending: false }],
-            }),
-            projection: None,
-            skip: 0,
-            limit: None,
-            hint: None,
-            min: None,
-            max: None,
-            return_key: false,
-            show_record_id: false,
-            allow_disk_use: true,
-        }
+        let by_id = SortKey { path: Path::new("_id"), descending: false };
+        let sort = Some(SortSpec { keys: vec![by_id] });
+        Find { sort, allow_disk_use: true, ..testing::find(self.ns.clone(), filter) }
     }
 
     pub(crate) fn insert(&self, documents: Vec<Document>, ordered: bool) -> WriteOp {
-        WriteOp::Insert(Insert {
-            ns: self.ns.clone(),
-            documents: documents.into_iter().map(Doc::from).collect(),
-            ordered,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        })
+        match testing::insert(self.ns.clone(), documents) {
+            WriteOp::Insert(op) => WriteOp::Insert(Insert { ordered, ..op }),
+            other => other,
+        }
     }
 
     pub(crate) fn update(&self, filter: Document, change: Document, multi: bool, upsert: bool) -> WriteOp {
-        let statement = UpdateStatement { filter: parse(filter), update: compile(change), multi, upsert, hint: None };
-        WriteOp::Update(UpdateOp {
-            ns: self.ns.clone(),
-            statements: vec![statement],
-            ordered: true,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        })
+        let statement = UpdateStatement { multi, upsert, ..testing::statement(filter, change, &[]) };
+        testing::updates(self.ns.clone(), vec![statement], true)
     }
 
     pub(crate) fn delete(&self, filter: Document, multi: bool) -> WriteOp {
-        let statement = DeleteStatement { filter: parse(filter), multi, hint: None };
-        WriteOp::Delete(Delete {
-            ns: self.ns.clone(),
-            statements: vec![statement],
-            ordered: true,
-            statement_ids: Vec::new(),
-        })
+        testing::delete(self.ns.clone(), filter, multi)
     }
 
     pub(crate) fn modify(&self, filter: Document, action: Modify, projection: Option<Document>) -> WriteOp {
         let projection = projection.map(|fields| {
             Arc::new(Projection::parse_find(&Doc::from(fields), &Filter::all(), &mut Names::new()).unwrap())
         });
-        WriteOp::FindAndModify(Box::new(FindAndModify {
-            ns: self.ns.clone(),
-            filter: parse(filter),
-            sort: None,
-            action,
-            projection,
-            hint: None,
-            bypass_validation: false,
-            statement_id: 0,
-        }))
+        let op = testing::find_and_modify(self.ns.clone(), filter, action);
+        WriteOp::FindAndModify(Box::new(FindAndModify { projection, ..op }))
     }
 }
 
+/// Synced, as clients have it.
 pub(crate) fn context() -> Context {
-    let new_id = || {
-        let mut id = [7; 12];
-        id[4..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        id
-    };
-    Context {
-        env: Env { new_id, ..Env::fixed() },
-        read_concern: ReadConcern::Local,
-        durability: Durability::Synced,
-        deadline: None,
-        sent: Default::default(),
-    }
+    Context { durability: Durability::Synced, ..testing::context() }
 }
 
 pub(crate) fn new_session() -> [u8; 16] {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&std::process::id().to_be_bytes().repeat(2));
-    id[8..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    id[8..].copy_from_slice(&testing::next().to_be_bytes());
     id
-}
-
-pub(crate) fn parse(filter: Document) -> Filter {
-    Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap()
-}
-
-pub(crate) fn compile(change: Document) -> Update {
-    Update::parse(&Value::Document(Doc::from(change)), &[], &mut Names::new()).unwrap()
 }
 
 pub(crate) async fn commit(session: &mut Session) -> Result<()> {
@@ -167,11 +100,6 @@ pub(crate) async fn commit(session: &mut Session) -> Result<()> {
 
 pub(crate) fn abort(session: &mut Session) {
     session.transaction.take().unwrap().abort();
-}
-
-/// Whether a transaction that met this may be run again.
-pub(crate) fn is_transient(error: &Error) -> bool {
-    error.code() == Code::WriteConflict || error.labels().contains(&"TransientTransactionError")
 }
 
 pub(crate) fn docs(numbers: std::ops::Range<i32>) -> Vec<Document> {

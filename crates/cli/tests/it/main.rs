@@ -8,6 +8,7 @@ mod expiry;
 mod generated;
 mod mongod;
 mod reading;
+mod reads;
 mod rules;
 mod schema;
 mod serve;

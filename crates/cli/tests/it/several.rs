@@ -1,8 +1,8 @@
 //! Two proxies in front of one real MongoDB (SEMANTICS R3): what one is told about rules, the other keeps.
 
-use crate::mongod::until;
+use crate::mongod::{Mongod, initiate, key_file, until};
 use crate::serving::{Serving, pleach};
-use crate::upstream::{database, rows, session};
+use crate::upstream::{database, log_in, rows, session};
 use bson::{Bson, Document, doc};
 use judge::client::Client;
 use std::time::Duration;
@@ -92,4 +92,40 @@ fn a_proxy_that_was_paused_writes_nothing_that_it_does_not_know_of() {
     });
     assert_eq!(likes(&mut one, &db), Some(Bson::Int32(2)), "after {refused} refusals");
     one.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+}
+
+#[test]
+fn a_user_of_one_database_announces_its_proxies_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = key_file(folder.path());
+    let test = "proxies of a user who may write to one database only";
+    let Some(mongod) = Mongod::start(test, &["--replSet", "rs", "--keyFile", &key]) else { return };
+    initiate(&[&mongod]);
+    let mut root = mongod.client();
+    let user =
+        |name: &str, roles: Vec<Bson>| doc! { "createUser": name, "pwd": "s3cret", "roles": roles, "$db": "admin" };
+    root.must(&user("root", vec!["root".into()])).unwrap();
+    log_in(&mut root, "root", "s3cret").unwrap();
+    let roles = |roles: &[&str]| roles.iter().map(|role| doc! { "role": *role, "db": "shop" }.into()).collect();
+    root.must(&user("app", roles(&["readWrite", "dbAdmin"]))).unwrap();
+    root.must(&user("writer", roles(&["readWrite"]))).unwrap();
+    root.must(&doc! { "insert": "posts", "documents": [{ "_id": "p" }], "$db": "shop" }).unwrap();
+    let uri = format!("mongodb://app:s3cret@{}/?replicaSet=rs&authSource=admin", mongod.address());
+    let (first, second) = (Serving::upstream(&uri, &[]), Serving::upstream(&uri, &[]));
+    let announced = doc! { "count": "pleach.processes", "query": { "until": { "$exists": true } }, "$db": "shop" };
+    assert_eq!(root.must(&announced).unwrap().get_i32("n").unwrap(), 2);
+    let (mut one, mut two) = (first.client(), second.client());
+    for client in [&mut one, &mut two] {
+        log_in(client, "writer", "s3cret").unwrap();
+    }
+    two.must(&like(1, "shop")).unwrap();
+    one.must(&doc! { "pleach": "apply", "declaration": declaration("shop"), "$db": "shop" }).unwrap();
+    two.must(&like(2, "shop")).unwrap();
+    assert_eq!(likes(&mut one, "shop"), Some(Bson::Int32(2)));
+    // Who may not drop the database may not do so in parts.
+    let refused = one.command(&doc! { "dropDatabase": 1, "$db": "shop" }).unwrap().document;
+    assert_eq!(refused.get_i32("code").unwrap(), 13, "{refused}");
+    assert_eq!(likes(&mut one, "shop"), Some(Bson::Int32(2)));
+    assert_eq!((first.stop(), second.stop()), (Some(0), Some(0)));
+    assert_eq!(root.must(&announced).unwrap().get_i32("n").unwrap(), 0);
 }

@@ -10,6 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("engine", &["document"]),
     ("patterns", &["document"]),
     ("server", &["document", "wire"]),
+    ("testing", &["document"]),
     ("upstream", &["document", "wire"]),
     ("wire", &[]),
 ];

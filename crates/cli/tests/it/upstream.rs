@@ -169,7 +169,7 @@ fn rules_hold_and_a_retry_has_one_effect() {
 }
 
 /// SCRAM as a driver does it.
-fn log_in(client: &mut Client, user: &str, password: &str) -> anyhow::Result<()> {
+pub(crate) fn log_in(client: &mut Client, user: &str, password: &str) -> anyhow::Result<()> {
     let mut scram = Scram::new(Mechanism::Sha256, user, password, "fyko+d2lbbFgONRv9qkxdawL").unwrap();
     let payload = |text: String| Binary { subtype: BinarySubtype::Generic, bytes: text.into_bytes() };
     let text = |reply: &Document| String::from_utf8(reply.get_binary_generic("payload").unwrap().clone()).unwrap();

@@ -176,8 +176,13 @@ const PAIRS: &[Pair] = &[
 ];
 
 /// All pairs on one backend; at most so many interleavings of each.
-pub(crate) async fn check(inner: Arc<dyn Backend>, folder: Option<tempfile::TempDir>, most: usize) {
-    let scheduler = Arc::new(Scheduler::default());
+pub(crate) async fn check(
+    inner: Arc<dyn Backend>,
+    folder: Option<tempfile::TempDir>,
+    scheduler: Scheduler,
+    most: usize,
+) {
+    let scheduler = Arc::new(scheduler);
     let world = Arc::new(World::new(inner, folder, scheduler.clone()).await);
     let mut next = 1;
     for pair in PAIRS {

@@ -13,6 +13,7 @@ mod schedules;
 mod world;
 
 use document::backend::Backend;
+use scheduler::Scheduler;
 use std::sync::Arc;
 
 fn engine() -> (Arc<dyn Backend>, Option<tempfile::TempDir>) {
@@ -40,7 +41,14 @@ fn all_or(some: usize) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn interleavings_on_a_real_mongodb() {
     let Some(backend) = upstream("interleavings_on_a_real_mongodb").await else { return };
-    interleave::check(backend, None, all_or(6)).await;
+    interleave::check(backend, None, Scheduler::step_by_step(), all_or(6)).await;
+}
+
+/// The same with plans that are sent at once: they meet others between their reads and their flight.
+#[tokio::test(flavor = "multi_thread")]
+async fn interleavings_in_flight_on_a_real_mongodb() {
+    let Some(backend) = upstream("interleavings_in_flight_on_a_real_mongodb").await else { return };
+    interleave::check(backend, None, Scheduler::default(), all_or(6)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +106,7 @@ async fn rules_change_under_load_on_a_real_mongodb() {
 #[tokio::test(flavor = "multi_thread")]
 async fn interleavings_on_the_engine() {
     let (engine, folder) = engine();
-    interleave::check(engine, folder, all_or(16)).await;
+    interleave::check(engine, folder, Scheduler::default(), all_or(16)).await;
 }
 
 /// Seeds that once failed stay here.

@@ -30,6 +30,8 @@ enum Event {
 #[derive(Default)]
 pub(crate) struct Scheduler {
     events: Mutex<Option<mpsc::UnboundedSender<Event>>>,
+    /// Whether plans that could be sent at once are run step by step all the same.
+    apart: bool,
 }
 
 impl Gate for Scheduler {
@@ -46,6 +48,10 @@ impl Gate for Scheduler {
             Ok(())
         })
     }
+
+    fn wants_answers(&self) -> bool {
+        self.apart
+    }
 }
 
 /// The steps that were taken, for people.
@@ -53,6 +59,10 @@ impl Gate for Scheduler {
 pub(crate) struct Trace(pub(crate) Vec<(usize, String)>);
 
 impl Scheduler {
+    pub(crate) fn step_by_step() -> Scheduler {
+        Scheduler { apart: true, ..Scheduler::default() }
+    }
+
     /// Runs plans 0, 1, … so that they take turns as `order` says, then freely.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,

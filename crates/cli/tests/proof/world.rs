@@ -1,21 +1,16 @@
 //! Rules on a backend of either kind, and short words for what clients do.
 
 use bson::{Bson, Document, doc};
-use document::backend::{Backend, BatchLimit, Session};
-use document::filter::Filter;
-use document::op::{
-    Aggregate, Capture, Context, Delete, DeleteStatement, Durability, FindAndModify, Insert, Modify, Namespace,
-    ReadConcern, ReadOp, Sent, UpdateOp, UpdateStatement, WriteOp, Written,
-};
+use document::backend::{Backend, Session};
+use document::op::{Aggregate, Capture, Modify, Namespace, ReadOp, UpdateStatement, WriteOp, Written};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
-use document::update::Update;
-use document::{Code, Doc, Env, Error, Result, Value};
+use document::{Doc, Result, Value};
 use patterns::Patterned;
 use patterns::gate::Gate;
 use patterns::life::State;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use testing::{context, is_transient};
 
 /// The rules of all proofs: every fold and policy that there is.
 const DECLARATION: &str = "
@@ -70,8 +65,7 @@ impl World {
         folder: Option<tempfile::TempDir>,
         gate: Arc<dyn Gate>,
     ) -> World {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let db = format!("proof_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let db = format!("proof_{}_{}", std::process::id(), testing::next());
         let layer = Patterned::with_gate(inner.clone(), gate);
         inner.prepare(&mut Session::default(), &db).await.unwrap();
         let world = World { layer, db, _folder: folder };
@@ -117,17 +111,7 @@ impl World {
 
     pub(crate) async fn aggregate(&self, ns: Namespace, pipeline: Pipeline) -> Vec<Document> {
         let op = ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true });
-        let (mut session, context) = (Session::default(), context());
-        let mut cursor = self.layer.read(&mut session, &context, op).await.unwrap();
-        let mut all = Vec::new();
-        loop {
-            let limit = BatchLimit { documents: 10_000, bytes: 16 << 20 };
-            let batch = cursor.next(&mut session, &context, limit).await.unwrap();
-            all.extend(batch.documents.iter().map(|doc| Document::try_from(doc).unwrap()));
-            if batch.exhausted {
-                return all;
-            }
-        }
+        testing::rows(&self.layer, &mut Session::default(), op).await.unwrap()
     }
 
     pub(crate) async fn all(&self, collection: &str) -> Vec<Document> {
@@ -166,73 +150,22 @@ pub(crate) enum Act {
 
 impl Act {
     pub(crate) fn op(&self, world: &World) -> WriteOp {
-        let filter = |query: &Document| Filter::parse(&Doc::from(query), &mut Names::new()).unwrap();
-        let update = |change: Bson| Update::parse(&Value::from(change), &[], &mut Names::new()).unwrap();
         match self {
-            Act::Insert(collection, documents) => WriteOp::Insert(Insert {
-                ns: world.ns(collection),
-                documents: documents.iter().map(Doc::from).collect(),
-                ordered: true,
-                bypass_validation: false,
-                statement_ids: Vec::new(),
-            }),
-            Act::Update(collection, query, change, multi, upsert) => WriteOp::Update(UpdateOp {
-                ns: world.ns(collection),
-                statements: vec![UpdateStatement {
-                    filter: filter(query),
-                    update: update(change.clone()),
-                    multi: *multi,
-                    upsert: *upsert,
-                    hint: None,
-                }],
-                ordered: true,
-                bypass_validation: false,
-                statement_ids: Vec::new(),
-            }),
-            Act::Delete(collection, query, multi) => WriteOp::Delete(Delete {
-                ns: world.ns(collection),
-                statements: vec![DeleteStatement { filter: filter(query), multi: *multi, hint: None }],
-                ordered: true,
-                statement_ids: Vec::new(),
-            }),
-            Act::Modify(collection, query, change) => WriteOp::FindAndModify(Box::new(FindAndModify {
-                ns: world.ns(collection),
-                filter: filter(query),
-                sort: None,
-                action: match change {
-                    Some(change) => Modify::Update {
-                        update: update(Bson::Document(change.clone())),
-                        upsert: false,
-                        return_new: true,
-                    },
-                    None => Modify::Remove,
-                },
-                projection: None,
-                hint: None,
-                bypass_validation: false,
-                statement_id: 0,
-            })),
+            Act::Insert(collection, documents) => testing::insert(world.ns(collection), documents.clone()),
+            Act::Update(collection, query, change, multi, upsert) => {
+                let statement = testing::statement(query.clone(), change.clone(), &[]);
+                let statement = UpdateStatement { multi: *multi, upsert: *upsert, ..statement };
+                testing::updates(world.ns(collection), vec![statement], true)
+            }
+            Act::Delete(collection, query, multi) => testing::delete(world.ns(collection), query.clone(), *multi),
+            Act::Modify(collection, query, change) => {
+                let update = |change: &Document| {
+                    let update = testing::change(change.clone());
+                    Modify::Update { update, upsert: false, return_new: true }
+                };
+                let action = change.as_ref().map_or(Modify::Remove, update);
+                WriteOp::FindAndModify(Box::new(testing::find_and_modify(world.ns(collection), query.clone(), action)))
+            }
         }
     }
-}
-
-pub(crate) fn context() -> Context {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let new_id = || {
-        let mut id = [0; 12];
-        id[..4].copy_from_slice(&std::process::id().to_be_bytes());
-        id[4..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        id
-    };
-    Context {
-        env: Env { new_id, ..Env::fixed() },
-        read_concern: ReadConcern::Local,
-        durability: Durability::Relaxed,
-        deadline: None,
-        sent: Sent::default(),
-    }
-}
-
-pub(crate) fn is_transient(error: &Error) -> bool {
-    error.code() == Code::WriteConflict || error.labels().contains(&"TransientTransactionError")
 }

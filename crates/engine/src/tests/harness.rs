@@ -1,89 +1,41 @@
 //! An engine in a folder of its own, and short words for what tests do with it.
 
 use crate::{Engine, Options};
-use document::backend::{Backend, BatchLimit, Session};
-use document::filter::Filter;
+use document::backend::{Backend, Session};
 use document::op::*;
-use document::pipeline::expr::Names;
 use document::update::Update;
-use document::{Doc, Env, Error, Result, Value};
+use document::{Doc, Result};
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(super) use testing::{context, filter, told};
 
 pub(super) struct Bench {
     pub(super) engine: Engine,
     folder: tempfile::TempDir,
 }
 
-pub(super) fn context() -> Context {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let new_id = || {
-        let mut id = [0; 12];
-        id[4..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        id
-    };
-    Context {
-        env: Env { new_id, ..Env::fixed() },
-        read_concern: ReadConcern::Local,
-        durability: Durability::Relaxed,
-        deadline: None,
-        sent: Default::default(),
-    }
-}
-
 pub(super) fn ns() -> Namespace {
     Namespace::new("db", "c")
 }
 
-pub(super) fn filter(source: bson::Document) -> Filter {
-    Filter::parse(&Doc::from(source), &mut Names::new()).unwrap()
-}
-
 pub(super) fn update(source: bson::Document) -> Update {
-    Update::parse(&Value::Document(Doc::from(source)), &[], &mut Names::new()).unwrap()
+    testing::change(source)
 }
 
 pub(super) fn insert(documents: Vec<bson::Document>) -> WriteOp {
-    WriteOp::Insert(Insert {
-        ns: ns(),
-        documents: documents.into_iter().map(Doc::from).collect(),
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    })
+    testing::insert(ns(), documents)
 }
 
 pub(super) fn update_op(query: bson::Document, change: bson::Document, multi: bool, upsert: bool) -> WriteOp {
-    let statement = UpdateStatement { filter: filter(query), update: update(change), multi, upsert, hint: None };
-    WriteOp::Update(UpdateOp {
-        ns: ns(),
-        statements: vec![statement],
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    })
+    let statement = UpdateStatement { multi, upsert, ..testing::statement(query, change, &[]) };
+    testing::updates(ns(), vec![statement], true)
 }
 
 pub(super) fn delete_op(query: bson::Document, multi: bool) -> WriteOp {
-    let statement = DeleteStatement { filter: filter(query), multi, hint: None };
-    WriteOp::Delete(Delete { ns: ns(), statements: vec![statement], ordered: true, statement_ids: Vec::new() })
+    testing::delete(ns(), query, multi)
 }
 
 pub(super) fn find_op(query: bson::Document) -> Find {
-    Find {
-        ns: ns(),
-        filter: filter(query),
-        sort: None,
-        projection: None,
-        skip: 0,
-        limit: None,
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: false,
-    }
+    testing::find(ns(), query)
 }
 
 impl Bench {
@@ -123,16 +75,7 @@ impl Bench {
 
     /// All that a read gives, in batches of so many.
     pub(super) async fn read(&self, session: &mut Session, op: ReadOp, batch: usize) -> Result<Vec<bson::Document>> {
-        let context = context();
-        let mut cursor = self.engine.read(session, &context, op).await?;
-        let mut all = Vec::new();
-        loop {
-            let found = cursor.next(session, &context, BatchLimit { documents: batch, bytes: 16 << 20 }).await?;
-            all.extend(found.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()));
-            if found.exhausted {
-                return Ok(all);
-            }
-        }
+        Ok(testing::batches(&self.engine, session, op, batch).await?.concat())
     }
 
     pub(super) async fn find_at(&self, session: &mut Session, query: bson::Document) -> Result<Vec<bson::Document>> {
@@ -176,8 +119,4 @@ pub(super) fn run<R>(test: impl Future<Output = R>) -> R {
 pub(super) fn only_error(written: &Written) -> (i32, String) {
     assert_eq!(written.errors.len(), 1);
     told(&written.errors[0].error)
-}
-
-pub(super) fn told(error: &Error) -> (i32, String) {
-    (error.code().number(), error.message().to_owned())
 }

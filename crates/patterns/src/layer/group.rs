@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 const TOGETHER: usize = 100;
 
 /// What came of it, and whether its write concern was left unsatisfied.
-type Told = (Result<Outcome>, Option<Error>);
+pub(super) type Told = (Result<Outcome>, Option<Error>);
 
 /// An insert that waits for its turn.
 pub(crate) struct Job {
@@ -136,18 +136,21 @@ pub(super) async fn insert(
     heard(client, told.await)
 }
 
-fn heard(client: &mut Session, told: std::result::Result<Told, oneshot::error::RecvError>) -> Result<Outcome> {
+pub(super) fn heard(
+    client: &mut Session,
+    told: std::result::Result<Told, oneshot::error::RecvError>,
+) -> Result<Outcome> {
     let (outcome, unsatisfied) = told.unwrap_or_else(|_| (Err(lost()), None));
     client.concern_error = unsatisfied;
     outcome
 }
 
 /// A write concern that the last commit did not satisfy: it is that of all its inserts.
-fn unsatisfied(context: &Context) -> Option<Error> {
+pub(super) fn unsatisfied(context: &Context) -> Option<Error> {
     context.sent.unsatisfied.as_ref()?.lock().ok()?.take()
 }
 
-fn lost() -> Error {
+pub(super) fn lost() -> Error {
     Error::new(Code::InternalError, "the transaction that an insert was part of was lost")
 }
 

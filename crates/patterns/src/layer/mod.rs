@@ -3,13 +3,16 @@
 
 mod admin;
 mod bulk;
+mod convoy;
 mod enforce;
 mod expiry;
 pub(crate) mod explain;
+mod flying;
 mod group;
 mod hold;
 mod joined;
 mod many;
+pub(crate) mod orphans;
 mod owned;
 mod shaped;
 mod slice;
@@ -53,6 +56,10 @@ pub(crate) struct Shared {
     joined: Joined,
     /// Who waits for which hot host.
     pub(crate) lines: turns::Lines,
+    /// Inserts that fly together.
+    convoys: convoy::Convoys,
+    /// Hosts that were looked for in vain.
+    pub(crate) orphans: orphans::Orphans,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
@@ -70,6 +77,11 @@ impl Shared {
 
     pub(crate) fn rules(&self) -> Arc<Rules> {
         self.rules.load_full()
+    }
+
+    /// Whether plans may be sent at once.
+    pub(crate) fn flights(&self) -> bool {
+        self.inner.flights().is_some() && !self.gate.as_ref().is_some_and(|gate| gate.wants_answers())
     }
 
     pub(crate) fn is_current(&self, rules: &Arc<Rules>) -> bool {
@@ -127,6 +139,8 @@ impl Patterned {
                 gate,
                 joined: Joined::default(),
                 lines: turns::Lines::default(),
+                convoys: convoy::Convoys::default(),
+                orphans: orphans::Orphans::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
@@ -305,6 +319,10 @@ impl Backend for Patterned {
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
         self.shared.inner.fence(session, key, mode)
+    }
+
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        self.shared.inner.fence_all(session, keys)
     }
 
     fn explain<'a>(

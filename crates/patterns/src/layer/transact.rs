@@ -1,12 +1,13 @@
 //! One transaction of our own for some statements of a client, tried again after conflicts (SEMANTICS R4, R10).
 
+use super::flying::{self, Attempted, Flown};
 use super::turns::{HostHash, Turns};
-use super::{Shared, group};
+use super::{Shared, convoy, group};
 use crate::gate::Point;
 use crate::retry::{Attempts, is_of_command, is_transient};
 use crate::run::Run;
 use crate::run::statement::execute;
-use document::backend::Session;
+use document::backend::{Claim, Session};
 use document::op::{Context, WriteOp, Written};
 use document::{Error, Result};
 use std::sync::Arc;
@@ -35,6 +36,11 @@ pub(super) async fn transact(
         Attempts::new(context).in_time(shared.lines.make_way(sources)).await?;
     }
     let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
+    if let WriteOp::Insert(insert) = op
+        && convoy::is_open_to(shared, client, op)
+    {
+        return convoy::insert(shared, client, context, insert, hosts).await;
+    }
     if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op) {
         return group::insert(shared, client, context, insert, *host).await;
     }
@@ -52,10 +58,17 @@ pub(super) async fn alone(
     mut turns: Turns<'_>,
     mut attempts: Attempts,
 ) -> Result<Outcome> {
+    let mut flies = flying::may_fly(shared, op, client.retry.is_some());
     loop {
         let mut touched = Vec::new();
-        match attempt(shared, client, context, op, attempts.made(), &mut turns, &mut touched).await {
-            Ok(outcome) => return Ok(outcome),
+        let number = attempts.made();
+        match attempt(shared, client, context, op, Attempt { number, flies }, &mut turns, &mut touched).await {
+            Ok(Attempted::Outcome(outcome)) => return Ok(outcome),
+            Ok(Attempted::Again) => continue,
+            Ok(Attempted::Apart) => {
+                flies = false;
+                continue;
+            }
             Err(error) => attempts.again(error, context).await?,
         }
         if turns.is_empty() && !touched.is_empty() {
@@ -65,17 +78,24 @@ pub(super) async fn alone(
     }
 }
 
+/// Which attempt it is, and whether what can be sent at once is.
+#[derive(Clone, Copy)]
+struct Attempt {
+    number: u32,
+    flies: bool,
+}
+
 async fn attempt(
     shared: &Arc<Shared>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
-    number: u32,
+    attempt: Attempt,
     turns: &mut Turns<'_>,
     touched: &mut Vec<HostHash>,
-) -> Result<Outcome> {
+) -> Result<Attempted> {
     if let Some(gate) = shared.gate() {
-        gate.pass(Point::Begin { attempt: number }).await?;
+        gate.pass(Point::Begin { attempt: attempt.number }).await?;
     }
     let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
     let jobs = shared.jobs_so_far();
@@ -84,6 +104,7 @@ async fn attempt(
     let rules = shared.rules();
     let mut run = Run::new(shared, &mut session, context, rules);
     run.together.allowed = shared.inner.abilities().forwards;
+    run.collects = attempt.flies;
     let result = match execute(&mut run, op).await {
         Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
         other => other,
@@ -91,11 +112,22 @@ async fn attempt(
     std::mem::swap(touched, &mut run.touched);
     let written = match settle(result)? {
         Outcome::Done(written) => written,
-        failed => return Ok(failed),
+        failed => return Ok(Attempted::Outcome(failed)),
     };
-    commit(shared, &mut session, context, turns, jobs).await?;
+    match (run.collected.take(), op) {
+        (Some(collected), WriteOp::Insert(insert)) => {
+            let claims: Vec<Claim> = flying::claim(client.id, client.retry, insert).into_iter().collect();
+            let guarded = !claims.is_empty();
+            match flying::land(shared, &mut session, context, collected, claims, guarded, turns).await? {
+                Flown::Done => turns.end(),
+                Flown::Again => return Ok(Attempted::Again),
+                Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
+            }
+        }
+        _ => commit(shared, &mut session, context, turns, jobs).await?,
+    }
     client.concern_error = session.concern_error.take();
-    Ok(Outcome::Done(written))
+    Ok(Attempted::Outcome(Outcome::Done(written)))
 }
 
 /// Tells a failure of a statement from one of the whole attempt.

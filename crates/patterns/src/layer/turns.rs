@@ -1,6 +1,7 @@
 //! Turns on hot hosts (SEMANTICS R12): who is about to write to the same host waits in line, outside any transaction, instead
 //! of running into conflicts. A turn ends when the writes are visible, before they are synced.
 
+use super::convoy::Lane;
 use super::group::Job;
 use crate::link::{Program, key};
 use crate::rules::Kept;
@@ -70,11 +71,27 @@ impl Lines {
         self.lines.lock().is_empty()
     }
 
+    /// The turn on all of some hosts, if nobody else has one of them.
+    pub(super) fn try_take(&self, hosts: &[HostHash]) -> Option<Turns<'_>> {
+        let mut turns = Turns { lines: self, held: Vec::with_capacity(hosts.len()), lane: None };
+        for host in hosts {
+            let line = self.line(*host);
+            match line.turn.clone().try_lock_owned() {
+                Ok(turn) => turns.held.push((*host, line, turn)),
+                Err(_) => {
+                    self.leave(*host, line);
+                    return None;
+                }
+            }
+        }
+        Some(turns)
+    }
+
     /// Waits for the turn on all of some hosts; always in the same order, so that nobody waits in a circle.
     pub(super) async fn take(&self, mut hosts: Vec<HostHash>) -> Turns<'_> {
         hosts.sort_unstable();
         hosts.dedup();
-        let mut turns = Turns { lines: self, held: Vec::with_capacity(hosts.len()) };
+        let mut turns = Turns { lines: self, held: Vec::with_capacity(hosts.len()), lane: None };
         for host in hosts {
             let line = self.line(host);
             let turn = line.turn.clone().lock_owned().await;
@@ -88,28 +105,40 @@ impl Lines {
 pub(super) struct Turns<'l> {
     lines: &'l Lines,
     held: Vec<(HostHash, Arc<Line>, OwnedMutexGuard<()>)>,
+    /// The place in the air of an insert that flies.
+    lane: Option<Lane>,
 }
 
 /// Turns that outlive who took them.
 pub(super) struct OwnedTurns(Vec<(HostHash, Arc<Line>, OwnedMutexGuard<()>)>);
 
 impl OwnedTurns {
+    pub(super) fn join(&mut self, more: Turns<'_>) {
+        self.0.extend(more.into_owned().0);
+    }
+
     pub(super) fn borrowed(self, lines: &Lines) -> Turns<'_> {
-        Turns { lines, held: self.0 }
+        Turns { lines, held: self.0, lane: None }
     }
 }
 
 impl<'l> Turns<'l> {
     pub(super) fn none(lines: &'l Lines) -> Turns<'l> {
-        Turns { lines, held: Vec::new() }
+        Turns { lines, held: Vec::new(), lane: None }
     }
 
     pub(super) fn of(lines: &'l Lines, host: HostHash, line: Arc<Line>, turn: OwnedMutexGuard<()>) -> Turns<'l> {
-        Turns { lines, held: vec![(host, line, turn)] }
+        Turns { lines, held: vec![(host, line, turn)], lane: None }
     }
 
     pub(super) fn into_owned(mut self) -> OwnedTurns {
         OwnedTurns(std::mem::take(&mut self.held))
+    }
+
+    /// The lane is given back with the turns.
+    pub(super) fn with(mut self, lane: Lane) -> Turns<'l> {
+        self.lane = Some(lane);
+        self
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -121,6 +150,7 @@ impl<'l> Turns<'l> {
             drop(turn);
             self.lines.leave(host, line);
         }
+        self.lane = None;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Short words for reading and writing documents through a backend: what the life of a rule does with bookkeeping and hosts.
 
+use super::names;
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{
@@ -67,8 +68,8 @@ impl At<'_> {
     }
 
     pub(crate) async fn insert(&mut self, ns: &Namespace, documents: Vec<Doc<'static>>) -> Result<()> {
-        let op =
-            Insert { ns: ns.clone(), documents, ordered: true, bypass_validation: true, statement_ids: Vec::new() };
+        let (ns, bypass_validation) = (ns.clone(), bypasses(ns));
+        let op = Insert { ns, documents, ordered: true, bypass_validation, statement_ids: Vec::new() };
         self.write(&WriteOp::Insert(op)).await.map(drop)
     }
 
@@ -111,6 +112,11 @@ pub(crate) fn update_one(filter: Filter, update: Update) -> UpdateStatement {
 
 /// Statements of our own: what a validator says about the user's documents is not asked again.
 pub(crate) fn update_op(ns: &Namespace, statements: Vec<UpdateStatement>) -> WriteOp {
-    let (ns, statement_ids) = (ns.clone(), Vec::new());
-    WriteOp::Update(UpdateOp { ns, statements, ordered: true, bypass_validation: true, statement_ids })
+    let (ns, bypass_validation) = (ns.clone(), bypasses(ns));
+    WriteOp::Update(UpdateOp { ns, statements, ordered: true, bypass_validation, statement_ids: Vec::new() })
+}
+
+/// What needs a right of its own is asked for only where there can be a validator.
+fn bypasses(ns: &Namespace) -> bool {
+    !names::is_bookkeeping(ns)
 }

@@ -78,9 +78,7 @@ async fn one_part(
     }
     let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
     life.pass(Point::Life("fence")).await?;
-    for (fence, mode) in evaluator.fences(&hosts) {
-        at.backend.fence(at.session, &fence, mode).await?;
-    }
+    at.backend.fence_all(at.session, &evaluator.fences(&hosts)).await?;
     life.pass(Point::Life("evaluate")).await?;
     let differences = evaluator.differences(&mut at, &hosts).await?;
     life.pass(Point::Life("write")).await?;

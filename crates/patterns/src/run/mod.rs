@@ -5,6 +5,7 @@
 //! written host), [`tallies`] and [`copies`] (what a changed source means for its hosts), in [`react`]'s order.
 
 pub(crate) mod changes;
+pub(crate) mod collect;
 pub(crate) mod copies;
 pub(crate) mod hosts;
 pub(crate) mod jobs;
@@ -53,6 +54,10 @@ pub(crate) struct Run<'a> {
     pub(crate) trace: Option<Plan>,
     /// The client's insert, and the first statement that follows from it.
     pub(crate) together: together::Together,
+    /// Whether the plan may be collected …
+    pub(crate) collects: bool,
+    /// … and what is, once it has begun.
+    pub(crate) collected: Option<collect::Collected>,
 }
 
 impl<'a> Run<'a> {
@@ -76,6 +81,8 @@ impl<'a> Run<'a> {
             touched: Vec::new(),
             trace: None,
             together: together::Together::default(),
+            collects: false,
+            collected: None,
         }
     }
 

@@ -48,6 +48,9 @@ async fn follow(run: &mut Run<'_>, ns: &Namespace, mut written: Written) -> Resu
 async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
     let mut changes = Changes::default();
     let local = run.rules.of(&op.ns).cloned();
+    if let Some(local) = local.as_ref().filter(|_| run.may_collect(op)) {
+        return collected(run, local, op).await;
+    }
     let Some(local) = local.filter(|local| run.together.allowed && !local.sourced.is_empty()) else {
         let written = insert(run, op, &mut changes).await?;
         if written.errors.is_empty() {
@@ -69,6 +72,17 @@ async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
             Ok(written)
         }
     }
+}
+
+/// An insert and what follows from it, collected: what its documents hold of others was read before.
+async fn collected(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Written> {
+    let op = completed(run, local, op).await?;
+    run.collect();
+    run.collect_own(&op).await?;
+    let mut changes = Changes::default();
+    fresh(&op, &[], &mut changes);
+    react(run, changes).await?;
+    Ok(Written { n: op.documents.len() as u64, ..Written::default() })
 }
 
 /// Inserts documents, completed before they are written: it stays one statement. What follows from them is the caller's.

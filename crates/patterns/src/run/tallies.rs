@@ -3,7 +3,7 @@
 use super::Run;
 use super::changes::Changes;
 use super::jobs;
-use crate::layer::turns;
+use crate::layer::turns::{self, HostHash};
 use crate::life::State;
 use crate::link::{HostUpdate, Program, TallyProgram, key};
 use crate::mql;
@@ -122,7 +122,8 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
         if let Some(local) = run.rules.of(host).filter(|_| delta.kept.iter().any(|kept| kept.feeds)) {
             update = with_expressions(update, fields, local);
         }
-        run.touched.push(turns::hash(host, &key::bytes(&delta.value)));
+        let hash = turns::hash(host, &key::bytes(&delta.value));
+        run.touched.push(hash);
         feeds |= delta.kept.iter().any(|kept| kept.feeds);
         multi |= delta.multi;
         let mut filter = delta.filter;
@@ -136,23 +137,21 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
                 rules.push(kept.clone());
             }
         }
-        statements.push(UpdateStatement { filter, update, multi: delta.multi, upsert: false, hint: None });
+        let statement = UpdateStatement { filter, update, multi: delta.multi, upsert: false, hint: None };
+        statements.push((statement, hash));
     }
     if statements.is_empty() {
         return Ok(());
+    }
+    if run.is_collecting() {
+        return collect(run, host, &rules, statements, keys).await;
     }
     let expected = u64::try_from(statements.len()).unwrap_or(u64::MAX);
     let capture = match run.rules.of(host) {
         Some(local) if feeds => local.capture.clone(),
         _ => Capture::Nothing,
     };
-    let op = WriteOp::Update(UpdateOp {
-        ns: host.clone(),
-        statements,
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    });
+    let op = update(host, statements.into_iter().map(|(statement, _)| statement).collect());
     let written = run.derive(&rules, &op, &capture).await?;
     if written.n < expected || multi {
         // Which of several did not match is not told: a fence too many is at worst a retry.
@@ -162,6 +161,44 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
     }
     changes.derived(host, written.changes);
     Ok(())
+}
+
+/// The same without an answer: a host that is thought to be there must be; any other update has a fence with it.
+async fn collect(
+    run: &mut Run<'_>,
+    host: &Namespace,
+    rules: &[Arc<Kept>],
+    statements: Vec<(UpdateStatement, HostHash)>,
+    keys: Vec<(Arc<Kept>, Value<'static>)>,
+) -> Result<()> {
+    let orphans = &run.shared.orphans;
+    let is_sure = |(statement, hash): &(UpdateStatement, HostHash)| !statement.multi && !orphans.contains(*hash);
+    let (sure, unsure): (Vec<_>, Vec<_>) = statements.into_iter().partition(is_sure);
+    for (must_match, list) in [(true, sure), (false, unsure)] {
+        if list.is_empty() {
+            continue;
+        }
+        let (statements, hosts): (Vec<_>, Vec<_>) = list.into_iter().unzip();
+        if !must_match {
+            for (kept, value) in &keys {
+                if hosts.contains(&turns::hash(host, &key::bytes(value))) {
+                    run.shared_later(kept, value.clone());
+                }
+            }
+        }
+        run.collect_derived(rules, update(host, statements), must_match, hosts).await?;
+    }
+    Ok(())
+}
+
+fn update(host: &Namespace, statements: Vec<UpdateStatement>) -> WriteOp {
+    WriteOp::Update(UpdateOp {
+        ns: host.clone(),
+        statements,
+        ordered: true,
+        bypass_validation: false,
+        statement_ids: Vec::new(),
+    })
 }
 
 /// The update with what the same document computes from the changed fields, so that it stays one statement (SEMANTICS R31).

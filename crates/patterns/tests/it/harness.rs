@@ -3,20 +3,18 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use bson::doc;
-use document::backend::{Backend, BatchLimit, Session};
-use document::filter::Filter;
+use document::Result;
+use document::backend::{Backend, Session};
 use document::op::*;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
-use document::update::Update;
-use document::{Doc, Env, Error, Result, Value};
 use engine::{Engine, Options};
 use pleach_patterns::Patterned;
 use pleach_patterns::gate::Gate;
 use pleach_patterns::life::State;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use testing::{change, context, statement, told};
 
 pub(crate) struct World {
     pub(crate) engine: Engine,
@@ -29,90 +27,29 @@ pub(crate) fn run<R>(test: impl Future<Output = R>) -> R {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
 
-pub(crate) fn context() -> Context {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let new_id = || {
-        let mut id = [0; 12];
-        id[4..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-        id
-    };
-    Context {
-        env: Env { new_id, ..Env::fixed() },
-        read_concern: ReadConcern::Local,
-        durability: Durability::Relaxed,
-        deadline: None,
-        sent: Sent::default(),
-    }
-}
-
 pub(crate) fn ns(collection: &str) -> Namespace {
     Namespace::new("shop", collection)
 }
 
-pub(crate) fn filter(source: bson::Document) -> Filter {
-    Filter::parse(&Doc::from(source), &mut Names::new()).unwrap()
-}
-
-pub(crate) fn change(source: impl Into<bson::Bson>) -> Update {
-    Update::parse(&Value::from(source.into()), &[], &mut Names::new()).unwrap()
-}
-
 pub(crate) fn insert(collection: &str, documents: Vec<bson::Document>) -> WriteOp {
-    WriteOp::Insert(Insert {
-        ns: ns(collection),
-        documents: documents.into_iter().map(Doc::from).collect(),
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    })
+    testing::insert(ns(collection), documents)
 }
 
 /// One update statement; `how` is any of `multi`, `upsert`.
 pub(crate) fn update(collection: &str, query: bson::Document, update: impl Into<bson::Bson>, how: &[&str]) -> WriteOp {
-    updates(collection, vec![statement(query, update, how)], true)
-}
-
-pub(crate) fn statement(query: bson::Document, update: impl Into<bson::Bson>, how: &[&str]) -> UpdateStatement {
-    UpdateStatement {
-        filter: filter(query),
-        update: change(update),
-        multi: how.contains(&"multi"),
-        upsert: how.contains(&"upsert"),
-        hint: None,
-    }
+    testing::update(ns(collection), query, update, how)
 }
 
 pub(crate) fn updates(collection: &str, statements: Vec<UpdateStatement>, ordered: bool) -> WriteOp {
-    WriteOp::Update(UpdateOp {
-        ns: ns(collection),
-        statements,
-        ordered,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    })
+    testing::updates(ns(collection), statements, ordered)
 }
 
 pub(crate) fn delete(collection: &str, query: bson::Document, multi: bool) -> WriteOp {
-    let statement = DeleteStatement { filter: filter(query), multi, hint: None };
-    WriteOp::Delete(Delete {
-        ns: ns(collection),
-        statements: vec![statement],
-        ordered: true,
-        statement_ids: Vec::new(),
-    })
+    testing::delete(ns(collection), query, multi)
 }
 
 pub(crate) fn find_and_modify(collection: &str, query: bson::Document, action: Modify) -> WriteOp {
-    WriteOp::FindAndModify(Box::new(FindAndModify {
-        ns: ns(collection),
-        filter: filter(query),
-        sort: None,
-        action,
-        projection: None,
-        hint: None,
-        bypass_validation: false,
-        statement_id: 0,
-    }))
+    WriteOp::FindAndModify(Box::new(testing::find_and_modify(ns(collection), query, action)))
 }
 
 /// `new: true`.
@@ -223,16 +160,7 @@ impl World {
     }
 
     pub(crate) async fn read(&self, session: &mut Session, op: ReadOp) -> Result<Vec<bson::Document>> {
-        let context = context();
-        let mut cursor = self.layer.read(session, &context, op).await?;
-        let mut all = Vec::new();
-        loop {
-            let batch = cursor.next(session, &context, BatchLimit { documents: 1000, bytes: 16 << 20 }).await?;
-            all.extend(batch.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()));
-            if batch.exhausted {
-                return Ok(all);
-            }
-        }
+        testing::rows(&self.layer, session, op).await
     }
 
     pub(crate) async fn begin(&self) -> Session {
@@ -264,22 +192,5 @@ impl World {
 }
 
 pub(crate) fn find(collection: &str, query: bson::Document) -> Find {
-    Find {
-        ns: ns(collection),
-        filter: filter(query),
-        sort: None,
-        projection: None,
-        skip: 0,
-        limit: None,
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: false,
-    }
-}
-
-pub(crate) fn told(error: &Error) -> (i32, String) {
-    (error.code().number(), error.message().to_owned())
+    testing::find(ns(collection), query)
 }

@@ -3,15 +3,13 @@
 use super::Command;
 use crate::dispatch::Call;
 use crate::params::{Params, required};
-use crate::request::Request;
-use crate::session::Role;
-use crate::statements::{self, Common, Compiled};
-use crate::{bindings, namespace};
+use crate::parsed::{Parsed, Statement};
+use crate::statements::{self, Common};
 use document::filter::Filter;
-use document::op::{Delete, DeleteStatement, Hint, Namespace, WriteOp, Written};
+use document::op::{Delete, DeleteStatement, Hint, Namespace, WriteOp};
 use document::pipeline::expr::Names;
 use document::value::show;
-use document::{Code, Doc, Env, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 
 const STRUCTURE: &str = "delete";
 const STATEMENT: &str = "delete.deletes";
@@ -25,77 +23,38 @@ pub(crate) const COMMAND: Command = Command {
     ..Command::WRITE
 };
 
-struct Statement<'a> {
+/// The parameters of one statement, not yet compiled.
+pub(crate) struct Parameters<'a> {
     filter: Doc<'a>,
     multi: bool,
     hint: Option<Hint>,
 }
 
-pub(crate) struct Parsed {
-    common: Common,
-    compiled: Compiled<DeleteStatement>,
-    count: usize,
-    ns: Namespace,
-}
-
 async fn run(call: &mut Call<'_>) -> Result<()> {
-    let retryable = matches!(call.role, Role::Retryable { .. });
-    let mut parsed = parse(call.request, &call.context.env, retryable)?;
+    let parsed = Parsed::<DeleteStatement>::of(call)?;
     call.server.counters.deletes.add(parsed.count);
-    let ordered = parsed.common.ordered;
-    let written = match parsed.take_op() {
-        Some(op) => statements::write(call, &op).await?,
-        None => Written::default(),
-    };
-    let written = parsed.compiled.merge(written, ordered);
-    statements::report(call, &written);
-    Ok(())
+    parsed.run(call).await.map(drop)
 }
 
-impl Parsed {
-    fn take_op(&mut self) -> Option<WriteOp> {
-        if self.compiled.is_empty() {
-            return None;
-        }
-        let (statements, statement_ids) = self.compiled.take(&self.common);
-        let ordered = self.common.ordered;
-        Some(WriteOp::Delete(Delete { ns: self.ns.clone(), statements, ordered, statement_ids }))
+impl Statement for DeleteStatement {
+    const STRUCTURE: &'static str = STRUCTURE;
+    const LIST: &'static str = "deletes";
+    type Read<'a> = Parameters<'a>;
+
+    fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
+        read(doc)
     }
 
-    /// The one statement that `explain` takes.
-    pub(crate) fn into_explained(mut self) -> Result<WriteOp> {
-        let op = self.take_op();
-        self.compiled.explained(op, self.count)
+    fn compile(read: Parameters<'_>, names: Names, retryable: bool) -> Result<DeleteStatement> {
+        compile(read, names, retryable)
+    }
+
+    fn op(ns: Namespace, statements: Vec<DeleteStatement>, common: &Common, statement_ids: Vec<i32>) -> WriteOp {
+        WriteOp::Delete(Delete { ns, statements, ordered: common.ordered, statement_ids })
     }
 }
 
-pub(crate) fn parse(request: &Request<'_>, env: &Env, retryable: bool) -> Result<Parsed> {
-    let mut common = Common::default();
-    let mut variables = None;
-    for param in request.params(STRUCTURE) {
-        if common.take(&param)? {
-            continue;
-        }
-        match param.name() {
-            "let" => variables = Some(param.document()?),
-            "deletes" | "legacyRuntimeConstants" | "runtimeConstants" => {}
-            _ => return Err(param.unknown()),
-        }
-    }
-    let documents = request.statements(STRUCTURE, "deletes")?;
-    common.check(documents.len())?;
-    let statements = documents.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let ns = namespace::to_write(request.db.as_str(), &request.target)?;
-    let names = bindings::bind(variables.as_ref(), env)?;
-    let count = statements.len();
-    let compiled = Compiled::from(
-        statements.into_iter().map(|statement| compile(statement, names.clone(), retryable)),
-        common.ordered,
-    );
-    Ok(Parsed { common, compiled, count, ns })
-}
-
-fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
+fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
     let (mut filter, mut limit, mut hint) = (None, None, None);
     for param in Params::of(STATEMENT, &doc.borrow()) {
         match param.name() {
@@ -115,7 +74,7 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
         _ => Some(0),
     };
     match number {
-        Some(number @ (0 | 1)) => Ok(Statement { filter, multi: number == 0, hint }),
+        Some(number @ (0 | 1)) => Ok(Parameters { filter, multi: number == 0, hint }),
         _ => Err(Error::failed_to_parse(format!(
             "The limit field in delete objects must be 0 or 1. Got {}",
             show::element(&limit)
@@ -123,8 +82,8 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
     }
 }
 
-fn compile(statement: Statement<'_>, mut names: Names, retryable: bool) -> Result<DeleteStatement> {
-    let Statement { filter, multi, hint } = statement;
+fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Result<DeleteStatement> {
+    let Parameters { filter, multi, hint } = statement;
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with limit=0"));
     }

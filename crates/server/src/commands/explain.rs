@@ -1,11 +1,12 @@
 //! `explain`.
 
-use super::{Command, InTransaction, aggregate, build_info, count, delete, distinct, find, find_and_modify, update};
+use super::{Command, InTransaction, aggregate, build_info, count, distinct, find, find_and_modify};
 use crate::dispatch::Call;
 use crate::params::{Param, not_a_choice};
+use crate::parsed::Parsed;
 use crate::request::Request;
 use crate::state::host_name;
-use document::op::{Explained, ReadOp, Verbosity, WriteOp};
+use document::op::{DeleteStatement, Explained, ReadOp, UpdateStatement, Verbosity, WriteOp};
 use document::{Code, Doc, DocWriter, Env, Error, Result, Text, Value};
 
 const STRUCTURE: &str = "explain";
@@ -51,8 +52,8 @@ fn parse(request: &Request<'_>, env: &Env) -> Result<Explained> {
         "aggregate" => Explained::Read(ReadOp::Aggregate(aggregate::parse(request, env, true)?.op)),
         "count" => Explained::Read(ReadOp::Count(count::parse(request)?)),
         "distinct" => Explained::Read(ReadOp::Distinct(distinct::parse(request)?)),
-        "update" => Explained::Write(update::parse(request, env, false)?.into_explained()?),
-        "delete" => Explained::Write(delete::parse(request, env, false)?.into_explained()?),
+        "update" => Explained::Write(Parsed::<UpdateStatement>::new(request, env, false)?.into_explained()?),
+        "delete" => Explained::Write(Parsed::<DeleteStatement>::new(request, env, false)?.into_explained()?),
         "findAndModify" | "findandmodify" => {
             Explained::Write(WriteOp::FindAndModify(Box::new(find_and_modify::parse(request, env)?)))
         }

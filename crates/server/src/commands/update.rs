@@ -3,16 +3,14 @@
 use super::Command;
 use crate::dispatch::Call;
 use crate::params::{Params, required};
-use crate::request::Request;
-use crate::session::Role;
-use crate::statements::{self, Common, Compiled};
-use crate::{bindings, namespace};
+use crate::parsed::{Parsed, Statement};
+use crate::statements::{self, Common};
 use document::filter::Filter;
-use document::op::{Hint, Namespace, UpdateOp, UpdateStatement, WriteOp, Written};
+use document::op::{Hint, Namespace, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::update::{Update, check_upsert_filter};
-use document::{Code, Doc, Env, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 
 const STRUCTURE: &str = "update";
 const STATEMENT: &str = "update.updates";
@@ -27,7 +25,7 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The parameters of one statement, not yet compiled.
-struct Statement<'a> {
+pub(crate) struct Parameters<'a> {
     filter: Doc<'a>,
     update: Value<'a>,
     constants: Option<Doc<'a>>,
@@ -37,24 +35,10 @@ struct Statement<'a> {
     hint: Option<Hint>,
 }
 
-pub(crate) struct Parsed {
-    common: Common,
-    compiled: Compiled<UpdateStatement>,
-    count: usize,
-    ns: Namespace,
-}
-
 async fn run(call: &mut Call<'_>) -> Result<()> {
-    let retryable = matches!(call.role, Role::Retryable { .. });
-    let mut parsed = parse(call.request, &call.context.env, retryable)?;
+    let parsed = Parsed::<UpdateStatement>::of(call)?;
     call.server.counters.updates.add(parsed.count);
-    let ordered = parsed.common.ordered;
-    let written = match parsed.take_op() {
-        Some(op) => statements::write(call, &op).await?,
-        None => Written::default(),
-    };
-    let written = parsed.compiled.merge(written, ordered);
-    statements::report(call, &written);
+    let written = parsed.run(call).await?;
     if !written.upserted.is_empty() {
         let fields = call.reply.fields();
         fields.start_array("upserted");
@@ -69,56 +53,26 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     Ok(())
 }
 
-impl Parsed {
-    /// What can be run; nothing if no statement could be compiled.
-    fn take_op(&mut self) -> Option<WriteOp> {
-        if self.compiled.is_empty() {
-            return None;
-        }
-        let (statements, statement_ids) = self.compiled.take(&self.common);
-        Some(WriteOp::Update(UpdateOp {
-            ns: self.ns.clone(),
-            statements,
-            ordered: self.common.ordered,
-            bypass_validation: self.common.bypass_validation,
-            statement_ids,
-        }))
+impl Statement for UpdateStatement {
+    const STRUCTURE: &'static str = STRUCTURE;
+    const LIST: &'static str = "updates";
+    type Read<'a> = Parameters<'a>;
+
+    fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
+        read(doc)
     }
 
-    /// The one statement that `explain` takes.
-    pub(crate) fn into_explained(mut self) -> Result<WriteOp> {
-        let op = self.take_op();
-        self.compiled.explained(op, self.count)
+    fn compile(read: Parameters<'_>, names: Names, retryable: bool) -> Result<UpdateStatement> {
+        compile(read, names, retryable)
+    }
+
+    fn op(ns: Namespace, statements: Vec<UpdateStatement>, common: &Common, statement_ids: Vec<i32>) -> WriteOp {
+        let (ordered, bypass_validation) = (common.ordered, common.bypass_validation);
+        WriteOp::Update(UpdateOp { ns, statements, ordered, bypass_validation, statement_ids })
     }
 }
 
-pub(crate) fn parse(request: &Request<'_>, env: &Env, retryable: bool) -> Result<Parsed> {
-    let mut common = Common::default();
-    let mut variables = None;
-    for param in request.params(STRUCTURE) {
-        if common.take(&param)? {
-            continue;
-        }
-        match param.name() {
-            "let" => variables = Some(param.document()?),
-            "updates" | "legacyRuntimeConstants" | "runtimeConstants" => {}
-            _ => return Err(param.unknown()),
-        }
-    }
-    let documents = request.statements(STRUCTURE, "updates")?;
-    common.check(documents.len())?;
-    let statements = documents.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let ns = namespace::to_write(request.db.as_str(), &request.target)?;
-    let names = bindings::bind(variables.as_ref(), env)?;
-    let count = statements.len();
-    let compiled = Compiled::from(
-        statements.into_iter().map(|statement| compile(statement, names.clone(), retryable)),
-        common.ordered,
-    );
-    Ok(Parsed { common, compiled, count, ns })
-}
-
-fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
+fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
     let (mut filter, mut update, mut constants, mut hint) = (None, None, None, None);
     let (mut multi, mut upsert, mut array_filters) = (false, false, Vec::new());
     for param in Params::of(STATEMENT, &doc.borrow()) {
@@ -143,11 +97,11 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Statement<'a>> {
         Value::Array(stages) => Pipeline::check_shape(stages)?,
         _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
-    Ok(Statement { filter, update, constants, array_filters, multi, upsert, hint })
+    Ok(Parameters { filter, update, constants, array_filters, multi, upsert, hint })
 }
 
-fn compile(statement: Statement<'_>, mut names: Names, retryable: bool) -> Result<UpdateStatement> {
-    let Statement { filter, update, constants, array_filters, multi, upsert, hint } = statement;
+fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Result<UpdateStatement> {
+    let Parameters { filter, update, constants, array_filters, multi, upsert, hint } = statement;
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with multi=true"));
     }

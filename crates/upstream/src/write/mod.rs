@@ -1,7 +1,7 @@
 //! Writes. What needs no images is one command; what does runs in a transaction, statement by statement.
 
 mod images;
-mod plain;
+pub(crate) mod plain;
 
 use crate::answer::{self, TRANSIENT};
 use crate::retries::{self, Attempt};

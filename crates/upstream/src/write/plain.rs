@@ -44,13 +44,13 @@ pub(crate) async fn write(
 }
 
 /// A command that is ready to be sent, and the documents that it inserts, complete.
-struct Prepared {
-    command: Command,
-    documents: Vec<Doc<'static>>,
+pub(crate) struct Prepared {
+    pub(crate) command: Command,
+    pub(crate) documents: Vec<Doc<'static>>,
 }
 
 impl Prepared {
-    fn new(op: &WriteOp, context: &Context) -> Prepared {
+    pub(crate) fn new(op: &WriteOp, context: &Context) -> Prepared {
         let mut documents = Vec::new();
         let variables = context.sent.variables.as_ref();
         let command = match op {

@@ -7,7 +7,7 @@ use super::village::{COUNT, SUM, Village, declared, told};
 use crate::harness::{context, insert, run};
 use bson::{Bson, doc};
 use document::backend::{Backend, Session};
-use document::op::Capture;
+use document::op::{Capture, Namespace, ReadOp};
 use engine::{Engine, Options};
 use pleach_patterns::Patterned;
 use std::sync::Arc;
@@ -101,17 +101,10 @@ fn a_process_that_knew_no_rule_keeps_the_first_one() {
 }
 
 async fn leases(engine: &Engine) -> Vec<String> {
-    let village = Village::on(engine.clone(), Patterned::new(Arc::new(engine.clone())), None);
-    let op = document::op::Find {
-        ns: document::op::Namespace::new("admin", "pleach.processes"),
-        ..crate::harness::find("x", doc! { "until": { "$exists": true } })
-    };
-    let context = context();
-    let mut session = Session::default();
-    let mut cursor = village.layer.read(&mut session, &context, document::op::ReadOp::Find(op)).await.unwrap();
-    let limit = document::backend::BatchLimit { documents: 100, bytes: 1 << 20 };
-    let rows = cursor.next(&mut session, &context, limit).await.unwrap().documents;
-    rows.iter().map(|row| row.get("who").unwrap().as_str().unwrap().to_owned()).collect()
+    let ns = Namespace::new("admin", "pleach.processes");
+    let op = ReadOp::Find(testing::find(ns, doc! { "until": { "$exists": true } }));
+    let rows = testing::rows(engine, &mut Session::default(), op).await.unwrap();
+    rows.iter().map(|row| row.get_str("who").unwrap().to_owned()).collect()
 }
 
 #[test]

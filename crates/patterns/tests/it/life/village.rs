@@ -1,9 +1,9 @@
 //! A store whose rules have a life: applied, kept in the background, asked by the `pleach` command.
 
-use crate::harness::{context, delete, insert, ns};
+use crate::harness::{context, delete, insert};
 use bson::doc;
 use document::backend::{Backend, Session};
-use document::op::{Capture, Context, Find, ReadOp, WriteOp};
+use document::op::{Capture, Context, ReadOp, WriteOp};
 use document::{Doc, Env, Error, Result};
 use engine::{Engine, Options};
 use pleach_patterns::Patterned;
@@ -108,13 +108,8 @@ impl Village {
     }
 
     pub(crate) async fn find(&self, collection: &str, query: bson::Document) -> Vec<bson::Document> {
-        let mut session = Session::default();
-        let find = Find { ns: ns(collection), ..crate::harness::find(collection, query) };
-        let context = context();
-        let mut cursor = self.layer.read(&mut session, &context, ReadOp::Find(find)).await.unwrap();
-        let limit = document::backend::BatchLimit { documents: 1_000_000, bytes: 1 << 30 };
-        let batch = cursor.next(&mut session, &context, limit).await.unwrap();
-        batch.documents.iter().map(|doc| bson::Document::try_from(doc).unwrap()).collect()
+        let op = ReadOp::Find(crate::harness::find(collection, query));
+        testing::rows(&self.layer, &mut Session::default(), op).await.unwrap()
     }
 
     /// Products 0 … and reviews of them, before any rule is there.

@@ -1,0 +1,103 @@
+//! The end of a collected plan: all of it is sent at once, with its commit. What comes back is that all is done, or that
+//! nothing is: then it is tried otherwise.
+
+use super::Shared;
+use super::transact::Outcome;
+use super::turns::Turns;
+use crate::gate::Point;
+use crate::run::collect::{Collected, is_collectable};
+use crate::run::statement::namespace;
+use document::backend::{Claim, Flight, Landed, Session};
+use document::op::{Context, Insert, WriteOp};
+use document::{Code, Error, Result};
+
+/// What came of it.
+pub(super) enum Flown {
+    Done,
+    /// A host was not where it was thought to be: once more, now that this is known.
+    Again,
+    /// The statement at this place of the client's own failed, or something that has no place: statement by statement the
+    /// reason is found, and whether it was done before.
+    Apart(Option<usize>),
+    /// A claim that was made before.
+    Claimed(usize),
+}
+
+/// Whether a client's write can be sent as a whole. Where statements of a retryable write may have been done in other parts
+/// before, their own ids must keep them from being done twice.
+pub(super) fn may_fly(shared: &Shared, op: &WriteOp, retryable: bool) -> bool {
+    let WriteOp::Insert(insert) = op else { return false };
+    shared.flights()
+        && (!retryable || insert.documents.len() == 1 || insert.documents.iter().all(|doc| doc.contains("_id")))
+        && is_collectable(&shared.rules(), insert)
+}
+
+/// The claim of a client's insert.
+pub(super) fn claim(id: Option<[u8; 16]>, retry: Option<i64>, op: &Insert) -> Option<Claim> {
+    let (session, number) = (id?, retry?);
+    let count = i32::try_from(op.documents.len()).unwrap_or(i32::MAX);
+    let statements = if op.statement_ids.is_empty() { (0..count).collect() } else { op.statement_ids.clone() };
+    Some(Claim { session, number, statements, n: op.documents.len() as u64, db: op.ns.db.clone() })
+}
+
+pub(super) async fn land(
+    shared: &Shared,
+    session: &mut Session,
+    context: &Context,
+    collected: Collected,
+    claims: Vec<Claim>,
+    guarded: bool,
+    turns: &mut Turns<'_>,
+) -> Result<Flown> {
+    let Some(flights) = shared.inner.flights() else {
+        return Err(Error::new(Code::InternalError, "a collected plan cannot be sent"));
+    };
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Commit).await?;
+    }
+    let Collected { legs, hosts } = collected;
+    let sizes: Vec<Option<u64>> = legs.iter().map(|leg| (!leg.must_match).then(|| statements(&leg.op))).collect();
+    let waited_for = legs.first().is_some_and(|leg| shared.convoys.is_waited_for(namespace(&leg.op)));
+    let mut visible = || turns.end();
+    let visible = waited_for.then_some(&mut visible as &mut (dyn FnMut() + Send));
+    match flights.fly(session, context, Flight { legs, claims, guarded }, visible).await? {
+        Landed::Done(written) => {
+            for ((written, size), hosts) in written.iter().zip(sizes).zip(&hosts) {
+                if size.is_some_and(|size| written.n >= size) {
+                    shared.orphans.found(hosts);
+                }
+            }
+        }
+        Landed::Unmatched { leg, index } => {
+            let host = hosts.get(leg).and_then(|hosts| hosts.get(index));
+            return Ok(match host {
+                Some(host) => {
+                    shared.orphans.missed(*host);
+                    Flown::Again
+                }
+                None => Flown::Apart(None),
+            });
+        }
+        Landed::Failed { leg: 0, index, .. } => return Ok(Flown::Apart(Some(index))),
+        Landed::Failed { .. } => return Ok(Flown::Apart(None)),
+        Landed::Claimed { claim } => return Ok(Flown::Claimed(claim)),
+    }
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Committed).await?;
+    }
+    Ok(Flown::Done)
+}
+
+fn statements(op: &WriteOp) -> u64 {
+    match op {
+        WriteOp::Update(op) => op.statements.len() as u64,
+        _ => 0,
+    }
+}
+
+/// What an attempt came to: an outcome, or how to go on.
+pub(super) enum Attempted {
+    Outcome(Outcome),
+    Again,
+    Apart,
+}
