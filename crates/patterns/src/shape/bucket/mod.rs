@@ -25,6 +25,8 @@ mod view;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
+mod round_trip;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod tests;
