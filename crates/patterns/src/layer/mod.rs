@@ -303,6 +303,27 @@ impl Backend for Patterned {
         })
     }
 
+    fn recall<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        self.shared.inner.recall(session, context, db, statements)
+    }
+
+    fn remember<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+        written: &'a Written,
+    ) -> Answer<'a, ()> {
+        self.shared.inner.remember(session, context, db, statements, written)
+    }
+
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
         self.shared.inner.fence(session, key, mode)
     }
