@@ -6,7 +6,7 @@
 
 use crate::code::Code;
 use crate::error::{Error, Result};
-use crate::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
+use crate::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use crate::raw::Doc;
 use std::any::Any;
 use std::future::Future;
@@ -177,6 +177,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Why a command is refused, whatever else is wrong with it.
     fn refusal(&self, _command: &Head<'_>) -> Option<Error> {
         None
+    }
+
+    /// Whether what clients see as a view takes writes: its documents are stored in another form, and the layer knows how.
+    fn takes_writes(&self, _view: &Namespace) -> bool {
+        false
     }
 
     /// Held while a command that may pass is under way: who changes what passes waits until it is dropped.

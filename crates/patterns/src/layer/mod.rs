@@ -11,7 +11,7 @@ mod hold;
 mod joined;
 mod many;
 mod owned;
-mod shaped;
+pub(crate) mod shaped;
 mod slice;
 mod transact;
 pub(crate) mod turns;
@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     joined: Joined,
     /// Who waits for which hot host.
     pub(crate) lines: turns::Lines,
+    /// Which buckets take the next readings.
+    pub(crate) opens: shaped::write::open::Opens,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
@@ -127,6 +129,7 @@ impl Patterned {
                 gate,
                 joined: Joined::default(),
                 lines: turns::Lines::default(),
+                opens: shaped::write::open::Opens::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
@@ -226,6 +229,10 @@ impl Backend for Patterned {
         shaped::refused::stream(&self.shared.rules(), command)
     }
 
+    fn takes_writes(&self, view: &Namespace) -> bool {
+        self.shared.rules().shaped(view).is_some()
+    }
+
     fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
         let rules = self.shared.rules();
         Some(Box::new(UnderWay::new(&self.shared, rules, command)))
@@ -292,9 +299,20 @@ impl Backend for Patterned {
         Box::pin(async move {
             self.shared.lease.check()?;
             let ns = namespace(op);
-            hold::until_free(&self.shared, session, context, ns).await?;
             // Held for the whole write: who changes the rules waits for those that work by the old ones.
-            let rules = self.shared.rules();
+            let rules = loop {
+                hold::until_free(&self.shared, session, context, ns).await?;
+                let rules = self.shared.rules();
+                if session.transaction.is_some() || !rules.is_held(ns) {
+                    break rules;
+                }
+            };
+            if let Some(shaped) = rules.shaped(ns) {
+                return shaped::write::run(&self.shared, session, context, op, shaped).await;
+            }
+            if let Some(shaped) = rules.stored(ns) {
+                return Err(shaped::write::refused::stored(ns, shaped));
+            }
             match rules.of(ns).cloned() {
                 Some(local) if concerns(&local, op) => self.planned(session, context, op, rules, &local).await,
                 _ if names::is_bookkeeping(ns) => Err(bookkeeping(ns)),
