@@ -4,8 +4,9 @@
 //! belongs to the transaction, not to `write` (an ordered insert keeps the documents before the failure). Statement errors
 //! are in [`Written::errors`]; `Err` means the whole operation failed.
 
+use crate::code::Code;
 use crate::error::{Error, Result};
-use crate::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
+use crate::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use crate::raw::Doc;
 use std::any::Any;
 use std::future::Future;
@@ -237,6 +238,11 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Whether what clients see as a view takes writes: its documents are stored in another form, and the layer knows how.
+    fn takes_writes(&self, _view: &Namespace) -> bool {
+        false
+    }
+
     /// Held while a command that may pass is under way: who changes what passes waits until it is dropped.
     fn under_way(&self, _command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
         None
@@ -306,6 +312,31 @@ pub trait Backend: Send + Sync + 'static {
             session.retry = retry;
             Ok(outcomes)
         })
+    }
+
+    /// Which of the statements of a retryable write ([`Session::retry`]) were answered before, and what with; looked up in the
+    /// session's transaction. For who plans other statements than the client sent: its records are looked up and saved apart.
+    fn recall<'a>(
+        &'a self,
+        _session: &'a mut Session,
+        _context: &'a Context,
+        _db: &'a str,
+        _statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        Box::pin(std::future::ready(Ok(Written::default())))
+    }
+
+    /// Saves, in the session's transaction, what these statements of a retryable write answer together.
+    fn remember<'a>(
+        &'a self,
+        _session: &'a mut Session,
+        _context: &'a Context,
+        _db: &'a str,
+        _statements: &'a [i32],
+        _written: &'a Written,
+    ) -> Answer<'a, ()> {
+        let refusal = Error::new(Code::IllegalOperation, "this backend keeps no records of retryable writes");
+        Box::pin(std::future::ready(Err(refusal)))
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()>;

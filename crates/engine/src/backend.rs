@@ -57,6 +57,27 @@ impl Backend for Engine {
         Box::pin(write::write(self, session, context, op, capture))
     }
 
+    fn recall<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        _db: &'a str,
+        statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        Box::pin(write::with_retry(self, session, context, |retry| retry.recall(statements)))
+    }
+
+    fn remember<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        _db: &'a str,
+        statements: &'a [i32],
+        written: &'a Written,
+    ) -> Answer<'a, ()> {
+        Box::pin(write::with_retry(self, session, context, |retry| retry.remember(statements, written)))
+    }
+
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
         Box::pin(async move {
             let transaction = session

@@ -34,7 +34,7 @@ impl Done {
         written.n += self.n;
         written.modified += self.modified;
         written.upserted.extend(self.upserted.map(|id| (index, id)));
-        written.document = self.document;
+        written.document = self.document.or(written.document.take());
         written.retried.push(statement);
     }
 }
@@ -181,6 +181,32 @@ impl Retry {
             let (n, modified) = (written.n, written.modified);
             self.fresh.push((statement, Done { n, modified, upserted, document }));
         }
+    }
+
+    /// Those of `statements` that were answered before, and what with.
+    pub(crate) fn recall(&self, statements: &[i32]) -> Written {
+        let mut written = Written::default();
+        for (index, statement) in statements.iter().enumerate() {
+            if let Some(done) = self.done(*statement) {
+                done.clone().add_to(&mut written, index, *statement);
+            }
+        }
+        written
+    }
+
+    /// What statements answer together: those behind the first count one each, as inserts do, as far as there is something left.
+    pub(crate) fn remember(&mut self, statements: &[i32], written: &Written) {
+        let mut left = written.n;
+        for (index, statement) in statements.iter().enumerate().rev() {
+            let first = index == 0;
+            let n = if first { left } else { left.min(1) };
+            left -= n;
+            let upserted = written.upserted.iter().find(|(at, _)| *at == index).map(|(_, id)| id.clone());
+            let modified = if first { written.modified } else { 0 };
+            let document = written.document.clone().filter(|_| first);
+            self.fresh.push((*statement, Done { n, modified, upserted, document }));
+        }
+        self.fresh.sort_by_key(|(statement, _)| *statement);
     }
 
     /// Adds what is new to the work that holds its effects, and counts on its commit.

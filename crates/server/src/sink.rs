@@ -33,7 +33,9 @@ pub(crate) async fn run(call: &mut Call<'_>, op: Aggregate, sink: &Sink, bypass_
         Sink::Merge(_) => error,
     })?;
     let existing = collection_info(call, &target).await?;
-    if existing.as_ref().and_then(|info| info.get("type")).as_ref().and_then(Value::as_str) == Some("view") {
+    let is_view = existing.as_ref().and_then(|info| info.get("type")).as_ref().and_then(Value::as_str) == Some("view");
+    let is_merge = matches!(sink, Sink::Merge(_));
+    if is_view && !(is_merge && call.server.backend.takes_writes(&target)) {
         return Err(Error::new(
             Code::CommandNotSupportedOnView,
             format!("Namespace {target} is a view, not a collection"),

@@ -72,6 +72,27 @@ impl Backend for Upstream {
         Box::pin(write::write_all(self, session, context, ops))
     }
 
+    fn recall<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        Box::pin(write::recall(self, session, context, db, statements))
+    }
+
+    fn remember<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+        written: &'a Written,
+    ) -> Answer<'a, ()> {
+        Box::pin(std::future::ready(write::remember(session, context, db, statements, written)))
+    }
+
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
         Box::pin(fence::take(self, session, key, mode))
     }

@@ -2,6 +2,7 @@
 //! with failures between any two steps.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+mod buckets;
 mod changing;
 mod failing;
 mod history;
@@ -126,4 +127,29 @@ async fn histories_with_faults_on_the_engine() {
         let ((kept, folder), (plain, _folder)) = (engine(), engine());
         history::check(kept, plain, folder, &history::Setting { seed: *seed, acts: 120, faults: true }).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_on_the_engine() {
+    let (engine, _folder) = engine();
+    buckets::concurrent(engine.clone()).await;
+    buckets::full(engine.clone()).await;
+    buckets::sent_again(engine.clone(), 1).await;
+    buckets::cut_off(engine.clone(), 1).await;
+    buckets::in_transactions(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_under_concurrency_on_a_real_mongodb() {
+    let Some(backend) = upstream("buckets_under_concurrency_on_a_real_mongodb").await else { return };
+    buckets::concurrent(backend.clone()).await;
+    buckets::full(backend).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_written_once_on_a_real_mongodb() {
+    let Some(backend) = upstream("buckets_written_once_on_a_real_mongodb").await else { return };
+    buckets::sent_again(backend.clone(), 2).await;
+    buckets::cut_off(backend.clone(), 2).await;
+    buckets::in_transactions(backend).await;
 }

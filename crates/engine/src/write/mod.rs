@@ -84,6 +84,32 @@ async fn in_transaction(
     result
 }
 
+/// Works on the records of the session's retryable write, in its transaction; nothing if it is none.
+pub(crate) async fn with_retry<T: Default>(
+    engine: &Engine,
+    session: &mut Session,
+    context: &Context,
+    work: impl FnOnce(&mut Retry) -> T,
+) -> Result<T> {
+    let (Some(transaction), Some(id), Some(number)) = (session.transaction.as_mut(), session.id, session.retry) else {
+        return Ok(T::default());
+    };
+    let transaction = EngineTransaction::of(&mut **transaction)?;
+    let mut open = transaction.take()?;
+    match open.retry(engine, id, number, context).await {
+        Ok(mut retry) => {
+            let result = work(&mut retry);
+            open.retries.push(retry);
+            transaction.give_back(open);
+            Ok(result)
+        }
+        Err(error) => {
+            transaction.fail(open);
+            Err(error)
+        }
+    }
+}
+
 /// Where the statements of one operation run.
 pub(crate) struct Driver<'a> {
     engine: &'a Engine,

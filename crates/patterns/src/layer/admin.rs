@@ -153,7 +153,7 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
         name if WRITES.contains(&name) => match command.target {
             Some(target) => {
                 let ns = Namespace::new(command.db, target);
-                rules.of(&ns).is_none() && !names::is_bookkeeping(&ns)
+                rules.of(&ns).is_none() && rules.stored(&ns).is_none() && !names::is_bookkeeping(&ns)
             }
             None => true,
         },

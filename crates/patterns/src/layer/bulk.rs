@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// One transaction takes at most so many statements …
-const STATEMENTS: usize = 500;
+pub(super) const STATEMENTS: usize = 500;
 /// … of so many bytes.
-const BYTES: usize = 4 << 20;
+pub(super) const BYTES: usize = 4 << 20;
 
 pub(super) async fn run(
     shared: &Arc<Shared>,

@@ -49,6 +49,11 @@ pub(crate) fn read_plan(shared: &Shared, context: &Context, op: &ReadOp) -> Resu
 
 /// The steps of a write, without keeping anything of it.
 pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &Context, op: &WriteOp) -> Result<Plan> {
+    let rules = shared.rules();
+    if let Some(shaped) = rules.shaped(namespace(op)) {
+        return shaped::write::plan(shared, client, context, op, shaped).await;
+    }
+    drop(rules);
     let mut attempts = Attempts::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };

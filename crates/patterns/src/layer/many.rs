@@ -116,12 +116,14 @@ fn target(statement: &WriteOp) -> Option<(&Namespace, &Filter, &Option<Hint>)> {
     }
 }
 
+/// The documents with one of these `_id`s.
+pub(super) fn among(ids: &[Value<'static>]) -> Filter {
+    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids.to_vec(), Vec::new())))))
+}
+
 /// The statement on some documents only.
 fn narrowed(statement: &WriteOp, ids: &[Value<'static>]) -> WriteOp {
-    let among = |filter: &Filter| {
-        let test = Test::In(Arc::new(InSet::new(ids.to_vec(), Vec::new())));
-        Filter::from_node(Node::field("_id", test)).and(filter.clone())
-    };
+    let among = |filter: &Filter| among(ids).and(filter.clone());
     let mut statement = statement.clone();
     match &mut statement {
         WriteOp::Update(op) => op.statements.iter_mut().for_each(|one| {

@@ -14,7 +14,7 @@ mod joined;
 mod many;
 pub(crate) mod orphans;
 mod owned;
-mod shaped;
+pub(crate) mod shaped;
 mod slice;
 mod transact;
 pub(crate) mod turns;
@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     convoys: convoy::Convoys,
     /// Hosts that were looked for in vain.
     pub(crate) orphans: orphans::Orphans,
+    /// Which buckets take the next readings.
+    pub(crate) opens: shaped::write::open::Opens,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
@@ -141,6 +143,7 @@ impl Patterned {
                 lines: turns::Lines::default(),
                 convoys: convoy::Convoys::default(),
                 orphans: orphans::Orphans::default(),
+                opens: shaped::write::open::Opens::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
@@ -240,6 +243,10 @@ impl Backend for Patterned {
         shaped::refused::stream(&self.shared.rules(), command)
     }
 
+    fn takes_writes(&self, view: &Namespace) -> bool {
+        self.shared.rules().shaped(view).is_some()
+    }
+
     fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
         let rules = self.shared.rules();
         Some(Box::new(UnderWay::new(&self.shared, rules, command)))
@@ -306,15 +313,47 @@ impl Backend for Patterned {
         Box::pin(async move {
             self.shared.lease.check()?;
             let ns = namespace(op);
-            hold::until_free(&self.shared, session, context, ns).await?;
             // Held for the whole write: who changes the rules waits for those that work by the old ones.
-            let rules = self.shared.rules();
+            let rules = loop {
+                hold::until_free(&self.shared, session, context, ns).await?;
+                let rules = self.shared.rules();
+                if session.transaction.is_some() || !rules.is_held(ns) {
+                    break rules;
+                }
+            };
+            if let Some(shaped) = rules.shaped(ns) {
+                return shaped::write::run(&self.shared, session, context, op, shaped).await;
+            }
+            if let Some(shaped) = rules.stored(ns) {
+                return Err(shaped::write::refused::stored(ns, shaped));
+            }
             match rules.of(ns).cloned() {
                 Some(local) if concerns(&local, op) => self.planned(session, context, op, rules, &local).await,
                 _ if names::is_bookkeeping(ns) => Err(bookkeeping(ns)),
                 _ => self.shared.inner.write(session, context, op, capture).await,
             }
         })
+    }
+
+    fn recall<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        self.shared.inner.recall(session, context, db, statements)
+    }
+
+    fn remember<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+        written: &'a Written,
+    ) -> Answer<'a, ()> {
+        self.shared.inner.remember(session, context, db, statements, written)
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {

@@ -133,7 +133,7 @@ fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
     changes.add(&op.ns, fresh);
 }
 
-fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
+pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
     if doc.contains("_id") {
         return doc.clone();
     }

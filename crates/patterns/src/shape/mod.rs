@@ -20,6 +20,16 @@ pub struct Shaped {
     pub sides: Vec<Side>,
 }
 
+impl Shaped {
+    /// The form that new documents take, or took before.
+    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
+        self.sides.iter().find_map(|side| match &side.form {
+            Form::Bucket(bucket) => Some(bucket),
+            Form::Plain => None,
+        })
+    }
+}
+
 /// One place where logical documents are stored.
 #[derive(Clone, Debug)]
 pub struct Side {

@@ -3,6 +3,7 @@
 
 extern crate pleach_patterns as patterns;
 
+mod buckets;
 mod bulk;
 mod copies;
 mod explain;

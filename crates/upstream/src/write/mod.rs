@@ -133,6 +133,34 @@ pub(crate) async fn write_all(
     Ok(outcomes)
 }
 
+/// Which statements of the session's retryable write were answered before.
+pub(crate) async fn recall(
+    upstream: &Upstream,
+    session: &mut Session,
+    context: &Context,
+    db: &str,
+    statements: &[i32],
+) -> Result<Written> {
+    let Some(attempt) = attempt(session) else { return Ok(Written::default()) };
+    let found = upstream.run(session, context, retries::look_up(db, attempt)).await?;
+    Ok(retries::recall(&found, statements).unwrap_or_default())
+}
+
+/// Notes what statements of the session's retryable write answer.
+pub(crate) fn remember(
+    session: &mut Session,
+    context: &Context,
+    db: &str,
+    statements: &[i32],
+    written: &Written,
+) -> Result<()> {
+    let Some(attempt) = attempt(session) else { return Ok(()) };
+    if let Some(transaction) = UpstreamTransaction::of(session) {
+        transaction.records.push((db.to_owned(), retries::record(attempt, statements, written, context.env.now)));
+    }
+    Ok(())
+}
+
 /// A client's retryable write in a transaction of our own.
 fn attempt(session: &mut Session) -> Option<Attempt> {
     let (id, number) = (session.id?, session.retry?);

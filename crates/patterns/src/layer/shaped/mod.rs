@@ -2,6 +2,7 @@
 
 pub(super) mod read;
 pub(super) mod refused;
+pub(crate) mod write;
 
 use crate::rules::Rules;
 use crate::shape::Shaped;

@@ -146,7 +146,7 @@ fn array<'d>(doc: &Doc<'d>, name: &str) -> Result<Array<'d>> {
 }
 
 /// `doc` with these fields in the place of those of the same name, else at the end.
-fn replaced(doc: &Doc<'_>, with: &[(&str, Value<'_>)]) -> Doc<'static> {
+pub(super) fn replaced(doc: &Doc<'_>, with: &[(&str, Value<'_>)]) -> Doc<'static> {
     let size = with.iter().map(|(_, value)| match value {
         Value::Array(array) => array.as_bytes().len(),
         Value::Document(doc) => doc.as_bytes().len(),

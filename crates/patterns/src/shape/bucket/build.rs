@@ -37,7 +37,7 @@ impl Bucket {
         Some(stored.finish())
     }
 
-    fn write_slots(&self, stored: &mut DocWriter, slots: &Slots, items: &[SlotSums<'_>]) {
+    pub(super) fn write_slots(&self, stored: &mut DocWriter, slots: &Slots, items: &[SlotSums<'_>]) {
         match slots.layout {
             Layout::FieldNames => stored.start_document("items"),
             Layout::Array => stored.start_array("items"),
@@ -87,11 +87,13 @@ impl Readings {
 }
 
 pub(super) fn elements(entries: &[Entry]) -> Vec<Doc<'_>> {
-    let element = |entry| match entry {
-        &Entry::Reading(ref element) => Some(element.borrow()),
-        Entry::Slot { .. } => None,
-    };
-    entries.iter().filter_map(element).collect()
+    let mut elements = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if let Entry::Reading(element) = entry {
+            elements.push(element.borrow());
+        }
+    }
+    elements
 }
 
 /// One per slot, in the order in which they first come.

@@ -17,9 +17,13 @@ impl Bucket {
         let key = self.key_beside(&stored)?;
         match &self.body {
             Body::Readings(readings) => self.decode_readings(readings, &stored, &key, each),
-            Body::Slots(slots) => self.walk_slots(slots, &stored, key.start, &mut |name, at, slot| {
-                each(self.logical_slot(slots, &key, name, at, &slot))
-            }),
+            Body::Slots(slots) => {
+                let series = self.logical_series(&key);
+                let series = whole_elements(&series);
+                self.walk_slots(slots, &stored, key.start, &mut |name, at, slot| {
+                    each(self.logical_slot(slots, series, name, at, &slot))
+                })
+            }
         }
     }
 
@@ -85,9 +89,7 @@ impl Bucket {
     }
 
     fn decode_readings(&self, readings: &Readings, stored: &Doc<'_>, key: &Key, each: &mut Each<'_>) -> Result<()> {
-        let mut series = DocWriter::with_capacity(64);
-        self.write_logical_series(&mut series, key);
-        let series = series.finish();
+        let series = self.logical_series(key);
         let series = whole_elements(&series);
         let offset_name = &*readings.unit.name;
         for element in self.elements(stored, "readings")?.iter() {
@@ -165,19 +167,30 @@ impl Bucket {
         Ok(())
     }
 
-    fn logical_slot(&self, slots: &Slots, key: &Key, name: &str, at: i64, slot: &Doc<'_>) -> Doc<'static> {
-        let field = slots.slot.field().map(|field| (field, name));
-        let id = self.derived_id(key, at, field);
-        let mut logical = DocWriter::with_capacity(slot.as_bytes().len() + 160);
-        logical.append("_id", &id);
-        if let Value::Document(id) = &id {
-            // `_id` holds series, time and the slot's field, in this order: so does the document itself.
-            logical.append_elements(whole_elements(id));
-        }
+    fn logical_slot(&self, slots: &Slots, series: &[u8], name: &str, at: i64, slot: &Doc<'_>) -> Doc<'static> {
+        let mut logical = DocWriter::with_capacity(slot.as_bytes().len() + 2 * series.len() + 128);
+        // `_id` holds series, time and the slot's field, in this order: so does the document itself.
+        let told = |writer: &mut DocWriter| {
+            writer.append_elements(series).append(&self.time, &Value::DateTime(at));
+            if let Some(field) = slots.slot.field() {
+                writer.append(field, &Value::from(name));
+            }
+        };
+        logical.start_document("_id");
+        told(&mut logical);
+        logical.end();
+        told(&mut logical);
         for (sum, short) in &slots.sums {
             logical.append(sum, &slot.get(short).unwrap_or(Value::Missing));
         }
         logical.finish()
+    }
+
+    /// The series' fields as clients see them.
+    fn logical_series(&self, key: &Key) -> Doc<'static> {
+        let mut series = DocWriter::with_capacity(96);
+        self.write_logical_series(&mut series, key);
+        series.finish()
     }
 }
 

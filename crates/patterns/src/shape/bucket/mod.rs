@@ -9,12 +9,14 @@ mod build;
 mod decode;
 mod encode;
 mod entry;
+mod flaws;
 mod grammar;
 mod hex;
 mod key;
 mod period;
 mod push;
 mod push_packed;
+mod schema;
 mod slot_key;
 mod stats;
 mod unpack;
@@ -22,6 +24,8 @@ mod view;
 
 #[cfg(test)]
 mod random;
+#[cfg(test)]
+mod round_trip;
 #[cfg(test)]
 mod samples;
 #[cfg(test)]
@@ -31,6 +35,7 @@ mod view_tests;
 
 pub use decode::Each;
 pub use entry::{Encoded, Entry};
+pub use flaws::Flaw;
 pub use grammar::Grammar;
 pub use key::Key;
 pub(crate) use slot_key::parts as slot_parts;

@@ -1,0 +1,246 @@
+//! Writes to a logical name whose documents are stored in buckets (SEMANTICS R14–R17), in and outside clients' transactions.
+//!
+//! What is one statement on one stored document goes there as that, under the client's own session and statement numbers
+//! ([`direct`]): it is exactly-once because that is. Everything else runs in a transaction of our own whose retry record
+//! answers for the client's statements ([`attempt`]). Which way a statement goes is decided by the command and the rule
+//! alone, never by what is stored: so a command that is sent again goes the same way and finds its record.
+
+mod attempt;
+mod candidates;
+mod change;
+mod direct;
+mod insert;
+mod many;
+pub(crate) mod open;
+mod place;
+pub(crate) mod refused;
+mod slots;
+mod statement;
+mod steps;
+
+use super::super::{Shared, bulk, slice};
+use crate::plan::Plan;
+use crate::retry::Attempts;
+use crate::shape::Shaped;
+use attempt::Part;
+use direct::{How, One};
+use document::backend::Session;
+use document::op::{Context, WriteError, WriteOp, Written};
+use document::{Error, Result};
+use many::Many;
+use std::sync::Arc;
+use steps::{Steps, Stop};
+
+/// Runs a client's write on a logical name.
+pub(crate) async fn run(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    shaped: &Arc<Shaped>,
+) -> Result<Written> {
+    match (op, session.transaction.is_some()) {
+        (WriteOp::Insert(insert), false) => insert::run(shared, session, context, insert, shaped).await,
+        (WriteOp::Insert(insert), true) => insert::joined(shared, session, context, insert, shaped).await,
+        (_, false) => outside(shared, session, context, op, shaped).await,
+        (_, true) => joined(shared, session, context, op, shaped).await,
+    }
+}
+
+/// The statements of a command outside a client's transaction.
+async fn outside(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    shaped: &Arc<Shaped>,
+) -> Result<Written> {
+    let (how, count) = (how(op), slice::count(op));
+    let mut total = Written::default();
+    let mut at = 0;
+    while at < count && (total.errors.is_empty() || !how.ordered) {
+        if let Some(error) = refusal(op, at) {
+            total.errors.push(WriteError { index: at, error });
+            at += 1;
+            continue;
+        }
+        let ones = ones(op, shaped, at);
+        if let (Some((_, stored)), false) = (insert::only_side(shaped), ones.is_empty()) {
+            at += ones.len();
+            slice::add(&mut total, direct::all(shared, session, context, stored, ones, &how).await?, 0);
+        } else if let Some(many) = Many::of(op, at) {
+            match changed(shared, session, context, shaped, &many).await? {
+                Ok(written) => slice::add(&mut total, written, 0),
+                Err(error) => total.errors.push(WriteError { index: at, error }),
+            }
+            at += 1;
+        } else {
+            let end = end(op, shaped, at);
+            let part = Part::Statements { op, range: at..end, how: &how };
+            slice::add(&mut total, attempt::run(shared, session, context, shaped, &part).await?, 0);
+            at = end;
+        }
+    }
+    Ok(total)
+}
+
+/// A statement about many readings. As in MongoDB, one that fails on the way says nothing of what it did before.
+async fn changed(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    shaped: &Arc<Shaped>,
+    many: &Many<'_>,
+) -> Result<Result<Written, Error>> {
+    let mut own = Session { relay: session.relay.clone(), ..Session::default() };
+    let picked = match many.pick(&mut Steps::new(shared, &mut own, context, shaped)).await {
+        Ok(picked) => picked,
+        Err(Stop::Statement { error, .. }) => return Ok(Err(error)),
+        Err(Stop::Command(error)) => return Err(error),
+    };
+    let chunks = if picked.is_empty() { vec![picked.as_slice()] } else { many::chunks(&picked) };
+    let mut total = Written::default();
+    for chunk in chunks {
+        let part = Part::Some { many, picked: chunk };
+        let mut written = attempt::run(shared, &mut own, context, shaped, &part).await?;
+        if let Some(failed) = written.errors.pop() {
+            return Ok(Err(failed.error));
+        }
+        slice::add(&mut total, written, 0);
+    }
+    if let Some(error) = own.concern_error.take() {
+        session.concern_error = Some(error);
+    }
+    Ok(Ok(total))
+}
+
+/// The statements of a command in the client's own transaction: what fails, fails it (SEMANTICS R5).
+async fn joined(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    shaped: &Arc<Shaped>,
+) -> Result<Written> {
+    let (how, count) = (how(op), slice::count(op));
+    let mut total = Written::default();
+    let mut at = 0;
+    while at < count && total.errors.is_empty() {
+        if let Some(error) = refusal(op, at) {
+            return Ok(slice::failed(at, error));
+        }
+        let ones = ones(op, shaped, at);
+        if let (Some((_, stored)), false) = (insert::only_side(shaped), ones.is_empty()) {
+            at += ones.len();
+            slice::add(&mut total, direct::all(shared, session, context, stored, ones, &how).await?, 0);
+            continue;
+        }
+        let mut steps = Steps::new(shared, session, context, shaped);
+        slice::add(&mut total, told(one(&mut steps, op, at).await)?, 0);
+        at += 1;
+    }
+    Ok(total)
+}
+
+async fn one(steps: &mut Steps<'_>, op: &WriteOp, at: usize) -> Result<Written, Stop> {
+    match Many::of(op, at) {
+        Some(many) => many.at_once(steps).await,
+        None => statement::run(steps, op, at).await,
+    }
+}
+
+fn told(outcome: Result<Written, Stop>) -> Result<Written> {
+    match outcome {
+        Ok(written) => Ok(written),
+        Err(Stop::Statement { at, error }) => Ok(slice::failed(at, error)),
+        Err(Stop::Command(error)) => Err(error),
+    }
+}
+
+/// Those statements from `at` on that are one `$inc` of a slot each.
+fn ones(op: &WriteOp, shaped: &Shaped, at: usize) -> Vec<One> {
+    let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::only_side(shaped)) else { return Vec::new() };
+    let statements = op.statements.iter().enumerate().skip(at);
+    statements.map_while(|(at, statement)| slots::increment(bucket, statement, at)).collect()
+}
+
+/// The end of the statements from `at` on that share a transaction.
+fn end(op: &WriteOp, shaped: &Shaped, at: usize) -> usize {
+    let (mut end, limit) = (at + 1, slice::count(op).min(at + bulk::STATEMENTS));
+    let alike =
+        |end: usize| !slice::is_multi(op, end) && refusal(op, end).is_none() && ones_begin(op, shaped, end).is_none();
+    while end < limit && alike(end) {
+        end += 1;
+    }
+    end
+}
+
+fn ones_begin(op: &WriteOp, shaped: &Shaped, at: usize) -> Option<One> {
+    let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::only_side(shaped)) else { return None };
+    op.statements.get(at).and_then(|statement| slots::increment(bucket, statement, at))
+}
+
+fn how(op: &WriteOp) -> How {
+    let (bypass_validation, statement_ids) = match op {
+        WriteOp::Insert(op) => (op.bypass_validation, op.statement_ids.clone()),
+        WriteOp::Update(op) => (op.bypass_validation, op.statement_ids.clone()),
+        WriteOp::Delete(op) => (false, op.statement_ids.clone()),
+        WriteOp::FindAndModify(op) => (op.bypass_validation, vec![op.statement_id]),
+    };
+    How { ordered: slice::is_ordered(op), bypass_validation, statement_ids }
+}
+
+/// What no statement on a logical name may say.
+fn refusal(op: &WriteOp, at: usize) -> Option<Error> {
+    let hinted = match op {
+        WriteOp::Insert(_) => false,
+        WriteOp::Update(op) => op.statements.get(at).is_some_and(|statement| statement.hint.is_some()),
+        WriteOp::Delete(op) => op.statements.get(at).is_some_and(|statement| statement.hint.is_some()),
+        WriteOp::FindAndModify(op) => op.hint.is_some(),
+    };
+    hinted.then(refused::hint)
+}
+
+/// The steps of a write, without keeping anything of it.
+pub(crate) async fn plan(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    shaped: &Arc<Shaped>,
+) -> Result<Plan> {
+    let mut attempts = Attempts::new(context);
+    loop {
+        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        shared.inner.begin(&mut session, context).await?;
+        let mut steps = Steps::new(shared, &mut session, context, shaped);
+        steps.trace = Some(Plan::default());
+        let result = rehearsed(&mut steps, op).await;
+        let plan = steps.trace.take().unwrap_or_default();
+        super::super::transact::abort(&mut session);
+        match result {
+            Ok(()) => return Ok(plan),
+            Err(Stop::Statement { error, .. }) => return Err(error),
+            Err(Stop::Command(error)) => attempts.again(error, context).await?,
+        }
+    }
+}
+
+async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
+    if let WriteOp::Insert(insert) = op {
+        return insert::rehearsed(steps, insert).await;
+    }
+    for at in 0..slice::count(op) {
+        let ones = ones(op, &steps.shaped.clone(), at);
+        match (insert::only_side(&steps.shaped.clone()), ones.into_iter().next()) {
+            (Some((_, stored)), Some(first)) => {
+                let statement = how(op).op(stored, vec![first.statement], Vec::new());
+                steps.write(&statement).await?;
+            }
+            _ => {
+                one(steps, op, at).await?;
+            }
+        }
+    }
+    Ok(())
+}
