@@ -14,7 +14,7 @@ use pleach_patterns::gate::Gate;
 use pleach_patterns::life::State;
 use std::future::Future;
 use std::sync::Arc;
-pub(crate) use testing::{change, context, statement, told};
+pub(crate) use testing::{change, context, filter, statement, told};
 
 pub(crate) struct World {
     pub(crate) engine: Engine,
