@@ -9,7 +9,8 @@ use crate::leaves::{Leaves, Memory, Written};
 use crate::range::StoreRange;
 use bytes::Bytes;
 use document::{Code, Error, Result};
-use fjall::{AbstractTree, Database, KeyspaceCreateOptions, PersistMode, Readable};
+use fjall::config::CompressionPolicy;
+use fjall::{AbstractTree, CompressionType, Database, KeyspaceCreateOptions, PersistMode, Readable};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -84,7 +85,13 @@ impl Store {
     /// As [`Store::space`], written out at another size.
     pub fn space_sized(&self, name: &str, memtable_bytes: u64) -> Result<Space> {
         let _between_batches = self.writing.lock();
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(memtable_bytes)
+                // What has just been written out is read and merged soon; the level below holds most of a middling collection,
+                // and the storage crate would leave that uncompressed too: three times the bytes, for no faster writes.
+                .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
+        };
         let keyspace = self.db.keyspace(name, options).map_err(failed)?;
         let mut all = self.leaves.lock();
         let leaves = match all.get(&keyspace.id()).and_then(Weak::upgrade) {

@@ -8,6 +8,7 @@
 mod calendar;
 mod client;
 mod columns;
+mod compare;
 mod declared;
 mod events;
 mod hand;

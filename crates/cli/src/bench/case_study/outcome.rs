@@ -1,6 +1,7 @@
 //! All that one run found out, as data: tables, JSON and the HTML page are made from it.
 
 use super::columns::Estimate;
+use super::compare::Comparison;
 use super::ingest::Ingest;
 use super::layout::Layout;
 use super::load::Loaded;
@@ -75,6 +76,7 @@ impl Outcome {
             "layouts": self.rows.iter().map(|row| self.row_json(row)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(|(place, readings)| readings_json(*place, readings)).collect::<Vec<_>>(),
             "estimates": self.estimates.iter().map(|estimate| self.estimate_json(estimate)).collect::<Vec<_>>(),
+            "declaredOverByHand": Comparison::all(self).iter().map(Comparison::json).collect::<Vec<_>>(),
             "wrong": self.wrong(),
         })
     }

@@ -128,10 +128,11 @@ impl Bench<'_> {
 
     async fn row(&self, subject: Subject) -> Result<Row, Failure> {
         let folder = self.folder.join(subject.word());
+        // Before the server starts: what an earlier run left is not its business.
+        self.drop_database(&subject.db()).await?;
         let running = self.start(subject.place, &folder).await?;
         let server = running.server(self)?;
         let mut client = server.client();
-        self.drop_database(&subject.db()).await?;
         if let Some(declaration) = subject.declaration() {
             apply(&mut client, &subject.db(), &declaration).await?;
         }
@@ -165,8 +166,8 @@ impl Bench<'_> {
     }
 
     async fn readings(&self, place: Place) -> Result<readings::Readings, Failure> {
-        let running = self.start(place, &self.folder.join("readings")).await?;
         self.drop_database(readings::db()).await?;
+        let running = self.start(place, &self.folder.join("readings")).await?;
         let server = running.server(self)?;
         apply(&mut server.client(), readings::db(), readings::DECLARATION).await?;
         // One sensor for each million events: enough to be no blink, at any scale.

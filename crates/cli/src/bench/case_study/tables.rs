@@ -1,5 +1,6 @@
 //! What a run found out, for the terminal.
 
+use super::compare::Comparison;
 use super::outcome::{Outcome, ratio};
 use crate::ask::grouped;
 use crate::table::table;
@@ -19,7 +20,9 @@ pub(crate) fn told(outcome: &Outcome) -> String {
         outcome.clients
     );
     outcome.servers.iter().for_each(|line| out.push_str(&format!("{line}\n")));
-    for part in [sizes(outcome), speeds(outcome), ingest(outcome), one_day(outcome), estimates(outcome)] {
+    for part in
+        [sizes(outcome), speeds(outcome), compared(outcome), ingest(outcome), one_day(outcome), estimates(outcome)]
+    {
         if !part.is_empty() {
             out.push_str(&format!("\n{part}"));
         }
@@ -70,6 +73,23 @@ fn speeds(outcome: &Outcome) -> String {
     let headings =
         ["where", "layout", ">events/s", ">batch p50 ms", ">p90 ms", ">reports/s", ">report p50 ms", ">p90 ms"];
     table(&headings, rows.collect())
+}
+
+fn compared(outcome: &Outcome) -> String {
+    let row = |comparison: &Comparison| {
+        let figures =
+            comparison.figures().map(|times| times.map_or_else(|| "-".to_owned(), |times| format!("{times:.2}")));
+        std::iter::once(comparison.layout.name().to_owned()).chain(figures).collect()
+    };
+    let rows: Vec<Vec<String>> = Comparison::all(outcome).iter().map(row).collect();
+    let headings = [
+        "declared, times as fast as by hand",
+        ">load: embedded / MongoDB",
+        ">reports: embedded / embedded",
+        ">load: in front / MongoDB",
+        ">reports: in front / MongoDB",
+    ];
+    if rows.is_empty() { String::new() } else { table(&headings, rows) }
 }
 
 fn ingest(outcome: &Outcome) -> String {
