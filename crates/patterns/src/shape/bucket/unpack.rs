@@ -3,13 +3,19 @@
 use super::{Bucket, Dialect};
 use document::pipeline::{Expand, Pipeline};
 use document::value::Path;
-use document::{Doc, Result};
+use document::{Array, Doc, Result};
 use std::sync::Arc;
 
 impl Bucket {
     /// Stored documents in, logical documents out.
     pub fn unpack(self: &Arc<Self>) -> Pipeline {
         Pipeline::expanding(Arc::new(Unpack(Arc::clone(self))), self.view(Dialect::MongoDb))
+    }
+
+    /// The same for a backend that runs the code: nothing is said in stages.
+    pub(crate) fn unpack_here(self: &Arc<Self>) -> Pipeline {
+        let expanding = Pipeline::expanding(Arc::new(Unpack(Arc::clone(self))), Array::empty());
+        Pipeline { source: None, ..expanding }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod explained;
 mod figures;
+mod joined;
 mod questions;
 mod random;
 mod refused;

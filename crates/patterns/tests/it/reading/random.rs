@@ -13,7 +13,7 @@ fn questions_are_answered_as_by_a_plain_collection() {
         run(async {
             let world = world(bucket.clone(), documents).await;
             same(&world, |ns| Query::all(doc! {}).op(ns), false, "all").await;
-            for round in 0..25 {
+            for round in 0..15 {
                 let filter = a_filter(&bucket, &mut dice);
                 let mut query = Query::all(filter.clone());
                 query.projection = a_projection(&mut dice, &filter);

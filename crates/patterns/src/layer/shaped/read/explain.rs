@@ -1,6 +1,6 @@
 //! `explain` of a read of a logical name: the backend's answer for the stored operation, and what Pleach made of it.
 
-use super::plan::Plan;
+use super::plan::{Plan, in_words};
 use crate::layer::Shared;
 use crate::mql::{document, list, object};
 use crate::shape::Shaped;
@@ -29,7 +29,8 @@ pub(in crate::layer) async fn explain(
     for (name, value) in stored.iter() {
         writer.append(name.as_str(), &value);
     }
-    writer.append("pleach", &Value::Document(told(shaped, &plan, examined)));
+    let words = command(shared, shaped, op, context, &plan)?;
+    writer.append("pleach", &Value::Document(told(shaped, &plan, words, examined)));
     Ok(writer.finish())
 }
 
@@ -41,23 +42,36 @@ pub(in crate::layer) fn planned(
     shaped: &Shaped,
 ) -> Result<Doc<'static>> {
     let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
-    let bytes = i64::try_from(plan.said.as_bytes().len()).unwrap_or(i64::MAX);
+    let words = command(shared, shaped, op, context, &plan)?;
+    let bytes = i64::try_from(words.as_bytes().len()).unwrap_or(i64::MAX);
     let cost = object([("read", Value::Int64(1)), ("written", Value::Int64(0)), ("bytes", Value::Int64(bytes))]);
     let mut writer = DocWriter::new();
-    for (name, value) in told(shaped, &plan, None).iter() {
+    for (name, value) in told(shaped, &plan, words, None).iter() {
         writer.append(name.as_str(), &value);
     }
     writer.append("fences", &list([])).append("deferred", &list([])).append("cost", &cost);
     Ok(writer.finish())
 }
 
-fn told(shaped: &Shaped, plan: &Plan, examined: Option<i64>) -> Doc<'static> {
+/// The stored operation as plain MQL. The embedded store runs code instead of some stages; they say the same.
+fn command(shared: &Shared, shaped: &Shaped, op: &ReadOp, context: &Context, plan: &Plan) -> Result<Doc<'static>> {
+    if shared.inner.abilities().forwards {
+        return Ok(plan.op.to_command());
+    }
+    let mut stored = plan.op.clone();
+    if let ReadOp::Aggregate(stored) = &mut stored {
+        stored.pipeline.source = Some(in_words(shaped, op, context)?);
+    }
+    Ok(stored.to_command())
+}
+
+fn told(shaped: &Shaped, plan: &Plan, words: Doc<'static>, examined: Option<i64>) -> Doc<'static> {
     let name = || Value::from(&*shaped.rule.name);
     let step = object([
         ("rule", name()),
         ("kind", Value::from("read")),
         ("namespace", Value::string(plan.op.ns().to_string())),
-        ("command", Value::Document(plan.said.clone())),
+        ("command", Value::Document(words)),
     ]);
     let here = plan.here.as_ref().map(|here| match &here.source {
         Some(stages) => Value::Array(stages.clone()),

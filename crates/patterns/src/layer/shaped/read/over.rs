@@ -22,7 +22,7 @@ pub(super) fn native(shaped: &Shaped, filter: &Filter) -> Result<Pipeline> {
         let found = Pipeline::of_query(&pushed(side, filter), None, 0, None);
         let found = match &side.form {
             Form::Plain => found,
-            Form::Bucket(bucket) => found.then(bucket.unpack()),
+            Form::Bucket(bucket) => found.then(bucket.unpack_here()),
         };
         all = Some(match all {
             None => found,

@@ -10,7 +10,7 @@ use crate::shape::{Form, Shaped};
 use document::filter::Filter;
 use document::op::{Aggregate, Context, Find, Namespace, ReadOp};
 use document::pipeline::Pipeline;
-use document::{Array, Doc, Result};
+use document::{Array, Result};
 use std::sync::Arc;
 
 pub(super) struct Plan {
@@ -19,9 +19,8 @@ pub(super) struct Plan {
     /// What is run here over its rows.
     pub(super) here: Option<Pipeline>,
     pub(super) finish: Finish,
-    /// What was asked of the stored documents, for people, and the command that says it.
+    /// What was asked of the stored documents, for people.
     pub(super) pushed: Filter,
-    pub(super) said: Doc<'static>,
     /// From which pre-computed figures it is answered.
     pub(super) figures: Option<&'static str>,
     /// All sides must be read in one moment.
@@ -41,7 +40,9 @@ impl Plan {
             _ => None,
         };
         let figures = only.and_then(|bucket| Figures::of(bucket, &asked.source(), context));
-        let mut maker = Maker { shaped, asked, ns: stored(shaped, op) };
+        let filter = asked.pipeline.split().leading.filter;
+        let pushed = shaped.sides.first().map_or_else(Filter::all, |side| over::pushed(side, &filter));
+        let mut maker = Maker { shaped, asked, ns: stored(shaped, op), filter, pushed };
         match (forwards, only, figures) {
             (false, _, Some(figures)) => maker.native_figures(figures),
             (false, Some(bucket), None) if maker.in_order(bucket).is_some() => maker.native_in_order(bucket),
@@ -55,6 +56,20 @@ impl Plan {
     }
 }
 
+/// What a read of stored documents is in MQL, whoever runs it.
+pub(super) fn in_words(shaped: &Shaped, op: &ReadOp, context: &Context) -> Result<Array<'static>> {
+    let plan = Plan::new(shaped, op, context, true)?;
+    let stages = match (&plan.op, plan.here.filter(|_| plan.figures.is_none())) {
+        (ReadOp::Aggregate(op), _) => op.pipeline.source.clone().unwrap_or_else(Array::empty),
+        (_, here) => {
+            let found = Pipeline::of_query(&plan.pushed, None, 0, None).source.into_iter();
+            let here = here.and_then(|here| here.source).into_iter();
+            found.chain(here).flat_map(|stages| stages.iter().collect::<Vec<_>>()).collect()
+        }
+    };
+    Ok(stages)
+}
+
 /// Where the first side is stored.
 fn stored(shaped: &Shaped, op: &ReadOp) -> Namespace {
     shaped.sides.first().map_or_else(|| op.ns().clone(), |side| side.stored.clone())
@@ -64,17 +79,12 @@ struct Maker<'s> {
     shaped: &'s Shaped,
     asked: Asked,
     ns: Namespace,
+    /// What the logical documents must match first, and what that says about those of the first side.
+    filter: Filter,
+    pushed: Filter,
 }
 
 impl Maker<'_> {
-    fn filter(&self) -> Filter {
-        self.asked.pipeline.split().leading.filter
-    }
-
-    fn pushed(&self) -> Filter {
-        self.shaped.sides.first().map_or_else(Filter::all, |side| over::pushed(side, &self.filter()))
-    }
-
     fn finish(&mut self) -> Finish {
         std::mem::replace(&mut self.asked.finish, Finish::Rows)
     }
@@ -91,8 +101,8 @@ impl Maker<'_> {
 
     fn plan(&mut self, op: ReadOp) -> Plan {
         let two_sided = self.shaped.sides.len() > 1;
-        let (pushed, finish, said) = (self.pushed(), self.finish(), op.to_command());
-        Plan { op, here: None, finish, pushed, said, figures: None, two_sided, otherwise: None }
+        let (pushed, finish) = (self.pushed.clone(), self.finish());
+        Plan { op, here: None, finish, pushed, figures: None, two_sided, otherwise: None }
     }
 
     /// What was asked, with what a find shows as its last stage.
@@ -108,10 +118,9 @@ impl Maker<'_> {
     }
 
     fn native(&mut self) -> Result<Plan> {
-        let pipeline = over::native(self.shaped, &self.filter())?.then(self.asked_natively());
+        let pipeline = over::native(self.shaped, &self.filter)?.then(self.asked_natively());
         let op = self.aggregate(pipeline);
-        let said = self.aggregate(words(self.in_words())).to_command();
-        Ok(Plan { said, ..self.plan(op) })
+        Ok(self.plan(op))
     }
 
     fn in_order(&self, bucket: &Arc<Bucket>) -> Option<InOrder> {
@@ -124,24 +133,18 @@ impl Maker<'_> {
         let Some(in_order) = self.in_order(bucket) else { return self.native() };
         let split = self.asked_natively().split();
         let leading = &split.leading;
-        let found = Pipeline::of_query(&self.pushed(), Some(&in_order.stored()), 0, None);
+        let found = Pipeline::of_query(&self.pushed, Some(&in_order.stored()), 0, None);
         let sorted = found.then(Pipeline::of_stage(in_order, None));
         let rest = Pipeline::of_query(&leading.filter, None, leading.skip, leading.limit).then(split.rest);
         let op = self.aggregate(sorted.then(rest));
-        let said = self.aggregate(words(self.in_words())).to_command();
-        Ok(Plan { said, ..self.plan(op) })
+        Ok(self.plan(op))
     }
 
     fn native_figures(&mut self, figures: Figures) -> Result<Plan> {
         let name = figures.name();
-        let said = match figures.said() {
-            Some(stages) => self.behind_pushed(&stages),
-            None => self.in_words(),
-        };
-        let said = self.aggregate(words(said)).to_command();
-        let pipeline = Pipeline::of_query(&self.pushed(), None, 0, None).then(figures.native());
+        let pipeline = Pipeline::of_query(&self.pushed, None, 0, None).then(figures.native());
         let op = self.aggregate(pipeline);
-        Ok(Plan { figures: Some(name), said, ..self.plan(op) })
+        Ok(Plan { figures: Some(name), ..self.plan(op) })
     }
 
     /// By a real MongoDB as far as it can.
@@ -154,14 +157,14 @@ impl Maker<'_> {
 
     /// All that was asked as MQL over stored documents, but for projections that only a find can say.
     fn in_words(&self) -> Array<'static> {
-        let all = over::said(self.shaped, &self.filter(), Dialect::MongoDb);
+        let all = over::said(self.shaped, &self.filter, Dialect::MongoDb);
         let projecting = self.asked.projecting.as_ref().and_then(|projecting| projecting.said());
         all.iter().chain(self.asked.source().iter()).chain(projecting).collect()
     }
 
     /// Stages over the stored documents that come into question.
     fn behind_pushed(&self, stages: &Array<'static>) -> Array<'static> {
-        let found = Pipeline::of_query(&self.pushed(), None, 0, None).source.unwrap_or_else(Array::empty);
+        let found = Pipeline::of_query(&self.pushed, None, 0, None).source.unwrap_or_else(Array::empty);
         found.iter().chain(stages.iter()).collect()
     }
 
@@ -177,7 +180,7 @@ impl Maker<'_> {
         let here = bucket.unpack().then(self.asked_natively());
         let op = ReadOp::Find(Find {
             ns: self.ns.clone(),
-            filter: self.pushed(),
+            filter: self.pushed.clone(),
             sort: None,
             projection: None,
             skip: 0,
@@ -197,7 +200,7 @@ impl Maker<'_> {
         let op = self.aggregate(words(self.behind_pushed(stages)));
         let finish = self.asked.finish.again();
         let otherwise = Some(Box::new(self.upstream(Some(bucket))));
-        let here = Some(figures.from_said());
+        let here = Some(figures.into_answer());
         Plan { here, finish, figures: Some(name), otherwise, ..self.plan(op) }
     }
 }

@@ -254,7 +254,7 @@ impl Figures {
     }
 
     /// What makes the answer of the row that the pipeline gives, and what follows.
-    pub(in super::super) fn from_said(mut self) -> Pipeline {
+    pub(in super::super) fn into_answer(mut self) -> Pipeline {
         let rest = std::mem::take(&mut self.rest);
         Pipeline::of_stage(FromSaid(self), None).then(rest)
     }
