@@ -171,6 +171,23 @@ fn warnings_alone_exit_with_1() {
     assert!(out.ends_with("1 warning\npleach.yaml is valid: 1 rule for the database `shop`\n\n  posts.likes  count of likes by postId\n"), "{out}");
 }
 
+/// SEMANTICS R14: what is worth knowing is said, and the declaration is fine.
+#[test]
+fn notes_alone_exit_with_0() {
+    let yaml = "database: shop\ncollections:\n  readings:\n    bucket: { time: ts, by: [sensor], every: hour }\n";
+    let output = run("noted", Some(yaml), &["check"]);
+    let (code, out, _) = told(&output);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("note: two readings may have the same `_id`") && out.contains("1 note\n"), "{out}");
+    assert!(out.contains("readings.bucket  buckets in readings_buckets"), "{out}");
+    let output = run("noted-json", Some(yaml), &["check", "--json"]);
+    let (code, out, _) = told(&output);
+    let told: serde_json::Value = serde_json::from_str(out).unwrap();
+    let finding = &told["findings"][0];
+    assert_eq!((code, &finding["severity"], &finding["rule"]), (Some(0), &"note".into(), &"readings.bucket".into()));
+    assert_eq!((&finding["line"], &finding["column"]), (&4.into(), &5.into()));
+}
+
 #[test]
 fn a_missing_file_is_a_failure() {
     let output = run("missing", None, &["check"]);
@@ -232,7 +249,7 @@ fn the_catalogue_of_patterns() {
         .filter(|pattern| pattern["status"] == "there")
         .map(|pattern| pattern["name"].as_str().unwrap())
         .collect();
-    assert_eq!(there, ["computed", "extended_reference"]);
+    assert_eq!(there, ["bucket", "computed", "extended_reference", "field_names"]);
     let output = run("pattern-unknown", None, &["patterns", "nested"]);
     let (code, _, err) = told(&output);
     assert_eq!(code, Some(2));
