@@ -4,7 +4,7 @@ import sys
 from datetime import datetime
 
 from pymongo import MongoClient, UpdateOne
-from pymongo.errors import WriteError
+from pymongo.errors import OperationFailure
 
 shop = MongoClient(sys.argv[1]).shop
 FIFTH, SIXTH = datetime(2026, 2, 5), datetime(2026, 2, 6)
@@ -48,5 +48,5 @@ for what, event in [
     try:
         shop.events.insert_one(event)
         raise SystemExit(f"{what} was taken")
-    except WriteError as error:
+    except OperationFailure as error:
         print(f"{what} is refused: {error.details['errmsg']}")
