@@ -121,6 +121,8 @@ function keepProductsReviewCount(session, before, after) {
 #[test]
 fn a_bucket_reads_as_written_by_hand() {
     let text = code(&buckets(), Language::Python).unwrap();
+    assert!(text.contains(r#"db["sensor_hours"].create_index({"sensorId": 1, "hour": 1})"#), "{text}");
+    assert!(text.contains(r#"db.create_collection("events_buckets", validator={"#), "{text}");
     let expected = r#"
 def insert_events(reading):
     own = {"_id": id_events(reading, reading["date"])}

@@ -1,7 +1,7 @@
 //! Buckets in JavaScript.
 
 use super::super::javascript::{Flavor, capital};
-use super::{Bucketed, filled, reading_words, slot_words};
+use super::{Bucketed, filled, indexes, reading_words, slot_words};
 use crate::shape::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
@@ -37,7 +37,7 @@ pub(in crate::print) fn code(bucketed: &Bucketed, flavor: &Flavor) -> String {
         ("floor", floor(bucket.every.name())),
         ("digits", digits(bucket.every)),
     ]);
-    let index = if bucket.packed { "" } else { INDEX };
+    let index = indexes(bucketed, &flavor.style, INDEX);
     let own = if bucket.packed { PACKED } else { "" };
     let matching = if bucket.packed { MATCH_PACKED } else { MATCH };
     let (insert, group) = match &bucket.body {
@@ -64,7 +64,7 @@ const id‹name› = (series, date) => hex(series[‹first›] + ‹digits›);
 ";
 const CREATE: &str = "
 ‹function› ‹create›() {
-  ‹wait›database.createCollection(‹stored›);
+  ‹wait›database.createCollection(‹stored›, { validator: ‹validator› });
 ";
 const INDEX: &str = "  ‹wait›collection(‹stored›).createIndex(‹index›);\n";
 const VIEW: &str = "  ‹wait›database.createCollection(‹logical›, { viewOn: ‹stored›, pipeline: view‹name› });

@@ -24,12 +24,6 @@ impl Bucketed {
         Bucketed { bucket: bucket.clone(), logical: logical.to_owned(), view: bucket.view(Dialect::MongoDb) }
     }
 
-    /// The keys of the index that finds buckets; packed ones are found by their `_id`.
-    fn index(&self) -> Option<Doc<'static>> {
-        let names = self.bucket.by.iter().map(|series| &*series.field).chain([self.bucket.every.name()]);
-        (!self.bucket.packed).then(|| document(names.map(|name| (name, Value::Int32(1)))))
-    }
-
     /// The words that every template has.
     fn words(&self, style: &Style) -> Vec<(&'static str, String)> {
         let bucket = &self.bucket;
@@ -47,12 +41,21 @@ impl Bucketed {
             ("time", quoted(&bucket.time)),
             ("period", quoted(bucket.every.name())),
             ("view", view),
-            ("index", self.index().map(|index| render(&Value::Document(index), style, 2)).unwrap_or_default()),
+            ("validator", render(&Value::Document(bucket.validator()), style, 2)),
             ("stored_series", stored("reading")),
             ("asked_series", stored("series")),
             ("first", bucket.by.first().map(|series| quoted(&series.field)).unwrap_or_default()),
         ]
     }
+}
+
+/// `template` once for each index of the stored collection, its keys as `‹index›`.
+fn indexes(bucketed: &Bucketed, style: &Style, template: &str) -> String {
+    let one = |index: Doc<'static>| {
+        let key = index.get("key").unwrap_or(Value::Missing);
+        template.replace("‹index›", &render(&key, style, 2))
+    };
+    bucketed.bucket.indexes().into_iter().map(one).collect()
 }
 
 /// `["a", "b"]`

@@ -1,7 +1,7 @@
 //! Buckets in Python.
 
 use super::super::python::{STYLE, plain};
-use super::{Bucketed, filled, reading_words, slot_words};
+use super::{Bucketed, filled, indexes, reading_words, slot_words};
 use crate::shape::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
@@ -34,7 +34,7 @@ pub(in crate::print) fn code(bucketed: &Bucketed) -> String {
         ("floor", floor(bucket.every.name())),
         ("digits", digits(bucket.every).to_owned()),
     ]);
-    let index = if bucket.packed { "" } else { "    db[‹stored›].create_index(‹index›)\n" };
+    let index = indexes(bucketed, &STYLE, "    db[‹stored›].create_index(‹index›)\n");
     let own = if bucket.packed { PACKED } else { "" };
     let matching = if bucket.packed { MATCH_PACKED } else { MATCH };
     let (insert, verb, group) = match &bucket.body {
@@ -68,7 +68,7 @@ def id_‹name›(series, date):
 const CREATE: &str = "
 
 def create_‹name›():
-    db.create_collection(‹stored›)
+    db.create_collection(‹stored›, validator=‹validator›)
 ";
 const VIEW: &str = "    db.create_collection(‹logical›, viewOn=‹stored›, pipeline=VIEW_‹NAME›)
 ";
