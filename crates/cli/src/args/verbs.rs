@@ -127,6 +127,10 @@ pub(crate) struct Drop {
     #[arg(long)]
     pub(crate) with_data: bool,
 
+    /// Of a bucket rule: the buckets stay, and the view over them; otherwise they become plain documents again
+    #[arg(long, conflicts_with = "with_data")]
+    pub(crate) keep_buckets: bool,
+
     /// The rule's database, where several have one of that name
     #[arg(long, value_name = "NAME")]
     pub(crate) db: Option<String>,
@@ -168,4 +172,6 @@ Examples:
 pub(crate) const DROP_EXAMPLES: &str = "\
 Examples:
   pleach drop products.avgRating --data ~/shop                the field stays, as an ordinary one
-  pleach drop products.avgRating --data ~/shop --with-data    the field goes";
+  pleach drop products.avgRating --data ~/shop --with-data    the field goes
+  pleach drop sensor_data.bucket --data ~/shop                every reading is a document of its own again
+  pleach drop sensor_data.bucket --data ~/shop --keep-buckets only the rule goes: a view over buckets stays";

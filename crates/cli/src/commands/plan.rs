@@ -50,6 +50,11 @@ fn told(answer: &bson::Document) -> String {
             "seed" => "new: make the field right in every document",
             "rebuild" => "changed: make the field anew in every document",
             "upkeep" => "changed: only how it is kept",
+            "rename" => "make room for the view: rename the collection",
+            "create" => "create the stored collection",
+            "view" => "show the stored documents under the collection's own name",
+            "move" => "bring every document into its new form, while clients go on",
+            "drop" => "drop what is empty then",
             "remove" => "gone from the declaration: needs --remove",
             other => other,
         };

@@ -41,10 +41,28 @@ pub(crate) fn told(answer: &bson::Document) -> String {
     };
     let headings = ["database", "rule", "state", ">progress", ">pending", ">lag ms", ">overridden"];
     let mut out = table(&headings, rules.iter().map(row).collect());
+    out.push_str(&health(&rules));
     for rule in &rules {
         if let Ok(problem) = rule.get_str("problem") {
             out.push_str(&format!("\n{} does not get on: {problem}\n", text(rule, "rule")));
         }
     }
     out
+}
+
+/// How the buckets of shaped collections are filled.
+fn health(rules: &[&bson::Document]) -> String {
+    let row = |rule: &&bson::Document| {
+        let health = rule.get_document("health").ok()?;
+        let figure = |name: &str| grouped(number(health, name));
+        let fill = format!("{:.0} %", health.get_f64("fill").unwrap_or_default() * 100.0);
+        let name = text(rule, "rule").to_owned();
+        Some(vec![name, figure("buckets"), figure("readings"), fill, figure("splits"), figure("sparse")])
+    };
+    let rows: Vec<Vec<String>> = rules.iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let headings = ["rule", ">buckets", ">readings", ">full to", ">splits", ">sparse"];
+    format!("\n{}", table(&headings, rows))
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod buckets;
 mod case_study;
 mod check;
 mod expiry;
@@ -14,5 +15,6 @@ mod schema;
 mod serve;
 mod serving;
 mod several;
+mod shop;
 mod tidy;
 mod upstream;

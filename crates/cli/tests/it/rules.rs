@@ -1,10 +1,8 @@
 //! The verbs about rules as people and programs meet them: on a running server, on a folder, and what they refuse.
 
-use crate::serving::{Serving, pleach};
+use crate::shop::{Shop, text};
 use bson::doc;
 use judge::client::Client;
-use std::path::PathBuf;
-use std::process::{Command, Output};
 
 const DECLARATION: &str = "\
 database: shop
@@ -14,72 +12,6 @@ collections:
       reviewCount: { count: reviews, by: productId }
       margin: { expr: { $subtract: [$price, $cost] } }
 ";
-
-struct Shop {
-    folder: PathBuf,
-}
-
-impl Shop {
-    /// A folder with a declaration.
-    fn new(name: &str) -> Shop {
-        let folder = std::env::temp_dir().join(format!("pleach-rules-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(folder.join("data")).unwrap();
-        let shop = Shop { folder };
-        shop.declare(DECLARATION);
-        shop
-    }
-
-    fn declare(&self, text: &str) {
-        std::fs::write(self.folder.join("pleach.yaml"), text).unwrap();
-    }
-
-    fn data(&self) -> PathBuf {
-        self.folder.join("data")
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = pleach();
-        command.args(args).current_dir(&self.folder);
-        for name in ["PLEACH_DECLARE", "PLEACH_DATA", "PLEACH_SERVER", "PLEACH_UPSTREAM"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    /// On the folder.
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).args(["--data", "data"]).output().unwrap()
-    }
-
-    fn json(&self, args: &[&str]) -> (Option<i32>, serde_json::Value) {
-        let output = self.run(&[args, &["--json"]].concat());
-        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-        (output.status.code(), json)
-    }
-
-    fn serve(&self, args: &[&str]) -> Serving {
-        let log = std::fs::File::create(self.folder.join("log")).unwrap();
-        let arguments = [&["serve", "--port", "0", "--data", "data", "--log", "warn"], args].concat();
-        Serving::of(self.command(&arguments).stderr(log))
-    }
-
-    /// Gives what was logged.
-    fn stop(&self, serving: Serving) -> String {
-        assert_eq!(serving.stop(), Some(0));
-        std::fs::read_to_string(self.folder.join("log")).unwrap()
-    }
-}
-
-impl Drop for Shop {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn text(output: &Output) -> (Option<i32>, &str, &str) {
-    (output.status.code(), std::str::from_utf8(&output.stdout).unwrap(), std::str::from_utf8(&output.stderr).unwrap())
-}
 
 fn fill(client: &mut Client) {
     let products: Vec<_> = (1..=3).map(|id| doc! { "_id": id, "price": 10, "cost": id }).collect();
@@ -95,7 +27,7 @@ fn products(client: &mut Client) -> Vec<bson::Bson> {
 
 #[test]
 fn a_rule_from_the_first_look_to_the_last() {
-    let shop = Shop::new("life");
+    let shop = Shop::new("life", DECLARATION);
     let serving = shop.serve(&[]);
     fill(&mut serving.client());
     // The running server is found by the folder.
@@ -188,7 +120,7 @@ fn a_rule_from_the_first_look_to_the_last() {
 
 #[test]
 fn serve_declare_adds_in_the_background_and_changes_nothing_else() {
-    let shop = Shop::new("declare");
+    let shop = Shop::new("declare", DECLARATION);
     let serving = shop.serve(&["--declare", "pleach.yaml"]);
     fill(&mut serving.client());
     settled(&shop);
@@ -233,7 +165,7 @@ fn settled(shop: &Shop) {
 
 #[test]
 fn what_cannot_be_done_is_refused_with_the_way_out() {
-    let shop = Shop::new("refused");
+    let shop = Shop::new("refused", DECLARATION);
     let bad = DECLARATION.replace("count: reviews", "cuont: reviews");
     for (yaml, args, told) in [
         (DECLARATION, &["status"][..], "nothing says where the data is"),
@@ -254,7 +186,7 @@ fn what_cannot_be_done_is_refused_with_the_way_out() {
 
 #[test]
 fn the_same_from_a_shell() {
-    let shop = Shop::new("wire");
+    let shop = Shop::new("wire", DECLARATION);
     let serving = shop.serve(&[]);
     let mut client = serving.client();
     fill(&mut client);

@@ -13,6 +13,7 @@ use document::{Doc, Env};
 use parking_lot::Mutex;
 use patterns::life::Life;
 use patterns::life::apply::Extent;
+use patterns::life::shape::drop::Leaving;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::path::Path;
@@ -198,7 +199,11 @@ async fn change(process: &Process, seed: u64, complaints: &Mutex<Vec<String>>) {
     loop {
         let with_data = random.random_bool(0.5);
         let done = match random.random_range(0..4) {
-            0 => process.life.drop_rule(Some(db), "products.n", with_data).await.map(drop),
+            0 => process
+                .life
+                .drop_rule(Some(db), "products.n", Leaving { with_data, keep_buckets: false })
+                .await
+                .map(drop),
             _ => {
                 let variant = VARIANTS[random.random_range(0..VARIANTS.len())];
                 let extent = Extent { remove: true, with_data, additions_only: false };

@@ -25,6 +25,9 @@ pub(super) async fn run(
     if let Some(other) = engine.catalog().get(&ns) {
         return Err(exists(other));
     }
+    if options.other.as_ref().is_some_and(|other| other.contains("timeseries")) {
+        return Err(Error::not_implemented("a time-series collection without the layer that keeps buckets"));
+    }
     if options.capped.is_some() {
         return Err(Error::not_implemented("a capped collection"));
     }

@@ -1,6 +1,6 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use super::{Shared, bookkeeping, expiry, hold, shaped};
+use super::{Shared, bookkeeping, expiry, hold, shaped, timeseries};
 use crate::life::{empty, names};
 use crate::rule::Upkeep;
 use crate::rules::{Kept, Rules};
@@ -21,6 +21,9 @@ pub(super) async fn run(
         shared.lease.check()?;
     }
     hold::until_defined(shared, session, context, &op).await?;
+    if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
+        return Ok(answer);
+    }
     let rules = shared.rules();
     match &op {
         AdminOp::Drop { ns } => {
@@ -83,8 +86,19 @@ fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
 
 fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error {
     let rule = &kept.rule.name;
-    let role = if kept.rule.host == *ns { "is kept up by" } else { "is read by" };
+    let is_shape = matches!(kept.rule.upkeep, Upkeep::Bucket(_));
+    let role = match (kept.rule.host == *ns, is_shape) {
+        (true, _) => "is kept up by",
+        (false, true) => "holds the documents of",
+        (false, false) => "is read by",
+    };
     let message = format!("{what} is not allowed on '{ns}': it {role} rule {rule} ({})", kept.rule.described());
+    if is_shape {
+        let hint = format!(
+            "`pleach drop {rule}` makes it an ordinary collection again, with --with-data nothing is left of it"
+        );
+        return Error::new(Code::IllegalOperation, message).with_hint(hint);
+    }
     Error::new(Code::IllegalOperation, message).with_hint(format!(
         "remove the rule first with `pleach drop {rule}`, or delete the documents; a rule's collections may go when '{other}' is gone too, or with dropDatabase"
     ))

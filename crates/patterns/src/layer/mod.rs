@@ -16,6 +16,7 @@ pub(crate) mod orphans;
 mod owned;
 pub(crate) mod shaped;
 mod slice;
+mod timeseries;
 mod transact;
 pub(crate) mod turns;
 

@@ -2,8 +2,10 @@
 
 use super::plan::{Changes, Work};
 use super::records::At;
+use super::shape::drop::Leaving;
+use super::shape::rows::Shaping;
 use super::states::State;
-use super::{Entry, Life, catalog, indexes, plan};
+use super::{Entry, Life, catalog, indexes, plan, shape};
 use crate::declare::{Declaration, compatible};
 use crate::rule::Rule;
 use document::backend::Session;
@@ -60,6 +62,7 @@ impl Life {
                     let what = match step.work {
                         Work::Remove => "is no longer declared",
                         Work::Rebuild | Work::Keep => "is declared differently",
+                        Work::Shape(_) => "stores documents that are there in another form",
                         Work::Index(_) | Work::Expiry(_) | Work::Seed => continue,
                     };
                     left.push(format!("{} {what}", step.rule.name));
@@ -111,14 +114,28 @@ impl Life {
                 tidy: known.as_ref().is_some_and(|known| known.row.tidy || known.rule.state_path().is_some())
                     && step.rule.state_path().is_none(),
                 by: self.process.clone(),
+                shape: None,
             };
-            match step.work {
+            match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
                 Work::Seed | Work::Rebuild => row.total = plan::documents(at, &step.rule.host).await?,
                 Work::Keep => {
                     let Some(known) = known else { continue };
                     row.state = known.row.state;
                     (row.done, row.total) = (known.row.done, known.row.total);
+                    row.shape =
+                        known.row.shape.map(|shape| shape.declared_as(&known.row.declaration, &row.declaration));
+                }
+                Work::Shape(change) => {
+                    let shape = known.and_then(|known| known.row.shape).unwrap_or_default();
+                    row.shape = Some(Shaping { turn: Some(change.turn.clone()), timeseries: None, ..shape });
+                }
+                Work::Remove if shape::bucket_of(&step.rule).is_some() => {
+                    if let Some(known) = known {
+                        let leaving = Leaving { with_data: extent.with_data, keep_buckets: false };
+                        shape::drop::begin(self, at, &known, leaving).await?;
+                    }
+                    continue;
                 }
                 Work::Remove => {
                     row.state = State::Retiring;
@@ -126,7 +143,7 @@ impl Life {
                 }
             }
             catalog::save(at, db, &row).await?;
-            self.put_entry(Entry { db: db.into(), row, rule: step.rule.clone(), reached: None, problem: None });
+            self.put_entry(Entry::new(db, row, step.rule.clone())?);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::evaluate::{Difference, Evaluator};
 use super::records::{At, find};
 use super::states::State;
 use super::transient::{Began, is_transient};
-use super::{Life, inside, names, walk};
+use super::{Life, inside, names, shape, walk};
 use crate::link::key;
 use crate::rule::Rule;
 use document::filter::Filter;
@@ -42,7 +42,11 @@ pub(crate) struct Report {
 #[derive(Clone, Debug)]
 pub(crate) struct Drift {
     pub(crate) rule: Arc<Rule>,
-    pub(crate) difference: Difference,
+    pub(crate) collection: Arc<str>,
+    pub(crate) id: Value<'static>,
+    pub(crate) field: String,
+    pub(crate) stored: Value<'static>,
+    pub(crate) expected: Value<'static>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,9 +63,14 @@ impl Report {
     }
 
     pub(crate) fn add(&mut self, figures: &mut Figures, difference: Difference) {
+        let drift = Drift::of(&figures.rule, difference);
+        self.note(figures, drift);
+    }
+
+    pub(crate) fn note(&mut self, figures: &mut Figures, drift: Drift) {
         figures.drifted += 1;
         if self.examples.len() < self.most {
-            self.examples.push(Drift { rule: figures.rule.clone(), difference });
+            self.examples.push(drift);
         }
     }
 
@@ -99,14 +108,20 @@ impl Report {
 }
 
 impl Drift {
+    /// A host whose field is not what it should be.
+    pub(crate) fn of(rule: &Arc<Rule>, difference: Difference) -> Drift {
+        let Difference { id, stored, expected, .. } = difference;
+        let (collection, field) = (rule.host.collection.clone(), rule.field.dotted());
+        Drift { rule: rule.clone(), collection, id, field, stored, expected }
+    }
+
     fn show(&self, problem: Option<&str>) -> Doc<'static> {
         let shown = |value: &Value<'static>| if value.is_missing() { Value::Null } else { value.clone() };
         let mut drift = DocWriter::new();
         drift.append("rule", &Value::from(&*self.rule.name));
-        drift.append("collection", &Value::from(&*self.rule.host.collection));
-        drift.append("_id", &self.difference.id).append("field", &Value::string(self.rule.field.dotted()));
-        drift.append("stored", &shown(&self.difference.stored));
-        drift.append("expected", &shown(&self.difference.expected));
+        drift.append("collection", &Value::from(&*self.collection));
+        drift.append("_id", &self.id).append("field", &Value::from(&*self.field));
+        drift.append("stored", &shown(&self.stored)).append("expected", &shown(&self.expected));
         if let Some(problem) = problem {
             drift.append("problem", &Value::from(problem));
         }
@@ -123,6 +138,10 @@ impl Life {
     pub(crate) async fn audit(&self, asked: &[Asked], examples: usize) -> Result<Report> {
         let mut report = Report::new(examples);
         for asked in asked {
+            if shape::bucket_of(&asked.rule).is_some() {
+                shape::audit::audit(self, asked, &mut report).await?;
+                continue;
+            }
             if self.backend.abilities().forwards {
                 let figures = inside::audit(self, asked, &mut report).await?;
                 report.rules.push(figures);

@@ -5,6 +5,7 @@
 
 use super::names;
 use super::records::{At, by_id, find, update_one, update_op};
+use super::shape::rows::Shaping;
 use super::states::State;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
@@ -31,6 +32,8 @@ pub struct Row {
     pub tidy: bool,
     /// The process that brings it on or off; empty where there can be only one.
     pub by: String,
+    /// Of a shape: where its documents are, and what is under way.
+    pub shape: Option<Shaping>,
 }
 
 impl Row {
@@ -48,6 +51,7 @@ impl Row {
             with_data: row.get("with_data").is_some_and(|value| value.is_truthy()),
             tidy: row.get("tidy").is_some_and(|value| value.is_truthy()),
             by: text("by").unwrap_or_default(),
+            shape: Shaping::read(row),
         })
     }
 
@@ -65,6 +69,9 @@ impl Row {
         }
         if !self.by.is_empty() {
             row.append("by", &Value::from(&*self.by));
+        }
+        if let Some(shape) = &self.shape {
+            row.append("shape", &Value::Document(shape.write()));
         }
         row.finish()
     }
@@ -163,6 +170,7 @@ mod tests {
             with_data: false,
             tidy: true,
             by: "p".to_owned(),
+            shape: Some(Shaping::default()),
         };
         assert_eq!(Row::read(&row.write()), Some(row));
         assert_eq!(Row::read(&Doc::from(doc! { "_id": { "process": "x" }, "epoch": 1 })), None);

@@ -3,6 +3,7 @@
 
 use super::audit::Asked;
 use super::records::At;
+use super::shape::drop::Leaving;
 use super::states::State;
 use super::{Life, apply};
 use crate::declare::{self, Checked, Declaration, Finding};
@@ -37,8 +38,8 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "check", help: "Says what is wrong with a declaration.", fields: &["declaration"] },
     Verb {
         name: "drop",
-        help: "Removes a rule and, if asked, the field it kept.",
-        fields: &["rule", "with_data", "wait"],
+        help: "Removes a rule and, if asked, what it kept; readings become plain documents again.",
+        fields: &["rule", "with_data", "keep_buckets", "wait"],
     },
     Verb { name: "explain", help: "Says what a command would do, rules included; runs nothing.", fields: &["command"] },
     Verb { name: "plan", help: "Says what applying a declaration would do.", fields: &["declaration"] },
@@ -111,7 +112,8 @@ impl Life {
             "drop" => {
                 let rule = asked.text("rule")?.ok_or_else(|| missing("drop", "rule"))?;
                 let with_data = asked.flag("with_data", false)?;
-                let db = self.drop_rule(asked.db.as_deref(), &rule, with_data).await?;
+                let leaving = Leaving { with_data, keep_buckets: asked.flag("keep_buckets", false)? };
+                let db = self.drop_rule(asked.db.as_deref(), &rule, leaving).await?;
                 if asked.flag("wait", true)? {
                     self.settle(&db).await?;
                 }

@@ -5,7 +5,7 @@
 //! clients write meanwhile is right in the end, whatever was dropped before and after it.
 
 use super::records::At;
-use super::{Entry, Life, State, catalog, indexes, names};
+use super::{Entry, Life, State, catalog, indexes, names, shape};
 use document::backend::{Backend, Relay, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Namespace};
@@ -39,21 +39,26 @@ impl Life {
     async fn empty(&self, at: &mut At<'_>, client: &mut Session, db: &str) -> Result<()> {
         self.unpublished.store(true, Ordering::Relaxed);
         let of_db = |entry: &Entry| *entry.db == *db;
+        let before: Vec<Entry> = self.entries().into_iter().filter(of_db).collect();
         for entry in self.entries().into_iter().filter(of_db).filter(|entry| entry.row.state.is_kept()) {
             let mut row = entry.row.clone();
             (row.state, row.epoch, row.by) = (State::Maintaining, row.epoch + 1, self.process.clone());
             (row.done, row.total) = (0, 0);
+            shape::reset::begin(&entry.rule, &mut row);
             if catalog::replace(at, db, &row, entry.row.epoch).await? {
-                self.put_entry(Entry { row, reached: None, problem: None, ..entry });
+                self.put_entry(Entry::new(db, row, entry.rule.clone())?);
             }
         }
         self.put_in_force()?;
         self.publish(at, db).await?;
         drop_collections(&*self.backend, client, at.context, db).await?;
+        self.end_reset(at, db, &before).await?;
         // What was to be done is done by seeding.
         at.delete(&names::outbox(db), Filter::all()).await?;
         self.settle_expiry(at, db).await?;
-        for entry in self.entries().into_iter().filter(of_db).filter(|entry| entry.row.state.is_kept()) {
+        // Those of a shape are made with its collections.
+        let is_link = |entry: &Entry| entry.row.state.is_kept() && shape::bucket_of(&entry.rule).is_none();
+        for entry in self.entries().into_iter().filter(of_db).filter(is_link) {
             for needed in indexes::missing(at, &entry.rule).await? {
                 indexes::create(at, &entry.rule, &needed).await?;
             }

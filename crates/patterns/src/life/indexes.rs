@@ -3,6 +3,7 @@
 
 use super::records::At;
 use crate::rule::{Fold, Link, Rule, Upkeep};
+use crate::shape::bucket::{Body, Bucket, ReadingId};
 use document::op::{AdminOp, Namespace};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 
@@ -66,7 +67,11 @@ impl Needed {
 
 /// What a rule needs, whatever is there.
 pub fn needed(rule: &Rule) -> Vec<Needed> {
-    let Upkeep::Link(link) = &rule.upkeep else { return Vec::new() };
+    let link = match &rule.upkeep {
+        Upkeep::Link(link) => link,
+        Upkeep::Bucket(bucket) => return of_buckets(bucket),
+        Upkeep::Expression(_) => return Vec::new(),
+    };
     let mut list = Vec::new();
     let mut add = |ns: &Namespace, paths: Vec<String>, unique: bool| {
         // Collections are kept by `_id`, which is unique.
@@ -83,6 +88,20 @@ pub fn needed(rule: &Rule) -> Vec<Needed> {
             add(&link.source, by_and_where(link), false);
             add(&rule.host, vec![link.local.path.dotted()], true);
         }
+    }
+    list
+}
+
+/// Series and period, so that a filter on both reads few buckets; the readings' own `_id` if declared.
+fn of_buckets(bucket: &Bucket) -> Vec<Needed> {
+    let needed = |paths: Vec<String>| Needed { ns: bucket.into.clone(), paths, unique: false };
+    let mut list = Vec::new();
+    if !bucket.packed {
+        let series = bucket.by.iter().map(|series| series.field.to_string());
+        list.push(needed(series.chain([bucket.every.name().to_owned()]).collect()));
+    }
+    if matches!(&bucket.body, Body::Readings(readings) if readings.reading_id == ReadingId::Indexed) {
+        list.push(needed(vec!["readings._id".to_owned()]));
     }
     list
 }

@@ -52,6 +52,9 @@ pub(crate) async fn bring_on(life: &Life) -> Result<()> {
 }
 
 async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+    if super::shape::bucket_of(&entry.rule).is_some() {
+        return super::shape::advance(life, entry).await;
+    }
     match &entry.row.state {
         State::Maintaining => {
             // Nobody may still be writing who does not know of the rule.

@@ -236,10 +236,23 @@ impl Life {
                 self.publish(&mut at, db).await?;
             }
         }
+        self.seen_everywhere(&mut at, &place).await
+    }
+
+    /// The same for who changes rules already, and has published what it changed.
+    pub(crate) async fn settled_by_all(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        self.settled().await?;
+        match self.place_of(db) {
+            Some(place) => self.seen_everywhere(at, &place).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn seen_everywhere(&self, at: &mut At<'_>, place: &Namespace) -> Result<()> {
         let (mut wanted, began, mut told) = (None, Instant::now(), false);
         loop {
             self.check_stopped()?;
-            let registry = Registry::read(&mut at, &place).await?;
+            let registry = Registry::read(at, place).await?;
             let wanted = *wanted.get_or_insert(registry.epoch);
             let late = |other: &&Announced| other.process != self.process && other.seen < wanted;
             let Some(other) = registry.processes.iter().find(late) else { return Ok(()) };

@@ -21,7 +21,7 @@ impl Life {
     }
 
     /// The same for who changes rules already.
-    pub(super) async fn refresh(&self, at: &mut At<'_>) -> Result<()> {
+    pub(crate) async fn refresh(&self, at: &mut At<'_>) -> Result<()> {
         let known: BTreeSet<Arc<str>> = self.entries().into_iter().map(|entry| entry.db).collect();
         let mut rows: Vec<(Arc<str>, catalog::Row)> = Vec::new();
         for db in catalog::databases(at).await? {
@@ -57,6 +57,9 @@ impl Life {
         let known = known.iter().find(|entry| Life::is(entry, db, &row.rule));
         match known.cloned() {
             Some(known) if known.row.epoch == row.epoch && self.is_ours(&row) => Ok(known),
+            Some(known) if known.row.declaration == row.declaration && row.shape.is_some() => {
+                Entry::new(db, row, known.rule)
+            }
             Some(known) if known.row.declaration == row.declaration => {
                 Ok(Entry { row, reached: None, problem: None, ..known })
             }

@@ -28,6 +28,7 @@ mod registry;
 mod repair;
 mod retire;
 mod seed;
+pub mod shape;
 pub mod states;
 mod status;
 mod transient;
@@ -38,7 +39,8 @@ pub use states::State;
 use crate::gate::Point;
 use crate::layer::Patterned;
 use crate::rule::Rule;
-use crate::rules::Rules;
+use crate::rules::{Placed, Rules};
+use crate::shape::Side;
 use catalog::Row;
 use document::backend::Backend;
 use document::op::{Context, Namespace};
@@ -94,13 +96,35 @@ pub(crate) struct Entry {
     pub(crate) reached: Option<Value<'static>>,
     /// Why it does not get on.
     pub(crate) problem: Option<String>,
+    /// Of a shape: where its documents are.
+    pub(crate) sides: Vec<Side>,
+    /// Of a shape: its collections are being renamed.
+    pub(crate) held: bool,
 }
 
 impl Entry {
     fn of(db: &str, row: Row) -> Result<Entry> {
         let rule = crate::declare::from_catalog(&row.declaration)
             .map_err(|error| error.context(&format!("the catalog of {db} has a rule {}: ", row.rule)))?;
-        Ok(Entry { db: db.into(), row, rule: Arc::new(rule), reached: None, problem: None })
+        Entry::new(db, row, Arc::new(rule))
+    }
+
+    pub(crate) fn new(db: &str, row: Row, rule: Arc<Rule>) -> Result<Entry> {
+        let (sides, held) = match &row.shape {
+            Some(shape) => (shape::rows::sides(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun)),
+            None => (Vec::new(), false),
+        };
+        Ok(Entry { db: db.into(), row, rule, reached: None, problem: None, sides, held })
+    }
+
+    /// Whether a declaration has made it, and not a client's `create`.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.row.shape.as_ref().is_none_or(|shape| shape.timeseries.is_none())
+    }
+
+    fn placed(&self, ours: bool) -> Placed {
+        let (rule, state) = (self.rule.clone(), self.shown(ours));
+        Placed { rule, state, sides: self.sides.clone(), held: self.held }
     }
 
     /// The state that writers work by. How far another process has come with seeding is not known here: a change is a delta for
@@ -223,6 +247,13 @@ impl Life {
         entries.iter().find(|other| Life::is(other, &entry.db, &entry.row.rule)).map(|other| other.row.clone())
     }
 
+    /// The same rule as it is now; nothing if it was changed or dropped meanwhile.
+    pub(crate) fn current(&self, entry: &Entry) -> Option<Entry> {
+        let entries = self.entries.lock();
+        let same = |other: &&Entry| Life::is(other, &entry.db, &entry.row.rule) && other.row.epoch == entry.row.epoch;
+        entries.iter().find(same).cloned()
+    }
+
     /// Puts a rule in the place of the one of the same name, or behind all.
     pub(crate) fn put_entry(&self, entry: Entry) {
         let mut entries = self.entries.lock();
@@ -260,15 +291,13 @@ impl Life {
     }
 
     /// Puts what the entries say in force.
-    fn put_in_force(&self) -> Result<()> {
+    pub(crate) fn put_in_force(&self) -> Result<()> {
         self.enforce(&self.entries.lock())
     }
 
     /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
     fn enforce(&self, entries: &[Entry]) -> Result<()> {
-        self.patterned.set_rules(
-            entries.iter().map(|entry| (entry.rule.clone(), entry.shown(self.is_ours(&entry.row)))).collect(),
-        )
+        self.patterned.set_rules(entries.iter().map(|entry| entry.placed(self.is_ours(&entry.row))).collect())
     }
 
     /// Waits until nothing is under way that began before the last change of rules.
@@ -280,6 +309,11 @@ impl Life {
             pause = (pause * 2).min(std::time::Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// The same, not longer than so: says whether it is so.
+    pub(crate) async fn settled_within(&self, limit: std::time::Duration) -> Result<bool> {
+        tokio::time::timeout(limit, self.settled()).await.map_or(Ok(false), |settled| settled.map(|()| true))
     }
 
     /// Tells writers that the hosts before `position` are reached. The catalog learns it with the hosts themselves. False if

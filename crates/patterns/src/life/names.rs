@@ -30,6 +30,11 @@ pub fn processes(db: &str) -> Namespace {
     Namespace::new(db, "pleach.processes")
 }
 
+/// What a collection is called while it makes room for its new form, or is on its way back.
+pub fn aside(ns: &Namespace) -> Namespace {
+    Namespace::new(&ns.db, &format!("pleach.aside.{}", ns.collection))
+}
+
 /// Whether clients may only read it.
 pub fn is_bookkeeping(ns: &Namespace) -> bool {
     ns.collection.starts_with(PREFIX)

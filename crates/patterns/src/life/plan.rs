@@ -3,7 +3,8 @@
 use super::expiry::{self, Expiry};
 use super::indexes::{self, Needed};
 use super::records::At;
-use super::{Entry, Life};
+use super::shape::shown::Shown;
+use super::{Entry, Life, shape};
 use crate::declare::{Change, Difference, diff};
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
@@ -21,6 +22,8 @@ pub(crate) enum Work {
     Seed,
     /// The same, since the rule was changed.
     Rebuild,
+    /// The collection is stored in this form from now on.
+    Shape(Box<shape::change::Change>),
     /// Only the upkeep changes; no value does.
     Keep,
     Remove,
@@ -41,8 +44,8 @@ pub(crate) struct Changes {
 impl Changes {
     /// The steps from what is kept in the declaration's database to what it declares, in the order of their dependencies.
     pub(crate) async fn find(at: &mut At<'_>, entries: &[Entry], db: &str, rules: &[Rule]) -> Result<Changes> {
-        // A rule on its way out is as good as gone.
-        let kept = entries.iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept());
+        // A rule on its way out is as good as gone, and what `create` made is no declaration's.
+        let kept = entries.iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept() && entry.is_declared());
         let old: Vec<Rule> = kept.map(|entry| (*entry.rule).clone()).collect();
         let differences = diff(&old, rules);
         let mut steps: Vec<Step> = Vec::new();
@@ -56,6 +59,12 @@ impl Changes {
                 _ => None,
             });
             let shared = Arc::new(rule.clone());
+            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (shape::bucket_of(rule), &work) {
+                let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
+                let change = shape::change::to_declared(at, entry, rule, bucket).await?;
+                steps.push(Step { rule: shared, work: Work::Shape(Box::new(change)) });
+                continue;
+            }
             for needed in indexes::missing(at, rule).await? {
                 let twice = |step: &Step| matches!(&step.work, Work::Index(other) if *other == needed);
                 if !steps.iter().any(twice) {
@@ -88,9 +97,8 @@ impl Changes {
 
     /// Only what adds: indexes and new rules.
     pub(crate) fn additions(mut self) -> Changes {
-        let seeded = |rule: &Arc<Rule>, steps: &[Step]| {
-            steps.iter().any(|step| step.rule.name == rule.name && matches!(step.work, Work::Seed))
-        };
+        let seeded =
+            |rule: &Arc<Rule>, steps: &[Step]| steps.iter().any(|step| step.rule.name == rule.name && step.adds());
         let steps = std::mem::take(&mut self.steps);
         self.steps = steps.iter().filter(|step| seeded(&step.rule, &steps)).cloned().collect();
         self
@@ -100,14 +108,20 @@ impl Changes {
     pub(crate) async fn show(&self, at: &mut At<'_>) -> Result<Doc<'static>> {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {
-            let mut doc = DocWriter::new();
-            doc.append("rule", &Value::from(&*step.rule.name));
-            doc.append("kind", &Value::from(step.kind()));
-            doc.append("namespace", &Value::string(step.namespace().to_string()));
-            doc.append("command", &Value::Document(step.command()?));
-            steps.push(&Value::Document(doc.finish()));
+            for Shown { kind, namespace, command } in step.shown(at)? {
+                let mut doc = DocWriter::new();
+                doc.append("rule", &Value::from(&*step.rule.name)).append("kind", &Value::from(kind));
+                doc.append("namespace", &Value::string(namespace.to_string()));
+                doc.append("command", &Value::Document(command));
+                steps.push(&Value::Document(doc.finish()));
+            }
             let documents = documents(at, step.namespace()).await?;
             match &step.work {
+                Work::Shape(change) => {
+                    let moved = if change.rewrites() { documents } else { 0 };
+                    read += moved;
+                    written += moved;
+                }
                 Work::Index(_) => read += documents,
                 Work::Seed | Work::Rebuild => {
                     read += documents;
@@ -130,12 +144,36 @@ impl Changes {
 }
 
 impl Step {
+    /// Whether it changes nothing that is there.
+    fn adds(&self) -> bool {
+        match &self.work {
+            Work::Seed => true,
+            Work::Shape(change) => !change.rewrites(),
+            Work::Index(_) | Work::Expiry(_) | Work::Rebuild | Work::Keep | Work::Remove => false,
+        }
+    }
+
+    /// As steps that a person could run.
+    fn shown(&self, at: &At<'_>) -> Result<Vec<Shown>> {
+        match (&self.work, shape::bucket_of(&self.rule)) {
+            (Work::Shape(change), Some(bucket)) => {
+                shape::shown::declared(&self.rule, bucket, change, shape::stored::dialect(at))
+            }
+            (Work::Remove, Some(bucket)) => Ok(shape::shown::removed(&self.rule, bucket, shape::stored::dialect(at))),
+            _ => {
+                let (kind, namespace) = (self.kind(), self.namespace().clone());
+                Ok(vec![Shown { kind, namespace, command: self.command()? }])
+            }
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match &self.work {
             Work::Index(_) => "index",
             Work::Expiry(_) => "expiry",
             Work::Seed => "seed",
             Work::Rebuild => "rebuild",
+            Work::Shape(_) => "move",
             Work::Keep => "upkeep",
             Work::Remove => "remove",
         }
@@ -155,7 +193,7 @@ impl Step {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
             Work::Seed | Work::Rebuild => seeding(&self.rule),
-            Work::Keep => Ok(Doc::empty()),
+            Work::Keep | Work::Shape(_) => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
     }

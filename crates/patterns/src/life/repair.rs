@@ -7,7 +7,7 @@ use super::audit::{Asked, Drift, Figures, Hosts, Report};
 use super::evaluate::{Difference, Evaluator};
 use super::records::{At, find};
 use super::transient::{Began, is_transient};
-use super::{Life, derived};
+use super::{Life, derived, shape};
 use document::filter::{Filter, InSet, Node, Test};
 use document::{Error, Result, Value};
 use std::sync::Arc;
@@ -24,6 +24,10 @@ impl Life {
     pub(crate) async fn repair(&self, asked: &[Asked], examples: usize) -> Result<Report> {
         let mut report = Report::new(examples);
         for asked in asked {
+            if shape::bucket_of(&asked.rule).is_some() {
+                shape::repair::repair(self, asked, &mut report).await?;
+                continue;
+            }
             let began = Instant::now();
             let mut figures = Figures::new(&asked.rule);
             let mut hosts = Hosts::of(asked)?;
@@ -57,7 +61,7 @@ impl Life {
             match self.repair_some(evaluator, std::slice::from_ref(one), u32::MAX).await {
                 Ok(repaired) => repaired.into_iter().for_each(|difference| report.add(figures, difference)),
                 Err(error) => {
-                    let drift = Drift { rule: evaluator.rule().clone(), difference: one.clone() };
+                    let drift = Drift::of(evaluator.rule(), one.clone());
                     report.failures.push((drift, error.to_string()));
                 }
             }

@@ -3,7 +3,8 @@
 use super::evaluate::value_at;
 use super::records::{At, update_one, update_op};
 use super::transient::{Began, is_transient};
-use super::{Entry, Life, catalog, names, walk};
+use super::shape::drop::Leaving;
+use super::{Entry, Life, catalog, names, shape, walk};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
@@ -20,7 +21,8 @@ const PART: u64 = 1_000;
 
 impl Life {
     /// Drops a rule; what it leaves behind is removed in the background. Gives its database.
-    pub async fn drop_rule(&self, db: Option<&str>, rule: &str, with_data: bool) -> Result<Arc<str>> {
+    pub async fn drop_rule(&self, db: Option<&str>, rule: &str, leaving: Leaving) -> Result<Arc<str>> {
+        leaving.check()?;
         let _changing = self.changing.lock().await;
         let found: Vec<Entry> = self
             .entries()
@@ -42,18 +44,26 @@ impl Life {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
         self.begin_change(&mut at, &entry.db).await?;
-        let outcome = self.write_drop(&mut at, entry, with_data).await;
+        let outcome = self.write_drop(&mut at, entry, leaving).await;
         self.end_change(&mut at, &entry.db).await?;
         outcome.map(|()| entry.db.clone())
     }
 
-    async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, with_data: bool) -> Result<()> {
+    async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
         let Some(mut row) = self.row_of(entry) else {
             return Err(no_such_rule(self, Some(&entry.db), &entry.rule.name));
         };
+        if shape::bucket_of(&entry.rule).is_some() {
+            let current = Entry::new(&entry.db, row, entry.rule.clone())?;
+            shape::drop::begin(self, at, &current, leaving).await?;
+            self.publish(at, &entry.db).await?;
+            self.wake_keeper.notify_one();
+            return Ok(());
+        }
+        leaving.refuse_buckets(&entry.rule)?;
         let since = row.epoch;
         row.state = super::State::Retiring;
-        row.with_data = with_data;
+        row.with_data = leaving.with_data;
         row.epoch += 1;
         row.by = self.process.clone();
         self.unpublished.store(true, Ordering::Relaxed);

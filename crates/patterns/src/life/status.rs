@@ -2,7 +2,7 @@
 
 use super::records::{At, aggregate};
 use super::states::State;
-use super::{Entry, Life, catalog, names};
+use super::{Entry, Life, catalog, names, shape};
 use crate::mql;
 use document::backend::Session;
 use document::op::Context;
@@ -38,7 +38,8 @@ impl Life {
         for entry in &entries {
             let key = (entry.db.to_string(), entry.rule.name.to_string());
             let waiting = waiting.get(&key).copied().unwrap_or_default();
-            rules.push(&Value::Document(self.show(entry, waiting)));
+            let health = shape::health::health(at, entry).await?;
+            rules.push(&Value::Document(self.show(entry, waiting, health)));
         }
         let mut status = DocWriter::new();
         status.append("rules", &Value::Array(rules.finish())).start_document("outbox");
@@ -55,7 +56,7 @@ impl Life {
         Ok(answer.finish())
     }
 
-    fn show(&self, entry: &Entry, waiting: Waiting) -> Doc<'static> {
+    fn show(&self, entry: &Entry, waiting: Waiting, health: Option<Doc<'static>>) -> Doc<'static> {
         let row = &entry.row;
         let mut rule = DocWriter::new();
         rule.append("rule", &Value::from(&*row.rule)).append("database", &Value::from(&*entry.db));
@@ -67,6 +68,9 @@ impl Life {
         rule.append("lag_ms", &Value::Int64(waiting.oldest_ms)).append("pending", &Value::Int64(waiting.pending));
         let overridden = i64::try_from(self.patterned.overridden(&entry.rule)).unwrap_or(i64::MAX);
         rule.append("overridden", &Value::Int64(overridden));
+        if let Some(health) = health {
+            rule.append("health", &Value::Document(health));
+        }
         if let Some(problem) = &entry.problem {
             rule.append("problem", &Value::from(&**problem));
         }
@@ -80,7 +84,7 @@ fn progress(row: &catalog::Row) -> f64 {
     match row.state {
         State::On => 1.0,
         State::Seeding { position: Some(Value::MaxKey) } => 1.0,
-        State::Seeding { .. } if row.total > 0 => (row.done as f64 / row.total as f64).min(0.999),
+        State::Seeding { .. } | State::Retiring if row.total > 0 => (row.done as f64 / row.total as f64).min(0.999),
         _ => 0.0,
     }
 }

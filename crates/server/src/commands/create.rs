@@ -1,6 +1,6 @@
 //! `create`.
 
-use super::{Command, InTransaction};
+use super::{Command, InTransaction, timeseries};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::not_a_choice;
@@ -38,7 +38,9 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
     let mut other = DocWriter::new();
     let (mut capped, mut size, mut max) = (false, None, None);
     let (mut view_on, mut pipeline) = (None, None);
+    let (mut series, mut expires, mut given) = (None, None, Vec::new());
     for param in request.params(STRUCTURE) {
+        given.push(param.name().to_owned());
         match param.name() {
             "capped" => capped = param.loose_bool()?,
             "size" => size = Some(param.positive()?),
@@ -78,13 +80,9 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
                     return Err(Error::not_implemented("a collection with change stream pre- and post-images"));
                 }
             }
-            "timeseries" => return Err(Error::not_implemented("a time-series collection")),
+            "timeseries" => series = Some(timeseries::read(param, &ns)?),
             "encryptedFields" => return Err(Error::not_implemented("a collection with encrypted fields")),
-            "expireAfterSeconds" => {
-                return Err(invalid(
-                    "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
-                ));
-            }
+            "expireAfterSeconds" => expires = Some(timeseries::expiry(param)?),
             "autoIndexId" if !param.loose_bool()? => {
                 return Err(Error::new(
                     Code::Location(50001),
@@ -96,7 +94,12 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
             _ => return Err(param.unknown()),
         }
     }
-    if let Some(on) = view_on {
+    if expires.is_some() && series.is_none() {
+        return Err(invalid(
+            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified",
+        ));
+    }
+    if let Some(on) = view_on.filter(|_| series.is_none()) {
         if on.is_empty() {
             return Err(Error::bad_value("'viewOn' cannot be empty"));
         }
@@ -120,7 +123,7 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
         }
         return Ok(AdminOp::CreateView { ns, on, pipeline: pipeline.into_owned() });
     }
-    if pipeline.is_some() {
+    if pipeline.is_some() && !given.iter().any(|name| name == "viewOn") {
         return Err(invalid("'pipeline' requires 'viewOn' to also be specified"));
     }
     match (capped, size) {
@@ -133,7 +136,18 @@ fn parse(call: &Call<'_>) -> Result<AdminOp> {
             ));
         }
     }
-    if !other.is_empty() {
+    if let Some(series) = series {
+        timeseries::refuse_beside(&ns, given.iter().map(String::as_str))?;
+        let mut shown = DocWriter::new();
+        if let Some(expires) = expires {
+            shown.append("expireAfterSeconds", &Value::Int64(expires));
+        }
+        other.finish().iter().for_each(|(name, value)| {
+            shown.append(name.as_str(), &value);
+        });
+        shown.append("timeseries", &Value::Document(series));
+        options.other = Some(shown.finish());
+    } else if !other.is_empty() {
         options.other = Some(other.finish());
     }
     Ok(AdminOp::Create { ns, options })

@@ -65,6 +65,7 @@ mod sasl_start;
 mod server_status;
 mod set_parameter;
 mod start_session;
+mod timeseries;
 mod top;
 pub(crate) mod update;
 mod users_info;

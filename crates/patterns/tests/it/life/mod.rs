@@ -1,5 +1,6 @@
 //! The life of rules on the embedded store: declared, seeded under load, stopped at every step, audited, repaired, dropped.
 
+mod buckets;
 mod drift;
 mod dying;
 mod outbox;

@@ -107,6 +107,11 @@ impl Village {
         self.engine.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
     }
 
+    /// Work on whole collections, through the layer.
+    pub(crate) async fn define(&self, op: document::op::AdminOp) {
+        self.layer.admin(&mut Session::default(), &context(), op).await.unwrap();
+    }
+
     pub(crate) async fn find(&self, collection: &str, query: bson::Document) -> Vec<bson::Document> {
         let op = ReadOp::Find(crate::harness::find(collection, query));
         testing::rows(&self.layer, &mut Session::default(), op).await.unwrap()

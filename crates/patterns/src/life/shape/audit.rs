@@ -1,0 +1,109 @@
+//! Audit of a shape: is every bucket as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
+
+use super::bucket_of;
+use crate::life::audit::{Asked, Drift, Figures, Report};
+use crate::life::records::{At, by_id, find};
+use crate::life::{Life, walk};
+use crate::rule::Rule;
+use crate::shape::bucket::{Bucket, Flaw};
+use crate::shape::{Form, Side};
+use document::backend::{BatchLimit, Session};
+use document::op::{Find, ReadOp};
+use document::{Doc, Result, Value};
+use std::sync::Arc;
+use std::time::Instant;
+
+const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
+
+/// Where the buckets of a rule are: what is kept says it, else the declaration.
+pub(crate) fn places(life: &Life, rule: &Arc<Rule>) -> Vec<(Side, Arc<Bucket>)> {
+    let entries = life.entries();
+    let kept = entries.iter().find(|entry| Arc::ptr_eq(&entry.rule, rule));
+    let sides = match (kept, bucket_of(rule)) {
+        (Some(entry), _) => entry.sides.clone(),
+        (None, Some(bucket)) => vec![Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
+        (None, None) => Vec::new(),
+    };
+    let bucket = |side: Side| match &side.form {
+        Form::Bucket(bucket) => Some((side.clone(), bucket.clone())),
+        Form::Plain => None,
+    };
+    sides.into_iter().filter_map(bucket).collect()
+}
+
+/// Looks at every bucket of a rule.
+pub(crate) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Result<()> {
+    let began = Instant::now();
+    let mut figures = Figures::new(&asked.rule);
+    for (side, bucket) in places(life, &asked.rule) {
+        let mut flawed = Flawed::of(&side);
+        while let Some(part) = flawed.next(life, &bucket).await? {
+            figures.checked += part.checked;
+            for (document, flaws) in &part.flawed {
+                report.note(&mut figures, drift(&asked.rule, &side, document, flaws));
+            }
+        }
+    }
+    figures.time = began.elapsed();
+    report.rules.push(figures);
+    Ok(())
+}
+
+/// What is said about a flawed bucket: the first of its flaws, those that cannot be mended before others.
+pub(super) fn drift(rule: &Arc<Rule>, side: &Side, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
+    let flaw = flaws.iter().find(|flaw| !flaw.mendable).or(flaws.first());
+    Drift {
+        rule: rule.clone(),
+        collection: side.stored.collection.clone(),
+        id: document.get("_id").unwrap_or(Value::Null),
+        field: flaw.map(|flaw| flaw.field.clone()).unwrap_or_default(),
+        stored: flaw.map_or(Value::Missing, |flaw| flaw.stored.clone()),
+        expected: flaw.map_or(Value::Missing, |flaw| flaw.expected.clone()),
+    }
+}
+
+/// The buckets of a place, part by part.
+pub(super) struct Flawed {
+    side: Side,
+    from: Option<Value<'static>>,
+    ended: bool,
+}
+
+pub(super) struct Part {
+    pub(super) checked: u64,
+    pub(super) flawed: Vec<(Doc<'static>, Vec<Flaw>)>,
+}
+
+impl Flawed {
+    pub(super) fn of(side: &Side) -> Flawed {
+        Flawed { side: side.clone(), from: None, ended: false }
+    }
+
+    /// The next part; nothing after the last.
+    pub(super) async fn next(&mut self, life: &Life, bucket: &Bucket) -> Result<Option<Part>> {
+        if self.ended {
+            return Ok(None);
+        }
+        life.check_stopped()?;
+        let (mut session, context) = (Session::default(), life.context());
+        let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+        // By bounds only once there is a first: a hint needs the collection to be there.
+        let range = match &self.from {
+            Some(from) => walk::range(&self.side.stored, Some(from), None),
+            None => find(&self.side.stored, document::filter::Filter::all()),
+        };
+        let op = ReadOp::Find(Find { sort: Some(by_id()), limit: Some(BATCH.documents as u64 + 1), ..range });
+        let mut documents = at.all(op).await?;
+        self.from = match documents.len() > BATCH.documents {
+            true => documents.pop().and_then(|document| document.get("_id")),
+            false => None,
+        };
+        self.ended = self.from.is_none();
+        let checked = documents.len() as u64;
+        let with_flaws = |document: Doc<'static>| {
+            let flaws = bucket.flaws(&document);
+            (!flaws.is_empty()).then_some((document, flaws))
+        };
+        Ok(Some(Part { checked, flawed: documents.into_iter().filter_map(with_flaws).collect() }))
+    }
+}

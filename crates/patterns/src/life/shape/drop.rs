@@ -1,0 +1,61 @@
+//! Dropping a shape: back to documents as they are, or the rule only, or all of it.
+
+use super::{change, finish};
+use crate::life::records::At;
+use crate::life::{Entry, Life, State, catalog};
+use crate::rule::Rule;
+use document::{Code, Error, Result};
+use std::sync::atomic::Ordering;
+
+/// What stays of a rule that is dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// The field, or the collection, goes.
+    pub with_data: bool,
+    /// Of a bucket rule: the buckets stay as they are stored, and the view over them.
+    pub keep_buckets: bool,
+}
+
+impl Leaving {
+    pub(crate) fn check(self) -> Result<()> {
+        match self.with_data && self.keep_buckets {
+            true => Err(Error::bad_value("'with_data' and 'keep_buckets' contradict each other")),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn refuse_buckets(self, rule: &Rule) -> Result<()> {
+        match self.keep_buckets {
+            true => Err(Error::bad_value(format!("rule {} has no buckets to keep: it keeps a field", rule.name))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Writes down what becomes of it; the keeper does it.
+pub(crate) async fn begin(life: &Life, at: &mut At<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+    if leaving.keep_buckets {
+        return finish::leave(life, at, entry).await;
+    }
+    let mut row = entry.row.clone();
+    let since = row.epoch;
+    let turn = change::to_plain(at, entry).await?;
+    let shape = row.shape.get_or_insert_default();
+    shape.turn = match leaving.with_data {
+        true => None,
+        // Nothing has to be made or renamed if it is on its way there already.
+        false => turn.filter(|turn| turn.places != shape.places),
+    };
+    row.state = State::Retiring;
+    row.with_data = leaving.with_data;
+    row.epoch += 1;
+    row.by.clone_from(&life.process);
+    (row.done, row.total) = (0, 0);
+    life.unpublished.store(true, Ordering::Relaxed);
+    if !catalog::replace(at, &entry.db, &row, since).await? {
+        life.refresh(at).await?;
+        return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
+    }
+    life.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+    life.put_in_force()
+}

@@ -1,0 +1,62 @@
+//! The life of a shape: a collection is brought into buckets, into other buckets and back, while clients read and write it.
+//!
+//! A move has two kinds of steps. A [`turn`] renames collections and makes the view anew; clients are held for that moment. Then
+//! [`moves`] takes documents from one place to the other, part by part. The catalog says what is under way ([`rows`]), so that a
+//! stop anywhere costs nothing.
+
+pub(crate) mod adopt;
+pub(crate) mod audit;
+pub(crate) mod change;
+pub mod drop;
+pub(crate) mod finish;
+pub(crate) mod health;
+pub(crate) mod moves;
+mod place;
+pub(crate) mod repair;
+pub(crate) mod reset;
+pub mod rows;
+pub(crate) mod shown;
+pub(crate) mod stored;
+pub(crate) mod timeseries;
+pub(crate) mod turn;
+
+use super::{Entry, Life, State};
+use crate::rule::{Rule, Upkeep};
+use crate::shape::bucket::Bucket;
+use document::Result;
+use std::sync::Arc;
+
+/// What a rule stores its collection in, if it does.
+pub(crate) fn bucket_of(rule: &Rule) -> Option<&Arc<Bucket>> {
+    match &rule.upkeep {
+        Upkeep::Bucket(bucket) => Some(bucket),
+        Upkeep::Link(_) | Upkeep::Expression(_) => None,
+    }
+}
+
+/// Brings a shape one step further.
+pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+    let turn = entry.row.shape.as_ref().and_then(|shape| shape.turn.as_ref());
+    match (&entry.row.state, turn) {
+        (State::On, _) => Ok(()),
+        (State::Retiring, Some(turn)) if turn.places.is_empty() => finish::off(life, entry).await,
+        (State::Retiring, None) if entry.row.with_data => finish::off(life, entry).await,
+        (_, Some(_)) => turn::run(life, entry).await,
+        (State::Maintaining | State::Seeding { .. }, None) => match settled_and_drained(life, entry).await? {
+            true => finish::on(life, entry).await,
+            false => Ok(()),
+        },
+        (State::Retiring, None) => match settled_and_drained(life, entry).await? {
+            true => finish::off(life, entry).await,
+            false => Ok(()),
+        },
+    }
+}
+
+/// Nobody may still be writing who does not know where documents go.
+async fn settled_and_drained(life: &Life, entry: &Entry) -> Result<bool> {
+    if entry.sides.len() > 1 {
+        life.settled_everywhere(&entry.db).await?;
+    }
+    moves::drain(life, entry).await
+}

@@ -1,0 +1,182 @@
+//! What the catalog remembers about a shape: where its documents are, and what is about to change.
+//!
+//! `{ places: [ { stored, declaration } ], turn: { places, renames: [ { from, to } ], begun }, timeseries }` in the rule's row. A
+//! place without a declaration holds the documents as they are. New documents go to the first place.
+
+use crate::rule::Upkeep;
+use crate::shape::{Form, Side};
+use document::op::Namespace;
+use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
+
+/// Where documents are, and in which form: that of a declaration, or as they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    pub stored: String,
+    pub declaration: Option<Doc<'static>>,
+}
+
+/// A change that is no transaction: collections are renamed and the view is made anew.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Turn {
+    /// Where the documents are when it is done.
+    pub places: Vec<Place>,
+    /// From, to.
+    pub renames: Vec<(String, String)>,
+    /// Some of it may be done already.
+    pub begun: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shaping {
+    /// None: the collection is still stored as it is, under its own name.
+    pub places: Vec<Place>,
+    pub turn: Option<Turn>,
+    /// The options of `create` that made the rule, as `listCollections` shows them.
+    pub timeseries: Option<Doc<'static>>,
+}
+
+impl Place {
+    pub(crate) fn plain(stored: &str) -> Place {
+        Place { stored: stored.to_owned(), declaration: None }
+    }
+
+    pub(crate) fn side(&self, db: &str) -> Result<Side> {
+        let form = match &self.declaration {
+            None => Form::Plain,
+            Some(declaration) => match crate::declare::from_catalog(declaration)?.upkeep {
+                Upkeep::Bucket(bucket) => Form::Bucket(bucket),
+                Upkeep::Link(_) | Upkeep::Expression(_) => {
+                    let message = format!("{} is said to hold documents of a rule that keeps a field", self.stored);
+                    return Err(Error::new(Code::InternalError, message));
+                }
+            },
+        };
+        Ok(Side { stored: Namespace::new(db, &self.stored), form })
+    }
+
+    fn read(place: &Value<'_>) -> Option<Place> {
+        let Value::Document(place) = place else { return None };
+        let declaration = match place.get("declaration") {
+            Some(Value::Document(declaration)) => Some(declaration.into_owned()),
+            _ => None,
+        };
+        Some(Place { stored: place.get("stored")?.as_str()?.to_owned(), declaration })
+    }
+
+    fn write(&self) -> Value<'static> {
+        let mut place = DocWriter::new();
+        place.append("stored", &Value::from(&*self.stored));
+        if let Some(declaration) = &self.declaration {
+            place.append("declaration", &Value::Document(declaration.borrow()));
+        }
+        Value::Document(place.finish())
+    }
+}
+
+/// All places, as the layer knows them.
+pub(crate) fn sides(places: &[Place], db: &str) -> Result<Vec<Side>> {
+    places.iter().map(|place| place.side(db)).collect()
+}
+
+impl Shaping {
+    pub(crate) fn read(row: &Doc<'_>) -> Option<Shaping> {
+        let Some(Value::Document(shape)) = row.get("shape") else { return None };
+        let turn = match shape.get("turn") {
+            Some(Value::Document(turn)) => Some(Turn {
+                places: read_places(&turn),
+                renames: read_renames(&turn),
+                begun: turn.get("begun").is_some_and(|begun| begun.is_truthy()),
+            }),
+            _ => None,
+        };
+        let timeseries = match shape.get("timeseries") {
+            Some(Value::Document(options)) => Some(options.into_owned()),
+            _ => None,
+        };
+        Some(Shaping { places: read_places(&shape), turn, timeseries })
+    }
+
+    pub(crate) fn write(&self) -> Doc<'static> {
+        let mut shape = DocWriter::new();
+        shape.append("places", &write_places(&self.places));
+        if let Some(turn) = &self.turn {
+            shape.start_document("turn").append("places", &write_places(&turn.places));
+            let mut renames = ArrayWriter::new();
+            for (from, to) in &turn.renames {
+                let mut rename = DocWriter::new();
+                rename.append("from", &Value::from(&**from)).append("to", &Value::from(&**to));
+                renames.push(&Value::Document(rename.finish()));
+            }
+            shape.append("renames", &Value::Array(renames.finish())).append("begun", &Value::Bool(turn.begun)).end();
+        }
+        if let Some(options) = &self.timeseries {
+            shape.append("timeseries", &Value::Document(options.borrow()));
+        }
+        shape.finish()
+    }
+
+    /// The same form under a declaration that says it in other words.
+    pub(crate) fn declared_as(mut self, before: &Doc<'static>, now: &Doc<'static>) -> Shaping {
+        let turn = self.turn.iter_mut().flat_map(|turn| &mut turn.places);
+        for place in self.places.iter_mut().chain(turn) {
+            if place.declaration.as_ref() == Some(before) {
+                place.declaration = Some(now.clone());
+            }
+        }
+        self
+    }
+
+    /// Where documents still are that go to the first place.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.places.len() > 1 || self.turn.is_some()
+    }
+}
+
+fn read_places(doc: &Doc<'_>) -> Vec<Place> {
+    match doc.get("places") {
+        Some(Value::Array(places)) => places.iter().filter_map(|place| Place::read(&place)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn write_places(places: &[Place]) -> Value<'static> {
+    Value::Array(places.iter().map(Place::write).collect())
+}
+
+fn read_renames(turn: &Doc<'_>) -> Vec<(String, String)> {
+    let Some(Value::Array(renames)) = turn.get("renames") else { return Vec::new() };
+    let names = |rename: Value<'_>| match rename {
+        Value::Document(rename) => {
+            let text = |name: &str| Some(rename.get(name)?.as_str()?.to_owned());
+            Some((text("from")?, text("to")?))
+        }
+        _ => None,
+    };
+    renames.iter().filter_map(names).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    #[test]
+    fn what_is_under_way_is_read_as_it_was_written() {
+        let declaration = Doc::from(doc! { "time": "ts" });
+        let stored = Place { stored: "hours".to_owned(), declaration: Some(declaration.clone()) };
+        let turn = Turn {
+            places: vec![stored.clone(), Place::plain("pleach.aside.data")],
+            renames: vec![("data".to_owned(), "pleach.aside.data".to_owned())],
+            begun: true,
+        };
+        for shaping in [
+            Shaping::default(),
+            Shaping { places: vec![stored.clone()], turn: None, timeseries: Some(declaration) },
+            Shaping { places: vec![stored], turn: Some(turn), timeseries: None },
+        ] {
+            let mut row = DocWriter::new();
+            row.append("shape", &Value::Document(shaping.write()));
+            assert_eq!(Shaping::read(&row.finish()), Some(shaping));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a shape's changes come to, as plain MQL that a person could run: for `plan`.
+
+use super::change::{Change, name};
+use super::{rows, stored};
+use crate::life::indexes;
+use crate::mql;
+use crate::rule::Rule;
+use crate::shape::bucket::{Body, Bucket, Dialect, Readings};
+use crate::shape::{Form, Side};
+use document::op::Namespace;
+use document::{Doc, Result, Value};
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) kind: &'static str,
+    pub(crate) namespace: Namespace,
+    pub(crate) command: Doc<'static>,
+}
+
+/// What a declared shape asks for.
+pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: Dialect) -> Result<Vec<Shown>> {
+    let turn = &change.turn;
+    let sides = rows::sides(&turn.places, &rule.host.db)?;
+    let mut steps = Vec::new();
+    let mut add = |kind, namespace: &Namespace, command| {
+        steps.push(Shown { kind, namespace: namespace.clone(), command });
+    };
+    for (from, to) in &turn.renames {
+        let (from, to) = (Namespace::new(&rule.host.db, from), Namespace::new(&rule.host.db, to));
+        add("rename", &from, mql::document([("renameCollection", name(&from)), ("to", name(&to))]));
+    }
+    add("create", &bucket.into, stored::creation(bucket));
+    for needed in indexes::needed(rule) {
+        add("index", &needed.ns, needed.command());
+    }
+    add("view", &rule.host, stored::view_command(&rule.host, &sides, dialect, change.view_is_there));
+    if let [to, others @ ..] = sides.as_slice()
+        && !others.is_empty()
+    {
+        for from in others {
+            add("move", &from.stored, moving(from, to, dialect));
+        }
+        let only = std::slice::from_ref(to);
+        add("view", &rule.host, stored::view_command(&rule.host, only, dialect, true));
+        for from in others {
+            add("drop", &from.stored, mql::document([("drop", Value::from(&*from.stored.collection))]));
+        }
+    }
+    Ok(steps)
+}
+
+/// What removing it comes to: its documents as they are, under their own name.
+pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Shown> {
+    let (logical, stored) = (&rule.host, &bucket.into);
+    let aside = crate::life::names::aside(logical);
+    let from = Side { stored: stored.clone(), form: Form::Bucket(bucket.clone().into()) };
+    let to = Side { stored: aside.clone(), form: Form::Plain };
+    let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);
+    let step = |kind, ns: &Namespace, command| Shown { kind, namespace: ns.clone(), command };
+    vec![
+        step("move", stored, moving(&from, &to, dialect)),
+        step("drop", logical, dropped(logical)),
+        step("rename", &aside, mql::document([("renameCollection", name(&aside)), ("to", name(logical))])),
+        step("drop", stored, dropped(stored)),
+    ]
+}
+
+/// All documents of one place, written to another in one command: what the moves come to.
+fn moving(from: &Side, to: &Side, dialect: Dialect) -> Doc<'static> {
+    let mut stages: Vec<Value<'static>> = match &from.form {
+        Form::Plain => Vec::new(),
+        Form::Bucket(bucket) => bucket.view(dialect).iter().collect(),
+    };
+    if let Form::Bucket(bucket) = &to.form
+        && let Body::Readings(readings) = &bucket.body
+    {
+        stages.extend(into_buckets(bucket, readings));
+    }
+    stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))])));
+    let pipeline = Value::Array(stages.into_iter().collect());
+    let source = ("aggregate", Value::from(&*from.stored.collection));
+    mql::document([source, ("pipeline", pipeline), ("cursor", Value::Document(Doc::empty()))])
+}
+
+/// The readings of each series and period, in the order of time, as many to a bucket as there may be.
+fn into_buckets(bucket: &Bucket, readings: &Readings) -> Vec<Value<'static>> {
+    let (time, period) = (mql::field(&bucket.time), bucket.every.name());
+    let start = mql::call("$dateTrunc", mql::object([("date", time.borrow()), ("unit", Value::from(period))]));
+    let series = || bucket.by.iter().map(|series| (&*series.field, mql::field(&series.field)));
+    let partition = mql::object(series().chain([(period, start.borrow())]));
+    let number = mql::object([("_number", mql::call("$documentNumber", Value::Document(Doc::empty())))]);
+    let window = mql::object([
+        ("partitionBy", partition),
+        ("sortBy", mql::object([(&*bucket.time, Value::Int32(1))])),
+        ("output", number),
+    ]);
+    let before = mql::call_with("$subtract", [mql::field("_number"), Value::Int32(1)]);
+    let at_most = Value::Int64(i64::from(readings.at_most));
+    let n = mql::call("$toInt", mql::call("$floor", mql::call_with("$divide", [before, at_most])));
+    let since = mql::call_with("$subtract", [time, start.borrow()]);
+    let offset =
+        mql::call("$toInt", mql::call_with("$divide", [since, Value::Int64(readings.unit.size.millis().unwrap_or(1))]));
+    let mut own = Value::from("$$ROOT");
+    for name in bucket.by.iter().map(|series| &*series.field).chain([&*bucket.time, "_number"]) {
+        own = mql::call("$unsetField", mql::object([("field", Value::from(name)), ("input", own)]));
+    }
+    let element = mql::call_with("$mergeObjects", [mql::object([(&*readings.unit.name, offset)]), own]);
+    let id = mql::object(series().chain([(period, start.borrow()), ("n", n)]));
+    let count = mql::call("$sum", Value::Int32(1));
+    let group = [("_id", id), ("count", count), ("readings", mql::call("$push", element))];
+    let beside = bucket.by.iter().map(|series| &*series.field).chain([period]);
+    let beside = beside.map(|name| (name, Value::string(format!("$_id.{name}"))));
+    vec![
+        mql::call("$setWindowFields", window),
+        mql::call("$group", mql::object(group)),
+        mql::call("$set", mql::object(beside)),
+    ]
+}

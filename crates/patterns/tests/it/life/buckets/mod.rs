@@ -1,0 +1,7 @@
+//! Collections that are brought into buckets, into other buckets and back.
+
+mod moved;
+mod slots;
+mod station;
+mod stopped;
+mod timeseries;
