@@ -2,8 +2,8 @@
 
 use super::evaluate::value_at;
 use super::records::{At, update_one, update_op};
-use super::transient::{Began, is_transient};
 use super::shape::drop::Leaving;
+use super::transient::{Began, is_transient};
 use super::{Entry, Life, catalog, names, shape, walk};
 use crate::rule::Rule;
 use document::backend::Session;

@@ -32,7 +32,8 @@ impl Life {
                     stored::drop_if_there(at, &ns).await?;
                 }
             }
-            if let Some(now) = self.entries().iter().find(|now| now.rule.host == entry.rule.host && now.rule.name == entry.rule.name)
+            if let Some(now) =
+                self.entries().iter().find(|now| now.rule.host == entry.rule.host && now.rule.name == entry.rule.name)
                 && (!now.is_declared() || now.row.state == State::Retiring)
             {
                 catalog::remove(at, db, &now.row).await?;
