@@ -20,6 +20,10 @@ pub(super) async fn explain(
 ) -> Result<Doc<'static>> {
     let write = match &op {
         Explained::Write(write) => {
+            let rules = shared.rules();
+            if let Some(shaped) = rules.shaped(namespace(write)) {
+                return shaped::write::explain(shared, session, context, write, shaped, verbosity).await;
+            }
             shared.rules().of(namespace(write)).filter(|local| super::concerns(local, write)).map(|_| write.clone())
         }
         Explained::Read(read) => {
@@ -33,12 +37,17 @@ pub(super) async fn explain(
     let stored = shared.inner.explain(session, context, op, verbosity).await?;
     let Some(write) = write else { return Ok(stored) };
     let plan = plan(shared, session, context, &write).await?;
+    Ok(with_plan(&stored, &plan))
+}
+
+/// MongoDB's answer for the stored operation, and one field more (SEMANTICS R25).
+pub(crate) fn with_plan(stored: &Doc<'_>, plan: &Plan) -> Doc<'static> {
     let mut writer = DocWriter::with_capacity(stored.as_bytes().len() + 512);
     for (name, value) in stored.iter() {
         writer.append(name.as_str(), &value);
     }
     writer.append("pleach", &Value::Document(plan.to_mql()));
-    Ok(writer.finish())
+    writer.finish()
 }
 
 /// The steps of a read of a collection that is stored in another form; nothing for other reads.

@@ -203,3 +203,31 @@ fn find_and_modify_shows_the_reading_before_or_after() {
         buckets.check(&all).await;
     });
 }
+
+#[test]
+fn explain_shows_the_steps_and_keeps_nothing() {
+    run(async {
+        let (buckets, all) = seeded(8).await;
+        for (op, reads, writes) in [
+            (insert(NAME, vec![reading("a", 1, 1)]), 1, 1),
+            (update(NAME, doc! {"_id": 3_i64}, doc! {"$inc": {"temp": 1}}, &[]), 1, 1),
+            (update(NAME, doc! {"s": "a"}, doc! {"$set": {"s": "c"}}, &["multi"]), 3, 2),
+            (delete(NAME, doc! {"s": "a"}, false), 1, 1),
+        ] {
+            let explained = document::op::Explained::Write(op.clone());
+            let verbosity = document::op::Verbosity::QueryPlanner;
+            let (mut session, context) = (Session::default(), context());
+            let answer = buckets.world.layer.explain(&mut session, &context, explained, verbosity).await.unwrap();
+            let answer = bson::Document::try_from(&answer).unwrap();
+            assert!(answer.contains_key("queryPlanner"), "{answer}");
+            let steps = answer.get_document("pleach").unwrap().get_array("steps").unwrap();
+            let count = |kind: &str| {
+                steps.iter().filter(|step| step.as_document().unwrap().get_str("kind").unwrap() == kind).count()
+            };
+            assert_eq!((count("read"), count("write")), (reads, writes), "{op:?} {steps:?}");
+            let namespace = steps[0].as_document().unwrap().get_str("namespace").unwrap();
+            assert_eq!(namespace, "shop.sensor_hours");
+        }
+        buckets.check(&all).await;
+    });
+}

@@ -104,6 +104,22 @@ fn a_bulk_of_increments_is_one_command_on_what_is_stored() {
     });
 }
 
+/// MongoDB would tell of a document that was made. Here it is one `$inc` on the bucket, which does not say whether the slot
+/// was there.
+#[test]
+fn diff_an_upsert_of_a_slot_is_told_as_its_buckets() {
+    let buckets = Buckets::new(quarters(Layout::FieldNames, false));
+    run(async {
+        let day = |n: i64| {
+            update(NAME, doc! {"s": "k", "ts": at(n * 24 * HOUR)}, doc! {"$inc": {"approved": 1}}, &["upsert"])
+        };
+        let first = buckets.did(day(0)).await;
+        assert_eq!((first.n, first.modified, first.upserted.len()), (1, 0, 1));
+        let second = buckets.did(day(1)).await;
+        assert_eq!((second.n, second.modified, second.upserted.len()), (1, 1, 0));
+    });
+}
+
 #[test]
 fn a_slot_is_a_document_to_update_and_delete() {
     for (bucket, key) in forms() {

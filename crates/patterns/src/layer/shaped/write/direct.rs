@@ -5,6 +5,7 @@
 //! is why a reading that meets a full bucket is tried at the next one under the same number, and why nothing but the
 //! command itself decides whether it goes this way: sent again it must go the same way.
 
+use super::change::is_derived;
 use super::open::{self, Open};
 use super::place::{BYTES, greatest};
 use super::refused::{self, is_taken, is_too_large};
@@ -51,7 +52,9 @@ pub(super) async fn reading(
     let entries = [reading.entry];
     let bytes = entries.first().map_or(0, size);
     let most = at_most(bucket);
-    let has_room = |open: &Open| open.count < most && (open.count == 0 || open.bytes + bytes <= BYTES);
+    // Where the time is the `_id`, one bucket has room for all times of the period, and there is no other.
+    let only_one = is_derived(bucket);
+    let has_room = |open: &Open| only_one || open.count < most && (open.count == 0 || open.bytes + bytes <= BYTES);
     let mut n = match shared.opens.get(place) {
         Some(open) if has_room(&open) => open.n,
         Some(open) => open.n + 1,
@@ -71,7 +74,7 @@ pub(super) async fn reading(
             return Ok(Written { n: 1, retried: written.retried, ..Written::default() });
         };
         let error = failed.error;
-        if !is_taken(&error) && !is_too_large(&error) {
+        if !is_taken(&error) && (only_one || !is_too_large(&error)) {
             return Ok(slice::failed(0, error));
         }
         let mut own = Session { relay: session.relay.clone(), ..Session::default() };

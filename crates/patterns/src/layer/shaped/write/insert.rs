@@ -32,8 +32,8 @@ pub(super) async fn run(
         Some((bucket, stored)) if matches!(bucket.body, Body::Slots(_)) => {
             total = direct::all(shared, session, context, stored, ones(bucket, documents)?, &how).await?;
         }
-        Some(target) if op.documents.len() == 1 && direct::is_one_statement(target.0) => {
-            if let Some((_, _, reading)) = documents.into_iter().next() {
+        _ if op.documents.len() == 1 && alone(shaped).is_some() => {
+            if let (Some(target), Some((_, _, reading))) = (alone(shaped), documents.into_iter().next()) {
                 total = direct::reading(shared, session, context, shaped, target, reading, &how).await?;
             }
         }
@@ -125,6 +125,17 @@ fn with_refused(mut total: Written, refused: Vec<WriteError>, ordered: bool) -> 
 
 fn how(op: &Insert) -> How {
     How { ordered: op.ordered, bypass_validation: op.bypass_validation, statement_ids: op.statement_ids.clone() }
+}
+
+/// The buckets that a reading goes to by one statement: while there are two sides, only if no other reading may be it.
+fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
+    let side = shaped.sides.first()?;
+    match &side.form {
+        Form::Bucket(bucket) if shaped.sides.len() == 1 || !is_derived(bucket) => {
+            direct::is_one_statement(bucket).then_some((bucket, &side.stored))
+        }
+        Form::Bucket(_) | Form::Plain => None,
+    }
 }
 
 /// The buckets, where they are the only place of the documents.

@@ -9,6 +9,7 @@ mod attempt;
 mod candidates;
 mod change;
 mod direct;
+mod explain;
 mod insert;
 mod many;
 pub(crate) mod open;
@@ -19,14 +20,13 @@ mod statement;
 mod steps;
 
 use super::super::{Shared, bulk, slice};
-use crate::plan::Plan;
-use crate::retry::Attempts;
 use crate::shape::Shaped;
 use attempt::Part;
 use direct::{How, One};
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Error, Result};
+pub(crate) use explain::{explain, plan};
 use many::Many;
 use std::sync::Arc;
 use steps::{Steps, Stop};
@@ -199,48 +199,4 @@ fn refusal(op: &WriteOp, at: usize) -> Option<Error> {
         WriteOp::FindAndModify(op) => op.hint.is_some(),
     };
     hinted.then(refused::hint)
-}
-
-/// The steps of a write, without keeping anything of it.
-pub(crate) async fn plan(
-    shared: &Arc<Shared>,
-    client: &mut Session,
-    context: &Context,
-    op: &WriteOp,
-    shaped: &Arc<Shaped>,
-) -> Result<Plan> {
-    let mut attempts = Attempts::new(context);
-    loop {
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
-        shared.inner.begin(&mut session, context).await?;
-        let mut steps = Steps::new(shared, &mut session, context, shaped);
-        steps.trace = Some(Plan::default());
-        let result = rehearsed(&mut steps, op).await;
-        let plan = steps.trace.take().unwrap_or_default();
-        super::super::transact::abort(&mut session);
-        match result {
-            Ok(()) => return Ok(plan),
-            Err(Stop::Statement { error, .. }) => return Err(error),
-            Err(Stop::Command(error)) => attempts.again(error, context).await?,
-        }
-    }
-}
-
-async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
-    if let WriteOp::Insert(insert) = op {
-        return insert::rehearsed(steps, insert).await;
-    }
-    for at in 0..slice::count(op) {
-        let ones = ones(op, &steps.shaped.clone(), at);
-        match (insert::only_side(&steps.shaped.clone()), ones.into_iter().next()) {
-            (Some((_, stored)), Some(first)) => {
-                let statement = how(op).op(stored, vec![first.statement], Vec::new());
-                steps.write(&statement).await?;
-            }
-            _ => {
-                one(steps, op, at).await?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Where new readings go, inside a transaction: grouped per bucket, one statement each (R16). The open bucket is read first, or
 //! remembered where a wrong memory costs only another attempt.
 
-use super::direct::{Last, at_most, size};
+use super::direct::{Last, at_most, is_one_statement, size};
 use super::open::{self, Open};
 use super::refused::{duplicate, is_taken, is_too_large};
 use super::steps::{Steps, Stop};
@@ -119,12 +119,13 @@ fn pack(
     made: &mut impl FnMut(UpdateStatement, usize),
 ) -> Result<Open> {
     let most = at_most(bucket);
+    let only_one = is_unique(bucket) && is_one_statement(bucket);
     let mut entries: Vec<Entry> = Vec::new();
     let mut first = 0;
     for reading in &group.readings {
         let entry = &reading.encoded.entry;
         let bytes = size(entry);
-        if open.count >= most || (open.bytes + bytes > BYTES && open.count > 0) {
+        if open.count >= most || (open.bytes + bytes > BYTES && open.count > 0 && !only_one) {
             if !entries.is_empty() {
                 made(bucket.add(group.key, open.n, &std::mem::take(&mut entries))?, first);
             }

@@ -1,0 +1,82 @@
+//! What a write to a logical name would do: its steps, run in a transaction that is given up, beside MongoDB's answer for the
+//! buckets it looks at.
+
+use super::candidates::holding;
+use super::steps::{Steps, Stop};
+use super::{how, insert, one, ones};
+use crate::layer::explain::with_plan;
+use crate::layer::{Shared, slice, transact};
+use crate::plan::Plan;
+use crate::retry::Attempts;
+use crate::shape::Shaped;
+use document::backend::Session;
+use document::filter::Filter;
+use document::op::{Context, Explained, ReadOp, Verbosity, WriteOp};
+use document::{Doc, Result};
+use std::sync::Arc;
+
+pub(crate) async fn explain(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    shaped: &Arc<Shaped>,
+    verbosity: Verbosity,
+) -> Result<Doc<'static>> {
+    let plan = plan(shared, session, context, op, shaped).await?;
+    let all = Filter::all();
+    let filter = match op {
+        WriteOp::Insert(_) => &all,
+        WriteOp::Update(op) => op.statements.first().map_or(&all, |statement| &statement.filter),
+        WriteOp::Delete(op) => op.statements.first().map_or(&all, |statement| &statement.filter),
+        WriteOp::FindAndModify(op) => &op.filter,
+    };
+    let Some(side) = shaped.sides.first() else { return Ok(with_plan(&Doc::empty(), &plan)) };
+    let read = Explained::Read(ReadOp::Find(holding(side, filter)));
+    let stored = shared.inner.explain(session, context, read, verbosity).await?;
+    Ok(with_plan(&stored, &plan))
+}
+
+/// The steps of a write, without keeping anything of it.
+pub(crate) async fn plan(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    shaped: &Arc<Shaped>,
+) -> Result<Plan> {
+    let mut attempts = Attempts::new(context);
+    loop {
+        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        shared.inner.begin(&mut session, context).await?;
+        let mut steps = Steps::new(shared, &mut session, context, shaped);
+        steps.trace = Some(Plan::default());
+        let result = rehearsed(&mut steps, op).await;
+        let plan = steps.trace.take().unwrap_or_default();
+        transact::abort(&mut session);
+        match result {
+            Ok(()) => return Ok(plan),
+            Err(Stop::Statement { error, .. }) => return Err(error),
+            Err(Stop::Command(error)) => attempts.again(error, context).await?,
+        }
+    }
+}
+
+async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
+    if let WriteOp::Insert(insert) = op {
+        return insert::rehearsed(steps, insert).await;
+    }
+    for at in 0..slice::count(op) {
+        let ones = ones(op, &steps.shaped.clone(), at);
+        match (insert::only_side(&steps.shaped.clone()), ones.into_iter().next()) {
+            (Some((_, stored)), Some(first)) => {
+                let statement = how(op).op(stored, vec![first.statement], Vec::new());
+                steps.write(&statement).await?;
+            }
+            _ => {
+                one(steps, op, at).await?;
+            }
+        }
+    }
+    Ok(())
+}
