@@ -1,5 +1,6 @@
 //! Collections that are brought into buckets, into other buckets and back.
 
+mod busy;
 mod moved;
 mod slots;
 mod station;
