@@ -34,6 +34,19 @@ fn by_hand_on_the_embedded_store_every_report_is_right() {
     assert!(!page.contains("http://") && !page.contains("https://"), "the page needs nothing from elsewhere");
 }
 
+/// The layouts as declarations, their documents as large as the study's to the byte; one day of a year is one bucket.
+#[test]
+fn declared_on_the_embedded_store_every_document_and_report_is_right() {
+    let (code, told, said) = study(&["--only", "embedded-declared", "--json"]);
+    assert_eq!(code, Some(0), "{told}\n{said}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["wrong"], serde_json::json!([]));
+    let versions: Vec<&str> =
+        told["layouts"].as_array().unwrap().iter().map(|row| row["version"].as_str().unwrap()).collect();
+    assert_eq!(versions, ["V5R3", "V6R0", "V6R1"]);
+    assert_eq!(told["readings"][0]["oneDay"], serde_json::json!({ "readings": 24, "bucketsTouched": 1 }));
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused() {
     let (code, _, said) = study(&["--only", "mongod-hand"]);
