@@ -18,8 +18,8 @@ tokio::task_local! {
 /// How long a plan that was let go may take to its next step before it counts as waiting for another one.
 const BLOCKED: Duration = Duration::from_millis(40);
 
-/// The same for a plan that nobody is in the way of.
-const ALONE: Duration = Duration::from_secs(5);
+/// The same for a plan that nobody is in the way of: only a busy machine is.
+const ALONE: Duration = Duration::from_secs(60);
 
 /// What a plan reports: it stands before a step and goes on when told so, or it is done.
 enum Event {

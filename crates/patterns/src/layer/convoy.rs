@@ -168,10 +168,9 @@ impl Convoy {
     }
 }
 
-/// Whether a client's insert may fly with others.
-pub(super) fn is_open_to(shared: &Arc<Shared>, client: &Session, op: &WriteOp) -> bool {
-    flying::may_fly(shared, op, client.retry.is_some())
-        && client.relay.as_ref().is_none_or(|relay| relay.shares_with(&**relay))
+/// Whether a client's inserts may fly with others': who a client is that authenticated itself is known to the server only.
+pub(super) fn is_open_to(client: &Session) -> bool {
+    client.relay.as_ref().is_none_or(|relay| relay.shares_with(&**relay))
 }
 
 /// Inserts documents that are added to these hosts: at once if there is room in the air, else together with others.

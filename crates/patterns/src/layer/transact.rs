@@ -36,12 +36,17 @@ pub(super) async fn transact(
         Attempts::new(context).in_time(shared.lines.make_way(sources)).await?;
     }
     let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
+    let flies = flying::may_fly(shared, op, client.retry.is_some());
     if let WriteOp::Insert(insert) = op
-        && convoy::is_open_to(shared, client, op)
+        && flies
+        && convoy::is_open_to(client)
     {
         return convoy::insert(shared, client, context, insert, hosts).await;
     }
-    if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op) {
+    // Who may not share a transaction with others flies alone, in turn.
+    if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op)
+        && !flies
+    {
         return group::insert(shared, client, context, insert, *host).await;
     }
     let attempts = Attempts::new(context);

@@ -29,9 +29,8 @@ impl Life {
         self.wake_keeper.notify_one();
         let limit = context.deadline.map_or_else(|| tokio::time::Instant::now() + PATIENCE, Into::into);
         // A rule that does not get on is told by `status`; the documents are gone all the same.
-        match tokio::time::timeout_at(limit, self.settle(db)).await {
-            Ok(Err(error)) => tracing::warn!(%error, db, "after dropDatabase"),
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(error)) = tokio::time::timeout_at(limit, self.settle(db)).await {
+            tracing::warn!(%error, db, "after dropDatabase");
         }
         Ok(())
     }
