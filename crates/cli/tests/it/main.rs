@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod bucket_shape;
 mod buckets;
 mod case_study;
 mod check;
