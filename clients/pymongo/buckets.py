@@ -108,7 +108,7 @@ def literature(client, db):
     stored = list(db.sensor_hours.find({"sensorId": "A"}))
     check("one bucket", len(stored), 1)
     bucket = stored[0]
-    check("fields", list(bucket), ["_id", "sensorId", "hour", "count", "readings", "stats"])
+    check("fields", sorted(bucket), ["_id", "count", "hour", "readings", "sensorId", "stats"])
     check("_id", bucket["_id"], {"sensorId": "A", "hour": at(10), "n": 0})
     check("hour, count", (bucket["hour"], bucket["count"]), (at(10), 60))
     check("reading", bucket["readings"][5], {"m": 5, "temp": 25, "humid": 40})

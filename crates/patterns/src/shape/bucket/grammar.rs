@@ -1,7 +1,7 @@
 //! Which values of a field may be names of slots.
 
 use document::filter::Regex;
-use document::{Error, Result};
+use document::{Code, DocWriter, Error, Result, Value};
 use std::sync::Arc;
 
 /// A regular expression that all of them match, compiled.
@@ -19,7 +19,13 @@ impl Grammar {
 
     /// Refuses what does not match, and what no update could name.
     pub(super) fn check(&self, field: &str, name: &str) -> Result<()> {
-        let refuse = |what: &str| Err(Error::bad_value(format!("'{field}' names a slot: \"{name}\" {what}")));
+        let refuse = |what: &str| {
+            let mut details = DocWriter::new();
+            details.start_document("details").append("field", &Value::from(field)).append("value", &Value::from(name));
+            details.append("pattern", &Value::from(self.pattern())).append("reason", &Value::from(what)).end();
+            let message = format!("Document failed validation: '{field}' names a slot: \"{name}\" {what}");
+            Err(Error::new(Code::DocumentValidationFailure, message).with_info(details.finish()))
+        };
         if name.is_empty() || name.starts_with('$') || name.contains(['.', '\0']) {
             return refuse("can be no field name (it is empty, begins with '$' or contains '.')");
         }

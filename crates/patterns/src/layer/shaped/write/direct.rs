@@ -7,7 +7,7 @@
 
 use super::change::is_derived;
 use super::open::{self, Open};
-use super::place::{BYTES, greatest};
+use super::place::{BYTES, greatest, is_unique};
 use super::refused::{self, is_taken, is_too_large};
 use super::steps::Steps;
 use crate::gate::Point;
@@ -56,6 +56,8 @@ pub(super) async fn reading(
     let only_one = is_derived(bucket);
     let has_room = |open: &Open| only_one || open.count < most && (open.count == 0 || open.bytes + bytes <= BYTES);
     let mut n = match shared.opens.get(place) {
+        // All times of the period fit into one bucket: it alone can say whether this one is taken.
+        _ if is_unique(bucket) => 0,
         Some(open) if has_room(&open) => open.n,
         Some(open) => open.n + 1,
         None => 0,

@@ -214,7 +214,7 @@ fn buckets_of(bucket: &Bucket, key: &Key) -> Filter {
 }
 
 /// Where a reading's time is its `_id`.
-fn is_unique(bucket: &Bucket) -> bool {
+pub(super) fn is_unique(bucket: &Bucket) -> bool {
     matches!(&bucket.body, Body::Readings(Readings { reading_id: ReadingId::Time, .. }))
 }
 
