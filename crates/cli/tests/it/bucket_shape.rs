@@ -197,7 +197,11 @@ fn mongodb_fills_reads_and_guards_buckets_as_we_do() {
         client.must(&doc! { "create": "logical", "viewOn": "stored", "pipeline": pipeline, "$db": db }).unwrap();
         let mut decoded = Vec::new();
         for stored in &ours {
-            bucket.decode(stored, &mut |doc| Ok(decoded.push(readable(&doc)))).unwrap();
+            let mut keep = |doc| {
+                decoded.push(readable(&doc));
+                Ok(())
+            };
+            bucket.decode(stored, &mut keep).unwrap();
         }
         assert_eq!(found(&mut client, "logical", doc! {}, db), decoded, "{bucket:?}");
 

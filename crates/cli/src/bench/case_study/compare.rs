@@ -31,8 +31,8 @@ impl Comparison {
         let times = |of: Option<&Row>, against: Option<&Row>, rate: fn(&Row) -> f64| {
             of.zip(against).map(|(of, against)| rate(of) / rate(against).max(1e-9))
         };
-        let (load, reports): (fn(&Row) -> f64, fn(&Row) -> f64) =
-            (|row| row.loaded.per_second(), |row| row.reported.per_second());
+        let load = |row: &Row| row.loaded.per_second();
+        let reports = |row: &Row| row.reported.per_second();
         let mongod = row(Place::Mongod, Way::Hand);
         let (hand, embedded) = (row(Place::Embedded, Way::Hand), row(Place::Embedded, Way::Declared));
         let proxy = row(Place::Proxy, Way::Declared);

@@ -38,7 +38,11 @@ fn decoded(bucket: &Bucket, encoded: &Encoded) -> Vec<bson::Document> {
     assert_eq!(bucket.entries(&stored).unwrap(), std::slice::from_ref(&encoded.entry));
     assert_eq!(bucket.flaws(&stored), []);
     let mut all = Vec::new();
-    bucket.decode(&stored, &mut |doc| Ok(all.push(bson::Document::try_from(&doc).unwrap()))).unwrap();
+    let mut keep = |doc| {
+        all.push(bson::Document::try_from(&doc).unwrap());
+        Ok(())
+    };
+    bucket.decode(&stored, &mut keep).unwrap();
     all
 }
 
