@@ -10,6 +10,7 @@ use patterns::life::Life;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The data folder of one run. A temporary one is removed when this is dropped.
 pub(crate) struct DataFolder {
@@ -90,13 +91,18 @@ pub(crate) struct Patterns {
     pub(crate) backend: Arc<Patterned>,
     pub(crate) life: Arc<Life>,
     engine: Option<Engine>,
+    /// How long a primary is waited for.
+    patience: Duration,
 }
+
+/// How often it is looked whether there is a primary again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Patterns {
     pub(crate) fn embedded(engine: Engine) -> Patterns {
         let backend = patterned(&Arc::new(engine.clone()));
         let life = Life::new(&backend, Arc::new(surroundings));
-        Patterns { backend, life, engine: Some(engine) }
+        Patterns { backend, life, engine: Some(engine), patience: Duration::ZERO }
     }
 
     /// An embedded store that no server has open, for one verb.
@@ -107,10 +113,29 @@ impl Patterns {
     /// In front of a real MongoDB; who only looks takes a standalone server too.
     pub(crate) async fn upstream(uri: &str, only_look: bool) -> Result<Patterns, Failure> {
         let uri = upstream::Uri { standalone: only_look, ..connection_string(uri)? };
+        let patience = uri.selection_timeout;
         let upstream = upstream::Upstream::open(uri).await?;
         let backend = Arc::new(Patterned::new(Arc::new(upstream)));
         let life = Life::new(&backend, Arc::new(surroundings));
-        Ok(Patterns { backend, life, engine: None })
+        Ok(Patterns { backend, life, engine: None, patience })
+    }
+
+    /// Does what needs a primary. One that steps down meanwhile is no failure: the next one is waited for, as long as
+    /// connecting may take.
+    pub(crate) async fn patiently<T>(&self, step: impl AsyncFn() -> document::Result<T>) -> document::Result<T> {
+        let end = Instant::now() + self.patience;
+        let mut told = false;
+        loop {
+            match step().await {
+                Err(error) if upstream::is_failover(&error) && Instant::now() < end => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(%error, "the primary has gone: waiting for the next one");
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Ends background work and the store; what was done is saved.

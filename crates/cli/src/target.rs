@@ -70,7 +70,7 @@ impl Target {
 
     async fn upstream(uri: &str, purpose: Purpose) -> Result<Target, Failure> {
         let patterns = compose::Patterns::upstream(uri, purpose == Purpose::Look).await?;
-        match (patterns.life.load().await, purpose) {
+        match (patterns.patiently(async || patterns.life.load().await).await, purpose) {
             (Ok(()), _) => {}
             // Who may only read some collections can still compare them with a declaration.
             (Err(error), Purpose::Look) => report::note(&format!("the catalog of rules cannot be read: {error}")),
@@ -81,7 +81,7 @@ impl Target {
 
     async fn here(patterns: compose::Patterns, purpose: Purpose) -> Result<Target, Failure> {
         if purpose == Purpose::Change {
-            patterns.life.start().await?;
+            patterns.patiently(async || patterns.life.start().await).await?;
         }
         Ok(Target::Here(patterns))
     }

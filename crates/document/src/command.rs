@@ -1,6 +1,7 @@
 //! Operations written as the commands that a client would send: for `explain`, for printed plans, and for a backend that is a
 //! real MongoDB.
 
+use crate::filter::Filter;
 use crate::op::{Delete, Find, FindAndModify, Hint, Insert, Modify, Namespace, ReadOp, SortSpec, UpdateOp, WriteOp};
 use crate::pipeline::Pipeline;
 use crate::raw::{Array, ArrayWriter, Doc, DocWriter};
@@ -80,6 +81,12 @@ fn collection<'w>(name: &str, ns: &Namespace, command: &'w mut DocWriter) -> &'w
     command.append(name, &Value::from(&*ns.collection))
 }
 
+fn collation(filter: &Filter, command: &mut DocWriter) {
+    if let Some(collation) = &filter.collation {
+        command.append("collation", &Value::Document(collation.borrow()));
+    }
+}
+
 fn flag(name: &str, set: bool, command: &mut DocWriter) {
     if set {
         command.append(name, &Value::Bool(true));
@@ -128,6 +135,7 @@ fn find(op: &Find, command: &mut DocWriter) {
         command.append("projection", &Value::Document(projection.borrow()));
     }
     hint(op.hint.as_ref(), command);
+    collation(&op.filter, command);
     window(op.skip, op.limit, command);
     for (name, bound) in [("min", &op.min), ("max", &op.max)] {
         if let Some(bound) = bound {
@@ -154,6 +162,7 @@ fn update(op: &UpdateOp, command: &mut DocWriter) {
         flag("multi", statement.multi, command);
         flag("upsert", statement.upsert, command);
         hint(statement.hint.as_ref(), command);
+        collation(&statement.filter, command);
         command.end();
     }
     command.end();
@@ -177,6 +186,7 @@ fn delete(op: &Delete, command: &mut DocWriter) {
         command.start_document_at(index).append("q", &Value::Document(statement.filter.source.borrow()));
         command.append("limit", &Value::Int32(i32::from(!statement.multi)));
         hint(statement.hint.as_ref(), command);
+        collation(&statement.filter, command);
         command.end();
     }
     command.end();
@@ -212,13 +222,13 @@ fn find_and_modify(op: &FindAndModify, command: &mut DocWriter) {
         command.append("fields", &Value::Document(projection.borrow()));
     }
     hint(op.hint.as_ref(), command);
+    collation(&op.filter, command);
     flag("bypassDocumentValidation", op.bypass_validation, command);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::Filter;
     use crate::op::{Aggregate, Count, DeleteStatement, SortKey, UpdateStatement};
     use crate::pipeline::expr::Names;
     use crate::value::Path;

@@ -194,8 +194,9 @@ impl Retry {
         written
     }
 
-    /// What statements answer together: those behind the first count one each, as inserts do, as far as there is something left.
+    /// What statements answer together, in the place of what was noted before: those behind the first count one each, as inserts do, as far as there is something left.
     pub(crate) fn remember(&mut self, statements: &[i32], written: &Written) {
+        self.fresh.retain(|(statement, _)| !statements.contains(statement));
         let mut left = written.n;
         for (index, statement) in statements.iter().enumerate().rev() {
             let first = index == 0;

@@ -83,7 +83,8 @@ pub(crate) async fn answer(
                     msg.sequences.iter().flat_map(|sequence| sequence.iter()).try_for_each(document::raw::validate)?;
                     Ok(body)
                 })
-                .and_then(|body| Request::parse(body, &msg.sequences, frame));
+                .and_then(|body| Request::parse(body, &msg.sequences, frame))
+                .map(|request| request.collating(server.backend.abilities().forwards));
             match &parsed {
                 Ok(request) => reply = serve(server, client, request, reply).await,
                 Err(error) => reply.fail(error, &[]),

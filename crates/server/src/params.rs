@@ -191,7 +191,15 @@ impl<'a> Param<'a> {
         ))
     }
 
-    /// A `collation`: only the simple one is there.
+    /// A `collation` for a backend that has them; one that has not takes the simple one, which is what it does anyway.
+    pub(crate) fn collation(self, collates: bool) -> Result<Option<Doc<'a>>> {
+        match collates {
+            true => self.document().map(|collation| Some(collation).filter(|collation| !collation.is_empty())),
+            false => self.simple_collation().map(|()| None),
+        }
+    }
+
+    /// A `collation` of a read: only the simple one is there.
     pub(crate) fn simple_collation(self) -> Result<()> {
         let collation = self.document()?;
         let locale = collation.get("locale");

@@ -18,7 +18,7 @@ pub(crate) trait Statement: Sized {
     /// Its parameters, not yet compiled.
     type Read<'a>;
 
-    fn read<'a>(doc: &'a Doc<'static>) -> Result<Self::Read<'a>>;
+    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Self::Read<'a>>;
 
     fn compile(read: Self::Read<'_>, names: Names, retryable: bool) -> Result<Self>;
 
@@ -50,7 +50,7 @@ impl<S: Statement> Parsed<S> {
         }
         let documents = request.statements(S::STRUCTURE, S::LIST)?;
         common.check(documents.len())?;
-        let statements = documents.iter().map(S::read).collect::<Result<Vec<_>>>()?;
+        let statements = documents.iter().map(|doc| S::read(doc, request.collates)).collect::<Result<Vec<_>>>()?;
         let ns = namespace::to_write(request.db.as_str(), &request.target)?;
         let names = bindings::bind(variables.as_ref(), env)?;
         let count = statements.len();

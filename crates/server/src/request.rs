@@ -15,6 +15,8 @@ pub(crate) struct Request<'a> {
     pub(crate) db: Text<'a>,
     pub(crate) body: Doc<'a>,
     pub(crate) generic: Generic<'a>,
+    /// Whether the backend compares text as a collation says.
+    pub(crate) collates: bool,
     fields: Vec<(Text<'a>, Value<'a>)>,
     sequences: &'a [Sequence<'a>],
     frame: &'a Bytes,
@@ -51,6 +53,11 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// For a backend that compares text as a collation says, or does not.
+    pub(crate) fn collating(self, collates: bool) -> Request<'a> {
+        Request { collates, ..self }
+    }
+
     /// A command inside another (`explain`) or in a legacy message: its database comes from outside.
     pub(crate) fn parse_in(db: Text<'a>, body: Doc<'a>, frame: &'a Bytes) -> Result<Request<'a>> {
         let request = Self::walk(body, &[], frame, &mut None)?;
@@ -75,7 +82,7 @@ impl<'a> Request<'a> {
                 fields.push((field, value));
             }
         }
-        Ok(Request { name, target, db: Text::borrowed(""), body, generic, fields, sequences, frame })
+        Ok(Request { name, target, db: Text::borrowed(""), body, generic, collates: false, fields, sequences, frame })
     }
 
     /// The command's own parameters, in order. `structure` is what messages call the command.

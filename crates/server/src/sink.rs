@@ -188,31 +188,38 @@ fn statement(call: &Call<'_>, spec: &MergeSpec, doc: Doc<'static>) -> Result<Upd
     }
     let filter = Filter::parse(&filter.finish(), &mut Names::new())?;
     let mut names = Names::new();
+    let mut constants = None;
     let update = match &spec.matched {
         WhenMatched::Replace => Value::Document(doc),
         WhenMatched::KeepExisting => Value::Document(single("$setOnInsert", &Value::Document(doc))),
         WhenMatched::Merge | WhenMatched::Fail => Value::Document(single("$set", &Value::Document(doc))),
         WhenMatched::Pipeline { stages, variables } => {
-            match variables {
-                Some(variables) => bind_variables(call, &mut names, variables, &doc)?,
-                None => names.bind_constant("new", Value::Document(doc)),
+            let bound = match variables {
+                Some(variables) => variables_of(call, variables, &doc)?,
+                None => single("new", &Value::Document(doc)),
+            };
+            for (name, value) in bound.iter() {
+                names.bind_constant(name.as_str(), value);
             }
+            constants = Some(bound);
             Value::Array(stages.clone())
         }
     };
-    let update = Update::parse(&update, &[], &mut names)?;
+    let mut update = Update::parse(&update, &[], &mut names)?;
+    (update.constants, update.whole) = (constants, true);
     let upsert = spec.not_matched == WhenNotMatched::Insert;
     Ok(UpdateStatement { filter, update, multi: false, upsert, hint: None })
 }
 
 /// The `let` of `$merge`: expressions over the result.
-fn bind_variables(call: &Call<'_>, names: &mut Names, variables: &Doc<'_>, doc: &Doc<'_>) -> Result<()> {
+fn variables_of(call: &Call<'_>, variables: &Doc<'_>, doc: &Doc<'_>) -> Result<Doc<'static>> {
+    let mut bound = DocWriter::new();
     for (name, value) in variables.iter() {
         let expr = expr::parse(&value, &mut Names::new())?;
-        let value = expr.eval(&mut Scope::new(doc.borrow(), &call.context.env))?.into_owned();
-        names.bind_constant(name.as_str(), value);
+        let value = expr.eval(&mut Scope::new(doc.borrow(), &call.context.env))?;
+        bound.append(name.as_str(), &value);
     }
-    Ok(())
+    Ok(bound.finish())
 }
 
 /// A result without `_id` gets a new one where `_id` decides.

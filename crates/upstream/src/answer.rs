@@ -96,6 +96,11 @@ pub(crate) fn is_state_change(code: i32) -> bool {
     matches!(code, 91 | 189 | 10058 | 10107 | 11600 | 11602 | 13435 | 13436)
 }
 
+/// Whether an error says that another primary is being looked for: the same may succeed a moment later.
+pub fn is_failover(error: &Error) -> bool {
+    is_state_change(error.code().number()) || error.labels().contains(&RETRYABLE)
+}
+
 /// The line to the server broke while a command was on it.
 pub(crate) fn lost(host: impl std::fmt::Display, error: &std::io::Error) -> Error {
     Error::new(
@@ -131,6 +136,9 @@ mod tests {
             &Doc::from(doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": 5 } })
         );
         assert_eq!(concern_error(&reply).unwrap().code(), Code::WriteConcernFailed);
+        assert!(is_failover(&Error::new(Code::from_number(13435), "not primary and secondaryOk=false")));
+        assert!(is_failover(&lost("db1:27017", &std::io::ErrorKind::ConnectionReset.into())));
+        assert!(!is_failover(&errors[0].error));
         assert_eq!(checked(Doc::from(doc! { "ok": 0 })).unwrap_err().code(), Code::UnknownError);
     }
 }

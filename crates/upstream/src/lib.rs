@@ -28,5 +28,6 @@ mod uri;
 mod via;
 mod write;
 
+pub use answer::is_failover;
 pub use upstream::Upstream;
 pub use uri::{Uri, UriError};

@@ -1,6 +1,7 @@
 //! Operations as MongoDB commands: the AST's own source is sent, nothing is translated.
 
 use crate::command::Command;
+use document::filter::Filter;
 use document::op::{
     Aggregate, Count, DeleteStatement, Distinct, Find, FindAndModify, Hint, Modify, ReadOp, UpdateStatement,
 };
@@ -39,7 +40,10 @@ fn find(op: &Find) -> Command {
     if let Some(limit) = op.limit {
         command = command.with("limit", long(limit));
     }
-    command = with_hint(command, op.hint.as_ref()).with_some("min", op.min.as_ref()).with_some("max", op.max.as_ref());
+    command = with_hint(command, op.hint.as_ref())
+        .with_some("collation", op.filter.collation.as_ref())
+        .with_some("min", op.min.as_ref())
+        .with_some("max", op.max.as_ref());
     for (name, set) in [("returnKey", op.return_key), ("showRecordId", op.show_record_id)] {
         if set {
             command = command.with(name, true);
@@ -100,7 +104,7 @@ fn distinct(op: &Distinct) -> Command {
         .with_doc("query", &op.filter.source)
 }
 
-fn with_hint(command: Command, hint: Option<&Hint>) -> Command {
+pub(crate) fn with_hint(command: Command, hint: Option<&Hint>) -> Command {
     match hint {
         Some(hint) => command.with("hint", hint_value(hint)),
         None => command,
@@ -132,7 +136,14 @@ pub(crate) fn update_statement(statement: &UpdateStatement, filter: &Doc<'_>) ->
     if let Some(hint) = &statement.hint {
         writer.append("hint", &hint_value(hint));
     }
+    append_collation(&mut writer, &statement.filter);
     writer.finish()
+}
+
+fn append_collation(writer: &mut DocWriter, filter: &Filter) {
+    if let Some(collation) = &filter.collation {
+        writer.append_raw("collation", kind::DOCUMENT, collation.as_bytes());
+    }
 }
 
 fn append_array_filters(writer: &mut DocWriter, filters: &[Doc<'static>]) {
@@ -152,6 +163,7 @@ pub(crate) fn delete_statement(statement: &DeleteStatement, filter: &Doc<'_>) ->
     if let Some(hint) = &statement.hint {
         writer.append("hint", &hint_value(hint));
     }
+    append_collation(&mut writer, &statement.filter);
     writer.finish()
 }
 
@@ -180,7 +192,9 @@ pub(crate) fn find_and_modify(op: &FindAndModify, images: bool, variables: Optio
     if op.bypass_validation {
         command = command.with("bypassDocumentValidation", true);
     }
-    with_hint(command, op.hint.as_ref()).with_some("let", variables)
+    with_hint(command, op.hint.as_ref())
+        .with_some("collation", op.filter.collation.as_ref())
+        .with_some("let", variables)
 }
 
 /// `{ _id: { $in: ids } }` and the filter.

@@ -89,7 +89,7 @@ fn without_password(argument: String) -> String {
 async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Result<(), Failure> {
     let life = patterns.life.clone();
     if serve.raw {
-        let rules = life.switch_off().await?;
+        let rules = patterns.patiently(async || life.switch_off().await).await?;
         if rules > 0 {
             tracing::warn!(
                 rules,
@@ -98,11 +98,11 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Re
         }
         return Ok(());
     }
-    life.load().await?;
-    for db in life.audits_due().await? {
+    patterns.patiently(async || life.load().await).await?;
+    for db in patterns.patiently(async || life.audits_due().await).await? {
         tracing::warn!(database = db, "its rules were switched off by an earlier run (--raw): run `pleach audit`");
     }
-    life.start().await?;
+    patterns.patiently(async || life.start().await).await?;
     let Some(file) = declared else { return Ok(()) };
     let additions = Extent { additions_only: true, ..Extent::default() };
     tokio::spawn(async move {

@@ -9,6 +9,7 @@ mod check;
 mod expiry;
 mod generated;
 mod mongod;
+mod planned;
 mod reading;
 mod reads;
 mod rules;

@@ -45,6 +45,9 @@ pub struct Filter {
     pub root: Node,
     /// As the client wrote it, for `explain`, for views and for a backend that is a real MongoDB.
     pub source: Doc<'static>,
+    /// How a real MongoDB is to compare text. Matching here knows only the simple way: who needs another one is refused
+    /// before, or asks the server.
+    pub collation: Option<Doc<'static>>,
 }
 
 /// What a match learned on the way: the array index that positional operators use.
@@ -116,12 +119,12 @@ impl Filter {
         // Owned first: the values in the tree then share the source's bytes.
         let source = source.clone().into_owned();
         let root = Parser::new(names).document(&source)?.sorted();
-        Ok(Filter { root, source })
+        Ok(Filter { root, source, collation: None })
     }
 
     /// The filter that matches everything.
     pub fn all() -> Filter {
-        Filter { root: Node::And(Vec::new()), source: Doc::empty() }
+        Filter { root: Node::And(Vec::new()), source: Doc::empty(), collation: None }
     }
 
     /// The filter `{ path: { $eq: value } }`, whatever the value is.
@@ -133,22 +136,28 @@ impl Filter {
     /// as a `$comment`.
     pub fn from_node(root: Node) -> Filter {
         let source = root.to_query();
-        Filter { root, source }
+        Filter { root, source, collation: None }
     }
 
-    /// Both filters at once.
+    /// The same filter, to be matched as the collation says.
+    pub fn collated(self, collation: Option<Doc<'static>>) -> Filter {
+        Filter { collation, ..self }
+    }
+
+    /// Both filters at once; of their collations the first.
     pub fn and(self, other: Filter) -> Filter {
+        let collation = self.collation.clone().or_else(|| other.collation.clone());
         if self.is_all() {
-            return other;
+            return other.collated(collation);
         }
         if other.is_all() {
-            return self;
+            return self.collated(collation);
         }
         let mut source = crate::DocWriter::new();
         let both: crate::Array<'static> =
             [&self.source, &other.source].into_iter().map(|s| crate::Value::Document(s.borrow())).collect();
         source.append("$and", &crate::Value::Array(both));
-        Filter { root: Node::all_of([self.root, other.root]).sorted(), source: source.finish() }
+        Filter { root: Node::all_of([self.root, other.root]).sorted(), source: source.finish(), collation }
     }
 
     /// Whether it plainly matches everything.

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::filter::{Details, Filter};
 use crate::pipeline::Pipeline;
 use crate::pipeline::expr::Names;
-use crate::raw::{Array, Doc};
+use crate::raw::{Array, Doc, Text};
 use crate::value::{Path, Value, order, show};
 use array_filter::ArrayFilter;
 use operation::Operation;
@@ -48,6 +48,8 @@ pub struct Update {
     pub array_filters: Vec<Doc<'static>>,
     /// The constants of a pipeline (`c` of an update statement), as the client wrote them.
     pub constants: Option<Doc<'static>>,
+    /// It was made of a whole document (`$merge`): nobody chose its fields one by one.
+    pub whole: bool,
 }
 
 #[derive(Debug)]
@@ -132,18 +134,31 @@ impl Update {
             _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         };
         let array_filters = array_filters.iter().map(|filter| filter.clone().into_owned()).collect();
-        Ok(Update { kind: Arc::new(kind), source, array_filters, constants: None })
+        Ok(Update { kind: Arc::new(kind), source, array_filters, constants: None, whole: false })
     }
 
     /// The update that `program` does; `stages` (with `constants`, by name) say the same to a real MongoDB.
     pub fn native(stages: Array<'static>, constants: Option<Doc<'static>>, program: Arc<dyn Native>) -> Update {
         let kind = Arc::new(Kind::Native(program));
-        Update { kind, source: Value::Array(stages), array_filters: Vec::new(), constants }
+        Update { kind, source: Value::Array(stages), array_filters: Vec::new(), constants, whole: false }
     }
 
     /// Whether it is a replacement document (refused with `multi`).
     pub fn is_replacement(&self) -> bool {
         matches!(&*self.kind, Kind::Replacement(_))
+    }
+
+    /// Whether what it does may hang on how values compare, as `$pull`, `$max` or the positional `$` do.
+    pub fn compares(&self) -> bool {
+        const PLAIN: &[&str] =
+            &["$bit", "$currentDate", "$inc", "$mul", "$pop", "$rename", "$set", "$setOnInsert", "$unset"];
+        let Value::Document(source) = &self.source else { return true };
+        let positional = |fields: Value<'_>| match fields {
+            Value::Document(fields) => fields.iter().any(|(path, _)| path.as_str().contains(".$")),
+            _ => false,
+        };
+        let compares = |(name, fields): (Text<'_>, Value<'_>)| !PLAIN.contains(&name.as_str()) || positional(fields);
+        !self.is_replacement() && source.iter().any(compares)
     }
 
     /// The document after the update. `details` come from the filter's match, for the positional `$`.

@@ -1,6 +1,7 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use super::{Shared, bookkeeping, expiry, hold, shaped, timeseries};
+use super::who::bookkeeping;
+use super::{Shared, expiry, hold, shaped, timeseries};
 use crate::life::{empty, names};
 use crate::rule::Upkeep;
 use crate::rules::{Kept, Rules};

@@ -9,6 +9,7 @@ use crate::run::statement::{execute, namespace};
 use document::backend::Session;
 use document::op::{Context, Explained, ReadOp, Verbosity, WriteOp};
 use document::{Doc, DocWriter, Result, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn explain(
@@ -24,7 +25,11 @@ pub(super) async fn explain(
             if let Some(shaped) = rules.shaped(namespace(write)) {
                 return shaped::write::explain(shared, session, context, write, shaped, verbosity).await;
             }
-            shared.rules().of(namespace(write)).filter(|local| super::concerns(local, write)).map(|_| write.clone())
+            shared
+                .rules()
+                .of(namespace(write))
+                .filter(|local| super::who::concerns(local, write))
+                .map(|_| write.clone())
         }
         Explained::Read(read) => {
             let rules = shared.rules();
@@ -62,14 +67,22 @@ pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &C
     if let Some(shaped) = rules.shaped(namespace(op)) {
         return shaped::write::plan(shared, client, context, op, shaped).await;
     }
+    let local = rules.of(namespace(op)).cloned();
     drop(rules);
+    let op = match &local {
+        Some(local) => super::owned::rewritten(local, op)?,
+        None => Cow::Borrowed(op),
+    };
+    if let Some((_, error)) = local.as_ref().and_then(|local| super::owned::refused(local, &op, 0)) {
+        return Err(error);
+    }
     let mut attempts = Attempts::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };
         shared.inner.begin(&mut session, context).await?;
         let mut run = Run::new(shared, &mut session, context, shared.rules());
         run.trace = Some(Plan::default());
-        let result = match execute(&mut run, op).await {
+        let result = match execute(&mut run, &op).await {
             Ok(mut written) if !written.errors.is_empty() => Err(written.errors.remove(0).error),
             Ok(_) => run.finish().await,
             Err(error) => Err(error),

@@ -50,11 +50,12 @@ pub(super) async fn run(
             _ => Ok(total),
         };
     }
-    let mut left: Vec<&[Value<'static>]> = ids.chunks(DOCUMENTS).rev().collect();
+    let apart = can_be_told_apart(&statement, &ids);
+    let mut left: Vec<&[Value<'static>]> = ids.chunks(if apart { DOCUMENTS } else { ids.len() }).rev().collect();
     while let Some(chunk) = left.pop() {
         match transact(shared, &mut own, context, &narrowed(&statement, chunk)).await? {
             Outcome::Done(written) => slice::add(&mut total, written, 0),
-            Outcome::Failed { error, .. } if chunk.len() == 1 => return Err(Failed::Statement(error)),
+            Outcome::Failed { error, .. } if chunk.len() == 1 || !apart => return Err(Failed::Statement(error)),
             // The documents before the one that fails are changed all the same.
             Outcome::Failed { .. } => {
                 let (first, second) = chunk.split_at(chunk.len() / 2);
@@ -119,6 +120,12 @@ fn target(statement: &WriteOp) -> Option<(&Namespace, &Filter, &Option<Hint>)> {
 /// The documents with one of these `_id`s.
 pub(super) fn among(ids: &[Value<'static>]) -> Filter {
     Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids.to_vec(), Vec::new())))))
+}
+
+/// Whether a filter on some of the `_id`s leaves the others alone: a collation may take different text for the same.
+fn can_be_told_apart(statement: &WriteOp, ids: &[Value<'static>]) -> bool {
+    let compares_text = |id: &Value<'static>| !matches!(id, Value::ObjectId(_)) && !id.is_number();
+    target(statement).is_none_or(|(_, filter, _)| filter.collation.is_none()) || !ids.iter().any(compares_text)
 }
 
 /// The statement on some documents only.

@@ -1,5 +1,5 @@
-//! [`Patterned`]: the layer around a backend that keeps rules true. It looks whether a write concerns a rule; if so it
-//! becomes a plan that [`crate::run`] executes, else it passes on untouched.
+//! [`Patterned`]: the layer around a backend that keeps rules true. Who answers a read or a write is looked up in [`who`]: a write
+//! that concerns a rule becomes a plan that [`crate::run`] executes, what concerns none passes on untouched.
 
 mod admin;
 mod bulk;
@@ -9,6 +9,7 @@ mod expiry;
 pub(crate) mod explain;
 mod flying;
 mod group;
+mod held;
 mod hold;
 mod joined;
 mod many;
@@ -19,20 +20,18 @@ mod slice;
 mod timeseries;
 mod transact;
 pub(crate) mod turns;
+mod who;
 
 use crate::gate::Gate;
 use crate::lease::Lease;
+use crate::life::Life;
 use crate::life::expiry::Expiry;
-use crate::life::{Life, names};
-use crate::rules::{Local, Rules};
-use crate::run::Run;
-use crate::run::statement::{execute, namespace};
+use crate::rules::Rules;
 use arc_swap::ArcSwap;
-use document::backend::{
-    Abilities, Answer, Backend, Cursor, Durable, FenceKey, Head, Mode, Relay, Session, Transaction,
-};
-use document::op::{AdminOp, Capture, Context, Explained, Modify, Namespace, ReadOp, Verbosity, WriteOp, Written};
-use document::{Code, Doc, Error, Result};
+use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Relay, Session, Transaction};
+use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
+use document::{Doc, Error};
+use held::Held;
 use joined::{Joined, UnderWay};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -174,59 +173,6 @@ impl Patterned {
     }
 }
 
-impl Patterned {
-    /// A write that rules concern.
-    async fn planned(
-        &self,
-        session: &mut Session,
-        context: &Context,
-        op: &WriteOp,
-        rules: Arc<Rules>,
-        local: &Arc<Local>,
-    ) -> Result<Written> {
-        let shared = &self.shared;
-        if session.transaction.is_none() {
-            return bulk::run(shared, session, context, op, local).await;
-        }
-        // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
-        let op = owned::rewritten(local, op)?;
-        if let Some((index, error)) = owned::refused(local, &op, 0) {
-            return Ok(slice::failed(index, error));
-        }
-        let mut run = Run::new(shared, session, context, rules);
-        match execute(&mut run, &op).await {
-            Ok(written) if !written.errors.is_empty() => Ok(written),
-            Ok(written) => {
-                run.finish().await?;
-                Ok(written)
-            }
-            Err(error) if crate::retry::is_of_command(&error) => Err(error),
-            Err(error) => Ok(slice::failed(0, error)),
-        }
-    }
-}
-
-/// Whether a write must be planned.
-fn concerns(local: &Local, op: &WriteOp) -> bool {
-    match op {
-        WriteOp::Insert(_) => local.is_kept(),
-        WriteOp::Delete(_) => !local.sourced.is_empty(),
-        WriteOp::Update(op) => {
-            local.is_kept()
-                && op.statements.iter().any(|statement| statement.upsert || local.concerns(&statement.update))
-        }
-        WriteOp::FindAndModify(op) => match &op.action {
-            Modify::Remove => !local.sourced.is_empty(),
-            Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
-        },
-    }
-}
-
-fn bookkeeping(ns: &Namespace) -> Error {
-    Error::new(Code::InvalidNamespace, format!("'{ns}' belongs to Pleach: clients may read it, but not write to it"))
-        .with_hint("use the `pleach` commands (apply, drop, repair) instead")
-}
-
 impl Backend for Patterned {
     fn abilities(&self) -> Abilities {
         self.shared.inner.abilities()
@@ -277,31 +223,16 @@ impl Backend for Patterned {
             if let (Some(joined), Some(id)) = (session.joined, session.id) {
                 self.shared.joined.note(id, joined.number, &rules);
             }
-            session.transaction = session.transaction.take().map(|inner| -> Box<dyn Transaction> {
-                Box::new(Held { inner, rules, jobs, shared: self.shared.clone() })
-            });
+            session.transaction = session
+                .transaction
+                .take()
+                .map(|inner| -> Box<dyn Transaction> { Box::new(Held::new(inner, rules, jobs, self.shared.clone())) });
             Ok(())
         })
     }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
-        if let ReadOp::Aggregate(aggregate) = &op
-            && let Err(error) = admin::check_sink(&self.shared.rules(), aggregate)
-        {
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        let rules = self.shared.rules();
-        if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
-            return self.shared.inner.read(session, context, op);
-        }
-        Box::pin(async move {
-            hold::until_read(&self.shared, session, context, &op).await?;
-            let rules = self.shared.rules();
-            match shaped::of_read(&rules, &op) {
-                Some(shaped) => shaped::read::open(&self.shared, session, context, &op, shaped).await,
-                None => self.shared.inner.read(session, context, op).await,
-            }
-        })
+        who::read(&self.shared, session, context, op)
     }
 
     fn write<'a>(
@@ -311,29 +242,7 @@ impl Backend for Patterned {
         op: &'a WriteOp,
         capture: &'a Capture,
     ) -> Answer<'a, Written> {
-        Box::pin(async move {
-            self.shared.lease.check()?;
-            let ns = namespace(op);
-            // Held for the whole write: who changes the rules waits for those that work by the old ones.
-            let rules = loop {
-                hold::until_free(&self.shared, session, context, ns).await?;
-                let rules = self.shared.rules();
-                if session.transaction.is_some() || !rules.is_held(ns) {
-                    break rules;
-                }
-            };
-            if let Some(shaped) = rules.shaped(ns) {
-                return shaped::write::run(&self.shared, session, context, op, shaped).await;
-            }
-            if let Some(shaped) = rules.stored(ns) {
-                return Err(shaped::write::refused::stored(ns, shaped));
-            }
-            match rules.of(ns).cloned() {
-                Some(local) if concerns(&local, op) => self.planned(session, context, op, rules, &local).await,
-                _ if names::is_bookkeeping(ns) => Err(bookkeeping(ns)),
-                _ => self.shared.inner.write(session, context, op, capture).await,
-            }
-        })
+        Box::pin(who::write(&self.shared, session, context, op, capture))
     }
 
     fn recall<'a>(
@@ -394,44 +303,5 @@ impl Backend for Patterned {
 
     fn gossip(&self) -> Option<Doc<'static>> {
         self.shared.inner.gossip()
-    }
-}
-
-/// A client's transaction, with the oldest rules that its statements worked by.
-struct Held {
-    inner: Box<dyn Transaction>,
-    rules: Arc<Rules>,
-    /// How many jobs there were when it began.
-    jobs: u64,
-    shared: Arc<Shared>,
-}
-
-impl Transaction for Held {
-    fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let Held { inner, rules, jobs, shared } = *self;
-            inner.commit(context).await?;
-            shared.wake_jobs(jobs);
-            drop(rules);
-            Ok(())
-        })
-    }
-
-    fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
-        Box::pin(async move {
-            let Held { inner, rules, jobs, shared } = *self;
-            let durable = inner.publish(context).await?;
-            shared.wake_jobs(jobs);
-            drop(rules);
-            Ok(durable)
-        })
-    }
-
-    fn abort(self: Box<Self>) {
-        self.inner.abort();
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self.inner.as_any_mut()
     }
 }

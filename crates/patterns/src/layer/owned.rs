@@ -24,22 +24,28 @@ pub(super) fn refused(local: &Local, op: &WriteOp, from: usize) -> Option<(usize
     })
 }
 
-/// The operation without what it says about fields whose rules say `client_writes: ignore`.
+/// The operation without what it says about fields whose rules say `client_writes: ignore`, and without what a whole document
+/// that is merged merely contains.
 pub(super) fn rewritten<'o>(local: &Local, op: &'o WriteOp) -> Result<Cow<'o, WriteOp>> {
-    let owned: Vec<Path> = paths(local, |writes| writes == ClientWrites::Ignore);
-    if owned.is_empty() || !updates(op).into_iter().any(|update| owned_by_update(update, &owned).is_some()) {
+    if local.owned.is_empty() {
+        return Ok(Cow::Borrowed(op));
+    }
+    let ignored: Vec<Path> = paths(local, |writes| writes == ClientWrites::Ignore);
+    let contained: Vec<Path> = paths(local, |writes| writes != ClientWrites::Refuse);
+    let dropped = |update: &Update| if update.whole { &contained } else { &ignored };
+    if !updates(op).into_iter().any(|update| owned_by_update(update, dropped(update)).is_some()) {
         return Ok(Cow::Borrowed(op));
     }
     let mut other = op.clone();
     match &mut other {
         WriteOp::Update(op) => {
             for statement in &mut op.statements {
-                statement.update = without(&statement.update, &owned)?;
+                statement.update = without(&statement.update, dropped(&statement.update))?;
             }
         }
         WriteOp::FindAndModify(op) => {
             if let Modify::Update { update, .. } = &mut op.action {
-                *update = without(update, &owned)?;
+                *update = without(update, dropped(update))?;
             }
         }
         WriteOp::Insert(_) | WriteOp::Delete(_) => {}

@@ -12,6 +12,7 @@ use document::backend::Session;
 use document::op::{AdminOp, Namespace};
 use document::{Code, Error, Result, Value};
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -79,12 +80,10 @@ impl Life {
         if self.may_announce(&mut at, &all).await? {
             return Ok(vec![Place::new(all)]);
         }
-        let list = AdminOp::ListDatabases { filter: document::filter::Filter::all(), name_only: true };
         let mut places = Vec::new();
-        for entry in at.backend.admin(at.session, at.context, list).await? {
-            let Some(Value::String(db)) = entry.get("name") else { continue };
-            let ns = names::processes(db.as_str());
-            if !matches!(db.as_str(), "admin" | "config" | "local") && self.may_announce(&mut at, &ns).await? {
+        for db in own_databases(&mut at).await? {
+            let ns = names::processes(&db);
+            if self.may_announce(&mut at, &ns).await? {
                 places.push(Place::new(ns));
             }
         }
@@ -266,9 +265,23 @@ impl Life {
         }
     }
 
+    /// Rules of a database where this process is not announced would be kept by some processes and not by others.
+    fn check_place(&self, db: &str) -> Result<()> {
+        match self.places.lock().is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(
+                Code::Unauthorized,
+                format!("this Pleach holds no lease for rules of {db}: its user could not write there when it started"),
+            )
+            .with_hint(format!(
+                "give the connection string's user the roles readWrite and dbAdmin on {db}, then start Pleach again"
+            ))),
+        }
+    }
+
     /// Lets one process at a time change the rules of a database.
     pub(crate) async fn begin_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
-        let Some(place) = self.place_of(db) else { return Ok(()) };
+        let Some(place) = self.place_of(db) else { return self.check_place(db) };
         let end = Instant::now() + self.lease_lasts();
         while let Some(who) = registry::begin_change(at, &place, &self.process).await? {
             if Instant::now() > end {
@@ -296,6 +309,29 @@ impl Life {
         let Some(place) = self.place_of(db) else { return Ok(true) };
         Ok(Registry::read(at, &place).await?.first() == Some(&self.process))
     }
+}
+
+/// The databases that are there, and those that the user has rights in: these may be made later.
+async fn own_databases(at: &mut At<'_>) -> Result<BTreeSet<String>> {
+    let list = AdminOp::ListDatabases { filter: document::filter::Filter::all(), name_only: true };
+    let text = |value: Option<Value<'static>>| value.and_then(|value| value.as_str().map(str::to_owned));
+    let there = at.backend.admin(at.session, at.context, list).await?;
+    let mut all: BTreeSet<String> = there.iter().filter_map(|entry| text(entry.get("name"))).collect();
+    let body = crate::mql::document([("connectionStatus", Value::from(1)), ("showPrivileges", Value::Bool(true))]);
+    let status = AdminOp::Extension { command: "connectionStatus", db: "admin".to_owned(), body };
+    for told in at.backend.admin(at.session, at.context, status).await? {
+        let Some(Value::Document(info)) = told.get("authInfo") else { continue };
+        let Some(Value::Array(privileges)) = info.get("authenticatedUserPrivileges") else { continue };
+        for privilege in privileges.iter() {
+            if let Value::Document(privilege) = privilege
+                && let Some(Value::Document(resource)) = privilege.get("resource")
+            {
+                all.extend(text(resource.get("db").map(Value::into_owned)).filter(|db| !db.is_empty()));
+            }
+        }
+    }
+    all.retain(|db| !matches!(&**db, "admin" | "config" | "local"));
+    Ok(all)
 }
 
 /// Whether a registry is that of a database.

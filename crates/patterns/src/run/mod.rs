@@ -23,7 +23,7 @@ use crate::link::key;
 use crate::plan::{Action, Plan, Step};
 use crate::rules::{Kept, Rules};
 use document::backend::{BatchLimit, FenceKey, Mode, Session};
-use document::op::{Capture, Context, ReadOp, WriteOp, Written};
+use document::op::{Capture, Context, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub(crate) struct Run<'a> {
     cascaded: changes::Changes,
     /// The hosts that this attempt wrote to and the fences it had to itself, for who tries again after a conflict.
     pub(crate) touched: Vec<HostHash>,
+    /// Where derived statements wrote.
+    pub(crate) derived: Vec<Namespace>,
     /// Filled when the steps are to be shown.
     pub(crate) trace: Option<Plan>,
     /// The client's insert, and the first statement that follows from it.
@@ -79,6 +81,7 @@ impl<'a> Run<'a> {
             evaluated: Vec::new(),
             cascaded: changes::Changes::default(),
             touched: Vec::new(),
+            derived: Vec::new(),
             trace: None,
             together: together::Together::default(),
             collects: false,
@@ -97,6 +100,9 @@ impl<'a> Run<'a> {
     /// A derived statement: its failure is the plan's, and it has no retry record of its own.
     pub(crate) async fn derive(&mut self, rules: &[Arc<Kept>], op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(rules, || Action::Derive(op.clone())).await?;
+        if !self.derived.contains(op.ns()) {
+            self.derived.push(op.ns().clone());
+        }
         if matches!(capture, Capture::Nothing)
             && let Some(written) = self.send_with(op).await?
         {

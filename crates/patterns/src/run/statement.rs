@@ -10,7 +10,7 @@ use document::filter::{Details, Filter};
 use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
-use document::{Doc, DocWriter, Env, Result, Value};
+use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
 use std::sync::Arc;
 
 pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
@@ -28,13 +28,52 @@ pub(crate) async fn execute(run: &mut Run<'_>, op: &WriteOp) -> Result<Written> 
     let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
     let written = match op {
         WriteOp::Insert(insert) => return inserted(run, insert).await,
-        WriteOp::FindAndModify(modify) => match shown(run, local, modify).await? {
-            Some(written) => return Ok(written),
-            None => run.write(op, &local.capture).await?,
-        },
+        WriteOp::FindAndModify(modify) => return modified(run, local, op, modify).await,
         WriteOp::Update(_) | WriteOp::Delete(_) => run.write(op, &local.capture).await?,
     };
     if written.errors.is_empty() { follow(run, namespace(op), written).await } else { Ok(written) }
+}
+
+/// A `findAndModify`: what it shows is the document after all steps on it (SEMANTICS R26).
+async fn modified(run: &mut Run<'_>, local: &Arc<Local>, op: &WriteOp, modify: &FindAndModify) -> Result<Written> {
+    let (written, id) = match shown(run, local, modify).await? {
+        Some(shown) => shown,
+        None => {
+            let written = run.write(op, &local.capture).await?;
+            if !written.errors.is_empty() {
+                return Ok(written);
+            }
+            let id = written.changes.first().map(|change| change.id.clone());
+            (follow(run, &modify.ns, written).await?, id)
+        }
+    };
+    match id {
+        Some(id) if run.derived.contains(&modify.ns) && written.retried.is_empty() => {
+            again(run, modify, id, written).await
+        }
+        _ => Ok(written),
+    }
+}
+
+/// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
+/// same once more, as it is after that.
+async fn again(run: &mut Run<'_>, op: &FindAndModify, id: Value<'static>, mut written: Written) -> Result<Written> {
+    if !matches!(op.action, Modify::Update { return_new: true, .. }) || written.document.is_none() {
+        return Ok(written);
+    }
+    let find = one(op.ns.clone(), Filter::equality("_id", &id));
+    let Some(after) = run.read(&[], ReadOp::Find(find)).await?.into_iter().next() else { return Ok(written) };
+    let env = &run.context.env;
+    let shown = match &op.projection {
+        // The positional one does not go with `new: true`.
+        Some(projection) => projection.apply(&after, &Details::default(), env)?,
+        None => after,
+    };
+    if written.document.as_ref() != Some(&shown) {
+        written.document = Some(shown);
+        run.shared.inner.remember(run.session, run.context, &op.ns.db, &[op.statement_id], &written).await?;
+    }
+    Ok(written)
 }
 
 /// What follows from the changes of a statement.
@@ -147,25 +186,19 @@ pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
 
 /// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
 /// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
-async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Result<Option<Written>> {
+async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Result<Option<Shown>> {
     let Modify::Update { update, upsert, return_new: true } = &op.action else { return Ok(None) };
     if local.hosted.is_empty() || !(*upsert || local.concerns(update)) {
         return Ok(None);
     }
-    let find = Find {
-        ns: op.ns.clone(),
-        filter: op.filter.clone(),
-        sort: op.sort.clone(),
-        projection: None,
-        skip: 0,
-        limit: Some(1),
-        hint: op.hint.clone(),
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: true,
-    };
+    let find = Find { sort: op.sort.clone(), hint: op.hint.clone(), ..one(op.ns.clone(), op.filter.clone()) };
+    if op.filter.collation.is_some() && update.compares() {
+        return Err(Error::new(
+            Code::NotImplemented,
+            "findAndModify with new: true on fields that rules follow takes no collation with a pipeline or with operators that compare",
+        )
+        .with_hint("leave new: true or the collation out"));
+    }
     let env = run.context.env.clone();
     let found = run.read(&[], ReadOp::Find(find)).await?.into_iter().next();
     let (mut hosts, filter) = match found {
@@ -173,8 +206,10 @@ async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Res
             let mut details = Details::default();
             op.filter.matches_with(&before, &env, &mut details)?;
             let Applied::Changed(after) = update.apply(&before, &details, &env)? else { return Ok(None) };
-            let id = before.get("_id").unwrap_or(Value::Missing);
-            ([Host { before: Some(before), after }], op.filter.clone().and(Filter::equality("_id", &id)))
+            let by_id = Filter::equality("_id", &before.get("_id").unwrap_or(Value::Missing));
+            // A collation may take another document's `_id` for the same.
+            let filter = if op.filter.collation.is_some() { by_id } else { op.filter.clone().and(by_id) };
+            ([Host { before: Some(before), after }], filter)
         }
         None if *upsert => {
             let after = update.upsert(&op.filter, &env)?;
@@ -195,8 +230,31 @@ async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Res
     if written.errors.is_empty() && written.retried.is_empty() && written.n > 0 {
         let id = after.get("_id").unwrap_or(Value::Missing);
         let mut changes = Changes::default();
-        changes.add(&op.ns, [Changed { change: Change { id, before, after: Some(after) }, complete: true }]);
+        let change = Change { id: id.clone(), before, after: Some(after) };
+        changes.add(&op.ns, [Changed { change, complete: true }]);
         react(run, changes).await?;
+        return Ok(Some((written, Some(id))));
     }
-    Ok(Some(written))
+    Ok(Some((written, None)))
+}
+
+/// What a `findAndModify` answers, and the `_id` of the document that it changed.
+type Shown = (Written, Option<Value<'static>>);
+
+/// One document of a collection.
+fn one(ns: Namespace, filter: Filter) -> Find {
+    Find {
+        ns,
+        filter,
+        sort: None,
+        projection: None,
+        skip: 0,
+        limit: Some(1),
+        hint: None,
+        min: None,
+        max: None,
+        return_key: false,
+        show_record_id: false,
+        allow_disk_use: true,
+    }
 }

@@ -103,3 +103,27 @@ fn a_rule_may_refuse_more_or_let_pass_more() {
         world.check().await;
     });
 }
+
+#[test]
+fn a_whole_document_that_is_merged_may_contain_what_rules_keep() {
+    run(async {
+        let merged = |change: bson::Document| {
+            let mut merged = statement(doc! {"_id": 1}, change, &[]);
+            merged.update.whole = true;
+            updates("products", vec![merged], true)
+        };
+        let world = shop(PRODUCTS).await;
+        let mut saved = world.one("products", 1).await;
+        saved.insert("price", 20);
+        saved.insert("reviewCount", 70);
+        world.did(merged(doc! {"$set": saved.clone()})).await;
+        let stored = world.one("products", 1).await;
+        assert_eq!(stored.get("reviewCount").zip(stored.get("margin")), Some((&1.into(), &13.into())));
+        world.check().await;
+        let strict = shop(
+            &PRODUCTS.replace("count: reviews, by: productId", "count: reviews, by: productId, client_writes: refuse"),
+        )
+        .await;
+        assert_eq!(strict.refused(merged(doc! {"$set": saved})).await.0, 66);
+    });
+}

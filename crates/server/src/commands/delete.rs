@@ -28,6 +28,7 @@ pub(crate) struct Parameters<'a> {
     filter: Doc<'a>,
     multi: bool,
     hint: Option<Hint>,
+    collation: Option<Doc<'a>>,
 }
 
 async fn run(call: &mut Call<'_>) -> Result<()> {
@@ -41,8 +42,8 @@ impl Statement for DeleteStatement {
     const LIST: &'static str = "deletes";
     type Read<'a> = Parameters<'a>;
 
-    fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
-        read(doc)
+    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+        read(doc, collates)
     }
 
     fn compile(read: Parameters<'_>, names: Names, retryable: bool) -> Result<DeleteStatement> {
@@ -54,14 +55,14 @@ impl Statement for DeleteStatement {
     }
 }
 
-fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
-    let (mut filter, mut limit, mut hint) = (None, None, None);
+fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+    let (mut filter, mut limit, mut hint, mut collation) = (None, None, None, None);
     for param in Params::of(STATEMENT, &doc.borrow()) {
         match param.name() {
             "q" => filter = Some(param.document()?),
             "limit" => limit = Some(param.value),
             "hint" => hint = statements::hint(&param.value)?,
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(collates)?,
             _ => return Err(param.unknown()),
         }
     }
@@ -74,7 +75,7 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
         _ => Some(0),
     };
     match number {
-        Some(number @ (0 | 1)) => Ok(Parameters { filter, multi: number == 0, hint }),
+        Some(number @ (0 | 1)) => Ok(Parameters { filter, multi: number == 0, hint, collation }),
         _ => Err(Error::failed_to_parse(format!(
             "The limit field in delete objects must be 0 or 1. Got {}",
             show::element(&limit)
@@ -83,9 +84,10 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
 }
 
 fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Result<DeleteStatement> {
-    let Parameters { filter, multi, hint } = statement;
+    let Parameters { filter, multi, hint, collation } = statement;
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with limit=0"));
     }
-    Ok(DeleteStatement { filter: Filter::parse(&filter, &mut names)?, multi, hint })
+    let filter = Filter::parse(&filter, &mut names)?.collated(collation.map(Doc::into_owned));
+    Ok(DeleteStatement { filter, multi, hint })
 }

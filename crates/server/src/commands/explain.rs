@@ -32,6 +32,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         }
     }
     let explained = Request::parse_in(request.db.clone(), inner.clone(), request.frame())?;
+    let explained = explained.collating(request.collates);
     let op = parse(&explained, &call.context.env)?;
     answer(call, op, verbosity, inner).await
 }

@@ -58,7 +58,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
     let ns = namespace::to_write(request.db.as_str(), &request.target)?;
     let (mut filter, mut sort, mut fields, mut variables, mut update) = (None, None, None, None, None);
     let (mut remove, mut return_new, mut upsert) = (false, false, false);
-    let (mut bypass_validation, mut hint, mut statement_id) = (false, None, 0);
+    let (mut bypass_validation, mut hint, mut statement_id, mut collation) = (false, None, 0, None);
     let mut array_filters: Option<Vec<Doc<'_>>> = None;
     for param in request.params(STRUCTURE) {
         match param.name() {
@@ -73,7 +73,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
             "arrayFilters" => array_filters = Some(param.documents()?),
             "hint" => hint = statements::hint(&param.value)?,
             "let" => variables = Some(param.document()?),
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(request.collates)?,
             "stmtId" => statement_id = i32::try_from(param.integer()?).unwrap_or(i32::MAX),
             "encryptionInformation" | "legacyRuntimeConstants" | "runtimeConstants" => {}
             _ => return Err(param.unknown()),
@@ -98,6 +98,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
         Some(filter) => Filter::parse(&filter, &mut names)?,
         None => Filter::all(),
     };
+    let filter = filter.collated(collation.map(Doc::into_owned));
     if upsert {
         check_upsert_filter(&filter)?;
     }
@@ -109,6 +110,9 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<FindAndModify> {
         Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?.with_sort(sort.as_ref())?)),
         None => None,
     };
+    if return_new && projection.as_ref().is_some_and(|projection: &Arc<Projection>| projection.needs_details()) {
+        return Err(Error::bad_value("cannot use a positional projection and return the new document"));
+    }
     Ok(FindAndModify { ns, filter, sort, action, projection, hint, bypass_validation, statement_id })
 }
 

@@ -33,6 +33,7 @@ pub(crate) struct Parameters<'a> {
     multi: bool,
     upsert: bool,
     hint: Option<Hint>,
+    collation: Option<Doc<'a>>,
 }
 
 async fn run(call: &mut Call<'_>) -> Result<()> {
@@ -58,8 +59,8 @@ impl Statement for UpdateStatement {
     const LIST: &'static str = "updates";
     type Read<'a> = Parameters<'a>;
 
-    fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
-        read(doc)
+    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+        read(doc, collates)
     }
 
     fn compile(read: Parameters<'_>, names: Names, retryable: bool) -> Result<UpdateStatement> {
@@ -72,8 +73,8 @@ impl Statement for UpdateStatement {
     }
 }
 
-fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
-    let (mut filter, mut update, mut constants, mut hint) = (None, None, None, None);
+fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+    let (mut filter, mut update, mut constants, mut hint, mut collation) = (None, None, None, None, None);
     let (mut multi, mut upsert, mut array_filters) = (false, false, Vec::new());
     for param in Params::of(STATEMENT, &doc.borrow()) {
         match param.name() {
@@ -84,7 +85,7 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
             "upsert" => upsert = param.bool()?,
             "arrayFilters" => array_filters = param.documents()?,
             "hint" => hint = statements::hint(&param.value)?,
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(collates)?,
             "upsertSupplied" => {}
             _ => return Err(param.unknown()),
         }
@@ -97,11 +98,11 @@ fn read<'a>(doc: &'a Doc<'static>) -> Result<Parameters<'a>> {
         Value::Array(stages) => Pipeline::check_shape(stages)?,
         _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
-    Ok(Parameters { filter, update, constants, array_filters, multi, upsert, hint })
+    Ok(Parameters { filter, update, constants, array_filters, multi, upsert, hint, collation })
 }
 
 fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Result<UpdateStatement> {
-    let Parameters { filter, update, constants, array_filters, multi, upsert, hint } = statement;
+    let Parameters { filter, update, constants, array_filters, multi, upsert, hint, collation } = statement;
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with multi=true"));
     }
@@ -121,7 +122,7 @@ fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Resu
     if multi && update.is_replacement() {
         return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
     }
-    let filter = Filter::parse(&filter, &mut names)?;
+    let filter = Filter::parse(&filter, &mut names)?.collated(collation.map(Doc::into_owned));
     if upsert {
         check_upsert_filter(&filter)?;
     }

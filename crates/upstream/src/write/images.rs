@@ -164,7 +164,7 @@ impl Images<'_> {
                 self.note(&mut written, Some(&before), None);
             }
             (Modify::Update { update, return_new, .. }, Some(before)) => {
-                let after = match is_plain(update) {
+                let after = match is_plain(update) && op.filter.collation.is_none() {
                     true => match update.apply(&before, &details, env)? {
                         Applied::Unchanged => before.clone(),
                         Applied::Changed(after) => after,
@@ -254,16 +254,14 @@ impl Images<'_> {
 
     /// The documents that a statement would change, cut to what is captured.
     async fn matching(&mut self, filter: &Filter, hint: Option<&Hint>, limit: i64) -> Result<Vec<Doc<'static>>> {
-        let mut command = self.find(&filter.source).with_some("let", self.context.sent.variables.as_ref());
+        let mut command = self
+            .find(&filter.source)
+            .with_some("collation", filter.collation.as_ref())
+            .with_some("let", self.context.sent.variables.as_ref());
         if limit > 0 {
             command = command.with("limit", limit);
         }
-        match hint {
-            Some(Hint::Name(name)) => command = command.with("hint", Value::from(name.clone())),
-            Some(Hint::Keys(keys)) => command = command.with_doc("hint", keys),
-            _ => {}
-        }
-        self.rows(command).await
+        self.rows(phrase::with_hint(command, hint)).await
     }
 
     async fn by_ids(&mut self, ids: &[Value<'static>]) -> Result<Vec<Doc<'static>>> {

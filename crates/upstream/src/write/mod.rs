@@ -146,7 +146,7 @@ pub(crate) async fn recall(
     Ok(retries::recall(&found, statements).unwrap_or_default())
 }
 
-/// Notes what statements of the session's retryable write answer.
+/// Notes what statements of the session's retryable write answer, in the place of what was noted before.
 pub(crate) fn remember(
     session: &mut Session,
     context: &Context,
@@ -156,7 +156,9 @@ pub(crate) fn remember(
 ) -> Result<()> {
     let Some(attempt) = attempt(session) else { return Ok(()) };
     if let Some(transaction) = UpstreamTransaction::of(session) {
-        transaction.records.push((db.to_owned(), retries::record(attempt, statements, written, context.env.now)));
+        let record = retries::record(attempt, statements, written, context.env.now);
+        transaction.records.retain(|(_, other)| other.get("_id") != record.get("_id"));
+        transaction.records.push((db.to_owned(), record));
     }
     Ok(())
 }

@@ -180,5 +180,5 @@ impl Condition {
 fn filter(conditions: Vec<Condition>) -> Filter {
     let source = document(conditions.iter().map(|condition| (&*condition.name, condition.written.borrow())));
     let nodes = conditions.into_iter().map(|condition| Node::field(&condition.name, condition.test));
-    Filter { root: Node::all_of(nodes).sorted(), source }
+    Filter { root: Node::all_of(nodes).sorted(), source, collation: None }
 }

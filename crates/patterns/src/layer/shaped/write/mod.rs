@@ -25,7 +25,7 @@ use attempt::Part;
 use direct::{How, One};
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
-use document::{Error, Result};
+use document::{Doc, Error, Result, Value};
 pub(crate) use explain::{explain, plan};
 use many::Many;
 use std::sync::Arc;
@@ -192,11 +192,16 @@ fn how(op: &WriteOp) -> How {
 
 /// What no statement on a logical name may say.
 fn refusal(op: &WriteOp, at: usize) -> Option<Error> {
-    let hinted = match op {
-        WriteOp::Insert(_) => false,
-        WriteOp::Update(op) => op.statements.get(at).is_some_and(|statement| statement.hint.is_some()),
-        WriteOp::Delete(op) => op.statements.get(at).is_some_and(|statement| statement.hint.is_some()),
-        WriteOp::FindAndModify(op) => op.hint.is_some(),
+    let (filter, hint) = match op {
+        WriteOp::Insert(_) => return None,
+        WriteOp::Update(op) => op.statements.get(at).map(|statement| (&statement.filter, &statement.hint))?,
+        WriteOp::Delete(op) => op.statements.get(at).map(|statement| (&statement.filter, &statement.hint))?,
+        WriteOp::FindAndModify(op) => (&op.filter, &op.hint),
     };
-    hinted.then(refused::hint)
+    let other = |collation: &&Doc<'static>| collation.get("locale").as_ref().and_then(Value::as_str) != Some("simple");
+    match (filter.collation.as_ref().filter(other), hint) {
+        (Some(_), _) => Some(refused::collation()),
+        (None, Some(_)) => Some(refused::hint()),
+        (None, None) => None,
+    }
 }

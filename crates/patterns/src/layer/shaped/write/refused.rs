@@ -34,6 +34,11 @@ pub(super) fn hint() -> Error {
     )
 }
 
+/// Readings are compared here, where only the simple collation is known.
+pub(super) fn collation() -> Error {
+    Error::new(Code::NotImplemented, "writes to a collection that is kept in buckets take no collation")
+}
+
 /// A client's write to where the documents of a logical collection are stored.
 pub(crate) fn stored(ns: &Namespace, shaped: &Shaped) -> Error {
     let (logical, rule) = (&shaped.logical, &shaped.rule.name);

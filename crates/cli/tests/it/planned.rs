@@ -1,0 +1,179 @@
+//! Planned writes with all that MongoDB's write commands take, through both doors: the same answers, and derived values to match.
+
+use crate::serving::Serving;
+use crate::upstream::{database, rows, session};
+use bson::{Bson, Document, doc};
+use judge::client::Client;
+
+struct Shop {
+    serving: Serving,
+    db: String,
+    /// In front of a real MongoDB.
+    real: bool,
+}
+
+/// The embedded store, and a real MongoDB if there is one.
+fn shops(test: &str) -> Vec<Shop> {
+    let mut shops = vec![Shop { serving: Serving::start(&[]), db: "shop".to_owned(), real: false }];
+    if let Some(uri) = judge::real::uri_or_skip(test) {
+        shops.push(Shop { serving: Serving::upstream(&uri, &[]), db: database("planned"), real: true });
+    }
+    for shop in &shops {
+        let collections = doc! {
+            "products": { "computed": { "count": { "count": "reviews", "by": "product" }, "stars": { "sum": "stars", "from": "reviews", "by": "product" } } },
+            "reviews": { "extended_reference": { "about": { "from": "products", "by": "product", "fields": ["title", "count"] } } },
+        };
+        let declaration = doc! { "database": &shop.db, "collections": collections };
+        shop.must(doc! { "pleach": "apply", "declaration": declaration });
+        let products: Vec<Document> = (1..=2).map(|id| doc! { "_id": id, "title": format!("t{id}") }).collect();
+        shop.must(doc! { "insert": "products", "documents": products });
+    }
+    shops
+}
+
+impl Shop {
+    fn client(&self) -> Client {
+        self.serving.client()
+    }
+
+    fn must(&self, mut command: Document) -> Document {
+        command.insert("$db", &self.db);
+        self.client().must(&command).unwrap()
+    }
+
+    fn code(&self, mut command: Document) -> i32 {
+        command.insert("$db", &self.db);
+        let reply = self.client().command(&command).unwrap().document;
+        let statement =
+            reply.get_array("writeErrors").ok().and_then(|errors| errors[0].as_document()?.get_i32("code").ok());
+        statement.or_else(|| reply.get_i32("code").ok()).unwrap_or_default()
+    }
+
+    /// Number and sum of the stars that a product has.
+    fn product(&self, id: i32) -> (Option<Bson>, Option<Bson>) {
+        let found = rows(&self.must(doc! { "find": "products", "filter": { "_id": id } }), "firstBatch");
+        let product = found[0].as_document().unwrap();
+        (product.get("count").cloned(), product.get("stars").cloned())
+    }
+
+    fn finish(self) {
+        let audit = self.must(doc! { "pleach": "audit" });
+        assert_eq!(
+            audit.get("drifted").and_then(|drifted| drifted.as_i64().or(drifted.as_i32().map(i64::from))),
+            Some(0),
+            "{audit}"
+        );
+        if self.real {
+            self.must(doc! { "dropDatabase": 1 });
+        }
+    }
+}
+
+fn numbers(count: i32, stars: i32) -> (Option<Bson>, Option<Bson>) {
+    (Some(Bson::Int32(count)), Some(Bson::Int32(stars)))
+}
+
+#[test]
+fn a_collation_is_the_real_servers_and_refused_by_the_embedded_store() {
+    for shop in shops("collations of planned writes") {
+        let names = ["Ann", "ann", "ANN", "bob"];
+        let reviews = names
+            .iter()
+            .zip(0..)
+            .map(|(name, id)| doc! { "_id": name.repeat(2), "product": 1, "stars": id, "by": *name });
+        shop.must(doc! { "insert": "reviews", "documents": reviews.collect::<Vec<_>>() });
+        let collation = doc! { "locale": "en", "strength": 2 };
+        let update = |query: Document, change: Document, multi: bool| {
+            doc! {
+                "update": "reviews", "updates": [{ "q": query, "u": change, "multi": multi, "collation": &collation }],
+            }
+        };
+        let many = update(doc! { "by": "aNN" }, doc! { "$inc": { "stars": 10 } }, true);
+        let one = update(doc! { "by": "BOB" }, doc! { "$set": { "product": 2 } }, false);
+        let modify = doc! { "findAndModify": "reviews", "query": { "by": "BOB" }, "update": { "$inc": { "stars": 1 } }, "new": true, "collation": &collation };
+        let delete =
+            doc! { "delete": "reviews", "deletes": [{ "q": { "by": "ann" }, "limit": 0, "collation": &collation }] };
+        if shop.real {
+            assert_eq!(shop.must(many).get_i32("nModified").unwrap(), 3);
+            assert_eq!(shop.product(1), numbers(4, 36));
+            assert_eq!(shop.must(one).get_i32("nModified").unwrap(), 1);
+            assert_eq!((shop.product(1), shop.product(2)), (numbers(3, 33), numbers(1, 3)));
+            assert_eq!(shop.must(modify).get_document("value").unwrap().get_i32("stars").unwrap(), 4);
+            assert_eq!(shop.must(delete).get_i32("n").unwrap(), 3);
+            assert_eq!((shop.product(1), shop.product(2)), (numbers(0, 0), numbers(1, 4)));
+            let comparing = doc! { "findAndModify": "reviews", "query": {}, "update": { "$pull": { "about": 1 }, "$set": { "product": 2 } }, "new": true, "collation": &collation };
+            assert_ne!(shop.code(comparing), 0);
+        } else {
+            assert_eq!([many, one, modify, delete].map(|command| shop.code(command)), [238; 4]);
+        }
+        let simple = doc! { "update": "reviews", "updates": [{ "q": { "by": "bob" }, "u": { "$set": { "stars": 7 } }, "collation": { "locale": "simple" } }] };
+        assert_eq!(shop.must(simple).get_i32("n").unwrap(), 1);
+        shop.finish();
+    }
+}
+
+#[test]
+fn merged_documents_may_contain_what_rules_keep() {
+    for shop in shops("$merge into collections with rules") {
+        let reviews: Vec<Document> = (0..4).map(|id| doc! { "_id": id, "product": 1 + id % 2, "stars": id }).collect();
+        shop.must(doc! { "insert": "reviews", "documents": reviews });
+        let merge = |from: &str, stages: Vec<Document>| doc! { "aggregate": from, "pipeline": stages, "cursor": {} };
+        // Each document as it was read, kept fields included, and one change.
+        shop.must(merge("reviews", vec![doc! { "$set": { "stars": 10 } }, doc! { "$merge": "reviews" }]));
+        assert_eq!((shop.product(1), shop.product(2)), (numbers(2, 20), numbers(2, 20)));
+        shop.must(merge(
+            "products",
+            vec![doc! { "$set": { "title": "new", "count": 99 } }, doc! { "$merge": "products" }],
+        ));
+        assert_eq!(shop.product(1), numbers(2, 20));
+        // A pipeline sees the result under its name, with variables under theirs.
+        let into = |matched: Vec<Document>, variables: Option<Document>| {
+            let mut into = doc! { "into": "reviews", "whenMatched": matched };
+            into.extend(variables.map(|variables| doc! { "let": variables }).unwrap_or_default());
+            doc! { "$merge": into }
+        };
+        let matched = vec![doc! { "$set": { "stars": { "$add": ["$stars", "$$new.more"] } } }];
+        shop.must(merge("reviews", vec![doc! { "$project": { "more": "$_id" } }, into(matched, None)]));
+        assert_eq!((shop.product(1), shop.product(2)), (numbers(2, 22), numbers(2, 24)));
+        let matched = vec![doc! { "$set": { "product": "$$to" } }];
+        shop.must(merge(
+            "reviews",
+            vec![doc! { "$project": { "to": { "$literal": 2 } } }, into(matched, Some(doc! { "to": "$to" }))],
+        ));
+        assert_eq!((shop.product(1), shop.product(2)), (numbers(0, 0), numbers(4, 46)));
+        shop.finish();
+    }
+}
+
+#[test]
+fn the_new_document_has_what_comes_back_to_it_by_way_of_others() {
+    for shop in shops("findAndModify and rules in a circle of collections") {
+        // The review changes the product's count, which is part of the copy in the review itself.
+        let modify = |product: i32| {
+            doc! {
+                "findAndModify": "reviews", "query": { "_id": 1 }, "update": { "$set": { "product": product, "stars": 3 } }, "upsert": true, "new": true,
+                "fields": { "about": 1 }, "lsid": session(41), "txnNumber": i64::from(product), "$db": &shop.db,
+            }
+        };
+        for product in [1, 2] {
+            let expected = doc! { "_id": 1, "about": { "title": format!("t{product}"), "count": 1 } };
+            // Sent again it is answered from its record.
+            for _ in 0..2 {
+                let reply = shop.must(modify(product));
+                assert_eq!(reply.get_document("value").unwrap(), &expected);
+            }
+        }
+        let positional = doc! { "findAndModify": "reviews", "query": { "a": 1 }, "update": { "$set": { "x": 1 } }, "new": true, "fields": { "a.$": 1 } };
+        assert_eq!(shop.code(positional), 2);
+        shop.finish();
+    }
+}
+
+#[test]
+fn what_a_client_may_not_write_is_not_explained_either() {
+    for shop in shops("explain of a refused write") {
+        let update = doc! { "update": "products", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "count": 5 } } }] };
+        assert_eq!(shop.code(doc! { "explain": update, "verbosity": "queryPlanner" }), 66);
+        shop.finish();
+    }
+}

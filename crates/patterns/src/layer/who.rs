@@ -1,0 +1,116 @@
+//! Who answers a read or a write: the backend as it is, a plan of the rules that it concerns, or the shape that its collection has.
+
+use super::{Shared, admin, bulk, hold, owned, shaped, slice};
+use crate::life::names;
+use crate::rules::{Local, Rules};
+use crate::run::Run;
+use crate::run::statement::{execute, namespace};
+use document::backend::{Answer, Cursor, Session};
+use document::op::{Capture, Context, Modify, Namespace, ReadOp, WriteOp, Written};
+use document::{Code, Error, Result};
+use std::sync::Arc;
+
+pub(super) fn read<'a>(
+    shared: &'a Arc<Shared>,
+    session: &'a mut Session,
+    context: &'a Context,
+    op: ReadOp,
+) -> Answer<'a, Box<dyn Cursor>> {
+    if let ReadOp::Aggregate(aggregate) = &op
+        && let Err(error) = admin::check_sink(&shared.rules(), aggregate)
+    {
+        return Box::pin(std::future::ready(Err(error)));
+    }
+    let rules = shared.rules();
+    if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
+        return shared.inner.read(session, context, op);
+    }
+    Box::pin(async move {
+        hold::until_read(shared, session, context, &op).await?;
+        let rules = shared.rules();
+        match shaped::of_read(&rules, &op) {
+            Some(shaped) => shaped::read::open(shared, session, context, &op, shaped).await,
+            None => shared.inner.read(session, context, op).await,
+        }
+    })
+}
+
+pub(super) async fn write(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    capture: &Capture,
+) -> Result<Written> {
+    shared.lease.check()?;
+    let ns = namespace(op);
+    // Held for the whole write: who changes the rules waits for those that work by the old ones.
+    let rules = loop {
+        hold::until_free(shared, session, context, ns).await?;
+        let rules = shared.rules();
+        if session.transaction.is_some() || !rules.is_held(ns) {
+            break rules;
+        }
+    };
+    if let Some(shaped) = rules.shaped(ns) {
+        return shaped::write::run(shared, session, context, op, shaped).await;
+    }
+    if let Some(shaped) = rules.stored(ns) {
+        return Err(shaped::write::refused::stored(ns, shaped));
+    }
+    match rules.of(ns).cloned() {
+        Some(local) if concerns(&local, op) => planned(shared, session, context, op, rules, &local).await,
+        _ if names::is_bookkeeping(ns) => Err(bookkeeping(ns)),
+        _ => shared.inner.write(session, context, op, capture).await,
+    }
+}
+
+/// A write that rules concern.
+async fn planned(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    rules: Arc<Rules>,
+    local: &Arc<Local>,
+) -> Result<Written> {
+    if session.transaction.is_none() {
+        return bulk::run(shared, session, context, op, local).await;
+    }
+    // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
+    let op = owned::rewritten(local, op)?;
+    if let Some((index, error)) = owned::refused(local, &op, 0) {
+        return Ok(slice::failed(index, error));
+    }
+    let mut run = Run::new(shared, session, context, rules);
+    match execute(&mut run, &op).await {
+        Ok(written) if !written.errors.is_empty() => Ok(written),
+        Ok(written) => {
+            run.finish().await?;
+            Ok(written)
+        }
+        Err(error) if crate::retry::is_of_command(&error) => Err(error),
+        Err(error) => Ok(slice::failed(0, error)),
+    }
+}
+
+/// Whether a write must be planned.
+pub(super) fn concerns(local: &Local, op: &WriteOp) -> bool {
+    match op {
+        WriteOp::Insert(_) => local.is_kept(),
+        WriteOp::Delete(_) => !local.sourced.is_empty(),
+        WriteOp::Update(op) => {
+            local.is_kept()
+                && op.statements.iter().any(|statement| statement.upsert || local.concerns(&statement.update))
+        }
+        WriteOp::FindAndModify(op) => match &op.action {
+            Modify::Remove => !local.sourced.is_empty(),
+            Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
+        },
+    }
+}
+
+pub(super) fn bookkeeping(ns: &Namespace) -> Error {
+    Error::new(Code::InvalidNamespace, format!("'{ns}' belongs to Pleach: clients may read it, but not write to it"))
+        .with_hint("use the `pleach` commands (apply, drop, repair) instead")
+}
