@@ -13,10 +13,10 @@ struct Shop {
 }
 
 /// The embedded store, and a real MongoDB if there is one.
-fn shops(test: &str) -> Vec<Shop> {
+fn shops(name: &str, test: &str) -> Vec<Shop> {
     let mut shops = vec![Shop { serving: Serving::start(&[]), db: "shop".to_owned(), real: false }];
     if let Some(uri) = judge::real::uri_or_skip(test) {
-        shops.push(Shop { serving: Serving::upstream(&uri, &[]), db: database("planned"), real: true });
+        shops.push(Shop { serving: Serving::upstream(&uri, &[]), db: database(name), real: true });
     }
     for shop in &shops {
         let collections = doc! {
@@ -75,7 +75,7 @@ fn numbers(count: i32, stars: i32) -> (Option<Bson>, Option<Bson>) {
 
 #[test]
 fn a_collation_is_the_real_servers_and_refused_by_the_embedded_store() {
-    for shop in shops("collations of planned writes") {
+    for shop in shops("collated", "collations of planned writes") {
         let names = ["Ann", "ann", "ANN", "bob"];
         let reviews = names
             .iter()
@@ -114,7 +114,7 @@ fn a_collation_is_the_real_servers_and_refused_by_the_embedded_store() {
 
 #[test]
 fn merged_documents_may_contain_what_rules_keep() {
-    for shop in shops("$merge into collections with rules") {
+    for shop in shops("merged", "$merge into collections with rules") {
         let reviews: Vec<Document> = (0..4).map(|id| doc! { "_id": id, "product": 1 + id % 2, "stars": id }).collect();
         shop.must(doc! { "insert": "reviews", "documents": reviews });
         let merge = |from: &str, stages: Vec<Document>| doc! { "aggregate": from, "pipeline": stages, "cursor": {} };
@@ -147,7 +147,7 @@ fn merged_documents_may_contain_what_rules_keep() {
 
 #[test]
 fn the_new_document_has_what_comes_back_to_it_by_way_of_others() {
-    for shop in shops("findAndModify and rules in a circle of collections") {
+    for shop in shops("circle", "findAndModify and rules in a circle of collections") {
         // The review changes the product's count, which is part of the copy in the review itself.
         let modify = |product: i32| {
             doc! {
@@ -171,7 +171,7 @@ fn the_new_document_has_what_comes_back_to_it_by_way_of_others() {
 
 #[test]
 fn what_a_client_may_not_write_is_not_explained_either() {
-    for shop in shops("explain of a refused write") {
+    for shop in shops("unexplained", "explain of a refused write") {
         let update = doc! { "update": "products", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "count": 5 } } }] };
         assert_eq!(shop.code(doc! { "explain": update, "verbosity": "queryPlanner" }), 66);
         shop.finish();
