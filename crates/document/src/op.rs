@@ -397,4 +397,6 @@ pub struct Sent {
     pub variables: Option<Doc<'static>>,
     /// Comes back: a write concern that a commit did not satisfy although it was done.
     pub unsatisfied: Option<Arc<std::sync::Mutex<Option<Error>>>>,
+    /// No client said it: the store deletes what has expired.
+    pub expiry: bool,
 }

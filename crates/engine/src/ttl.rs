@@ -6,7 +6,7 @@ use crate::engine::{Engine, Inner};
 use crate::write;
 use document::backend::{Backend, Session};
 use document::filter::{Filter, Node, Test};
-use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Hint, ReadConcern, WriteOp};
+use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Hint, ReadConcern, Sent, WriteOp};
 use document::{Code, Env, Error, Result, Value};
 use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, Weak};
@@ -86,7 +86,14 @@ async fn pass(engine: &Engine, stop: &Arc<Stop>) -> Result<u64> {
         for index in &collection.indexes {
             if let (Some(seconds), true) = (index.expire_after, index.ready) {
                 let before = now.saturating_sub(seconds.saturating_mul(1_000));
-                deleted += expire(engine, &context, collection, index, before).await?;
+                // What one collection cannot do must not keep others from it.
+                match expire(engine, &context, collection, index, before).await {
+                    Ok(count) => deleted += count,
+                    Err(error) if error.code() == Code::InterruptedAtShutdown => return Err(error),
+                    Err(error) => {
+                        tracing::warn!(%error, collection = %collection.ns, "expired documents could not be deleted");
+                    }
+                }
             }
         }
     }
@@ -135,6 +142,6 @@ fn context(now: i64, stop: Arc<Stop>) -> Context {
         read_concern: ReadConcern::Local,
         durability: Durability::Relaxed,
         deadline: None,
-        sent: Default::default(),
+        sent: Sent { expiry: true, ..Sent::default() },
     }
 }

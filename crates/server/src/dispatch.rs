@@ -245,6 +245,7 @@ fn sent(client: &Client, request: &Request<'_>) -> Sent {
         read_concern: document(request.generic.read_concern.as_ref()),
         variables: document(request.body.get("let").as_ref()),
         unsatisfied: Some(Arc::default()),
+        expiry: false,
     }
 }
 

@@ -2,7 +2,7 @@
 //! of the other stages as `$documents`.
 
 use crate::batch::AGGREGATING;
-use crate::commands::current_op;
+use crate::commands::{current_op, timeseries};
 use crate::dispatch::Call;
 use crate::params::{Param, Params};
 use crate::statements::single;
@@ -78,8 +78,12 @@ async fn collection_figures(call: &mut Call<'_>, spec: &Value<'_>) -> Result<Doc
     }
     let op = AdminOp::CollStats { ns: ns.clone(), scale: storage.unwrap_or(1) };
     let answers = call.server.backend.admin(&mut call.session, &call.context, op).await?;
+    if count {
+        timeseries::refuse_figures(&ns, &answers).map_err(|error| error.context(AGGREGATING))?;
+    }
     let stats = answers.into_iter().next().unwrap_or_else(Doc::empty);
-    let exists = stats.get("nindexes").and_then(|number| number.as_i64_exact()).is_some_and(|number| number > 0);
+    let exists = stats.contains("timeseries")
+        || stats.get("nindexes").and_then(|number| number.as_i64_exact()).is_some_and(|number| number > 0);
     if !exists {
         let what = if storage.is_some() { "storageStats" } else { "count" };
         return Err(Error::new(

@@ -74,15 +74,33 @@ pub(crate) fn figures(answer: &bson::Document) -> String {
     table(&headings, list(answer, "rules").iter().map(row).collect())
 }
 
-/// The documents that are named.
+/// The documents that are named. A bucket has a row for each of its flaws.
 pub(crate) fn documents(answer: &bson::Document) -> String {
-    let row = |drift: &&bson::Document| {
+    let row = |drift: &bson::Document, of: &bson::Document, field: &str| {
         vec![
             text(drift, "rule").to_owned(),
             shown(drift.get("_id")),
-            shown(drift.get("stored")),
-            shown(drift.get("expected")),
+            field.to_owned(),
+            shown(of.get("stored")),
+            shown(of.get("expected")),
         ]
     };
-    table(&["rule", "_id", "stored", "expected"], list(answer, "drift").iter().map(row).collect())
+    let drift = list(answer, "drift");
+    let has_flaws = drift.iter().any(|drift| !list(drift, "flaws").is_empty());
+    let mut rows = Vec::new();
+    for drift in &drift {
+        let flaws = list(drift, "flaws");
+        match flaws.is_empty() {
+            true => rows.push(row(drift, drift, text(drift, "field"))),
+            false => rows.extend(flaws.iter().map(|flaw| row(drift, flaw, text(flaw, "field")))),
+        }
+    }
+    match has_flaws {
+        true => table(&["rule", "_id", "field", "stored", "expected"], rows),
+        // The rule's name is that of the field.
+        false => {
+            rows.iter_mut().for_each(|row| drop(row.remove(2)));
+            table(&["rule", "_id", "stored", "expected"], rows)
+        }
+    }
 }

@@ -76,8 +76,9 @@ fn walk(shop: &Shop, run: &dyn Fn(&[&str]) -> Output, client: &mut dyn FnMut() -
     assert_eq!(names(&mut client(), db), ["sensor_data:view", "sensor_hours:collection"]);
     assert_eq!(all(&mut client(), db, "sensor_data"), readings);
     let audit = json(&run(&["audit", "--json"]));
-    let audited = audit["rules"].as_array().unwrap().iter().filter(|rule| rule["rule"] == "sensor_data.bucket");
-    assert!(audited.clone().count() > 0 && audited.clone().all(|rule| rule["drifted"] == 0), "{audit}");
+    let audited = ours(&audit, db);
+    let buckets = all(&mut client(), db, "sensor_hours").len();
+    assert_eq!((&audited["checked"], &audited["drifted"]), (&json!(buckets), &json!(0)), "{audit}");
     let status = json(&run(&["status", "--json"]));
     let health = &ours(&status, db)["health"];
     assert_eq!((&ours(&status, db)["state"], &health["readings"]), (&json!("on"), &json!(100)), "{status}");
@@ -163,6 +164,13 @@ fn drift_in_buckets_is_found_and_mended() {
     assert_eq!((code, &audit["drifted"]), (Some(1), &json!(1)), "{audit}");
     let drift = &audit["drift"][0];
     assert_eq!((&drift["collection"], &drift["field"]), (&json!("sensor_hours"), &json!("count")), "{drift}");
+    assert_eq!(drift["database"], "weather");
+    let flaws: Vec<&str> =
+        drift["flaws"].as_array().unwrap().iter().map(|flaw| flaw["field"].as_str().unwrap()).collect();
+    assert_eq!(flaws, ["count", "stats.maxTemp"], "{drift}");
+    let audit = shop.run(&["audit"]);
+    let told = text(&audit).1;
+    assert!(told.contains("stats.maxTemp") && told.contains("99"), "{told}");
     let (code, repaired) = shop.json(&["repair"]);
     assert_eq!((code, &repaired["drifted"]), (Some(0), &json!(1)), "{repaired}");
     assert_eq!(shop.json(&["audit"]).0, Some(0));

@@ -19,4 +19,5 @@ mod serving;
 mod several;
 mod shop;
 mod tidy;
+mod timeseries;
 mod upstream;

@@ -33,6 +33,12 @@ fn unknown(path: &str) -> Error {
     Error::new(Code::Location(40415), format!("BSON field '{path}' is an unknown field."))
 }
 
+/// In MongoDB's words, which name the parameter that its own routers send along.
+fn only_on_timeseries() -> Error {
+    let message = "option only supported on a time-series collection: isTimeseriesNamespace";
+    Error::new(Code::InvalidOptions, message)
+}
+
 fn change_view(engine: &Engine, collection: &Collection, change: &Doc<'static>) -> Result<Collection> {
     let Some(view) = collection.view() else { return Ok(collection.clone()) };
     let (mut on, mut source) = (view.on.collection.to_string(), view.source.clone());
@@ -40,7 +46,8 @@ fn change_view(engine: &Engine, collection: &Collection, change: &Doc<'static>) 
         match (name.as_str(), value) {
             ("viewOn", Value::String(name)) => on = name.as_str().to_owned(),
             ("pipeline", Value::Array(stages)) => source = stages,
-            ("validator" | "validationLevel" | "validationAction" | "index", _) => {
+            ("timeseries", _) => return Err(only_on_timeseries()),
+            ("validator" | "validationLevel" | "validationAction" | "index" | "expireAfterSeconds", _) => {
                 let message = format!("option not supported on a view: {name}");
                 return Err(Error::new(Code::InvalidOptions, message));
             }
@@ -83,6 +90,11 @@ fn change_collection(collection: &Collection, change: &Doc<'static>, reply: &mut
             ("index", Value::Document(spec)) => change_index(&mut next, spec, reply)?,
             ("pipeline" | "viewOn", _) => {
                 return Err(Error::new(Code::InvalidOptions, "option only supported on a view: pipeline"));
+            }
+            ("timeseries", _) => return Err(only_on_timeseries()),
+            ("expireAfterSeconds", _) => {
+                let message = "'expireAfterSeconds' option is only supported on collections clustered by _id";
+                return Err(Error::new(Code::InvalidOptions, message));
             }
             ("changeStreamPreAndPostImages", _) => {
                 return Err(Error::not_implemented("changeStreamPreAndPostImages"));

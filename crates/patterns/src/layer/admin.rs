@@ -44,9 +44,11 @@ pub(super) async fn run(
                 }
             }
         }
-        AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } | AdminOp::CollMod { ns, .. } => {
+        AdminOp::CollMod { ns, change } => {
             refuse_bookkeeping(ns)?;
+            shaped::refused::redefinition(&rules, ns, change)?;
         }
+        AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => refuse_bookkeeping(ns)?,
         AdminOp::CreateIndexes { .. } | AdminOp::DropIndexes { .. } | AdminOp::ListIndexes { .. } => {
             shaped::refused::indexes(&rules, &op)?;
         }
@@ -141,10 +143,13 @@ async fn present(
 }
 
 /// `$out` into a collection of a rule is refused before anything is written beside it.
-pub(super) fn check_sink(rules: &Rules, op: &Aggregate) -> Result<()> {
+pub(super) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Result<()> {
     let Some(Sink::Out { db, collection }) = &op.pipeline.sink else { return Ok(()) };
     let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
     refuse_bookkeeping(&target)?;
+    if let Some(refused) = timeseries::refused_on(shared, &target) {
+        return Err(refused.context("PlanExecutor error during aggregation :: caused by :: "));
+    }
     match rules.of(&target).and_then(|local| local.named_by.first()) {
         Some(kept) => Err(refused("$out", &target, kept, &other_of(kept, &target))),
         None => Ok(()),

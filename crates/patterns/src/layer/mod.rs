@@ -187,7 +187,8 @@ impl Backend for Patterned {
     }
 
     fn refusal(&self, command: &Head<'_>) -> Option<Error> {
-        shaped::refused::stream(&self.shared.rules(), command)
+        let refused = shaped::refused::stream(&self.shared.rules(), command)?;
+        Some(timeseries::refused(&self.shared, command).unwrap_or(refused))
     }
 
     fn takes_writes(&self, view: &Namespace) -> bool {

@@ -1,13 +1,13 @@
-//! Time-series collections on the embedded store: `create`, `drop` and `listCollections` show them as MongoDB does. In front of
-//! a real MongoDB they are its own.
+//! Time-series collections on the embedded store: commands about whole collections treat and show them as MongoDB does. In front
+//! of a real MongoDB they are its own.
 
 use super::Shared;
-use crate::life::shape::timeseries::listed;
+use crate::life::shape::timeseries::{listed, refused_on_timeseries};
 use crate::mql;
-use document::backend::Session;
+use document::backend::{Head, Session};
 use document::filter::Filter;
-use document::op::{AdminOp, Context};
-use document::{Code, Doc, Error, Result, Value};
+use document::op::{AdminOp, Context, Namespace, ReadOp};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;
 
 /// Answers what is about them; nothing for everything else.
@@ -22,7 +22,10 @@ pub(super) async fn run(
     }
     let Some(life) = shared.life() else { return Ok(None) };
     match op {
-        AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } if life.is_timeseries(ns) => {
+        AdminOp::CreateView { ns, .. } if life.is_timeseries(ns) => {
+            Err(Error::new(Code::NamespaceExists, "Namespace already exists"))
+        }
+        AdminOp::Create { ns, .. } if life.is_timeseries(ns) => {
             let message = format!("A timeseries collection already exists. NS: {ns}");
             Err(Error::new(Code::NamespaceExists, message))
         }
@@ -44,6 +47,34 @@ pub(super) async fn run(
             }
             let reply = [("nIndexesWas", Value::Int32(0)), ("ns", Value::string(ns.to_string()))];
             Ok(Some(vec![mql::document(reply)]))
+        }
+        AdminOp::Rename { from, to, .. } => match (life.is_timeseries(from), life.is_timeseries(to)) {
+            (true, _) => Err(Error::new(Code::CommandNotSupportedOnView, format!("cannot rename view: {from}"))),
+            (_, true) if from.collection.starts_with("tmp.agg_out.") => Err(refused_on_timeseries(to)),
+            (_, true) => {
+                let message = format!("a view already exists with that name: {to}");
+                Err(Error::new(Code::NamespaceExists, message))
+            }
+            _ => Ok(None),
+        },
+        AdminOp::Validate { ns, .. } if life.is_timeseries(ns) => {
+            Err(Error::new(Code::CommandNotSupportedOnView, "Cannot validate a view"))
+        }
+        AdminOp::Compact { ns } if life.is_timeseries(ns) => Err(refused_on_timeseries(ns)),
+        AdminOp::CollStats { ns, scale } => match life.timeseries_indexes(ns) {
+            Some(indexes) => stats(shared, session, context, ns, *scale, &indexes).await.map(|stats| Some(vec![stats])),
+            None => Ok(None),
+        },
+        AdminOp::ListIndexes { ns } => Ok(life.timeseries_indexes(ns)),
+        AdminOp::CreateIndexes { ns, indexes } if life.is_timeseries(ns) => {
+            refuse_in_transaction(session, ns)?;
+            life.create_timeseries_indexes(context, ns, indexes).await.map(|reply| Some(vec![reply]))
+        }
+        AdminOp::DropIndexes { ns, which } if life.is_timeseries(ns) => {
+            life.drop_timeseries_indexes(context, ns, which).await.map(|reply| Some(vec![reply]))
+        }
+        AdminOp::CollMod { ns, change } if life.is_timeseries(ns) => {
+            life.modify_timeseries(context, ns, change).await.map(|reply| Some(vec![reply]))
         }
         AdminOp::ListCollections { db, filter, name_only } => {
             let made = life.all_timeseries(db);
@@ -68,6 +99,90 @@ pub(super) async fn run(
     }
 }
 
+/// Why a time-series collection of the embedded store cannot be watched or written by `$out`; nothing if it is none.
+pub(super) fn refused(shared: &Shared, command: &Head<'_>) -> Option<Error> {
+    refused_on(shared, &Namespace::new(command.db, command.target?))
+}
+
+pub(super) fn refused_on(shared: &Shared, ns: &Namespace) -> Option<Error> {
+    let life = shared.life().filter(|_| !shared.inner.abilities().forwards)?;
+    life.is_timeseries(ns).then(|| refused_on_timeseries(ns))
+}
+
 fn names(row: &Doc<'static>) -> Doc<'static> {
     mql::document(["name", "type"].map(|name| (name, row.get(name).unwrap_or(Value::Missing))))
+}
+
+fn refuse_in_transaction(session: &Session, ns: &Namespace) -> Result<()> {
+    match session.transaction.is_some() {
+        true => Err(Error::new(
+            Code::OperationNotSupportedInTransaction,
+            format!("Cannot create new indexes on existing collection {ns} in a multi-document transaction."),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Those of the buckets, under the name that clients know; how many documents there are is said of the buckets only.
+async fn stats(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    ns: &Namespace,
+    scale: i64,
+    indexes: &[Doc<'static>],
+) -> Result<Doc<'static>> {
+    let rules = shared.rules();
+    let Some(side) = rules.shaped(ns).and_then(|shaped| shaped.sides.first()) else {
+        return Err(Error::new(Code::ConflictingOperationInProgress, format!("{ns} is being made")));
+    };
+    let op = AdminOp::CollStats { ns: side.stored.clone(), scale };
+    let stored = shared.inner.admin(session, context, op).await?.into_iter().next().unwrap_or_else(Doc::empty);
+    let mut stats = DocWriter::new();
+    for (name, value) in stored.iter() {
+        match name.as_str() {
+            "ns" => stats.append("ns", &Value::string(ns.to_string())),
+            "size" => {
+                stats.append("size", &value).start_document("timeseries");
+                stats.append("bucketsNs", &Value::string(side.stored.to_string()));
+                stats.append("bucketCount", &stored.get("count").unwrap_or(Value::Int32(0)));
+                stats.append("avgBucketSize", &stored.get("avgObjSize").unwrap_or(Value::Missing)).end()
+            }
+            "count" | "avgObjSize" => continue,
+            "nindexes" => stats.append("nindexes", &Value::Int32(i32::try_from(indexes.len()).unwrap_or(i32::MAX))),
+            "indexSizes" => {
+                stats.start_document("indexSizes");
+                if let Value::Document(sizes) = &value {
+                    let listed = |name: &str| {
+                        indexes.iter().any(|index| index.get("name").is_some_and(|own| own.as_str() == Some(name)))
+                    };
+                    for (name, size) in sizes.iter().filter(|(name, _)| listed(name.as_str())) {
+                        stats.append(name.as_str(), &size);
+                    }
+                }
+                stats.end()
+            }
+            other => stats.append(other, &value),
+        };
+    }
+    Ok(stats.finish())
+}
+
+/// A read with the index of the buckets that its hint means.
+pub(super) async fn hinted(shared: &Arc<Shared>, context: &Context, op: ReadOp) -> Result<ReadOp> {
+    let Some(life) = shared.life().filter(|_| !shared.inner.abilities().forwards) else { return Ok(op) };
+    let mut op = op;
+    let ns = op.ns().clone();
+    let hint = match &mut op {
+        ReadOp::Find(op) => &mut op.hint,
+        ReadOp::Count(op) => &mut op.hint,
+        ReadOp::Aggregate(op) => &mut op.hint,
+        ReadOp::Distinct(_) => return Ok(op),
+    };
+    if let Some(wanted) = hint
+        && let Some(meant) = life.timeseries_hint(context, &ns, wanted).await?
+    {
+        *hint = Some(meant);
+    }
+    Ok(op)
 }

@@ -1,6 +1,6 @@
 //! Who answers a read or a write: the backend as it is, a plan of the rules that it concerns, or the shape that its collection has.
 
-use super::{Shared, admin, bulk, hold, owned, shaped, slice};
+use super::{Shared, admin, bulk, hold, owned, shaped, slice, timeseries};
 use crate::life::names;
 use crate::rules::{Local, Rules};
 use crate::run::Run;
@@ -17,7 +17,7 @@ pub(super) fn read<'a>(
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     if let ReadOp::Aggregate(aggregate) = &op
-        && let Err(error) = admin::check_sink(&shared.rules(), aggregate)
+        && let Err(error) = admin::check_sink(shared, &shared.rules(), aggregate)
     {
         return Box::pin(std::future::ready(Err(error)));
     }
@@ -29,7 +29,10 @@ pub(super) fn read<'a>(
         hold::until_read(shared, session, context, &op).await?;
         let rules = shared.rules();
         match shaped::of_read(&rules, &op) {
-            Some(shaped) => shaped::read::open(shared, session, context, &op, shaped).await,
+            Some(shaped) => {
+                let op = timeseries::hinted(shared, context, op).await?;
+                shaped::read::open(shared, session, context, &op, shaped).await
+            }
             None => shared.inner.read(session, context, op).await,
         }
     })
@@ -56,6 +59,10 @@ pub(super) async fn write(
         return shaped::write::run(shared, session, context, op, shaped).await;
     }
     if let Some(shaped) = rules.stored(ns) {
+        // Whole buckets expire, by an index of theirs.
+        if context.sent.expiry && matches!(op, WriteOp::Delete(_)) {
+            return shared.inner.write(session, context, op, capture).await;
+        }
         return Err(shaped::write::refused::stored(ns, shaped));
     }
     match rules.of(ns).cloned() {

@@ -128,7 +128,12 @@ impl Life {
                 }
                 Work::Shape(change) => {
                     let shape = known.and_then(|known| known.row.shape).unwrap_or_default();
-                    row.shape = Some(Shaping { turn: Some(change.turn.clone()), timeseries: None, ..shape });
+                    row.shape = Some(Shaping {
+                        turn: Some(change.turn.clone()),
+                        timeseries: None,
+                        indexes: Vec::new(),
+                        ..shape
+                    });
                 }
                 Work::Remove if shape::bucket_of(&step.rule).is_some() => {
                     if let Some(known) = known {

@@ -10,6 +10,7 @@ use super::transient::{Began, is_transient};
 use super::{Life, inside, names, shape, walk};
 use crate::link::key;
 use crate::rule::Rule;
+use crate::shape::bucket::Flaw;
 use document::filter::Filter;
 use document::op::Find;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
@@ -47,6 +48,8 @@ pub(crate) struct Drift {
     pub(crate) field: String,
     pub(crate) stored: Value<'static>,
     pub(crate) expected: Value<'static>,
+    /// Of a bucket: all that is wrong with it.
+    pub(crate) flaws: Vec<Flaw>,
 }
 
 #[derive(Clone, Debug)]
@@ -78,7 +81,7 @@ impl Report {
         self.rules.iter().map(|figures| figures.drifted).sum()
     }
 
-    /// `{ checked, drift, drifted, rules }` (SEMANTICS F).
+    /// `{ checked, drift, drifted, rules }` (SEMANTICS F); rules and drift also say their database, a bucket's drift all its flaws.
     pub(crate) fn show(&self) -> Doc<'static> {
         let mut report = DocWriter::new();
         report.append("checked", &long(self.rules.iter().map(|figures| figures.checked).sum()));
@@ -93,6 +96,7 @@ impl Report {
             rule.append("rule", &Value::from(&*figures.rule.name)).append("checked", &long(figures.checked));
             rule.append("drifted", &long(figures.drifted));
             rule.append("seconds", &Value::Double((figures.time.as_secs_f64() * 1e3).round() / 1e3));
+            rule.append("database", &Value::from(&*figures.rule.host.db));
             rules.push(&Value::Document(rule.finish()));
         }
         report.append("rules", &Value::Array(rules.finish()));
@@ -112,7 +116,7 @@ impl Drift {
     pub(crate) fn of(rule: &Arc<Rule>, difference: Difference) -> Drift {
         let Difference { id, stored, expected, .. } = difference;
         let (collection, field) = (rule.host.collection.clone(), rule.field.dotted());
-        Drift { rule: rule.clone(), collection, id, field, stored, expected }
+        Drift { rule: rule.clone(), collection, id, field, stored, expected, flaws: Vec::new() }
     }
 
     fn show(&self, problem: Option<&str>) -> Doc<'static> {
@@ -122,6 +126,18 @@ impl Drift {
         drift.append("collection", &Value::from(&*self.collection));
         drift.append("_id", &self.id).append("field", &Value::from(&*self.field));
         drift.append("stored", &shown(&self.stored)).append("expected", &shown(&self.expected));
+        drift.append("database", &Value::from(&*self.rule.host.db));
+        if !self.flaws.is_empty() {
+            let mut flaws = ArrayWriter::new();
+            for flaw in &self.flaws {
+                let mut row = DocWriter::new();
+                row.append("field", &Value::from(&*flaw.field));
+                row.append("stored", &shown(&flaw.stored)).append("expected", &shown(&flaw.expected));
+                row.append("repairable", &Value::Bool(flaw.mendable));
+                flaws.push(&Value::Document(row.finish()));
+            }
+            drift.append("flaws", &Value::Array(flaws.finish()));
+        }
         if let Some(problem) = problem {
             drift.append("problem", &Value::from(problem));
         }

@@ -84,6 +84,8 @@ pub struct Life {
     lease_millis: AtomicU64,
     /// The catalog was changed, and the other processes were not told yet.
     unpublished: AtomicBool,
+    /// How well large collections of buckets were filled when it was last looked at.
+    known_health: shape::health::Known,
 }
 
 /// A rule as it is now.
@@ -163,6 +165,7 @@ impl Life {
             places: Mutex::default(),
             lease_millis: AtomicU64::new(u64::try_from(lease::LASTS.as_millis()).unwrap_or(u64::MAX)),
             unpublished: AtomicBool::new(false),
+            known_health: shape::health::Known::default(),
         });
         patterned.attach(&life);
         life

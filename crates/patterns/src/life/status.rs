@@ -38,7 +38,7 @@ impl Life {
         for entry in &entries {
             let key = (entry.db.to_string(), entry.rule.name.to_string());
             let waiting = waiting.get(&key).copied().unwrap_or_default();
-            let health = shape::health::health(at, entry).await?;
+            let health = shape::health::health(self, at, entry).await?;
             rules.push(&Value::Document(self.show(entry, waiting, health)));
         }
         let mut status = DocWriter::new();

@@ -1,17 +1,17 @@
 //! `collMod`.
 
-use super::Command;
+use super::{Command, timeseries};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::not_a_choice;
 use document::op::AdminOp;
-use document::{DocWriter, Error, Result, Value};
+use document::{Code, DocWriter, Error, Result, Value};
 
 const STRUCTURE: &str = "collMod";
 
 pub(crate) const COMMAND: Command = Command {
     names: &["collMod"],
-    help: "Changes a collection's validator, an index's expiry or visibility, or a view.",
+    help: "Changes a collection's validator, an index's expiry or visibility, a view, or a time-series collection.",
     structure: STRUCTURE,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG
@@ -44,7 +44,18 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
                 }
                 continue;
             }
-            "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" => {
+            "timeseries" => Value::Document(timeseries::changed(param)?),
+            "expireAfterSeconds" => match &param.value {
+                Value::String(word) => off(word.as_str())?,
+                value if value.is_number() => Value::Int64(timeseries::expiry(param)?),
+                other => {
+                    return Err(Error::type_mismatch(format!(
+                        "BSON field 'collMod.expireAfterSeconds' is the wrong type '{}', expected types '[string, long']",
+                        other.type_name()
+                    )));
+                }
+            },
+            "cappedSize" | "cappedMax" => {
                 return Err(Error::not_implemented(format!("collMod with '{name}'")));
             }
             "dryRun" | "collectionUUID" => continue,
@@ -57,4 +68,17 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         call.reply.append_all(&answer);
     }
     Ok(())
+}
+
+/// The only word among numbers: nothing expires.
+fn off(word: &str) -> Result<Value<'static>> {
+    match word {
+        "off" => Ok(Value::from("off")),
+        other => Err(Error::new(
+            Code::InvalidOptions,
+            format!(
+                "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '{other}'. Accepted value is 'off'"
+            ),
+        )),
+    }
 }

@@ -1,6 +1,6 @@
 //! `dataSize`.
 
-use super::{Access, Command, InTransaction};
+use super::{Access, Command, InTransaction, timeseries};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::Param;
@@ -32,8 +32,10 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
             _ => return Err(param.unknown()),
         }
     }
-    let op = AdminOp::CollStats { ns: namespace::parse_full(name.as_str())?, scale: 1 };
+    let ns = namespace::parse_full(name.as_str())?;
+    let op = AdminOp::CollStats { ns: ns.clone(), scale: 1 };
     let answers = call.server.backend.admin(&mut call.session, &call.context, op).await?;
+    timeseries::refuse_figures(&ns, &answers)?;
     let figure = |name: &str| {
         let number = answers.first().and_then(|answer| answer.get(name)).and_then(|number| number.as_number());
         Value::Int64(number.map_or(0, |number| number.to_i64_saturated()))

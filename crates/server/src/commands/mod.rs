@@ -65,7 +65,7 @@ mod sasl_start;
 mod server_status;
 mod set_parameter;
 mod start_session;
-mod timeseries;
+pub(crate) mod timeseries;
 mod top;
 pub(crate) mod update;
 mod users_info;

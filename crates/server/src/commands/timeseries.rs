@@ -1,5 +1,6 @@
-//! The `timeseries` option of `create`, checked in MongoDB's words.
+//! The `timeseries` option of `create` and `collMod`, checked in MongoDB's words.
 
+use crate::identity;
 use crate::params::{Param, Params, not_a_choice};
 use document::op::Namespace;
 use document::{Code, Doc, DocWriter, Error, Result, Text, Value};
@@ -63,14 +64,32 @@ pub(super) fn read(param: Param<'_>, ns: &Namespace) -> Result<Doc<'static>> {
     Ok(shown.finish())
 }
 
+/// What `collMod` takes of it.
+pub(super) fn changed(param: Param<'_>) -> Result<Doc<'static>> {
+    const STRUCTURE: &str = "collMod.timeseries";
+    let option = param.document()?;
+    let mut change = DocWriter::new();
+    for param in Params::of(STRUCTURE, &option.borrow()) {
+        if param.name() != "granularity" {
+            return Err(param.unknown());
+        }
+        let granularity = param.text()?;
+        if !GRANULARITIES.iter().any(|(name, _)| *name == granularity.as_str()) {
+            return Err(not_a_choice(STRUCTURE, "granularity", granularity.as_str()));
+        }
+        change.append("granularity", &Value::String(granularity));
+    }
+    Ok(change.finish())
+}
+
 /// `expireAfterSeconds` beside it.
 pub(super) fn expiry(param: Param<'_>) -> Result<i64> {
     let after = param.integer()?;
     if after < 0 {
         return Err(invalid("TTL index 'expireAfterSeconds' option cannot be less than 0"));
     }
-    // More than the time since 1970 would be before it.
-    if after > i64::from(i32::MAX) {
+    // So long ago there was no date that MongoDB's buckets could have.
+    if after > identity::milliseconds() / 1_000 {
         let message = "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number";
         return Err(invalid(message));
     }
@@ -82,6 +101,17 @@ pub(super) fn refuse_beside<'n>(ns: &Namespace, names: impl Iterator<Item = &'n 
     match names.into_iter().find(|name| !BESIDE.contains(name)) {
         Some(name) => Err(invalid(format!("{ns}: 'timeseries' is not allowed with '{name}'"))),
         None => Ok(()),
+    }
+}
+
+/// Only `collStats` tells the figures of a time-series collection.
+pub(crate) fn refuse_figures(ns: &Namespace, stats: &[Doc<'static>]) -> Result<()> {
+    match stats.iter().any(|stats| stats.contains("timeseries")) {
+        true => {
+            let message = format!("Namespace {ns} is a timeseries collection");
+            Err(Error::new(Code::CommandNotSupportedOnView, message))
+        }
+        false => Ok(()),
     }
 }
 

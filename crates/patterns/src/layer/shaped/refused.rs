@@ -7,7 +7,7 @@ use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
-use document::{Code, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
 /// Refuses work on the indexes of a logical name.
@@ -17,6 +17,24 @@ pub(in crate::layer) fn indexes(rules: &Rules, op: &AdminOp) -> Result<()> {
     };
     match rules.shaped(ns) {
         Some(shaped) => Err(on_view(format!("Namespace {ns} is a view, not a collection"), shaped)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses another definition of the view over buckets, or another validator of theirs: both belong to the rule.
+pub(in crate::layer) fn redefinition(rules: &Rules, ns: &Namespace, change: &Doc<'_>) -> Result<()> {
+    let (shaped, own): (_, &[&str]) = match (rules.shaped(ns), rules.stored(ns)) {
+        (Some(shaped), _) => (shaped, &["viewOn", "pipeline"]),
+        (None, Some(shaped)) => (shaped, &["validator", "validationLevel", "validationAction"]),
+        (None, None) => return Ok(()),
+    };
+    match change.iter().find(|(name, _)| own.contains(&name.as_str())) {
+        Some((name, _)) => {
+            let rule = &shaped.rule.name;
+            let message = format!("collMod is not allowed to change '{name}' of '{ns}': it belongs to rule {rule}");
+            Err(Error::new(Code::IllegalOperation, message)
+                .with_hint(format!("change the declaration, or remove the rule with `pleach drop {rule}`")))
+        }
         None => Ok(()),
     }
 }

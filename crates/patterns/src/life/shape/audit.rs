@@ -49,7 +49,7 @@ pub(crate) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Re
     Ok(())
 }
 
-/// What is said about a flawed bucket: the first of its flaws, those that cannot be mended before others.
+/// What is said about a flawed bucket: all of its flaws, and first of all one, those that cannot be mended before others.
 pub(super) fn drift(rule: &Arc<Rule>, side: &Side, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
     let flaw = flaws.iter().find(|flaw| !flaw.mendable).or(flaws.first());
     Drift {
@@ -59,6 +59,7 @@ pub(super) fn drift(rule: &Arc<Rule>, side: &Side, document: &Doc<'static>, flaw
         field: flaw.map(|flaw| flaw.field.clone()).unwrap_or_default(),
         stored: flaw.map_or(Value::Missing, |flaw| flaw.stored.clone()),
         expected: flaw.map_or(Value::Missing, |flaw| flaw.expected.clone()),
+        flaws: flaws.to_vec(),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A part is one transaction: documents are read, put into the first place and taken from where they were. So each is in
 //! exactly one place at every moment; a client that changes one of them meanwhile conflicts, and one of the two tries again.
-//! New documents go to the first place, so it comes to an end.
+//! New documents go to the first place, so it comes to an end. How far it came is saved with each part: after a stop it does not
+//! pass over all that it has emptied again.
 
 use super::place::{self, Open};
 use super::stored;
@@ -73,7 +74,7 @@ fn do_not_fit(from: &Side, misfits: &[(Value<'static>, String)]) -> Error {
     Error::new(Code::OperationFailed, message).with_hint("change or delete them, or drop the rule")
 }
 
-/// One walk over a place. Gives what did not fit; nothing if the rule was changed meanwhile.
+/// One walk over a place, from where the last one was stopped. Gives what did not fit; nothing if the rule was changed meanwhile.
 async fn all(
     life: &Life,
     entry: &Entry,
@@ -82,7 +83,8 @@ async fn all(
     to: &Side,
 ) -> Result<Option<Vec<(Value<'static>, String)>>> {
     let mut mover = Mover { life, entry, from, to, open: Open::default() };
-    let (mut position, mut part, mut conflicts) = (None, life.at_most(PART), 0);
+    let saved = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
+    let (mut position, mut part, mut conflicts) = (saved, life.at_most(PART), 0);
     let (mut misfits, mut careful) = (Vec::new(), 0);
     loop {
         life.check_stopped()?;
@@ -188,6 +190,10 @@ impl Mover<'_> {
         misfits.extend(stay);
         let mut row = row.clone();
         row.done += i64::try_from(emptied.len()).unwrap_or(i64::MAX);
+        if let Some(shape) = &mut row.shape {
+            // At the end the next walk, if there is one, begins with what came meanwhile.
+            shape.moved = next.clone().map(|next| (self.from.stored.collection.to_string(), next));
+        }
         if !emptied.is_empty() {
             life.pass(Point::Life("leave")).await?;
             let wanted = emptied.len() as u64;

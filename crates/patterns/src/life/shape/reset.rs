@@ -17,7 +17,7 @@ pub(crate) fn begin(rule: &Rule, row: &mut Row) {
     let places = vec![Place { stored: bucket.into.collection.to_string(), declaration }];
     let timeseries = row.shape.take().and_then(|shape| shape.timeseries);
     let turn = Turn { places: places.clone(), renames: Vec::new(), begun: true };
-    row.shape = Some(Shaping { places, turn: Some(turn), timeseries });
+    row.shape = Some(Shaping { places, turn: Some(turn), timeseries, ..Shaping::default() });
 }
 
 impl Life {

@@ -1,7 +1,7 @@
 //! What the catalog remembers about a shape: where its documents are, and what is about to change.
 //!
-//! `{ places: [ { stored, declaration } ], turn: { places, renames: [ { from, to } ], begun }, timeseries }` in the rule's row. A
-//! place without a declaration holds the documents as they are. New documents go to the first place.
+//! `{ places: [ { stored, declaration } ], turn: { places, renames: [ { from, to } ], begun }, timeseries, indexes, moved: { stored, position } }` in
+//! the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
 
 use crate::rule::Upkeep;
 use crate::shape::{Form, Side};
@@ -33,6 +33,10 @@ pub struct Shaping {
     pub turn: Option<Turn>,
     /// The options of `create` that made the rule, as `listCollections` shows them.
     pub timeseries: Option<Doc<'static>>,
+    /// The indexes that clients have made on a time-series collection, as `listIndexes` shows them.
+    pub indexes: Vec<Doc<'static>>,
+    /// How far the mover has come: of which collection the documents before which `_id` were moved.
+    pub moved: Option<(String, Value<'static>)>,
 }
 
 impl Place {
@@ -93,7 +97,18 @@ impl Shaping {
             Some(Value::Document(options)) => Some(options.into_owned()),
             _ => None,
         };
-        Some(Shaping { places: read_places(&shape), turn, timeseries })
+        let indexes = match shape.get("indexes") {
+            Some(Value::Array(indexes)) => indexes.iter().filter_map(document).collect(),
+            _ => Vec::new(),
+        };
+        let moved = match shape.get("moved") {
+            Some(Value::Document(moved)) => moved
+                .get("stored")
+                .and_then(|stored| stored.as_str().map(str::to_owned))
+                .zip(moved.get("position").map(Value::into_owned)),
+            _ => None,
+        };
+        Some(Shaping { places: read_places(&shape), turn, timeseries, indexes, moved })
     }
 
     pub(crate) fn write(&self) -> Doc<'static> {
@@ -112,6 +127,13 @@ impl Shaping {
         if let Some(options) = &self.timeseries {
             shape.append("timeseries", &Value::Document(options.borrow()));
         }
+        if !self.indexes.is_empty() {
+            let indexes = self.indexes.iter().map(|index| Value::Document(index.borrow())).collect();
+            shape.append("indexes", &Value::Array(indexes));
+        }
+        if let Some((stored, position)) = &self.moved {
+            shape.start_document("moved").append("stored", &Value::from(&**stored)).append("position", position).end();
+        }
         shape.finish()
     }
 
@@ -126,9 +148,21 @@ impl Shaping {
         self
     }
 
+    /// Where the mover goes on in a collection.
+    pub(crate) fn position(&self, stored: &Namespace) -> Option<&Value<'static>> {
+        self.moved.as_ref().filter(|(name, _)| **name == *stored.collection).map(|(_, position)| position)
+    }
+
     /// Where documents still are that go to the first place.
     pub(crate) fn is_moving(&self) -> bool {
         self.places.len() > 1 || self.turn.is_some()
+    }
+}
+
+fn document(value: Value<'_>) -> Option<Doc<'static>> {
+    match value {
+        Value::Document(doc) => Some(doc.into_owned()),
+        _ => None,
     }
 }
 
@@ -171,8 +205,14 @@ mod tests {
         };
         for shaping in [
             Shaping::default(),
-            Shaping { places: vec![stored.clone()], turn: None, timeseries: Some(declaration) },
-            Shaping { places: vec![stored], turn: Some(turn), timeseries: None },
+            Shaping {
+                places: vec![stored.clone()],
+                turn: None,
+                timeseries: Some(declaration.clone()),
+                indexes: vec![declaration],
+                moved: Some(("hours".to_owned(), Value::Int32(7))),
+            },
+            Shaping { places: vec![stored], turn: Some(turn), ..Shaping::default() },
         ] {
             let mut row = DocWriter::new();
             row.append("shape", &Value::Document(shaping.write()));

@@ -35,10 +35,11 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     }
     life.pass(Point::Life("make")).await?;
     make(&mut at, &entry.rule, &sides).await?;
-    if let (Some(bucket), Some(options)) =
-        (super::bucket_of(&entry.rule), entry.row.shape.as_ref().and_then(|shape| shape.timeseries.as_ref()))
+    if let (Some(bucket), Some(shape)) = (super::bucket_of(&entry.rule), &entry.row.shape)
+        && let Some(options) = &shape.timeseries
     {
         timeseries::ensure_expiry(&mut at, bucket, options).await?;
+        timeseries::ensure_indexes(&mut at, bucket, &shape.indexes).await?;
     }
     life.pass(Point::Life("view")).await?;
     stored::ensure_view(&mut at, &entry.rule.host, &sides).await?;
@@ -54,6 +55,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     if let Some(shape) = &mut row.shape {
         shape.places = turn.places;
         shape.turn = None;
+        shape.moved = None;
     }
     life.pass(Point::Life("turned")).await?;
     let turned = Entry::new(&entry.db, row, entry.rule.clone())?;

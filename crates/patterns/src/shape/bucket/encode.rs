@@ -14,14 +14,7 @@ impl Bucket {
         let reading = reading.borrow();
         let at = match reading.get(&self.time) {
             Some(Value::DateTime(at)) => at,
-            Some(other) => {
-                return Err(Error::bad_value(format!(
-                    "'{}' must be present and contain a valid BSON UTC datetime value, not {}",
-                    self.time,
-                    show::element(&other)
-                )));
-            }
-            None => {
+            _ => {
                 return Err(Error::bad_value(format!(
                     "'{}' must be present and contain a valid BSON UTC datetime value",
                     self.time

@@ -150,3 +150,35 @@ fn what_nobody_would_keep_is_refused_before_anything_is_done() {
         village.close().await;
     });
 }
+
+#[test]
+fn the_health_of_very_many_buckets_is_that_of_some_and_is_looked_at_now_and_then() {
+    run(async {
+        let village = Village::new().await;
+        village.apply(HOURS).await.unwrap();
+        // One reading an hour: each is a bucket of its own.
+        let sparse = |number: i32| {
+            let ts = bson::DateTime::from_millis(super::station::BEGIN + i64::from(number) * 3_600_000);
+            doc! { "_id": number, "sensorId": 1, "ts": ts, "temp": 1.5 }
+        };
+        for part in 0..3 {
+            let readings = (part * 1_000..(part + 1) * 1_000).map(sparse).collect();
+            village.write(insert("sensor_data", readings)).await;
+        }
+        let health = village.health().await;
+        assert_eq!(
+            (health.get_i64("buckets").unwrap(), health.get_i64("sampled").unwrap()),
+            (3_000, 1_000),
+            "{health}"
+        );
+        assert_eq!(
+            (health.get_i64("readings").unwrap(), health.get_i64("sparse").unwrap()),
+            (3_000, 3_000),
+            "{health}"
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        let again = village.health().await;
+        assert!(again.get_i64("age_ms").unwrap() > health.get_i64("age_ms").unwrap(), "{health} {again}");
+        village.close().await;
+    });
+}

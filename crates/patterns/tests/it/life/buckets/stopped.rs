@@ -55,3 +55,34 @@ fn whatever_was_cut_off_goes_on_and_nothing_is_lost() {
         assert!(tried > 20, "{tried}");
     });
 }
+
+#[test]
+fn a_conversion_that_was_stopped_goes_on_from_where_it_was() {
+    run(async {
+        const MANY: i32 = 3_000;
+        let village = Village::new().await;
+        village.measure(MANY).await;
+        village.life.limit_hosts(7);
+        let declaration = crate::life::village::declared(HOURS);
+        village.ask("apply", doc! { "declaration": declaration, "wait": false }).await.unwrap();
+        let position = loop {
+            let row = village.find("pleach.catalog", doc! { "_id": "sensor_data.bucket" }).await.remove(0);
+            let shape = row.get_document("shape").unwrap();
+            assert_ne!(row.get_str("state").unwrap(), "on", "it was over before anybody looked");
+            if let Ok(moved) = shape.get_document("moved") {
+                break moved.get_i32("position").unwrap();
+            }
+            tokio::task::yield_now().await;
+        };
+        let village = village.reopen().await;
+        // Everything before it was moved, in whatever part it was stopped.
+        let aside = village.find("pleach.aside.sensor_data", doc! { "_id": { "$lt": position } }).await;
+        assert!(aside.is_empty() && position > 0, "{position}: {aside:?}");
+        village.life.settle("shop").await.unwrap();
+        village.assert_readings(0..MANY, "after the stop").await;
+        village.assert_clean().await;
+        let row = village.find("pleach.catalog", doc! { "_id": "sensor_data.bucket" }).await.remove(0);
+        assert!(!row.get_document("shape").unwrap().contains_key("moved"), "{row}");
+        village.close().await;
+    });
+}

@@ -73,3 +73,50 @@ fn a_database_goes_with_its_time_series() {
         village.close().await;
     });
 }
+
+fn index(key: Document, name: &str) -> Doc<'static> {
+    Doc::from(doc! { "key": key, "name": name })
+}
+
+async fn indexes(village: &Village, of: &str) -> Vec<(String, Document)> {
+    let listed = define(village, AdminOp::ListIndexes { ns: ns(of) }).await.unwrap();
+    let shown =
+        |index: &Document| (index.get_str("name").unwrap().to_owned(), index.get_document("key").unwrap().clone());
+    listed.iter().map(shown).collect()
+}
+
+#[test]
+fn indexes_of_clients_are_those_of_the_buckets_and_outlive_another_granularity() {
+    run(async {
+        let village = Village::new().await;
+        define(&village, creation("weather", options())).await.unwrap();
+        assert!(indexes(&village, "weather").await.is_empty());
+        let given = vec![
+            index(doc! { "station.id": 1 }, "id"),
+            index(doc! { "ts": 1 }, "time"),
+            index(doc! { "station": 1, "ts": 1 }, "both"),
+            index(doc! { "temp": -1 }, "temp"),
+        ];
+        let made = define(&village, AdminOp::CreateIndexes { ns: ns("weather"), indexes: given }).await.unwrap();
+        assert_eq!(made[0].get_i32("numIndexesAfter").unwrap(), 4);
+        let village = village.reopen().await;
+        let names = |list: Vec<(String, Document)>| list.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(indexes(&village, "weather").await), ["id", "time", "both", "temp"]);
+        // The index on the time is the one by which buckets expire, and the one on both was there.
+        let stored = indexes(&village, "weather_buckets").await;
+        assert_eq!(names(stored.clone()), ["_id_", "station_1_day_1", "day_1", "id", "temp"]);
+        assert_eq!(stored[4].1, doc! { "readings.temp": -1 });
+        let coarser = doc! { "timeseries": { "granularity": "hours" }, "expireAfterSeconds": "off" };
+        define(&village, AdminOp::CollMod { ns: ns("weather"), change: Doc::from(coarser) }).await.unwrap();
+        assert_eq!(village.collections().await, ["weather:timeseries", "weather_buckets"]);
+        assert_eq!(names(indexes(&village, "weather").await), ["id", "time", "both", "temp"]);
+        assert_eq!(
+            names(indexes(&village, "weather_buckets").await),
+            ["_id_", "station_1_month_1", "id", "time", "temp"]
+        );
+        let which = document::Value::from("*");
+        define(&village, AdminOp::DropIndexes { ns: ns("weather"), which }).await.unwrap();
+        assert_eq!(names(indexes(&village, "weather_buckets").await), ["_id_", "station_1_month_1"]);
+        village.close().await;
+    });
+}

@@ -1,20 +1,26 @@
 //! `create` with MongoDB's `timeseries` option on the embedded store: a bucket rule, made at once, that belongs to no declaration.
+//! Its indexes are in [`indexes`], what `collMod` changes in [`modify`].
+
+mod indexes;
+mod modify;
+mod options;
 
 use super::drop::Leaving;
 use super::rows::{Place, Shaping, Turn};
 use super::{advance, bucket_of, drop as dropping, stored};
 use crate::life::records::At;
-use crate::life::{Entry, Life, State, catalog, expiry};
+use crate::life::{Entry, Life, State, catalog};
 use crate::mql;
 use crate::rule::Rule;
-use crate::shape::bucket::{Bucket, Period};
 use document::backend::Session;
-use document::op::{AdminOp, Context, Namespace};
-use document::{Code, Doc, DocWriter, Error, Result, Value};
+use document::op::{Context, Namespace};
+use document::{Code, Doc, Error, Result, Value};
+use options::rule;
 use std::sync::Arc;
 
-/// As many readings as MongoDB puts into a bucket.
-const AT_MOST: i32 = 1_000;
+pub(super) use indexes::ensure as ensure_indexes;
+pub(crate) use indexes::is_timeseries as refused_on_timeseries;
+pub(super) use options::ensure_expiry;
 
 impl Life {
     /// The time-series collection of that name, if it was made by `create`.
@@ -69,6 +75,28 @@ impl Life {
         Err(Error::new(Code::NamespaceExists, message))
     }
 
+    /// The time-series collection as it is when nothing is under way with it. Asked with `changing` held, it stays so.
+    fn settled_timeseries(&self, ns: &Namespace) -> Result<Option<Entry>> {
+        match self.timeseries(ns) {
+            Some(entry) if entry.row.state != State::On => {
+                let message = format!("{ns} is being brought into another form");
+                Err(Error::new(Code::ConflictingOperationInProgress, message).with_hint("try again in a moment"))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Writes down what was changed, as long as nobody else has changed it.
+    async fn save_changed(&self, at: &mut At<'_>, entry: &Entry, row: catalog::Row) -> Result<()> {
+        if !catalog::replace(at, &entry.db, &row, entry.row.epoch).await? {
+            self.refresh(at).await?;
+            let message = format!("{} was changed meanwhile", entry.rule.host);
+            return Err(Error::new(Code::ConflictingOperationInProgress, message));
+        }
+        self.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+        self.put_in_force()
+    }
+
     async fn save_timeseries(&self, at: &mut At<'_>, rule: &Arc<Rule>, options: &Doc<'static>) -> Result<()> {
         let Some(bucket) = bucket_of(rule) else { return Ok(()) };
         let place = Place { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
@@ -85,7 +113,7 @@ impl Life {
             with_data: false,
             tidy: false,
             by: self.process.clone(),
-            shape: Some(Shaping { places: Vec::new(), turn: Some(turn), timeseries: Some(options.clone()) }),
+            shape: Some(Shaping { turn: Some(turn), timeseries: Some(options.clone()), ..Shaping::default() }),
         };
         catalog::save(at, &rule.host.db, &row).await?;
         self.put_entry(Entry::new(&rule.host.db, row, rule.clone())?);
@@ -121,54 +149,6 @@ impl Life {
         }
         self.bring_to_end(&entry.rule).await?;
         Ok(true)
-    }
-}
-
-/// The rule that `create` means.
-fn rule(ns: &Namespace, options: &Doc<'static>) -> Result<Rule> {
-    let Some(Value::Document(series)) = options.get("timeseries") else {
-        return Err(Error::bad_value("'timeseries' must be a document"));
-    };
-    let text = |name: &str| series.get(name).and_then(|value| value.as_str().map(str::to_owned));
-    let every = match text("granularity").as_deref() {
-        Some("minutes") => "day",
-        Some("hours") => "month",
-        _ => "hour",
-    };
-    let mut declaration = DocWriter::new();
-    declaration.append("database", &Value::from(&*ns.db)).start_document("collections");
-    declaration.start_document(&ns.collection).start_document("bucket");
-    declaration.append("time", &Value::string(text("timeField").unwrap_or_default()));
-    declaration.append("by", &Value::Array(text("metaField").into_iter().map(Value::string).collect()));
-    declaration.append("every", &Value::from(every)).append("at_most", &Value::Int32(AT_MOST));
-    declaration.end().end().end();
-    crate::declare::from_catalog(&declaration.finish())
-        .map_err(|error| Error::new(Code::InvalidOptions, format!("{ns}: {}", error.message())))
-}
-
-/// Buckets go when all of their readings have expired: an index on the period's start, which is that much earlier.
-pub(super) async fn ensure_expiry(at: &mut At<'_>, bucket: &Bucket, options: &Doc<'static>) -> Result<()> {
-    let Some(after) = options.get("expireAfterSeconds").as_ref().and_then(expiry::seconds) else { return Ok(()) };
-    let period = bucket.every.name();
-    let index = mql::document([
-        ("key", mql::object([(period, Value::Int32(1))])),
-        ("name", Value::string(format!("{period}_1"))),
-        ("expireAfterSeconds", Value::Int64(after.saturating_add(longest(bucket.every)).min(i64::from(i32::MAX)))),
-    ]);
-    let op = AdminOp::CreateIndexes { ns: bucket.into.clone(), indexes: vec![index] };
-    at.backend.admin(at.session, at.context, op).await.map(drop)
-}
-
-/// How many seconds the longest period of its kind has.
-fn longest(every: Period) -> i64 {
-    const DAY: i64 = 86_400;
-    match every {
-        Period::Minute => 60,
-        Period::Hour => 3_600,
-        Period::Day => DAY,
-        Period::Month => 31 * DAY,
-        Period::Quarter => 92 * DAY,
-        Period::Year => 366 * DAY,
     }
 }
 
