@@ -231,3 +231,43 @@ fn explain_shows_the_steps_and_keeps_nothing() {
         buckets.check(&all).await;
     });
 }
+
+#[test]
+fn many_that_meet_a_taken_time_stop_there() {
+    run(async {
+        let buckets = Buckets::new(hours(Readings { reading_id: ReadingId::Time, ..readings(4) }));
+        let there = |series: &str, ms: i64| (series.to_owned(), DAY + ms);
+        buckets.did(insert(NAME, [10, 20, 30].map(|ms| reading("a", ms, 1)).to_vec())).await;
+        buckets.did(insert(NAME, vec![reading("b", 20, 1)])).await;
+        let written = buckets.write(update(NAME, doc! {"s": "a"}, doc! {"$set": {"s": "b"}}, &["multi"])).await;
+        assert_eq!((written.errors.len(), written.n), (1, 0));
+        assert_eq!(written.errors[0].error.code(), document::Code::DuplicateKey);
+        let found = buckets.logical().await;
+        let series = |doc: &bson::Document| {
+            (doc.get_str("s").unwrap().to_owned(), doc.get_datetime("ts").unwrap().timestamp_millis())
+        };
+        let mut found: Vec<(String, i64)> = found.iter().map(series).collect();
+        found.sort();
+        assert_eq!(found, [there("a", 20), there("a", 30), there("b", 10), there("b", 20)]);
+    });
+}
+
+#[test]
+fn what_grows_too_large_for_its_bucket_goes_to_the_next() {
+    run(async {
+        let buckets = Buckets::new(hours(readings(100)));
+        let mut all: Vec<_> = (0..4).map(|n| reading("a", n, n as i32)).collect();
+        buckets.did(insert(NAME, all.clone())).await;
+        let long = "x".repeat(6 << 20);
+        for doc in &mut all {
+            let one = doc! {"_id": doc.get("_id").unwrap()};
+            assert_eq!(told(&buckets.did(update(NAME, one, doc! {"$set": {"long": &long}}, &[])).await), (1, 1));
+            doc.insert("long", &long);
+        }
+        buckets.check(&all).await;
+        assert_eq!(buckets.counts().await, [2, 2]);
+        let more = doc! {"$set": {"more": "y".repeat(3 << 20)}};
+        assert_eq!(told(&buckets.did(update(NAME, doc! {}, more, &["multi"])).await), (4, 4));
+        assert_eq!(buckets.counts().await.iter().sum::<i32>(), 4);
+    });
+}

@@ -83,19 +83,21 @@ struct Known {
     touched: Vec<HostHash>,
 }
 
+/// Statements that fail are told beside what the others did; a part of one statement that fails is not done at all.
 pub(super) async fn run(
     shared: &Arc<Shared>,
     client: &mut Session,
     context: &Context,
     shaped: &Arc<Shaped>,
     part: &Part<'_>,
-) -> Result<Written> {
+) -> Result<Written, Stop> {
     let mut attempts = Attempts::new(context);
     let mut turns = attempts.in_time(shared.lines.take(part.hosts(shaped))).await?;
     let mut known = Known::default();
     loop {
         match attempt(shared, client, context, shaped, part, attempts.made(), &mut known, &mut turns).await {
             Ok(written) => return Ok(written),
+            Err(stop @ Stop::Statement { .. }) if matches!(part, Part::Some { .. }) => return Err(stop),
             Err(Stop::Statement { at, error }) => {
                 // The transaction is gone; the others are run again without it.
                 known.errors.insert(at, error);

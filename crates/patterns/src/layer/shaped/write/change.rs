@@ -2,6 +2,7 @@
 //! period or derived `_id` changes is taken out and added where it belongs, in the same transaction (R17).
 
 use super::candidates::Found;
+use super::direct::size;
 use super::open;
 use super::place::{self, Reading};
 use super::refused::{duplicate, immutable_id};
@@ -15,6 +16,9 @@ use document::update::{Applied, Update};
 use document::value::order;
 use document::{Doc, Env, Result, Value};
 use std::sync::Arc;
+
+/// Readings of so many bytes leave room for a bucket's other fields: MongoDB's limit is 16 MB.
+const MOST_BYTES: usize = (16 << 20) - (64 << 10);
 
 /// What becomes of one reading.
 pub(super) enum Fate {
@@ -90,6 +94,7 @@ impl Changes {
     ) -> Result<()> {
         let (key, n) = bucket.key_of(stored)?;
         let mut entries: Vec<Option<Entry>> = bucket.entries(stored)?.into_iter().map(Some).collect();
+        let mut changed = Vec::new();
         for (index, fate) in fates {
             let Some(entry) = entries.get_mut(index) else { continue };
             *entry = match fate {
@@ -97,7 +102,10 @@ impl Changes {
                 Fate::Becomes(after) => {
                     let encoded = bucket.encode(&after)?;
                     match stays(bucket, &key, &encoded, entry.as_ref()) {
-                        true => Some(encoded.entry),
+                        true => {
+                            changed.push((index, after));
+                            Some(encoded.entry)
+                        }
                         false => {
                             self.moved.push(after);
                             None
@@ -105,6 +113,12 @@ impl Changes {
                     }
                 }
             };
+        }
+        // What has grown too large for its bucket goes to the next one, if there can be one.
+        while bytes(&entries) > MOST_BYTES && entries.iter().flatten().count() > 1 && place::may_follow(bucket) {
+            let Some((index, after)) = changed.pop() else { break };
+            entries.get_mut(index).map(Option::take);
+            self.moved.push(after);
         }
         let entries: Vec<Entry> = entries.into_iter().flatten().collect();
         let id = stored.get("_id").unwrap_or(Value::Missing);
@@ -260,6 +274,10 @@ fn stays(bucket: &Bucket, key: &Key, encoded: &Encoded, before: Option<&Entry>) 
             (Body::Slots(_), Some(Entry::Slot { key: before, .. }), Entry::Slot { key: after, .. }) => before == after,
             _ => true,
         }
+}
+
+fn bytes(entries: &[Option<Entry>]) -> usize {
+    entries.iter().flatten().map(size).sum()
 }
 
 fn delete(id: &Value<'_>) -> DeleteStatement {

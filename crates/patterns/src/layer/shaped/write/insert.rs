@@ -7,6 +7,7 @@ use super::direct::{self, How, One};
 use super::place::{self, Reading};
 use super::refused::duplicate;
 use super::steps::{Steps, Stop};
+use super::told;
 use crate::layer::{Shared, bulk, slice};
 use crate::run::statement::with_id;
 use crate::shape::bucket::{Body, Bucket, Encoded};
@@ -40,7 +41,7 @@ pub(super) async fn run(
         _ => {
             for part in parts(&documents) {
                 let part = Part::Insert { documents: part, how: &how };
-                slice::add(&mut total, attempt::run(shared, session, context, shaped, &part).await?, 0);
+                slice::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
                 if op.ordered && !total.errors.is_empty() {
                     break;
                 }
@@ -72,7 +73,7 @@ pub(super) async fn joined(
     let mut steps = Steps::new(shared, session, context, shaped);
     let all: Vec<usize> = (0..documents.len()).collect();
     let outcome = added(&mut steps, &documents, &all, true, op.bypass_validation).await;
-    super::told(outcome.map(|errors| Written {
+    told(outcome.map(|errors| Written {
         n: (documents.len() - errors.len()) as u64,
         errors,
         ..Written::default()

@@ -173,6 +173,20 @@ fn identity(reading: &Doc<'static>) -> Vec<u8> {
     bytes
 }
 
+/// How many readings they are.
+pub(super) fn count(picked: &[Picked]) -> usize {
+    picked.iter().map(|picked| picked.readings.len()).sum()
+}
+
+/// The same, each reading by itself.
+pub(super) fn one_by_one(picked: &[Picked]) -> impl Iterator<Item = Picked> + '_ {
+    let ones = |picked: &Picked| {
+        let (side, stored) = (picked.side, picked.stored.clone());
+        picked.readings.clone().into_iter().map(move |reading| Picked { side, stored: stored.clone(), readings: vec![reading] })
+    };
+    picked.iter().flat_map(ones)
+}
+
 /// Some hundred readings at a time.
 pub(super) fn chunks(picked: &[Picked]) -> Vec<&[Picked]> {
     let (mut chunks, mut rest) = (Vec::new(), picked);

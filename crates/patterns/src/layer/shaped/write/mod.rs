@@ -77,7 +77,7 @@ async fn outside(
         } else {
             let end = end(op, shaped, at);
             let part = Part::Statements { op, range: at..end, how: &how };
-            slice::add(&mut total, attempt::run(shared, session, context, shaped, &part).await?, 0);
+            slice::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
             at = end;
         }
     }
@@ -101,12 +101,26 @@ async fn changed(
     let chunks = if picked.is_empty() { vec![picked.as_slice()] } else { many::chunks(&picked) };
     let mut total = Written::default();
     for chunk in chunks {
-        let part = Part::Some { many, picked: chunk };
-        let mut written = attempt::run(shared, &mut own, context, shaped, &part).await?;
-        if let Some(failed) = written.errors.pop() {
-            return Ok(Err(failed.error));
+        let mut attempt = attempt::run(shared, &mut own, context, shaped, &Part::Some { many, picked: chunk }).await;
+        if let (Err(Stop::Statement { .. }), true) = (&attempt, many::count(chunk) > 1) {
+            // One of them cannot be written, so none is: each by itself, and those before it stay changed.
+            for one in many::one_by_one(chunk) {
+                let part = Part::Some { many, picked: &[one] };
+                attempt = attempt::run(shared, &mut own, context, shaped, &part).await;
+                match &mut attempt {
+                    Ok(written) if written.errors.is_empty() => slice::add(&mut total, std::mem::take(written), 0),
+                    _ => break,
+                }
+            }
         }
-        slice::add(&mut total, written, 0);
+        match attempt {
+            Ok(mut written) => match written.errors.pop() {
+                Some(failed) => return Ok(Err(failed.error)),
+                None => slice::add(&mut total, written, 0),
+            },
+            Err(Stop::Statement { error, .. }) => return Ok(Err(error)),
+            Err(Stop::Command(error)) => return Err(error),
+        }
     }
     if let Some(error) = own.concern_error.take() {
         session.concern_error = Some(error);

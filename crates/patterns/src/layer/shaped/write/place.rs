@@ -119,7 +119,7 @@ fn pack(
     made: &mut impl FnMut(UpdateStatement, usize),
 ) -> Result<Open> {
     let most = at_most(bucket);
-    let only_one = is_unique(bucket) && is_one_statement(bucket);
+    let only_one = !may_follow(bucket);
     let mut entries: Vec<Entry> = Vec::new();
     let mut first = 0;
     for reading in &group.readings {
@@ -211,6 +211,11 @@ fn buckets_of(bucket: &Bucket, key: &Key) -> Filter {
         Node::field("_id", Test::Gte(bucket.id(key, 0))),
         Node::field("_id", Test::Lte(bucket.id(key, i32::MAX))),
     ]))
+}
+
+/// Whether a series and period may have several buckets.
+pub(super) fn may_follow(bucket: &Bucket) -> bool {
+    bucket.is_numbered() && !(is_unique(bucket) && is_one_statement(bucket))
 }
 
 /// Where a reading's time is its `_id`.
