@@ -94,7 +94,7 @@ impl Life {
         // What was made meanwhile by who did not know of the rule; before it is seeded.
         self.settle_expiry(at, db).await?;
         self.publish(at, db).await?;
-        self.wake_keeper.notify_one();
+        self.try_again(db);
         Ok(left)
     }
 
@@ -151,6 +151,13 @@ impl Life {
             self.put_entry(Entry::new(db, row, step.rule.clone())?);
         }
         Ok(())
+    }
+
+    /// Has the keeper try again what it failed in: what was wrong may have been mended, so it is not told any more.
+    fn try_again(&self, db: &str) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.entries.lock().iter_mut().filter(|entry| *entry.db == *db).for_each(|entry| entry.problem = None);
+        self.wake_keeper.notify_one();
     }
 
     /// Waits until every rule of the database is on or gone, or one does not get on.

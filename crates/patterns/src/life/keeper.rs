@@ -7,6 +7,7 @@ use crate::gate::Point;
 use document::Result;
 use document::backend::Session;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long it leaves a rule alone that failed.
@@ -19,9 +20,14 @@ pub(crate) async fn keep(life: Arc<Life>) {
             life.wake_keeper.notified().await;
             continue;
         };
+        let asked = life.asked.load(Ordering::Relaxed);
         let outcome = advance(&life, &entry).await;
-        let problem = outcome.err().filter(|_| !life.is_stopped()).map(|error| error.to_string());
+        let mut problem = outcome.err().filter(|_| !life.is_stopped()).map(|error| error.to_string());
         let failed = problem.is_some();
+        if asked != life.asked.load(Ordering::Relaxed) {
+            // Asked again meanwhile: this may be mended, and whoever asked is told what comes of the next try.
+            problem = None;
+        }
         if let Some(problem) = &problem
             && entry.problem.as_ref() != Some(problem)
         {

@@ -64,6 +64,8 @@ pub struct Life {
     changing: tokio::sync::Mutex<()>,
     /// There may be something to do for the keeper.
     pub(crate) wake_keeper: Notify,
+    /// How often somebody has asked for the rules to be brought on.
+    asked: AtomicU64,
     /// A rule came to another state.
     pub(crate) moved: Notify,
     /// A job was put into the outbox.
@@ -152,6 +154,7 @@ impl Life {
             entries: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             wake_keeper: Notify::new(),
+            asked: AtomicU64::new(0),
             moved: Notify::new(),
             wake_worker: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),

@@ -109,6 +109,20 @@ fn what_does_not_fit_is_named_and_stays() {
 }
 
 #[test]
+fn what_was_mended_meanwhile_is_not_told_again() {
+    run(async {
+        let village = Village::new().await;
+        village.measure(30).await;
+        village.behind(insert("sensor_data", vec![doc! { "_id": 100, "sensorId": 1, "ts": "yesterday" }])).await;
+        village.apply(HOURS).await.unwrap_err();
+        village.write(crate::harness::delete("sensor_data", doc! { "_id": 100 }, false)).await;
+        village.apply(HOURS).await.unwrap();
+        village.assert_readings(0..30, "mended").await;
+        village.close().await;
+    });
+}
+
+#[test]
 fn one_reading_of_a_time_where_that_is_declared() {
     run(async {
         let village = Village::new().await;
