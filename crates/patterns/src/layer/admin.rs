@@ -169,16 +169,19 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
         "dropDatabase" | "explain" => !rules_in(rules, command.db),
         "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => !expiry::concerns(shared, rules, command),
-        "aggregate" => !writes_elsewhere(command.body) || !rules_anywhere(rules),
-        name if WRITES.contains(&name) => match command.target {
-            Some(target) => {
-                let ns = Namespace::new(command.db, target);
-                rules.of(&ns).is_none() && rules.stored(&ns).is_none() && !names::is_bookkeeping(&ns)
-            }
-            None => true,
-        },
+        "aggregate" if writes_elsewhere(command.body) && rules_anywhere(rules) => {
+            sink(command).is_some_and(|target| is_free(rules, &target))
+        }
+        name if WRITES.contains(&name) => {
+            command.target.is_none_or(|target| is_free(rules, &Namespace::new(command.db, target)))
+        }
         _ => true,
     }
+}
+
+/// Whether a collection is neither a rule's nor ours.
+fn is_free(rules: &Rules, ns: &Namespace) -> bool {
+    rules.of(ns).is_none() && rules.stored(ns).is_none() && !names::is_bookkeeping(ns)
 }
 
 /// Whether a command may change documents of clients.
@@ -204,4 +207,25 @@ fn writes_elsewhere(body: &Doc<'_>) -> bool {
     let is_sink =
         |stage: &Value<'_>| matches!(stage, Value::Document(doc) if doc.contains("$out") || doc.contains("$merge"));
     stages.iter().any(|stage| is_sink(&stage))
+}
+
+/// Where the `$out` or `$merge` that ends a pipeline writes to; nothing if it is not said as it should be.
+fn sink(command: &Head<'_>) -> Option<Namespace> {
+    let Some(Value::Array(stages)) = command.body.get("pipeline") else { return None };
+    let Some(Value::Document(stage)) = stages.iter().last() else { return None };
+    let target = match (stage.get("$out"), stage.get("$merge")) {
+        (Some(target), None) => target,
+        (None, Some(Value::Document(merge))) => merge.get("into")?,
+        (None, Some(target)) => target,
+        _ => return None,
+    };
+    match target {
+        Value::String(collection) => Some(Namespace::new(command.db, collection.as_str())),
+        Value::Document(target) => {
+            let db = target.get("db");
+            let db = db.as_ref().map_or(Some(command.db), Value::as_str)?;
+            Some(Namespace::new(db, target.get("coll")?.as_str()?))
+        }
+        _ => None,
+    }
 }
