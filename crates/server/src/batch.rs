@@ -7,6 +7,7 @@ use document::op::{Context, ReadConcern, ReadOp};
 use document::raw::kind;
 use document::{Code, Doc, Result, Value};
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 /// How many documents the first batch has unless the client says otherwise.
 const FIRST_BATCH: usize = 101;
@@ -60,7 +61,7 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
     };
     call.reply.fields().start_document("cursor");
     write_rows(call, "firstBatch", &mut open);
-    let time = call.context.env.cluster_time;
+    let read_at = read_at(call);
     if how.single || is_done(&open) {
         write_end(call, 0, &open.namespace);
     } else {
@@ -69,11 +70,21 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
         write_end(call, id, &namespace);
     }
     let fields = call.reply.fields();
-    if call.context.read_concern == ReadConcern::Snapshot && call.session.transaction.is_none() {
+    if let Some(time) = read_at {
         fields.append("atClusterTime", &Value::Timestamp(time));
     }
     fields.end();
     Ok(())
+}
+
+/// The `atClusterTime` of a read outside a transaction that asks for a snapshot: what a server behind told, else the time that we
+/// read at.
+pub(crate) fn read_at(call: &Call<'_>) -> Option<u64> {
+    if call.context.read_concern != ReadConcern::Snapshot || call.session.transaction.is_some() {
+        return None;
+    }
+    let told = call.context.sent.read_at.as_ref().map_or(0, |told| told.load(Ordering::Relaxed));
+    Some(if told == 0 { call.context.env.cluster_time } else { told })
 }
 
 /// Writes `cursor: { nextBatch, id, ns }` for a getMore; gives the cursor back if it has more.

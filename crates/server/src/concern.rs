@@ -104,8 +104,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// `now` is the newest commit.
-    pub(crate) fn parse(value: Option<&Value<'_>>, now: u64) -> Result<Reading> {
+    /// `now` is the newest commit; nothing if that is for another server to say.
+    pub(crate) fn parse(value: Option<&Value<'_>>, now: Option<u64>) -> Result<Reading> {
         let Some(value) = value else { return Ok(Reading::default()) };
         let Value::Document(concern) = value else {
             return Err(Error::failed_to_parse("readConcern field should be an object"));
@@ -115,6 +115,7 @@ impl Reading {
             match name.as_str() {
                 "level" => reading.level = Some(level(&value)?),
                 "afterClusterTime" => check_time("afterClusterTime", &value, now)?,
+                "atClusterTime" if now.is_none() => {}
                 "atClusterTime" => return Err(Error::not_implemented("reading at a given cluster time")),
                 "afterOpTime" | "provenance" | "allowTransactionTableSnapshot" | "waitLastStableRecoveryTimestamp" => {}
                 other => {
@@ -146,11 +147,12 @@ fn level(value: &Value<'_>) -> Result<ReadConcern> {
     }
 }
 
-fn check_time(name: &str, value: &Value<'_>, now: u64) -> Result<()> {
-    match value {
-        Value::Timestamp(0) => Err(Error::new(Code::InvalidOptions, format!("{name} cannot be a null timestamp"))),
-        Value::Timestamp(time) if *time <= now => Ok(()),
-        Value::Timestamp(_) => Err(Error::new(
+fn check_time(name: &str, value: &Value<'_>, now: Option<u64>) -> Result<()> {
+    match (value, now) {
+        (Value::Timestamp(0), _) => Err(Error::new(Code::InvalidOptions, format!("{name} cannot be a null timestamp"))),
+        (Value::Timestamp(_), None) => Ok(()),
+        (Value::Timestamp(time), Some(now)) if *time <= now => Ok(()),
+        (Value::Timestamp(_), Some(now)) => Err(Error::new(
             Code::InvalidOptions,
             format!(
                 "readConcern {name} value must not be greater than the current clusterTime. Requested clusterTime: {{ ts: {} }}; current clusterTime: {{ ts: {} }}",
@@ -158,7 +160,7 @@ fn check_time(name: &str, value: &Value<'_>, now: u64) -> Result<()> {
                 show::element(&Value::Timestamp(now))
             ),
         )),
-        other => Err(Error::type_mismatch(format!(
+        (other, _) => Err(Error::type_mismatch(format!(
             "\"{name}\" had the wrong type. Expected timestamp, found {}",
             other.type_name()
         ))),

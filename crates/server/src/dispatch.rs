@@ -246,6 +246,7 @@ fn sent(client: &Client, request: &Request<'_>) -> Sent {
         variables: document(request.body.get("let").as_ref()),
         unsatisfied: Some(Arc::default()),
         expiry: false,
+        read_at: Some(Arc::default()),
     }
 }
 
@@ -280,7 +281,9 @@ fn prepare(call: &mut Call<'_>) -> Result<()> {
         call.context.deadline = Some(deadline);
         call.client.operation.set_deadline(deadline);
     }
-    let reading = Reading::parse(generic.read_concern.as_ref(), call.context.env.cluster_time)?;
+    // The server behind has its own clock, and is told what the client asks for.
+    let now = call.client.relay.is_none().then_some(call.context.env.cluster_time);
+    let reading = Reading::parse(generic.read_concern.as_ref(), now)?;
     check_read_concern(call.role, command, reading)?;
     call.context.read_concern = reading.level.unwrap_or_default();
     if generic.write_concern.is_some() {

@@ -10,6 +10,7 @@ use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::{Doc, Result, Value};
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 impl Upstream {
     /// Runs one command where the session stands: in its transaction, or outside.
@@ -130,6 +131,9 @@ impl Rows {
         };
         let reply = self.run(session, context, command).await?;
         let Some(Value::Document(cursor)) = reply.get("cursor") else { return Ok(()) };
+        if let (Some(Value::Timestamp(time)), Some(read_at)) = (cursor.get("atClusterTime"), &context.sent.read_at) {
+            read_at.store(time, Ordering::Relaxed);
+        }
         for name in ["firstBatch", "nextBatch"] {
             if let Some(Value::Array(rows)) = cursor.get(name) {
                 self.pending.extend(rows.iter().filter_map(|row| match row {

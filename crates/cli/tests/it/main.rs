@@ -5,6 +5,7 @@
 mod bucket_shape;
 mod buckets;
 mod case_study;
+mod causal;
 mod check;
 mod expiry;
 mod generated;
@@ -18,6 +19,7 @@ mod serve;
 mod serving;
 mod several;
 mod shop;
+mod sinks;
 mod tidy;
 mod timeseries;
 mod upstream;

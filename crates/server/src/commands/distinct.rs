@@ -32,6 +32,9 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     };
     values.sort_by(order::compare);
     call.reply.append("values", values.into_iter().collect::<Array<'static>>());
+    if let Some(time) = batch::read_at(call) {
+        call.reply.append("atClusterTime", Value::Timestamp(time));
+    }
     Ok(())
 }
 
