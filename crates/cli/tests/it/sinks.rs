@@ -9,7 +9,8 @@ fn a_merge_binds_its_variables_whoever_runs_it() {
     let Some(uri) = judge::real::uri_or_skip("$merge through the proxy") else { return };
     let (proxy, db) = (Serving::upstream(&uri, &[]), database("sinks"));
     let mut client = proxy.client();
-    let rule = doc! { "extended_reference": { "customer": { "from": "customers", "by": "customerId", "fields": ["name"] } } };
+    let rule =
+        doc! { "extended_reference": { "customer": { "from": "customers", "by": "customerId", "fields": ["name"] } } };
     let declaration = doc! { "database": &db, "collections": { "orders": rule } };
     client.must(&doc! { "pleach": "apply", "declaration": declaration, "$db": &db }).unwrap();
     let mut insert = |collection: &str, documents: Vec<Document>| {
@@ -20,16 +21,20 @@ fn a_merge_binds_its_variables_whoever_runs_it() {
     for target in ["plain", "orders"] {
         insert(target, vec![doc! { "_id": 7, "amount": 40 }]);
     }
-    let added = doc! { "$set": { "customerId": "$$new.customerId", "amount": { "$add": ["$amount", "$$new.amount"] } } };
+    let added =
+        doc! { "$set": { "customerId": "$$new.customerId", "amount": { "$add": ["$amount", "$$new.amount"] } } };
     let twice = doc! { "$set": { "amount": { "$multiply": ["$amount", "$$factor"] } } };
     for target in ["plain", "orders"] {
         for merge in [
             doc! { "into": target, "whenMatched": [added.clone()] },
             doc! { "into": { "db": &db, "coll": target }, "let": { "factor": "$amount" }, "whenMatched": [twice.clone()] },
         ] {
-            client.must(&doc! { "aggregate": "new", "pipeline": [{ "$merge": merge }], "cursor": {}, "$db": &db }).unwrap();
+            client
+                .must(&doc! { "aggregate": "new", "pipeline": [{ "$merge": merge }], "cursor": {}, "$db": &db })
+                .unwrap();
         }
-        let found = client.must(&doc! { "find": target, "projection": { "_id": 0, "amount": 1, "customer": 1 }, "$db": &db });
+        let found =
+            client.must(&doc! { "find": target, "projection": { "_id": 0, "amount": 1, "customer": 1 }, "$db": &db });
         let wanted = match target {
             "orders" => doc! { "amount": 84, "customer": { "name": "Ada" } },
             _ => doc! { "amount": 84 },

@@ -73,11 +73,7 @@ pub(super) async fn joined(
     let mut steps = Steps::new(shared, session, context, shaped);
     let all: Vec<usize> = (0..documents.len()).collect();
     let outcome = added(&mut steps, &documents, &all, true, op.bypass_validation).await;
-    told(outcome.map(|errors| Written {
-        n: (documents.len() - errors.len()) as u64,
-        errors,
-        ..Written::default()
-    }))
+    told(outcome.map(|errors| Written { n: (documents.len() - errors.len()) as u64, errors, ..Written::default() }))
 }
 
 /// Runs an insert to show its steps.

@@ -182,7 +182,11 @@ pub(super) fn count(picked: &[Picked]) -> usize {
 pub(super) fn one_by_one(picked: &[Picked]) -> impl Iterator<Item = Picked> + '_ {
     let ones = |picked: &Picked| {
         let (side, stored) = (picked.side, picked.stored.clone());
-        picked.readings.clone().into_iter().map(move |reading| Picked { side, stored: stored.clone(), readings: vec![reading] })
+        picked.readings.clone().into_iter().map(move |reading| Picked {
+            side,
+            stored: stored.clone(),
+            readings: vec![reading],
+        })
     };
     picked.iter().flat_map(ones)
 }
