@@ -12,7 +12,7 @@ use document::{Doc, Env};
 use patterns::Patterned;
 use patterns::life::State;
 use patterns::rules::Placed;
-use patterns::shape::bucket::{Bucket, Dialect, Layout};
+use patterns::shape::bucket::{Body, Bucket, Dialect, Layout};
 use patterns::shape::{Form, Side};
 use questions::*;
 use samples::*;
@@ -108,6 +108,15 @@ impl Live {
         let told = self.layer.explain(&mut Session::default(), &context(), op, verbosity).await.unwrap();
         Document::try_from(&told).unwrap()
     }
+
+    async fn told(&self, op: ReadOp) -> Document {
+        self.explained(op).await.get_document("pleach").unwrap().clone()
+    }
+}
+
+/// The command that is sent for a read.
+fn command_of(pleach: &Document) -> &Document {
+    pleach.get_array("steps").unwrap()[0].as_document().unwrap().get_document("command").unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +149,7 @@ async fn questions_are_answered_as_by_a_plain_collection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_is_one_pipeline_without_a_function() {
+async fn a_report_needs_no_function() {
     let Some(live) = Live::open("reports from buckets on a real MongoDB").await else { return };
     let day = 86_400_000;
     for (layout, packed) in [(Layout::FieldNames, true), (Layout::Array, false)] {
@@ -154,14 +163,73 @@ async fn a_report_is_one_pipeline_without_a_function() {
         for (from, to) in [(0, 400), (17, 100), (30, 31), (90, 92), (500, 600)] {
             let date = doc! { "$gte": at(START + from * day + 3), "$lt": at(START + to * day) };
             for of in ["$approved", "$noFunds"] {
-                let group = doc! { "_id": null, "a": { "$sum": of }, "days": { "$sum": 1 } };
-                let stages = [doc! { "$match": { "key": "AB01", "ts": date.clone() } }, doc! { "$group": group }];
-                live.same(|ns| aggregate(ns, &stages), true, &format!("{stages:?}")).await;
-                let told = live.explained(aggregate(live.ns(LOGICAL), &stages)).await;
-                let pleach = told.get_document("pleach").unwrap();
-                assert_eq!(pleach.get_str("figures").unwrap(), "slots");
-                assert!(!format!("{pleach}").contains("$function"), "{pleach}");
+                let group = doc! { "_id": null, "a": { "$sum": of }, "days": { "$sum": 1 }, "most": { "$max": of } };
+                // Few buckets, perhaps few, and any number; the bytes of a packed `_id` do not tell the time of all series.
+                let mut asked = vec![
+                    (doc! { "key": "AB01", "ts": date.clone() }, "find"),
+                    (doc! { "key": "AB01" }, "find"),
+                    (doc! { "key": "AB01", "ts": { "$gte": at(START + from * day) } }, "find"),
+                    (doc! {}, "aggregate"),
+                ];
+                if !packed {
+                    asked.push((doc! { "ts": date.clone() }, "aggregate"));
+                }
+                for (filter, command) in asked {
+                    let stages = [doc! { "$match": filter }, doc! { "$group": group.clone() }];
+                    live.same(|ns| aggregate(ns, &stages), true, &format!("{stages:?}")).await;
+                    let pleach = live.told(aggregate(live.ns(LOGICAL), &stages)).await;
+                    assert_eq!(pleach.get_str("figures").unwrap(), "slots");
+                    assert!(!format!("{pleach}").contains("$function"), "{pleach}");
+                    assert!(command_of(&pleach).contains_key(command), "{pleach}");
+                }
             }
+        }
+    }
+    live.drop_database().await;
+}
+
+/// Buckets that are moved are counted: what turns out to be too much is asked of MongoDB.
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_buckets_are_added_up_where_they_are() {
+    let Some(live) = Live::open("many buckets on a real MongoDB").await else { return };
+    let mut bucket = sensors(&live.db);
+    if let Body::Readings(readings) = &mut bucket.body {
+        // Two of them are few.
+        readings.at_most = 5_000;
+    }
+    let hour = 3_600_000;
+    let reading = |n: i32| {
+        doc! { "_id": n, "sensorId": n % 2, "ts": at(START + i64::from(n) * hour / 4), "temp": n, "wet": f64::from(n) / 8.0 }
+    };
+    live.fill(&bucket, (0..80).map(reading).collect()).await;
+    for of in ["$temp", "$wet"] {
+        let group = doc! { "_id": null, "n": { "$sum": 1 }, "sum": { "$sum": of }, "most": { "$max": of } };
+        for hours in [1, 2, 3, 20] {
+            let since = at(START + (20 - hours) * hour);
+            for ts in [doc! { "$gte": since }, doc! { "$gte": since, "$lt": at(START + 20 * hour - 1) }] {
+                let stages = [doc! { "$match": { "sensorId": 1, "ts": ts } }, doc! { "$group": group.clone() }];
+                live.same(|ns| aggregate(ns, &stages), true, &format!("{stages:?}")).await;
+            }
+        }
+    }
+    live.drop_database().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_readings_of_a_series_are_found_from_the_end() {
+    let Some(live) = Live::open("last readings on a real MongoDB").await else { return };
+    for bucket in [sensors(&live.db), events(&live.db, Layout::FieldNames, true)] {
+        live.fill(&bucket, documents(&bucket, &mut Dice(3), 300)).await;
+        let all = live.read(&mut Session::default(), Query::all(doc! {}).op(live.ns(PLAIN)), 1000).await.unwrap();
+        let series = &*bucket.by[0].field;
+        let one = all.iter().find_map(|doc| doc.get(series)).unwrap().clone();
+        for (direction, skip, limit) in [(-1, 0, 1), (1, 0, 3), (-1, 4, 30), (1, 1, 1000)] {
+            let mut query = Query::all(doc! { series: one.clone() });
+            (query.sort, query.skip, query.limit) = (doc! { "ts": direction, "_id": 1 }, skip, Some(limit));
+            let told = format!("{series} {direction} {skip} {limit}");
+            live.same(|ns| query.op(ns), true, &told).await;
+            let pleach = live.told(query.op(live.ns(LOGICAL))).await;
+            assert!(command_of(&pleach).contains_key("sort"), "{pleach}");
         }
     }
     live.drop_database().await;

@@ -1,11 +1,12 @@
 //! A pipeline run here over rows that come from a backend across a network.
 //!
-//! Stages pull and do not wait, the backend is waited for: while a batch is made, the stages run on a thread of their own and
-//! ask for more rows by a message. Between two batches no thread is held.
+//! Few rows that all come at once are run through at once. For more, stages pull and do not wait, but the backend is waited
+//! for: while a batch is made, the stages run on a thread of their own and ask for more rows by a message. Between two
+//! batches no thread is held.
 
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::Context;
-use document::pipeline::{Collections, Pipeline, Rows, Run, Stream, results};
+use document::pipeline::{Collections, Pipeline, Role, Rows, Run, Stream, from_documents, results};
 use document::{Code, Doc, Env, Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -13,14 +14,34 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 type Interrupt = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// How many rows are asked for at first, and then.
-const FIRST: usize = 101;
+/// How many rows are asked for at first, if nothing says more, and then.
+pub(super) const FIRST: usize = 101;
 const NEXT: usize = 1_000;
 const BYTES: usize = 4 << 20;
 
-pub(super) fn start(inner: Box<dyn Cursor>, pipeline: &Pipeline, context: &Context) -> Result<Box<dyn Cursor>> {
-    let (want, wanted) = unbounded_channel();
-    let (supply, supplied) = unbounded_channel();
+/// Rows of so many bytes are run through without a thread of their own.
+const AT_ONCE: usize = 256 << 10;
+
+/// Stages, besides those that the optimiser knows, whose work is in proportion to their rows.
+const PLAIN: [&str; 3] = ["$group", "$_internalPleachExpand", "$_internalPleachUnpackInOrder"];
+
+/// The first rows of a cursor, so many if there are.
+pub(super) async fn first(
+    inner: &mut dyn Cursor,
+    session: &mut Session,
+    context: &Context,
+    documents: usize,
+) -> Result<Batch> {
+    inner.next(session, context, BatchLimit { documents, bytes: BYTES }).await
+}
+
+/// Runs a pipeline over `first` and what `inner` gives behind it.
+pub(super) fn start(
+    inner: Box<dyn Cursor>,
+    first: Batch,
+    pipeline: &Pipeline,
+    context: &Context,
+) -> Result<Box<dyn Cursor>> {
     let interrupt = Arc::new(Mutex::new(context.env.interrupt.clone()));
     let current = interrupt.clone();
     let env = Env {
@@ -30,10 +51,52 @@ pub(super) fn start(inner: Box<dyn Cursor>, pipeline: &Pipeline, context: &Conte
         }),
         ..context.env.clone()
     };
-    let input = Box::new(Supplied { want, supplied, batch: Vec::new().into_iter(), ended: false });
-    let rows = results(pipeline.start(input, &Run { env, collections: Arc::new(NoOthers) })?);
-    let making = Making { rows, ahead: None, ended: false };
-    Ok(Box::new(Here { inner, making: Some(making), wanted, supply, interrupt, size: FIRST }))
+    let run = Run { env, collections: Arc::new(NoOthers) };
+    let making = |rows| -> Result<Option<Making>> {
+        Ok(Some(Making { rows: results(pipeline.start(rows, &run)?), ahead: None, ended: false }))
+    };
+    let bytes: usize = first.documents.iter().map(|doc| doc.as_bytes().len()).sum();
+    if first.exhausted && bytes <= AT_ONCE && is_plain(pipeline) {
+        return Ok(Box::new(AtOnce { making: making(from_documents(first.documents))?, interrupt }));
+    }
+    let (want, wanted) = unbounded_channel();
+    let (supply, supplied) = unbounded_channel();
+    let input = Supplied { want, supplied, batch: first.documents.into_iter(), ended: first.exhausted };
+    Ok(Box::new(Here { inner, making: making(Box::new(input))?, wanted, supply, interrupt }))
+}
+
+/// Whether a few rows cannot become much work.
+fn is_plain(pipeline: &Pipeline) -> bool {
+    pipeline.stages.iter().all(|stage| match stage.role() {
+        Role::Match(_) | Role::Sort(_) | Role::Skip(_) | Role::Limit(_) | Role::Transform(_) => true,
+        Role::Source => false,
+        Role::Other => PLAIN.contains(&stage.name()),
+    })
+}
+
+fn failed() -> Error {
+    Error::new(Code::CursorNotFound, "the cursor has failed")
+}
+
+/// All rows are there.
+struct AtOnce {
+    /// Nothing after a failure.
+    making: Option<Making>,
+    /// Of the command that asked for the current batch.
+    interrupt: Arc<Mutex<Interrupt>>,
+}
+
+impl Cursor for AtOnce {
+    fn next<'a>(&'a mut self, _: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
+        Box::pin(async move {
+            let making = self.making.take().ok_or_else(failed)?;
+            *self.interrupt.lock() = context.env.interrupt.clone();
+            let (making, batch) = making.batch(limit);
+            let batch = batch?;
+            self.making = Some(making);
+            Ok(batch)
+        })
+    }
 }
 
 struct Here {
@@ -44,14 +107,13 @@ struct Here {
     supply: UnboundedSender<Result<Batch>>,
     /// Of the command that asked for the current batch.
     interrupt: Arc<Mutex<Interrupt>>,
-    size: usize,
 }
 
 impl Cursor for Here {
     fn next<'a>(&'a mut self, session: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
         Box::pin(async move {
             let gone = |_| Error::new(Code::InternalError, "a pipeline stopped before its end");
-            let making = self.making.take().ok_or_else(|| Error::new(Code::CursorNotFound, "the cursor has failed"))?;
+            let making = self.making.take().ok_or_else(failed)?;
             *self.interrupt.lock() = context.env.interrupt.clone();
             let mut making = tokio::task::spawn_blocking(move || making.batch(limit));
             loop {
@@ -64,8 +126,7 @@ impl Cursor for Here {
                         return Ok(batch);
                     }
                     Some(()) = self.wanted.recv() => {
-                        let limit = BatchLimit { documents: self.size, bytes: BYTES };
-                        self.size = NEXT;
+                        let limit = BatchLimit { documents: NEXT, bytes: BYTES };
                         let batch = self.inner.next(session, context, limit).await;
                         // If nobody takes it, the thread has ended and is met above.
                         let _ = self.supply.send(batch);

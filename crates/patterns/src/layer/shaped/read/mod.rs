@@ -1,10 +1,12 @@
 //! Reads of a logical name: the stored documents are taken apart, then what was asked of the readings follows.
 //!
-//! On the embedded store all of it is one pipeline over the stored collection. A real MongoDB gets the same as MQL; where
-//! that would need its JavaScript (bytes as hex digits), the stored documents are read there and the rest is run here.
+//! On the embedded store all of it is one pipeline over the stored collection. A real MongoDB gets the same as MQL. Where that
+//! would need its JavaScript (bytes as hex digits), and where the buckets asked for are few ([`few`]), the stored documents
+//! are read there and the rest is run here.
 
 mod asked;
 mod explain;
+mod few;
 mod figures;
 mod finish;
 mod here;
@@ -21,7 +23,7 @@ use crate::shape::Shaped;
 use document::Result;
 use document::backend::{Cursor, Session};
 use document::op::{Context, ReadOp};
-use plan::Plan;
+use plan::{Doubt, Plan};
 
 /// Opens a cursor over logical documents.
 pub(in crate::layer) async fn open(
@@ -45,14 +47,28 @@ async fn run(shared: &Shared, session: &mut Session, context: &Context, plan: Pl
         false => context,
     };
     let mut cursor = shared.inner.read(session, context, plan.op).await?;
-    if let Some(exact) = plan.otherwise {
-        match figures::settled(cursor, session, context).await? {
+    let mut first = None;
+    match plan.otherwise {
+        Some((Doubt::Exact, other)) => match figures::settled(cursor, session, context).await? {
             Some(settled) => cursor = settled,
-            None => return Box::pin(run(shared, session, context, *exact)).await,
+            None => return Box::pin(run(shared, session, context, *other)).await,
+        },
+        Some((Doubt::Few, other)) => {
+            let batch = here::first(&mut *cursor, session, context, plan.first).await?;
+            if !batch.exhausted {
+                drop(cursor);
+                return Box::pin(run(shared, session, context, *other)).await;
+            }
+            first = Some(batch);
         }
+        None => {}
     }
     if let Some(pipeline) = plan.here {
-        cursor = here::start(cursor, &pipeline, context)?;
+        let first = match first {
+            Some(first) => first,
+            None => here::first(&mut *cursor, session, context, plan.first).await?,
+        };
+        cursor = here::start(cursor, first, &pipeline, context)?;
     }
     Ok(finish::finished(cursor, plan.finish))
 }

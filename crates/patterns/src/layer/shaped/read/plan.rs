@@ -1,14 +1,16 @@
 //! How a read of a logical name is run: what the backend is asked, and what is done here.
 
 use super::asked::Asked;
+use super::few::Reach;
 use super::figures::Figures;
 use super::finish::Finish;
+use super::here;
 use super::in_order::InOrder;
 use super::over;
 use crate::shape::bucket::{Bucket, Dialect};
 use crate::shape::{Form, Shaped};
 use document::filter::Filter;
-use document::op::{Aggregate, Context, Find, Namespace, ReadOp};
+use document::op::{Aggregate, Context, Find, Namespace, ReadOp, SortSpec};
 use document::pipeline::Pipeline;
 use document::{Array, Result};
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use std::sync::Arc;
 pub(super) struct Plan {
     /// On the stored documents.
     pub(super) op: ReadOp,
-    /// What is run here over its rows.
+    /// What is run here over its rows, and of how many at first.
     pub(super) here: Option<Pipeline>,
+    pub(super) first: usize,
     pub(super) finish: Finish,
     /// What was asked of the stored documents, for people.
     pub(super) pushed: Filter,
@@ -25,12 +28,35 @@ pub(super) struct Plan {
     pub(super) figures: Option<&'static str>,
     /// All sides must be read in one moment.
     pub(super) two_sided: bool,
-    /// How to find the answer if the figures turn out to be no exact one.
-    pub(super) otherwise: Option<Box<Plan>>,
+    /// How to find the answer if this turns out not to be the way.
+    pub(super) otherwise: Option<(Doubt, Box<Plan>)>,
+}
+
+/// What is not known before the backend has answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// Whether figures that MongoDB added up are exact.
+    Exact,
+    /// Whether the first rows are all.
+    Few,
+}
+
+/// For whom a plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// Runs our code.
+    Embedded,
+    MongoDb,
+    /// To read: all that can be is said as one pipeline.
+    People,
 }
 
 impl Plan {
     pub(super) fn new(shaped: &Shaped, op: &ReadOp, context: &Context, forwards: bool) -> Result<Plan> {
+        Plan::made(shaped, op, context, if forwards { For::MongoDb } else { For::Embedded })
+    }
+
+    fn made(shaped: &Shaped, op: &ReadOp, context: &Context, whom: For) -> Result<Plan> {
         let asked = Asked::of(op)?;
         let only = match &*shaped.sides {
             [side] => match &side.form {
@@ -43,22 +69,19 @@ impl Plan {
         let filter = asked.pipeline.split().leading.filter;
         let pushed = shaped.sides.first().map_or_else(Filter::all, |side| over::pushed(side, &filter));
         let mut maker = Maker { shaped, asked, ns: stored(shaped, op), filter, pushed };
-        match (forwards, only, figures) {
-            (false, _, Some(figures)) => maker.native_figures(figures),
-            (false, Some(bucket), None) if maker.in_order(bucket).is_some() => maker.native_in_order(bucket),
-            (false, ..) => maker.native(),
-            (true, Some(bucket), Some(figures)) => match figures.said() {
-                Some(stages) => Ok(maker.said_figures(bucket, figures, &stages)),
-                None => Ok(maker.upstream(Some(bucket))),
-            },
-            (true, only, _) => Ok(maker.upstream(only)),
+        match (whom, only, figures) {
+            (For::Embedded, _, Some(figures)) => maker.native_figures(figures),
+            (For::Embedded, Some(bucket), None) if maker.in_order(bucket).is_some() => maker.native_in_order(bucket),
+            (For::Embedded, ..) => maker.native(),
+            (For::MongoDb, Some(bucket), figures) if !maker.asked.reads_others() => Ok(maker.moved(bucket, figures)),
+            (_, only, figures) => Ok(maker.in_mongodb(only, figures)),
         }
     }
 }
 
 /// What a read of stored documents is in MQL, whoever runs it.
 pub(super) fn in_words(shaped: &Shaped, op: &ReadOp, context: &Context) -> Result<Array<'static>> {
-    let plan = Plan::new(shaped, op, context, true)?;
+    let plan = Plan::made(shaped, op, context, For::People)?;
     let stages = match (&plan.op, plan.here.filter(|_| plan.figures.is_none())) {
         (ReadOp::Aggregate(op), _) => op.pipeline.source.clone().unwrap_or_else(Array::empty),
         (_, here) => {
@@ -102,7 +125,7 @@ impl Maker<'_> {
     fn plan(&mut self, op: ReadOp) -> Plan {
         let two_sided = self.shaped.sides.len() > 1;
         let (pushed, finish) = (self.pushed.clone(), self.finish());
-        Plan { op, here: None, finish, pushed, figures: None, two_sided, otherwise: None }
+        Plan { op, here: None, first: here::FIRST, finish, pushed, figures: None, two_sided, otherwise: None }
     }
 
     /// What was asked, with what a find shows as its last stage.
@@ -147,12 +170,53 @@ impl Maker<'_> {
         Ok(Plan { figures: Some(name), ..self.plan(op) })
     }
 
+    /// Buckets of a real MongoDB are moved and taken apart here, if they are few.
+    fn moved(&mut self, bucket: &Arc<Bucket>, figures: Option<Figures>) -> Plan {
+        match (Reach::of(bucket, &self.filter), figures) {
+            (Reach::Few(most), Some(figures)) => self.figures_here(figures, most),
+            (Reach::Perhaps(most), Some(figures)) => {
+                let finish = self.asked.finish.again();
+                let otherwise = Box::new(self.in_mongodb(Some(bucket), Some(figures.clone())));
+                self.asked.finish = finish;
+                Plan { otherwise: Some((Doubt::Few, otherwise)), ..self.figures_here(figures, most) }
+            }
+            (Reach::Few(most), None) => self.finished_here(bucket, most + 1),
+            (_, figures) => match self.first_in_order(bucket) {
+                Some(plan) => plan,
+                None => self.in_mongodb(Some(bucket), figures),
+            },
+        }
+    }
+
     /// By a real MongoDB as far as it can.
+    fn in_mongodb(&mut self, only: Option<&Arc<Bucket>>, figures: Option<Figures>) -> Plan {
+        let said = figures.and_then(|figures| figures.said().map(|stages| (figures, stages)));
+        match (only, said) {
+            (Some(bucket), Some((figures, stages))) => self.said_figures(bucket, figures, &stages),
+            _ => self.upstream(only),
+        }
+    }
+
     fn upstream(&mut self, only: Option<&Arc<Bucket>>) -> Plan {
         match only.filter(|bucket| bucket.by.iter().any(|series| series.hex) && !self.asked.reads_others()) {
-            Some(bucket) => self.finished_here(bucket),
+            Some(bucket) => self.finished_here(bucket, here::FIRST),
             None => self.said(),
         }
+    }
+
+    /// The first readings of a series in the order of time, whatever there is behind them.
+    fn first_in_order(&mut self, bucket: &Arc<Bucket>) -> Option<Plan> {
+        let split = self.asked_natively().split();
+        let leading = split.leading;
+        let in_order = InOrder::of(bucket, &leading.filter, leading.sort.as_ref()?)?;
+        let wanted = leading.skip.saturating_add(leading.limit?);
+        // A condition on readings themselves may be met by none of them: that is not looked for across a network.
+        let first = Reach::first(bucket, &leading.filter, wanted)?;
+        let stored = in_order.stored();
+        let rest = Pipeline::of_query(&leading.filter, None, leading.skip, leading.limit).then(split.rest);
+        let here = Some(Pipeline::of_stage(in_order, None).then(rest));
+        let op = self.find(Some(stored));
+        Some(Plan { here, first, ..self.plan(op) })
     }
 
     /// All that was asked as MQL over stored documents, but for projections that only a find can say.
@@ -176,12 +240,12 @@ impl Maker<'_> {
         self.plan(op)
     }
 
-    fn finished_here(&mut self, bucket: &Arc<Bucket>) -> Plan {
-        let here = bucket.unpack().then(self.asked_natively());
-        let op = ReadOp::Find(Find {
+    /// The stored documents as they are.
+    fn find(&self, sort: Option<SortSpec>) -> ReadOp {
+        ReadOp::Find(Find {
             ns: self.ns.clone(),
             filter: self.pushed.clone(),
-            sort: None,
+            sort,
             projection: None,
             skip: 0,
             limit: None,
@@ -191,15 +255,26 @@ impl Maker<'_> {
             return_key: false,
             show_record_id: false,
             allow_disk_use: self.asked.allow_disk_use,
-        });
-        Plan { here: Some(here), ..self.plan(op) }
+        })
+    }
+
+    fn finished_here(&mut self, bucket: &Arc<Bucket>, first: usize) -> Plan {
+        let here = Some(bucket.unpack().then(self.asked_natively()));
+        let op = self.find(None);
+        Plan { here, first, ..self.plan(op) }
+    }
+
+    /// The figures of at most so many buckets. One more is asked for, so that the answer says that it is the last.
+    fn figures_here(&mut self, figures: Figures, most: usize) -> Plan {
+        let (name, op) = (figures.name(), self.find(None));
+        Plan { here: Some(figures.native()), first: most + 1, figures: Some(name), ..self.plan(op) }
     }
 
     fn said_figures(&mut self, bucket: &Arc<Bucket>, figures: Figures, stages: &Array<'static>) -> Plan {
         let name = figures.name();
         let op = self.aggregate(words(self.behind_pushed(stages)));
         let finish = self.asked.finish.again();
-        let otherwise = Some(Box::new(self.upstream(Some(bucket))));
+        let otherwise = Some((Doubt::Exact, Box::new(self.upstream(Some(bucket)))));
         let here = Some(figures.into_answer());
         Plan { here, finish, figures: Some(name), otherwise, ..self.plan(op) }
     }

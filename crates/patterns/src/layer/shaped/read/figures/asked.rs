@@ -7,7 +7,7 @@ use document::{Array, Doc, Value};
 use std::sync::Arc;
 
 /// One document for all, or for each series.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) id: Id,
     /// `$count` gives a document without `_id`.
@@ -15,7 +15,7 @@ pub(super) struct Group {
     pub(super) fields: Vec<Field>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Id {
     Constant(Value<'static>),
     /// One field of the series.
@@ -24,13 +24,13 @@ pub(super) enum Id {
     Fields(Vec<(Arc<str>, Part)>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Part {
     Series(Arc<str>),
     Constant(Value<'static>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
@@ -47,7 +47,7 @@ pub(super) enum Kind {
     Max,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Of {
     Each(Value<'static>),
     Stored {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) use said::settled;
 
 /// A report that the buckets can answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Figures {
     bucket: Arc<Bucket>,
     scope: Scope,

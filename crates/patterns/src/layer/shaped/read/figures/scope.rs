@@ -6,7 +6,7 @@ use document::filter::{Filter, InSet, Node, Test};
 use document::value::Path;
 use std::sync::Arc;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Scope {
     /// In milliseconds, from (inclusive) …
     pub(super) from: i64,
