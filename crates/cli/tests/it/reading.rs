@@ -206,7 +206,7 @@ async fn too_many_buckets_are_added_up_where_they_are() {
         let group = doc! { "_id": null, "n": { "$sum": 1 }, "sum": { "$sum": of }, "most": { "$max": of } };
         for hours in [1, 2, 3, 20] {
             let since = at(START + (20 - hours) * hour);
-            for ts in [doc! { "$gte": since }, doc! { "$gte": since, "$lt": at(START + 20 * hour - 1) }] {
+            for ts in [doc! { "$gte": since.clone() }, doc! { "$gte": since, "$lt": at(START + 20 * hour - 1) }] {
                 let stages = [doc! { "$match": { "sensorId": 1, "ts": ts } }, doc! { "$group": group.clone() }];
                 live.same(|ns| aggregate(ns, &stages), true, &format!("{stages:?}")).await;
             }
