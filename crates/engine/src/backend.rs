@@ -79,24 +79,11 @@ impl Backend for Engine {
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
-        Box::pin(async move {
-            let transaction = session
-                .transaction
-                .as_mut()
-                .ok_or_else(|| Error::new(Code::IllegalOperation, "a fence belongs in a transaction"))?;
-            let transaction = EngineTransaction::of(&mut **transaction)?;
-            let mut open = transaction.take()?;
-            match open.work.fence(LockKey::fence(key), mode) {
-                Ok(()) => {
-                    transaction.give_back(open);
-                    Ok(())
-                }
-                Err(error) => {
-                    transaction.fail(open);
-                    Err(error)
-                }
-            }
-        })
+        Box::pin(async move { pass(session, std::iter::once((key, mode))) })
+    }
+
+    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        Box::pin(async move { pass(session, keys.iter().map(|(key, mode)| (key, *mode))) })
     }
 
     fn explain<'a>(
@@ -121,4 +108,22 @@ impl Backend for Engine {
     fn cluster_time(&self) -> u64 {
         self.inner.ground.clock.committed()
     }
+}
+
+/// Passes fences in the session's transaction; one that somebody else has in the way ends it.
+fn pass<'k>(session: &mut Session, fences: impl Iterator<Item = (&'k FenceKey, Mode)>) -> Result<()> {
+    let transaction = session
+        .transaction
+        .as_mut()
+        .ok_or_else(|| Error::new(Code::IllegalOperation, "a fence belongs in a transaction"))?;
+    let transaction = EngineTransaction::of(&mut **transaction)?;
+    let mut open = transaction.take()?;
+    for (key, mode) in fences {
+        if let Err(error) = open.work.fence(LockKey::fence(key), mode) {
+            transaction.fail(open);
+            return Err(error);
+        }
+    }
+    transaction.give_back(open);
+    Ok(())
 }

@@ -55,7 +55,7 @@ pub(crate) fn insert(work: &mut Work, target: &Target<'_>, doc: &Doc<'_>) -> Res
     let space = target.space()?;
     validate::check(target, None, doc)?;
     // What the transaction sees is a duplicate even if somebody else is just about to remove it.
-    if work.is_transaction() && work.sees(space, &key)? {
+    if work.is_transaction() && work.seen(space, &key)?.is_some() {
         return Err(duplicate_id(target.collection, &id).into());
     }
     work.lock(LockKey::entry(space.id(), &key))?;

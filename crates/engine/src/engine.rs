@@ -131,11 +131,16 @@ impl Engine {
         Ok(Engine { inner })
     }
 
-    /// Finishes what was acknowledged and stops writing.
+    /// Finishes what was acknowledged, stops writing, and leaves tables without a log.
     pub fn close(&self) {
         self.inner.ttl.stop();
         self.inner.background.stop();
         self.inner.committer.stop();
+        if self.inner.committer.failure().is_none()
+            && let Err(error) = self.inner.ground.store.close()
+        {
+            tracing::warn!(%error, "the log of writes stays; it is replayed at the next start");
+        }
     }
 
     /// What a read outside a transaction sees now.

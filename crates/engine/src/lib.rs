@@ -36,6 +36,7 @@ mod validate;
 pub mod view;
 mod work;
 mod write;
+mod write_log;
 
 pub use engine::{Engine, Options};
 pub use folder::holder_address;

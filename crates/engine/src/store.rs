@@ -7,6 +7,7 @@
 
 use crate::leaves::{Leaves, Memory, Written};
 use crate::range::StoreRange;
+use crate::write_log;
 use bytes::Bytes;
 use document::{Code, Error, Result};
 use fjall::config::CompressionPolicy;
@@ -14,11 +15,18 @@ use fjall::{AbstractTree, CompressionType, Database, KeyspaceCreateOptions, Pers
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// The longest key that the store takes.
 pub const MAX_KEY: usize = 65_535;
+
+/// Less than this is left in the log of writes when closing: writing it all out takes some syncs for each space.
+const LOG_WORTH_EMPTYING: u64 = 1 << 20;
+
+/// How long writing out may take before something must be wrong.
+const WRITTEN_OUT_WITHIN: Duration = Duration::from_secs(120);
 
 /// How the store uses memory and disk.
 #[derive(Clone, Debug)]
@@ -46,8 +54,10 @@ impl Default for StoreOptions {
 
 pub struct Store {
     db: Database,
+    path: PathBuf,
     options: StoreOptions,
-    writing: Mutex<()>,
+    /// Held by who applies a batch: whether any are taken.
+    open: Mutex<bool>,
     /// The leaves of each open space: there are no two sets for one.
     leaves: Mutex<HashMap<u64, Weak<Leaves>>>,
     leaf_memory: Arc<Memory>,
@@ -69,7 +79,8 @@ impl Store {
             .open()
             .map_err(failed)?;
         let leaf_memory = Memory::new(usize::try_from(options.leaf_bytes).unwrap_or(usize::MAX));
-        Ok(Store { db, options, writing: Mutex::new(()), leaves: Mutex::default(), leaf_memory })
+        let (path, open) = (path.to_owned(), Mutex::new(true));
+        Ok(Store { db, path, options, open, leaves: Mutex::default(), leaf_memory })
     }
 
     /// The names of all spaces.
@@ -84,7 +95,7 @@ impl Store {
 
     /// As [`Store::space`], written out at another size.
     pub fn space_sized(&self, name: &str, memtable_bytes: u64) -> Result<Space> {
-        let _between_batches = self.writing.lock();
+        let _between_batches = self.open.lock();
         let options = || {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(memtable_bytes)
@@ -108,13 +119,13 @@ impl Store {
 
     /// Removes a space; its files go when the last reader lets go of it.
     pub fn remove(&self, space: Space) -> Result<()> {
-        let _between_batches = self.writing.lock();
+        let _between_batches = self.open.lock();
         self.db.delete_keyspace(space.keyspace).map_err(failed)
     }
 
     /// The state after the last batch; waits while one is being applied.
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        let _between_batches = self.writing.lock();
+        let _between_batches = self.open.lock();
         Arc::new(Snapshot(self.db.snapshot()))
     }
 
@@ -126,7 +137,10 @@ impl Store {
 
     /// Applies the batch: all of it is safe from a kill of this process, and in the snapshot that this returns.
     pub fn commit(&self, batch: Batch) -> Result<Arc<Snapshot>> {
-        let _one_at_a_time = self.writing.lock();
+        let one_at_a_time = self.open.lock();
+        if !*one_at_a_time {
+            return Err(Error::new(Code::InterruptedAtShutdown, "the store is closed"));
+        }
         batch.inner.commit().map_err(failed)?;
         let snapshot = Arc::new(Snapshot(self.db.snapshot()));
         for touched in &batch.touched {
@@ -143,6 +157,38 @@ impl Store {
     /// An error if the store has failed in the background and takes no more writes.
     pub fn check(&self) -> Result<()> {
         self.db.persist(PersistMode::Buffer).map_err(failed)
+    }
+
+    /// Writes out all that is in memory: the store removes the parts of its log of writes that are full.
+    pub fn write_out(&self) -> Result<()> {
+        let names = self.db.list_keyspace_names();
+        let open = names.iter().map(|name| self.db.keyspace(name, KeyspaceCreateOptions::default).map_err(failed));
+        let spaces = open.collect::<Result<Vec<_>>>()?;
+        for space in &spaces {
+            space.rotate_memtable().map_err(failed)?;
+        }
+        let since = Instant::now();
+        while spaces.iter().any(|space| space.sealed_memtable_count() > 0) {
+            // The storage crate's own waiting would not notice that its threads have failed.
+            self.check()?;
+            if since.elapsed() > WRITTEN_OUT_WITHIN {
+                return Err(Error::new(Code::InternalError, "the store did not write out what is in memory"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Takes no more batches. If the log of writes is worth it, all is written out and the log emptied: it says nothing more
+    /// that the tables do not, and opening has nothing to replay.
+    pub fn close(&self) -> Result<()> {
+        let mut open = self.open.lock();
+        *open = false;
+        if write_log::bytes(&self.path) < LOG_WORTH_EMPTYING {
+            return Ok(());
+        }
+        self.write_out()?;
+        write_log::empty(&self.path)
     }
 
     /// A newer snapshot of the same data if the store has moved things meanwhile: the old one holds on to memory and files.
@@ -347,47 +393,4 @@ fn failed(error: fjall::Error) -> Error {
         other => (Code::InternalError, format!("the store failed: {other}")),
     };
     Error::new(code, message).with_source(error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_are_seen_whole_and_ranges_from_both_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
-        let space = store.space("a").unwrap();
-        let before = store.snapshot();
-        let mut batch = store.batch(3);
-        for key in ["a", "b", "c"] {
-            batch.put(&space, Bytes::from(key), Bytes::from_static(b"1"));
-        }
-        store.commit(batch).unwrap();
-        assert_eq!(before.get(&space, b"a").unwrap(), None);
-        let now = store.snapshot();
-        let keys: Vec<Bytes> = now.range(&space, b"a", b"c", false).map(|entry| entry.unwrap().0).collect();
-        assert_eq!(keys, ["a", "b"]);
-        let back: Vec<Bytes> = now.range(&space, b"a", b"d", true).map(|entry| entry.unwrap().0).collect();
-        assert_eq!(back, ["c", "b", "a"]);
-        assert_eq!(now.range(&space, b"c", b"a", false).count(), 0);
-        assert!(space.latest_since(b"a", &before).unwrap().unwrap().1);
-        assert!(!space.latest_since(b"a", &now).unwrap().unwrap().1);
-    }
-
-    #[test]
-    fn what_was_committed_is_there_after_reopening() {
-        let folder = tempfile::tempdir().unwrap();
-        {
-            let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
-            let space = store.space("a").unwrap();
-            let mut batch = store.batch(1);
-            batch.put(&space, Bytes::from_static(b"k"), Bytes::from_static(b"v"));
-            store.commit(batch).unwrap();
-        }
-        let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
-        assert_eq!(store.names(), ["a"]);
-        let space = store.space("a").unwrap();
-        assert_eq!(store.snapshot().get(&space, b"k").unwrap().unwrap(), "v");
-    }
 }

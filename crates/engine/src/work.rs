@@ -189,9 +189,13 @@ impl Work {
         self.position().is_some_and(|position| self.ground.removals.since(key, position))
     }
 
-    /// Whether a statement of this work sees a value under `key`.
-    pub(crate) fn sees(&self, space: &Space, key: &[u8]) -> Result<bool> {
-        Ok(self.moment().view.get(space, key)?.is_some())
+    /// What a statement of this work sees under `key`: as [`Work::moment`] has it, which is made for more than one look.
+    pub(crate) fn seen(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
+        match (self.overlay.get(space, key), &self.moment) {
+            (Some(written), _) => Ok(written),
+            (None, Some(moment)) => moment.view.get(space, key),
+            (None, None) => self.ground.current.load().snapshot.get(space, key),
+        }
     }
 
     /// Whether a statement of this work sees a key between `from` and `to` that `wanted` accepts.

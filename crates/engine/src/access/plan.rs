@@ -80,6 +80,31 @@ impl Plan {
         Plan { source: Source::collection(reverse), residual, ordered }
     }
 
+    /// How many documents it finds at most, as far as its bounds tell.
+    pub fn at_most(&self) -> Option<usize> {
+        match &self.source {
+            Source::Nothing => Some(0),
+            Source::Id { .. } => Some(1),
+            Source::Index(scan) => {
+                let index = scan.index();
+                let one_each = (index.id == DOCUMENTS || index.unique) && scan.ranges.points && !scan.ranges.inexact;
+                one_each.then_some(scan.ranges.ranges.len())
+            }
+            Source::Union(plans) => plans.iter().map(Plan::at_most).sum(),
+            Source::Collection { .. } => None,
+        }
+    }
+
+    /// Whether each entry that it reads is a document that it gives, in the order that was asked for.
+    pub fn is_direct(&self) -> bool {
+        let reads_no_more = match &self.source {
+            Source::Index(scan) => scan.ranges.checks.is_empty() && !scan.ranges.inexact && !scan.may_repeat(),
+            Source::Collection { .. } | Source::Nothing | Source::Id { .. } => true,
+            Source::Union(_) => false,
+        };
+        self.ordered && self.residual.is_none() && reads_no_more
+    }
+
     /// Whether it gives documents without reading them.
     pub fn is_covered(&self) -> bool {
         matches!(&self.source, Source::Index(scan) if scan.covering.is_some())

@@ -59,7 +59,7 @@ pub(crate) async fn run(
         AdminOp::Compact { ns } => {
             // The moment holds a snapshot, and what a snapshot sees is not thrown away: it is let go first.
             let catalog = engine.catalog();
-            crate::backend::long(|| compact::run(&catalog, &ns)).map(|doc| vec![doc])
+            crate::backend::long(|| compact::run(&engine.inner.ground.store, &catalog, &ns)).map(|doc| vec![doc])
         }
         AdminOp::Sync => {
             let nothing_new = Work::loose(&engine.inner.ground).take(Durability::Synced);

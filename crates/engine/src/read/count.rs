@@ -5,35 +5,57 @@ use super::rows::{self, Window};
 use crate::access::Query;
 use crate::scan::Want;
 use document::op::Count;
-use document::pipeline::{Pipeline, Stream};
+use document::pipeline::{Pipeline, Rows, Stream};
 use document::{Doc, DocWriter, Result, Value};
 
-pub(crate) fn count(source: &Source, op: &Count) -> Result<Doc<'static>> {
+/// A count that is planned.
+pub(super) enum Counting {
+    Known(u64),
+    Rows { rows: Rows, quick: bool },
+}
+
+impl Counting {
+    /// Whether it takes no time to speak of.
+    pub(super) fn is_quick(&self) -> bool {
+        matches!(self, Counting::Known(_) | Counting::Rows { quick: true, .. })
+    }
+
+    pub(super) fn end(self) -> Result<Doc<'static>> {
+        let number = match self {
+            Counting::Known(number) => number,
+            Counting::Rows { mut rows, .. } => drained(&mut *rows)?,
+        };
+        let mut writer = DocWriter::new();
+        writer.append("n", &Value::Int64(i64::try_from(number).unwrap_or(i64::MAX)));
+        Ok(writer.finish())
+    }
+}
+
+pub(super) fn begin(source: &Source, op: &Count) -> Result<Counting> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
-    let number = match moment.catalog.get(&op.ns) {
-        None => 0,
+    Ok(match moment.catalog.get(&op.ns) {
+        None => Counting::Known(0),
         Some(found) if found.view().is_some() => {
             let pipeline = Pipeline::of_query(&op.filter, None, op.skip, op.limit);
-            drained(&mut *source.run(&op.ns, pipeline, op.hint.as_ref())?)?
+            let (rows, quick) = source.open(&op.ns, pipeline, op.hint.as_ref())?;
+            Counting::Rows { rows, quick }
         }
         Some(collection) if is_known(op) => {
             let behind = collection.count().saturating_sub(op.skip);
-            op.limit.map_or(behind, |limit| limit.min(behind))
+            Counting::Known(op.limit.map_or(behind, |limit| limit.min(behind)))
         }
         Some(collection) => {
             let limit = window.reach();
             let query = Query { hint: op.hint.as_ref(), limit, ..Query::new(&op.filter, &source.env) };
-            drained(&mut *rows::find(&source.present, collection, query, window, Want::Count)?.0)?
+            let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Count)?;
+            Counting::Rows { rows, quick: super::is_small(collection) || super::reads_few(&plan, window) }
         }
-    };
-    let mut writer = DocWriter::new();
-    writer.append("n", &Value::Int64(i64::try_from(number).unwrap_or(i64::MAX)));
-    Ok(writer.finish())
+    })
 }
 
 /// Whether a collection knows the answer.
-pub(super) fn is_known(op: &Count) -> bool {
+fn is_known(op: &Count) -> bool {
     op.filter.is_all() && op.hint.is_none()
 }
 

@@ -19,6 +19,7 @@ pub use matching::{Found, Matching, matching};
 pub(crate) use pipeline::resolve;
 pub(crate) use rows::Window;
 
+use crate::access::plan::Plan;
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
@@ -55,12 +56,14 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
     let Opened { mut rows, left, blocking } = match &op {
         ReadOp::Find(op) => find::open(&source, op)?,
         ReadOp::Aggregate(op) => {
-            let rows = source.run(&op.ns, op.pipeline.clone(), op.hint.as_ref())?;
-            Opened { rows, left: None, blocking: true }
+            let (rows, quick) = source.open(&op.ns, op.pipeline.clone(), op.hint.as_ref())?;
+            Opened { rows, left: None, blocking: !quick }
         }
-        ReadOp::Count(op) if source.is_quick(&op.ns, count::is_known(op))? => only(count::count(&source, op)?),
-        ReadOp::Count(op) => only(long(|| count::count(&source, op))?),
-        ReadOp::Distinct(op) if source.is_quick(&op.ns, false)? => only(distinct::distinct(&source, op)?),
+        ReadOp::Count(op) => {
+            let counting = count::begin(&source, op)?;
+            only(if counting.is_quick() { counting.end()? } else { long(|| counting.end())? })
+        }
+        ReadOp::Distinct(op) if source.is_quick(&op.ns)? => only(distinct::distinct(&source, op)?),
         ReadOp::Distinct(op) => only(long(|| distinct::distinct(&source, op))?),
     };
     rows.pause();
@@ -71,6 +74,13 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
 /// Whether all of the collection can be read in the connection's own task.
 fn is_small(collection: &Collection) -> bool {
     usize::try_from(collection.count()).is_ok_and(|documents| documents <= QUICK)
+}
+
+/// Whether a plan reads few documents, however many there are.
+fn reads_few(plan: &Plan, window: Window) -> bool {
+    let few = |number: usize| number <= QUICK;
+    let reach = window.reach().and_then(|reach| usize::try_from(reach).ok());
+    plan.at_most().is_some_and(few) || (plan.is_direct() && reach.is_some_and(|reach| reach <= 2 * QUICK))
 }
 
 struct Open {

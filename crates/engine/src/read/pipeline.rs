@@ -7,7 +7,7 @@ use crate::access::Query;
 use crate::catalog::{Catalog, Collection};
 use crate::scan::Want;
 use document::op::{Hint, Namespace};
-use document::pipeline::{Collections, Pipeline, Rows, Run, empty, results};
+use document::pipeline::{Collections, Pipeline, Role, Rows, Run, Stage, empty, results};
 use document::{Code, Env, Error, Result};
 use std::sync::Arc;
 
@@ -24,35 +24,51 @@ pub(crate) struct Source {
 impl Source {
     /// The results of `pipeline` over a collection, or over a view of one.
     pub(crate) fn run(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>) -> Result<Rows> {
-        self.run_in(ns, pipeline, hint, &self.env).map(results)
+        self.open(ns, pipeline, hint).map(|(rows, _)| rows)
     }
 
-    /// Whether reading the collection once takes no time to speak of, or is not needed: the answer is `known`.
-    pub(super) fn is_quick(&self, ns: &Namespace, known: bool) -> Result<bool> {
+    /// The same, and whether a batch of them takes no time to speak of.
+    pub(super) fn open(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>) -> Result<(Rows, bool)> {
+        let (rows, quick) = self.run_in(ns, pipeline, hint, &self.env)?;
+        Ok((results(rows), quick))
+    }
+
+    /// Whether reading the collection once takes no time to speak of.
+    pub(super) fn is_quick(&self, ns: &Namespace) -> Result<bool> {
         let moment = self.present.moment()?;
-        Ok(moment.catalog.get(ns).is_none_or(|found| found.view().is_none() && (known || super::is_small(found))))
+        Ok(moment.catalog.get(ns).is_none_or(|found| found.view().is_none() && super::is_small(found)))
     }
 
-    fn run_in(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>, env: &Env) -> Result<Rows> {
+    fn run_in(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>, env: &Env) -> Result<(Rows, bool)> {
         let collections = Arc::new(OfDatabase { source: self.clone(), db: ns.db.clone() });
         let run = Run { env: env.clone(), collections };
         if pipeline.makes_documents() {
-            return pipeline.start(empty(), &run);
+            return Ok((pipeline.start(empty(), &run)?, false));
         }
         let moment = self.present.moment()?;
         let (collection, pipeline) = resolve(&moment.catalog, ns, pipeline)?;
         let split = pipeline.split();
         let leading = &split.leading;
-        let Some(collection) = collection else { return split.rest.start(empty(), &run) };
+        let Some(collection) = collection else { return Ok((split.rest.start(empty(), &run)?, false)) };
         let window = Window { skip: leading.skip, limit: leading.limit };
         // Only a count is made of entries: they do not tell a missing field from null, which stages do.
         let counts = split.needed.as_ref().is_some_and(Vec::is_empty) && leading.sort.is_none();
         let query =
             Query { sort: leading.sort.as_ref(), hint, limit: window.reach(), ..Query::new(&leading.filter, env) };
         let want = if counts { Want::Count } else { Want::Documents };
-        let (rows, _) = rows::find(&self.present, &collection, query, window, want)?;
+        let (rows, plan) = rows::find(&self.present, &collection, query, window, want)?;
+        let few = super::is_small(&collection) || super::reads_few(&plan, window);
+        let quick = few && split.rest.stages.iter().all(|stage| stays_short(&**stage));
         let drained = split.rest.stages.first().is_some_and(|stage| stage.name() == "$group");
-        split.rest.start(if drained { ahead::read_ahead(rows) } else { rows }, &run)
+        Ok((split.rest.start(if drained { ahead::read_ahead(rows) } else { rows }, &run)?, quick))
+    }
+}
+
+/// Whether a stage has little to do with few documents: it reads no others and makes no more of them.
+fn stays_short(stage: &dyn Stage) -> bool {
+    match stage.role() {
+        Role::Match(_) | Role::Sort(_) | Role::Skip(_) | Role::Limit(_) | Role::Transform(_) => true,
+        Role::Source | Role::Other => stage.name() == "$group",
     }
 }
 
@@ -84,6 +100,6 @@ struct OfDatabase {
 impl Collections for OfDatabase {
     fn open(&self, collection: &str, pipeline: &Pipeline, env: &Env) -> Result<Rows> {
         let ns = Namespace::new(&self.db, collection);
-        self.source.run_in(&ns, pipeline.clone(), None, env)
+        self.source.run_in(&ns, pipeline.clone(), None, env).map(|(rows, _)| rows)
     }
 }

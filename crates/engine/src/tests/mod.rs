@@ -6,5 +6,6 @@ mod harness;
 mod model;
 mod opening;
 mod reads;
+mod store;
 mod transactions;
 mod writes;

@@ -87,12 +87,12 @@ fn one(work: &mut Work, target: &Target<'_>, query: Matching<'_>, key: Bytes) ->
         Ok(matches.then_some(Candidate { found: Found { key, doc, details }, hold }))
     };
     if work.is_transaction() {
-        let value = work.moment().view.get(space, &key)?;
+        let value = work.seen(space, &key)?;
         return Ok(candidate(key, value, Hold::Unclaimed)?);
     }
     let lock = LockKey::entry(space.id(), &key);
     let Ok(asked) = work.lock(lock) else {
-        let value = work.moment().view.get(space, &key)?;
+        let value = work.seen(space, &key)?;
         return Ok(candidate(key, value, Hold::Blocked(lock))?);
     };
     let value = work.current(space, &key)?;

@@ -6,21 +6,63 @@ use super::evaluate::Difference;
 use super::records::{update_one, update_op};
 use super::transient::Began;
 use crate::rule::Rule;
-use document::Result;
 use document::backend::Backend;
-use document::filter::Filter;
-use document::op::{Capture, Delete, DeleteStatement, WriteOp};
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Capture, Delete, DeleteStatement, UpdateStatement, WriteOp};
+use document::{DocWriter, Result, Value};
+use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// Makes the differences right, and what follows from them.
 pub(crate) async fn write(life: &Life, began: &mut Began<'_>, rule: &Rule, differences: &[Difference]) -> Result<()> {
     if differences.is_empty() {
         return Ok(());
     }
-    let statements = differences
-        .iter()
-        .map(|difference| update_one(Filter::equality("_id", &difference.id), difference.update.clone()))
-        .collect();
+    let statements = match life.backend.abilities().forwards {
+        true => grouped(differences),
+        false => differences.iter().map(one).collect(),
+    };
     run(life, began, rule, &update_op(&rule.host, statements)).await
+}
+
+fn one(difference: &Difference) -> UpdateStatement {
+    update_one(Filter::equality("_id", &difference.id), difference.update.clone())
+}
+
+/// So many documents share a statement.
+const TOGETHER: usize = 1_000;
+
+/// One statement for all documents that become right by the same words: a statement costs a server more than a document in it.
+/// That the documents are as they were looked at is the transaction's business.
+fn grouped(differences: &[Difference]) -> Vec<UpdateStatement> {
+    let mut groups: Vec<Vec<&Difference>> = Vec::new();
+    let mut open: HashMap<Vec<u8>, usize> = HashMap::new();
+    for difference in differences {
+        let mut words = DocWriter::new();
+        words.append("u", &difference.update.source);
+        if let Some(constants) = &difference.update.constants {
+            words.append("c", &Value::Document(constants.borrow()));
+        }
+        let at = open.entry(words.finish().as_bytes().to_vec()).or_insert(groups.len());
+        match groups.get_mut(*at).filter(|group| group.len() < TOGETHER) {
+            Some(group) => group.push(difference),
+            None => {
+                *at = groups.len();
+                groups.push(vec![difference]);
+            }
+        }
+    }
+    groups.iter().flat_map(|group| together(group)).collect()
+}
+
+fn together(group: &[&Difference]) -> Option<UpdateStatement> {
+    let (first, more) = group.split_first()?;
+    if more.is_empty() {
+        return Some(one(first));
+    }
+    let ids = group.iter().map(|difference| difference.id.clone()).collect();
+    let among = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
+    Some(UpdateStatement { multi: true, ..update_one(among, first.update.clone()) })
 }
 
 /// Deletes hosts whose source is gone (`when_deleted: cascade`), through the layer: they may be what others come from.

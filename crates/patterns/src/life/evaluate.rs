@@ -1,17 +1,18 @@
 //! What a rule's field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding,
 //! audit and repair are this and a comparison.
 
-use super::records::{At, aggregate};
+use super::records::{At, aggregate, find};
 use crate::link::fence::fence_key;
 use crate::link::{Copies, CopyProgram, Program, Query, TallyProgram, key};
+use crate::mql::{call, literal};
 use crate::rule::{Expression, Rule, Upkeep};
 use document::backend::{FenceKey, Mode};
 use document::filter::{Filter, Node};
 use document::pipeline::expr::Names;
-use document::update::Update;
+use document::update::{Native, Update};
 use document::value::Path;
 use document::value::path::Part;
-use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
+use document::{ArrayWriter, Code, Doc, DocWriter, Env, Error, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -169,19 +170,30 @@ impl Evaluator {
     async fn copies(&self, at: &mut At<'_>, program: &CopyProgram, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
         let mut copies = Copies::new();
         let keys = self.distinct_keys(hosts);
+        let sent = at.backend.abilities().forwards;
         if !keys.is_empty() {
-            for row in rows(at, program.sources(&keys)?).await? {
-                copies.add_row(&row);
+            if sent {
+                rows(at, program.sources(&keys)?).await?.iter().for_each(|row| copies.add_row(row));
+            } else {
+                let (ns, filter) = program.whole_sources(&keys);
+                at.find(find(&ns, filter)).await?.iter().for_each(|source| copies.add_source(program, source));
             }
         }
         let mut differences = Vec::new();
         for host in hosts {
             let Ok(placements) = program.fill(host, Some(host), &copies) else { continue };
-            if let Some(update) = placements.update()? {
-                let right = placements.apply(host)?;
-                let (stored, expected) = (value_at(host, &self.rule.field), value_at(&right, &self.rule.field));
-                differences.push(self.difference(host, stored, expected, update));
+            if placements.is_empty() {
+                continue;
             }
+            let right = placements.apply(host)?;
+            let (stored, expected) = (value_at(host, &self.rule.field), value_at(&right, &self.rule.field));
+            // What is sent over a network says only what changes; here the document is at hand as it becomes.
+            let update = match sent {
+                true => placements.update()?,
+                false => Some(becomes(host, &right)),
+            };
+            let Some(update) = update else { continue };
+            differences.push(self.difference(host, stored, expected, update));
         }
         Ok(differences)
     }
@@ -212,6 +224,29 @@ impl Evaluator {
             }
         }
         Ok(differences)
+    }
+}
+
+/// The update that makes `after` of a document that is as it was looked at in the same transaction.
+fn becomes(before: &Doc<'static>, after: &Doc<'static>) -> Update {
+    let whole = call("$replaceWith", literal(Value::Document(after.borrow())));
+    let program = Becomes { before: before.clone(), after: after.clone() };
+    Update::native(std::iter::once(whole).collect(), None, Arc::new(program))
+}
+
+#[derive(Debug)]
+struct Becomes {
+    before: Doc<'static>,
+    after: Doc<'static>,
+}
+
+impl Native for Becomes {
+    fn apply(&self, doc: &Doc<'_>, _: &Env) -> Result<Doc<'static>> {
+        match doc.as_bytes() == self.before.as_bytes() {
+            true => Ok(self.after.clone()),
+            false => Err(Error::new(Code::WriteConflict, "the document changed meanwhile")
+                .with_label("TransientTransactionError")),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Run;
 use super::changes::Changes;
+use crate::life::records;
 use crate::link::{Copies, CopyProgram, Program, TallyProgram, key};
 use crate::rule::{ClientWrites, Expression, Upkeep};
 use crate::rules::Kept;
@@ -115,10 +116,15 @@ async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts:
     keys.dedup_by(|a, b| order::equal(a, b));
     let mut copies = Copies::new();
     if !keys.is_empty() {
-        let query = program.sources(&keys)?;
-        let op = aggregate(query.ns, query.pipeline);
-        for row in run.read(std::slice::from_ref(kept), op).await? {
-            copies.add_row(&row);
+        let rules = std::slice::from_ref(kept);
+        if run.shared.inner.abilities().forwards {
+            let query = program.sources(&keys)?;
+            let rows = run.read(rules, aggregate(query.ns, query.pipeline)).await?;
+            rows.iter().for_each(|row| copies.add_row(row));
+        } else {
+            let (ns, filter) = program.whole_sources(&keys);
+            let rows = run.read(rules, ReadOp::Find(records::find(&ns, filter))).await?;
+            rows.iter().for_each(|source| copies.add_source(program, source));
         }
         for value in keys {
             run.shared_later(kept, value);

@@ -7,6 +7,7 @@ use super::add_native::{AddReadings, AddSlots};
 use super::build::{SlotSums, add_up, elements};
 use super::entry::Entry;
 use super::key::Key;
+use super::memo;
 use super::{Body, Bucket, Layout, ReadingId, Readings, Slots};
 use crate::mql::{call, call_with, cond, document, field, list, literal, object, with};
 use document::filter::{Filter, InSet, Node, Test};
@@ -127,8 +128,7 @@ fn increments(slots: &[SlotSums<'_>]) -> Result<Update> {
                 fields.append(&format!("items.{}.{short}", slot.key), sum);
             }
         }
-        let update = call("$inc", Value::Document(fields.finish()));
-        return Update::parse(&update, &[], &mut Names::new());
+        return memo::increments(fields.finish());
     }
     for slot in slots {
         let path = format!("items.{}", slot.key);

@@ -13,6 +13,7 @@ mod flaws;
 mod grammar;
 mod hex;
 mod key;
+mod memo;
 mod period;
 mod push;
 mod push_packed;

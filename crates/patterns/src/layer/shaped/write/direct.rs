@@ -15,7 +15,7 @@ use crate::layer::{Shared, slice};
 use crate::plan::Action;
 use crate::retry::Attempts;
 use crate::shape::Shaped;
-use crate::shape::bucket::{Body, Bucket, Encoded, Entry, ReadingId};
+use crate::shape::bucket::{Body, Bucket, Encoded, Entry, ReadingId, Slot};
 use document::backend::Session;
 use document::op::{Capture, Context, Namespace, UpdateOp, UpdateStatement, WriteError, WriteOp, Written};
 use document::{Error, Result, Value};
@@ -102,6 +102,7 @@ pub(super) async fn reading(
 }
 
 /// What the command says about its statements.
+#[derive(Clone)]
 pub(super) struct How {
     pub(super) ordered: bool,
     pub(super) bypass_validation: bool,
@@ -137,15 +138,22 @@ pub(super) async fn all(
     shared: &Shared,
     session: &mut Session,
     context: &Context,
-    stored: &Namespace,
-    mut left: Vec<One>,
+    (bucket, stored): (&Arc<Bucket>, &Namespace),
+    left: Vec<One>,
     how: &How,
 ) -> Result<Written> {
+    let how = &How { bypass_validation: how.bypass_validation || is_valid_anyway(shared, bucket), ..how.clone() };
     let mut total = Written::default();
     let mut attempts = Attempts::new(context);
-    while !left.is_empty() {
-        let ids = left.iter().map(|one| how.statement_id(one.at)).collect();
-        let op = how.op(stored, left.iter().map(|one| one.statement.clone()).collect(), ids);
+    let mut statements: Vec<UpdateStatement> = Vec::with_capacity(left.len());
+    let mut places: Vec<(usize, Value<'static>)> = Vec::with_capacity(left.len());
+    for One { at, statement, id } in left {
+        statements.push(statement);
+        places.push((at, id));
+    }
+    while !places.is_empty() {
+        let ids = places.iter().map(|(at, _)| how.statement_id(*at)).collect();
+        let op = how.op(stored, std::mem::take(&mut statements), ids);
         let written = loose(shared, session, context, &op).await?;
         // Two upserts of one bucket at the same time: one of them finds it there and is run again.
         let again: Vec<usize> = match session.transaction {
@@ -153,24 +161,21 @@ pub(super) async fn all(
             None => written.errors.iter().filter(|failed| is_taken(&failed.error)).map(|failed| failed.index).collect(),
         };
         let first_again = again.first().copied();
-        let place = |index: usize| left.get(index).map_or(index, |one| one.at);
+        let place = |index: usize| places.get(index).map_or(index, |(at, _)| *at);
         total.n += written.n;
         total.modified += written.modified;
-        let made = |(index, _): &(usize, Value<'static>)| left.get(*index).map(|one| (one.at, one.id.clone()));
+        let made = |(index, _): &(usize, Value<'static>)| places.get(*index).cloned();
         total.upserted.extend(written.upserted.iter().filter_map(made));
         total.retried.extend(written.retried);
         let failed = written.errors.into_iter().filter(|failed| !again.contains(&failed.index));
         total.errors.extend(failed.map(|failed| WriteError { index: place(failed.index), error: failed.error }));
-        let Some(first) = first_again else { break };
+        let (Some(first), WriteOp::Update(op)) = (first_again, op) else { break };
         if how.ordered && !total.errors.is_empty() {
             break;
         }
-        let mut index = 0;
-        left.retain(|_| {
-            let stays = if how.ordered { index >= first } else { again.contains(&index) };
-            index += 1;
-            stays
-        });
+        let stays = |index: usize| if how.ordered { index >= first } else { again.contains(&index) };
+        let kept = op.statements.into_iter().zip(places).enumerate().filter(|(index, _)| stays(*index));
+        (statements, places) = kept.map(|(_, one)| one).unzip();
         attempts.again(moved_on(), context).await?;
     }
     total.errors.sort_by_key(|failed| failed.index);
@@ -190,6 +195,13 @@ async fn loose(shared: &Shared, session: &mut Session, context: &Context, op: &W
         gate.pass(Point::Committed).await?;
     }
     Ok(written)
+}
+
+/// Whether adding to a slot leaves a valid bucket valid, so that the embedded store need not look at all of its slots again:
+/// the calendar names and bounds slots of time, and sums stay numbers. A real MongoDB takes that only from who may bypass.
+fn is_valid_anyway(shared: &Shared, bucket: &Bucket) -> bool {
+    let by_calendar = matches!(&bucket.body, Body::Slots(slots) if matches!(slots.slot, Slot::Time(_)));
+    by_calendar && !shared.inner.abilities().forwards
 }
 
 pub(super) fn at_most(bucket: &Bucket) -> u32 {

@@ -31,7 +31,7 @@ pub(super) async fn run(
     let mut total = Written::default();
     match only_side(shaped) {
         Some((bucket, stored)) if matches!(bucket.body, Body::Slots(_)) => {
-            total = direct::all(shared, session, context, stored, ones(bucket, documents)?, &how).await?;
+            total = direct::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
         }
         _ if op.documents.len() == 1 && alone(shaped).is_some() => {
             if let (Some(target), Some((_, _, reading))) = (alone(shaped), documents.into_iter().next()) {
@@ -67,7 +67,7 @@ pub(super) async fn joined(
         return Ok(slice::failed(failed.index, failed.error.clone()));
     }
     if let Some((bucket, stored)) = only_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_))) {
-        let written = direct::all(shared, session, context, stored, ones(bucket, documents)?, &how).await?;
+        let written = direct::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
         return Ok(Written { upserted: Vec::new(), ..written });
     }
     let mut steps = Steps::new(shared, session, context, shaped);

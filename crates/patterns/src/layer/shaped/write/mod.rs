@@ -65,9 +65,9 @@ async fn outside(
             continue;
         }
         let ones = ones(op, shaped, at);
-        if let (Some((_, stored)), false) = (insert::only_side(shaped), ones.is_empty()) {
+        if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
             at += ones.len();
-            slice::add(&mut total, direct::all(shared, session, context, stored, ones, &how).await?, 0);
+            slice::add(&mut total, direct::all(shared, session, context, target, ones, &how).await?, 0);
         } else if let Some(many) = Many::of(op, at) {
             match changed(shared, session, context, shaped, &many).await? {
                 Ok(written) => slice::add(&mut total, written, 0),
@@ -144,9 +144,9 @@ async fn joined(
             return Ok(slice::failed(at, error));
         }
         let ones = ones(op, shaped, at);
-        if let (Some((_, stored)), false) = (insert::only_side(shaped), ones.is_empty()) {
+        if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
             at += ones.len();
-            slice::add(&mut total, direct::all(shared, session, context, stored, ones, &how).await?, 0);
+            slice::add(&mut total, direct::all(shared, session, context, target, ones, &how).await?, 0);
             continue;
         }
         let mut steps = Steps::new(shared, session, context, shaped);

@@ -13,7 +13,7 @@ use document::{Doc, DocWriter, Env, Result, Value};
 use hashbrown::HashMap;
 
 /// The copies of some sources, by key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Copies {
     by_key: HashMap<Vec<u8>, Doc<'static>>,
 }
@@ -39,6 +39,13 @@ impl Copies {
     pub fn add_row(&mut self, row: &Doc<'_>) {
         if let (Some(key), Some(Value::Document(copy))) = (row.get("_id"), row.get("copy")) {
             self.insert(&key, copy.into_owned());
+        }
+    }
+
+    /// Takes a document of [`CopyProgram::whole_sources`].
+    pub fn add_source(&mut self, program: &CopyProgram, source: &Doc<'_>) {
+        if let Some(key) = program.source_key(source) {
+            self.insert(&key, program.copy(source));
         }
     }
 

@@ -18,8 +18,8 @@ pub use spread::Spread;
 use crate::link::{Query, key};
 use crate::mql::{call, document, field, object};
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged, WhenDeleted};
-use document::filter::Filter;
-use document::op::Capture;
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Capture, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
 use document::value::Path;
@@ -153,6 +153,17 @@ impl CopyProgram {
         let head: Array<'static> = std::iter::once(key::any_of(&self.link.foreign.path, keys)).collect();
         let head = Pipeline::parse(&head, &mut Names::new())?;
         Ok(Query { ns: self.link.source.clone(), pipeline: head.then(self.copying.clone()) })
+    }
+
+    /// The sources of some keys themselves: [`Copies::add_source`] takes the copies of them here. Where nothing is sent over a
+    /// network this is cheaper than [`CopyProgram::sources`].
+    pub fn whole_sources(&self, keys: &[Value<'static>]) -> (Namespace, Filter) {
+        let path = self.link.foreign.path.dotted();
+        let filter = match keys {
+            [one] => Filter::equality(&path, one),
+            all => Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(all.to_vec(), Vec::new()))))),
+        };
+        (self.link.source.clone(), filter)
     }
 
     /// The hosts that refer to a key.

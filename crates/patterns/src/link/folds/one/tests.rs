@@ -26,6 +26,13 @@ fn copies(program: &CopyProgram, users: &[Doc<'static>]) -> Copies {
     for row in all.run("users", &program.sources(&keys).unwrap().pipeline) {
         copies.add_row(&row);
     }
+    // Taken from the sources themselves they are the same.
+    let (_, filter) = program.whole_sources(&keys);
+    let mut taken = Copies::new();
+    for user in users.iter().filter(|user| filter.matches(user, &Env::fixed()).unwrap()) {
+        taken.add_source(program, user);
+    }
+    assert_eq!(taken, copies);
     copies
 }
 
