@@ -86,3 +86,41 @@ async fn run(life: &Life, began: &mut Began<'_>, rule: &Rule, op: &WriteOp) -> R
         false => life.patterned.follow(session, context, rule, written.changes).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Bson, bson, doc};
+    use document::Doc;
+    use document::pipeline::expr::Names;
+    use document::update::Update;
+
+    fn difference(id: i32, update: Bson) -> Difference {
+        Difference {
+            id: Value::Int32(id),
+            keys: Default::default(),
+            stored: Value::Missing,
+            expected: Value::Missing,
+            update: Update::parse(&Value::from(update), &[], &mut Names::new()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn documents_that_need_the_same_words_share_a_statement() {
+        let ann = || bson!({ "$set": { "author": { "name": "Ann" } } });
+        let bob = || bson!({ "$set": { "author": { "name": "Bob" } } });
+        let mut all = vec![difference(1, ann()), difference(2, bob()), difference(3, ann())];
+        let statements = grouped(&all);
+        let words = |statement: &UpdateStatement| (statement.filter.source.clone(), statement.multi);
+        assert_eq!(
+            statements.iter().map(words).collect::<Vec<_>>(),
+            [
+                (Doc::from(doc! { "_id": { "$in": [1, 3] } }), true),
+                (Doc::from(doc! { "_id": { "$eq": 2 } }), false),
+            ]
+        );
+        assert_eq!(statements[0].update.source, Value::from(ann()));
+        all.extend((10..10 + i32::try_from(2 * TOGETHER).unwrap()).map(|id| difference(id, ann())));
+        assert_eq!(grouped(&all).len(), 4);
+    }
+}

@@ -13,7 +13,7 @@ use crate::mql;
 use crate::rule::{Rule, Upkeep};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Count, ReadOp};
+use document::op::{Count, Namespace, ReadOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::order;
@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// How many suspects are looked at together.
 const SUSPECTS: BatchLimit = BatchLimit { documents: 500, bytes: 16 << 20 };
+
+/// So many hosts to a source make it worth while to look at each source once instead of at each host.
+const SHARED_BY: u64 = 4;
 
 /// How often a suspect must differ, and how long is waited between two looks.
 const LOOKS: u32 = 3;
@@ -37,12 +40,15 @@ pub(super) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Re
     let (mut reading, mut looking) = (Session::default(), Session::default());
     let host = &asked.rule.host;
     let mut at = At { backend: &*life.backend, session: &mut looking, context: &context };
-    let count = Count { ns: host.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
-    let counted = at.all(ReadOp::Count(count)).await?;
-    figures.checked = counted.first().map_or(0, |row| u64::try_from(catalog::long(row.get("n"))).unwrap_or(0));
+    figures.checked = count(&mut at, host).await?;
     // Who may only read may not make the index that looking host by host needs.
     let is_indexed = indexes::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
-    let stages = suspects(&asked.rule, asked.state.is_some(), is_indexed)?;
+    let few_sources = match &asked.rule.upkeep {
+        Upkeep::Link(link) => count(&mut at, &link.source).await?.saturating_mul(SHARED_BY) <= figures.checked,
+        Upkeep::Expression(_) | Upkeep::Bucket(_) => false,
+    };
+    let known = Known { kept: asked.state.is_some(), is_indexed, few_sources };
+    let stages = suspects(&asked.rule, known)?;
     let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
     let mut cursor = life.backend.read(&mut reading, &context, aggregate(host, pipeline)).await?;
     loop {
@@ -62,9 +68,30 @@ pub(super) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Re
     Ok(figures)
 }
 
+async fn count(at: &mut At<'_>, ns: &Namespace) -> Result<u64> {
+    let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
+    let counted = at.all(ReadOp::Count(count)).await?;
+    Ok(counted.first().map_or(0, |row| u64::try_from(catalog::long(row.get("n"))).unwrap_or(0)))
+}
+
+/// What decides how the suspects are found.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Somebody keeps the rule.
+    kept: bool,
+    is_indexed: bool,
+    /// Many hosts share a source.
+    few_sources: bool,
+}
+
 /// The pipeline that names the hosts whose field is not what it should be.
-fn suspects(rule: &Arc<Rule>, kept: bool, is_indexed: bool) -> Result<Array<'static>> {
+fn suspects(rule: &Arc<Rule>, Known { kept, is_indexed, few_sources }: Known) -> Result<Array<'static>> {
+    let (mut before, mut behind) = (Vec::new(), Vec::new());
     let stages = match (Program::new(rule)?, &rule.upkeep) {
+        (Some(Program::Copy(program)), _) if few_sources => {
+            (before, behind) = program.by_pairs().unwrap_or_default();
+            program.expected(kept)
+        }
         (Some(Program::Tally(program)), _) if !kept && !is_indexed => program.differing_without_index()?,
         (Some(program), _) => program.expected(kept),
         (None, Upkeep::Expression(expression)) => {
@@ -73,12 +100,13 @@ fn suspects(rule: &Arc<Rule>, kept: bool, is_indexed: bool) -> Result<Array<'sta
         }
         (None, Upkeep::Link(_) | Upkeep::Bucket(_)) => Array::empty(),
     };
-    let mut stages: Vec<Value<'static>> = stages.iter().collect();
+    let mut stages: Vec<Value<'static>> = before.into_iter().chain(stages.iter()).collect();
     if !kept || matches!(rule.upkeep, Upkeep::Expression(_)) {
         // Values that nobody keeps have no state, and 5 is as good as 5.0.
         let differ = mql::call_with("$ne", [mql::field("stored"), mql::field("expected")]);
         stages.push(mql::call("$match", mql::object([("$expr", differ)])));
     }
+    stages.append(&mut behind);
     stages.push(mql::call("$project", mql::object([("_id", Value::Int32(1))])));
     Ok(stages.into_iter().collect())
 }

@@ -146,7 +146,7 @@ impl Bench<'_> {
                 drop(client);
                 process.stop()?;
                 let files = Files::of(&folder)?;
-                sizes = Sizes { index: 0, disk: files.data, log: Some(files.log), ..sizes };
+                sizes = Sizes { index: 0, disk: files.data + files.log, log: Some(files.log), ..sizes };
                 if ingests { Some(self.start(subject.place, &folder).await?) } else { None }
             }
             other => Some(other),

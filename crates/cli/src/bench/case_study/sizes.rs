@@ -13,9 +13,9 @@ pub(crate) struct Sizes {
     pub(crate) data: u64,
     /// All indexes; none where documents are kept in the order of `_id`.
     pub(crate) index: u64,
-    /// On disk, indexes included, logs of writes not.
+    /// On disk, indexes included; of a store of our own all that is in its folder.
     pub(crate) disk: u64,
-    /// The log of writes beside it; nothing where the server does not say. It does not grow with the data.
+    /// What of that is the log of writes; nothing where the server does not say, and does not count it.
     pub(crate) log: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ fn number(stats: &Document, name: &str) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Files {
     pub(crate) data: u64,
-    /// The log of writes, which is used again and again.
+    /// The log of writes.
     pub(crate) log: u64,
 }
 

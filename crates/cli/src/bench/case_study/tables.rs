@@ -7,8 +7,8 @@ use crate::table::table;
 
 /// How the sizes were found.
 const SIZES: &str = "\
-Bytes. Data is BSON, disk is compressed and has the indexes in it. MongoDB: collStats after a checkpoint. Embedded: all files after
-`compact` and a clean stop; documents are kept in the order of _id, which needs no index. Logs of writes are not in it.
+Bytes. Data is BSON, disk is compressed and has the indexes in it. MongoDB: collStats after a checkpoint, without its log of writes.
+Embedded: all files after `compact` and a clean stop, the log among them; documents are kept in the order of _id, which needs no index.
 ";
 
 pub(crate) fn told(outcome: &Outcome) -> String {

@@ -33,6 +33,39 @@ impl CopyProgram {
         stages.into_iter().collect()
     }
 
+    /// What goes before and behind the stages that tell right from wrong so that each pair of reference and copy is looked at
+    /// once, however many hosts have it: the pairs, as if they were hosts; and the hosts of those that are left. Nothing where
+    /// hosts hold several copies, or each refers by its own `_id`.
+    pub fn by_pairs(&self) -> Option<(Vec<Value<'static>>, Vec<Value<'static>>)> {
+        if !self.is_plain() || self.link.local.path.first() == "_id" {
+            return None;
+        }
+        let (local, place) = (self.link.local.path.dotted(), self.rule.field.dotted());
+        let pair = object([("ref", field(&local)), ("copy", field(&place))]);
+        let as_host = object([(&*local, Value::from("$_id.ref")), (&*place, Value::from("$_id.copy"))]);
+        let before = vec![call("$group", object([("_id", pair)])), call("$project", as_host)];
+        let same = |path: &str, other: &str| call_with("$eq", [field(path), Value::string(format!("$${other}"))]);
+        let both = call_with("$and", [same(&local, "ref"), same(&place, "copy")]);
+        let of_pair = list([
+            call("$match", object([("$expr", both)])),
+            call("$project", object([("_id", Value::Int32(1))])),
+        ]);
+        let lookup = object([
+            ("from", Value::from(&*self.rule.host.collection)),
+            ("localField", Value::from("_id.ref")),
+            ("foreignField", Value::from(&*local)),
+            ("let", object([("ref", Value::from("$_id.ref")), ("copy", Value::from("$_id.copy"))])),
+            ("pipeline", of_pair),
+            ("as", Value::from(FOUND)),
+        ]);
+        let behind = vec![
+            call("$lookup", lookup),
+            call("$unwind", field(FOUND)),
+            call("$project", object([("_id", field(&format!("{FOUND}._id")))])),
+        ];
+        Some((before, behind))
+    }
+
     /// What `leaf` gives at each site: a value, or an array where the way leads through one.
     fn seen(&self, leaf: &dyn Fn(&str) -> Value<'static>) -> Value<'static> {
         match self.shared.split_first() {

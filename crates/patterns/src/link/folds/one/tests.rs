@@ -201,6 +201,61 @@ fn a_copy_without_source_stays_or_goes_as_declared() {
 }
 
 #[test]
+fn hosts_that_differ_are_found_by_pairs_too() {
+    let nested = program("by.author", key("ref.id", false), |link| link.when_deleted = WhenDeleted::Unset);
+    for program in [plain(), nested] {
+        let nested = program.name() == "posts.by.author";
+        let host = |(number, (id, copy)): (usize, (Bson, Bson))| {
+            let mut host = doc! { "_id": i32::try_from(number).unwrap(), "other": number as f64 };
+            let (at, by) = if nested { ("ref", "by") } else { ("authorId", "author") };
+            let put = |host: &mut bson::Document, name: &str, below: &str, value: Bson| {
+                if value != Bson::MinKey {
+                    host.insert(name, if nested { bson!({ below: value }) } else { value });
+                }
+            };
+            put(&mut host, at, "id", id);
+            put(&mut host, by, "author", copy);
+            Doc::from(host)
+        };
+        let ann = bson!({ "name": "Ann", "city": "Oslo" });
+        let hosts: Vec<Doc<'static>> = [
+            (bson!(1), ann.clone()),
+            (bson!(1.0), ann.clone()),
+            (bson!(1), bson!({ "city": "Oslo", "name": "Ann" })),
+            (bson!(1), bson!({ "name": "Anne", "city": "Oslo" })),
+            (bson!(1), bson!({ "name": "Anne", "city": "Oslo" })),
+            (bson!(1), Bson::MinKey),
+            (bson!(2), bson!({})),
+            (bson!(2), ann.clone()),
+            (bson!(7), ann.clone()),
+            (bson!(7), Bson::MinKey),
+            (bson!(null), ann.clone()),
+            (Bson::MinKey, ann.clone()),
+            (Bson::MinKey, Bson::MinKey),
+            (bson!([1]), ann),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(host)
+        .collect();
+        let all = Memory::default().with("posts", hosts).with("users", users());
+        let ids = |stages: Vec<Value<'static>>| {
+            let found = all.aggregate("posts", &stages.into_iter().collect());
+            let mut ids: Vec<String> = found.iter().map(|row| format!("{:?}", row.get("_id"))).collect();
+            ids.sort();
+            ids
+        };
+        let (before, behind) = program.by_pairs().unwrap();
+        let expected: Vec<Value<'static>> = program.expected(true).iter().collect();
+        let by_pairs = ids(before.into_iter().chain(expected.clone()).chain(behind).collect());
+        assert_eq!(by_pairs, ids(expected));
+        assert!(by_pairs.len() > 5, "{by_pairs:?}");
+    }
+    assert!(program("author", key("_id", false), |_| {}).by_pairs().is_none());
+    assert!(program("authors", key("authorIds", true), |_| {}).by_pairs().is_none());
+}
+
+#[test]
 fn a_plain_copy_is_spread_as_a_person_would_write_it() {
     let program = plain();
     let user = Doc::from(doc! { "name": "Ann" });
