@@ -114,10 +114,7 @@ mod tests {
         let words = |statement: &UpdateStatement| (statement.filter.source.clone(), statement.multi);
         assert_eq!(
             statements.iter().map(words).collect::<Vec<_>>(),
-            [
-                (Doc::from(doc! { "_id": { "$in": [1, 3] } }), true),
-                (Doc::from(doc! { "_id": { "$eq": 2 } }), false),
-            ]
+            [(Doc::from(doc! { "_id": { "$in": [1, 3] } }), true), (Doc::from(doc! { "_id": { "$eq": 2 } }), false),]
         );
         assert_eq!(statements[0].update.source, Value::from(ann()));
         all.extend((10..10 + i32::try_from(2 * TOGETHER).unwrap()).map(|id| difference(id, ann())));

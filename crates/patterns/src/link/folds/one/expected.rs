@@ -46,10 +46,8 @@ impl CopyProgram {
         let before = vec![call("$group", object([("_id", pair)])), call("$project", as_host)];
         let same = |path: &str, other: &str| call_with("$eq", [field(path), Value::string(format!("$${other}"))]);
         let both = call_with("$and", [same(&local, "ref"), same(&place, "copy")]);
-        let of_pair = list([
-            call("$match", object([("$expr", both)])),
-            call("$project", object([("_id", Value::Int32(1))])),
-        ]);
+        let of_pair =
+            list([call("$match", object([("$expr", both)])), call("$project", object([("_id", Value::Int32(1))]))]);
         let lookup = object([
             ("from", Value::from(&*self.rule.host.collection)),
             ("localField", Value::from("_id.ref")),
