@@ -248,6 +248,17 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
+    /// Held while a client has a cursor open on that namespace, between two batches: who takes the collection away waits a little
+    /// until it is dropped.
+    fn cursor_open(&self, _namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
+        None
+    }
+
+    /// The cursors that are open on these namespaces in the server behind, as far as that can be told.
+    fn open_cursors<'a>(&'a self, _namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Makes ready what fences and retry records need in that database; call it before the first rule there is maintained.
     fn prepare<'a>(&'a self, _session: &'a mut Session, _db: &'a str) -> Answer<'a, ()> {
         Box::pin(std::future::ready(Ok(())))

@@ -58,6 +58,7 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
         pending: batch.documents.into(),
         read_concern: call.context.read_concern,
         never_expires: how.never_expires,
+        told: None,
     };
     call.reply.fields().start_document("cursor");
     write_rows(call, "firstBatch", &mut open);
@@ -66,6 +67,7 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
         write_end(call, 0, &open.namespace);
     } else {
         let namespace = open.namespace.clone();
+        open.told = call.server.backend.cursor_open(&namespace);
         let id = call.server.cursors.open(open);
         write_end(call, id, &namespace);
     }
@@ -178,6 +180,7 @@ pub(crate) fn list(call: &mut Call<'_>, namespace: String, documents: Vec<Doc<'s
             exhausted: true,
             read_concern: ReadConcern::Local,
             never_expires: false,
+            told: None,
         })
     };
     let fields = call.reply.fields();

@@ -6,6 +6,7 @@ use document::op::ReadConcern;
 use document::{Code, Doc, Error, Result};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub(crate) struct OpenCursor {
     pub(crate) exhausted: bool,
     pub(crate) read_concern: ReadConcern,
     pub(crate) never_expires: bool,
+    /// Tells the backend that it is open.
+    pub(crate) told: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// The session and transaction that a cursor belongs to.

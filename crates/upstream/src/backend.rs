@@ -6,7 +6,7 @@ use crate::upstream::Upstream;
 use crate::via::Via;
 use crate::{admin, fence, read, write};
 use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Flights, Head, Mode, Relay, Session};
-use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
+use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use document::{Doc, Result};
 use std::sync::Arc;
 
@@ -41,6 +41,10 @@ impl Backend for Upstream {
 
     fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
         Box::pin(crate::open::transactions(&self.shared))
+    }
+
+    fn open_cursors<'a>(&'a self, namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
+        Box::pin(crate::open::cursors(&self.shared, namespaces))
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {

@@ -11,6 +11,7 @@ mod expiry;
 mod generated;
 mod mongod;
 mod planned;
+mod readers;
 mod reading;
 mod reads;
 mod rules;

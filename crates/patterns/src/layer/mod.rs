@@ -15,6 +15,7 @@ mod joined;
 mod many;
 pub(crate) mod orphans;
 mod owned;
+pub(crate) mod readers;
 pub(crate) mod shaped;
 mod slice;
 mod timeseries;
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     gate: Option<Arc<dyn Gate>>,
     /// Clients' transactions that live in the server behind.
     joined: Joined,
+    pub(crate) readers: readers::Readers,
     /// Who waits for which hot host.
     pub(crate) lines: turns::Lines,
     /// Inserts that fly together.
@@ -140,6 +142,7 @@ impl Patterned {
                 changed: tokio::sync::Notify::new(),
                 gate,
                 joined: Joined::default(),
+                readers: readers::Readers::default(),
                 lines: turns::Lines::default(),
                 convoys: convoy::Convoys::default(),
                 orphans: orphans::Orphans::default(),
@@ -198,6 +201,14 @@ impl Backend for Patterned {
     fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
         let rules = self.shared.rules();
         Some(Box::new(UnderWay::new(&self.shared, rules, command)))
+    }
+
+    fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
+        Some(Box::new(self.shared.readers.add(namespace)))
+    }
+
+    fn open_cursors<'a>(&'a self, namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
+        self.shared.inner.open_cursors(namespaces)
     }
 
     fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {

@@ -1,7 +1,7 @@
 //! The end of a move: the view without what is empty now, or no view and the collection under its own name again.
 
 use super::rows::Turn;
-use super::{stored, turn};
+use super::{readers, stored, turn};
 use crate::gate::Point;
 use crate::life::records::At;
 use crate::life::{Entry, Life, State, catalog};
@@ -32,6 +32,7 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
             life.put_entry(entry);
             return Err(Error::new(Code::OperationFailed, "it waits for a transaction that a client has open"));
         }
+        readers::gone(life, &readers::names(&entry, &[]), LAST_READERS).await?;
         for side in &emptied {
             life.pass(Point::Life("remove")).await?;
             drop_empty(&mut at, side).await?;
@@ -69,6 +70,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
         let renames = plain.iter().map(|side| (side.stored.collection.to_string(), logical.collection.to_string()));
         shape.turn.get_or_insert_with(|| Turn { renames: renames.collect(), ..Turn::default() });
         entry = turn::hold(life, &mut at, entry).await?;
+        readers::gone(life, &readers::names(&entry, &[]), turn::READERS).await?;
         life.pass(Point::Life("unview")).await?;
         if stored::found(&mut at, &logical).await?.is_some_and(|found| found.is_view()) {
             stored::drop_if_there(&mut at, &logical).await?;

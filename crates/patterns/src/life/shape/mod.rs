@@ -12,6 +12,7 @@ pub(crate) mod finish;
 pub(crate) mod health;
 pub(crate) mod moves;
 mod place;
+mod readers;
 pub(crate) mod repair;
 pub(crate) mod reset;
 pub mod rows;

@@ -2,7 +2,7 @@
 //! held meanwhile, and every step may be done again: after a stop anywhere the next run goes on.
 
 use super::rows::{self, Turn};
-use super::{stored, timeseries};
+use super::{readers, stored, timeseries};
 use crate::gate::Point;
 use crate::life::records::At;
 use crate::life::{Entry, Life, State, catalog, plan};
@@ -17,6 +17,9 @@ use std::time::Duration;
 const HELD: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
 
+/// How long clients are held for those who are between two batches of a cursor.
+pub(super) const READERS: Duration = Duration::from_secs(2);
+
 /// Does what is written down, if it still is.
 pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     let _changing = life.changing.lock().await;
@@ -28,6 +31,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     life.pass(Point::Life("prepare")).await?;
     prepare(&mut at, &entry.rule, &sides, &turn).await?;
     entry = hold(life, &mut at, entry).await?;
+    readers::gone(life, &readers::names(&entry, &turn.renames), READERS).await?;
     for (from, to) in &turn.renames {
         life.pass(Point::Life("rename")).await?;
         let (from, to) = (Namespace::new(&entry.db, from), Namespace::new(&entry.db, to));
