@@ -42,9 +42,8 @@ mod tests {
         for _ in 0..100 {
             readers.add("d.there");
         }
-        let alive = |namespaces: &[Namespace]| {
-            readers.of(namespaces).iter().filter(|reader| reader.strong_count() > 0).count()
-        };
+        let alive =
+            |namespaces: &[Namespace]| readers.of(namespaces).iter().filter(|reader| reader.strong_count() > 0).count();
         assert_eq!((alive(&[here.clone(), there.clone()]), alive(&[there])), (1, 0));
         drop(one);
         assert_eq!(alive(&[here]), 0);
