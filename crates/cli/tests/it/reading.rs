@@ -166,21 +166,23 @@ async fn a_report_needs_no_function() {
                 let group = doc! { "_id": null, "a": { "$sum": of }, "days": { "$sum": 1 }, "most": { "$max": of } };
                 // Few buckets, perhaps few, and any number; the bytes of a packed `_id` do not tell the time of all series.
                 let mut asked = vec![
-                    (doc! { "key": "AB01", "ts": date.clone() }, "find"),
-                    (doc! { "key": "AB01" }, "find"),
-                    (doc! { "key": "AB01", "ts": { "$gte": at(START + from * day) } }, "find"),
-                    (doc! {}, "aggregate"),
+                    (doc! { "key": "AB01", "ts": date.clone() }, "find", false),
+                    (doc! { "key": "AB01" }, "find", true),
+                    (doc! { "key": "AB01", "ts": { "$gte": at(START + from * day) } }, "find", true),
+                    (doc! {}, "aggregate", false),
                 ];
                 if !packed {
-                    asked.push((doc! { "ts": date.clone() }, "aggregate"));
+                    asked.push((doc! { "ts": date.clone() }, "aggregate", false));
                 }
-                for (filter, command) in asked {
+                for (filter, command, perhaps) in asked {
                     let stages = [doc! { "$match": filter }, doc! { "$group": group.clone() }];
                     live.same(|ns| aggregate(ns, &stages), true, &format!("{stages:?}")).await;
                     let pleach = live.told(aggregate(live.ns(LOGICAL), &stages)).await;
                     assert_eq!(pleach.get_str("figures").unwrap(), "slots");
                     assert!(!format!("{pleach}").contains("$function"), "{pleach}");
                     assert!(command_of(&pleach).contains_key(command), "{pleach}");
+                    let otherwise = pleach.get_document("otherwise").ok().map(|it| it.get_document("command").unwrap());
+                    assert_eq!(otherwise.is_some_and(|command| command.contains_key("aggregate")), perhaps, "{pleach}");
                 }
             }
         }

@@ -37,6 +37,7 @@ pub(crate) async fn load(
     subject: Subject,
     events: &Arc<Vec<Event>>,
     clients: usize,
+    step: &str,
 ) -> Result<Loaded, Failure> {
     let next = Arc::new(AtomicUsize::new(0));
     let done = Arc::new(AtomicUsize::new(0));
@@ -63,7 +64,7 @@ pub(crate) async fn load(
             }
         });
     }
-    let what = [format!("events: {}, {}", subject.where_and_how(), subject.layout.name())];
+    let what = [format!("{step}, events: {}, {}", subject.where_and_how(), subject.layout.name())];
     let mut progress = Progress::of("events");
     let mut batches = Latencies::default();
     loop {

@@ -48,6 +48,7 @@ pub(crate) async fn report(
     subject: Subject,
     truth: &Arc<Truth>,
     pace: Pace,
+    step: &str,
 ) -> Result<Reported, Failure> {
     let mut askers: Vec<Asker> = (0..pace.clients).map(|at| Asker::new(server, subject, truth, pace, at)).collect();
     for asker in &mut askers {
@@ -71,7 +72,7 @@ pub(crate) async fn report(
             Ok::<Asker, Failure>(asker)
         });
     }
-    let what = [format!("reports: {}, {}", subject.where_and_how(), subject.layout.name())];
+    let what = [format!("{step}, reports: {}, {}", subject.where_and_how(), subject.layout.name())];
     let mut progress = Progress::of("reports");
     let mut all = Reported { time: Duration::ZERO, requests: Latencies::default(), mismatch: None };
     loop {

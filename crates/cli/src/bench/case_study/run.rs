@@ -42,8 +42,9 @@ pub(crate) async fn run(study: &CaseStudy) -> Result<Outcome, Failure> {
         readings: Vec::new(),
         estimates: Vec::new(),
     };
-    for subject in &subjects {
-        outcome.rows.push(bench.row(*subject).await?);
+    for (at, subject) in subjects.iter().enumerate() {
+        let step = format!("{} of {}", at + 1, subjects.len());
+        outcome.rows.push(bench.row(*subject, &step).await?);
     }
     for place in [Place::Embedded, Place::Proxy] {
         let declared = |subject: &&Subject| subject.place == place && subject.declaration().is_some();
@@ -126,7 +127,8 @@ impl Bench<'_> {
         Ok(lines)
     }
 
-    async fn row(&self, subject: Subject) -> Result<Row, Failure> {
+    /// `step` tells people how far the whole run is.
+    async fn row(&self, subject: Subject, step: &str) -> Result<Row, Failure> {
         let folder = self.folder.join(subject.word());
         // Before the server starts: what an earlier run left is not its business.
         self.drop_database(&subject.db()).await?;
@@ -136,9 +138,9 @@ impl Bench<'_> {
         if let Some(declaration) = subject.declaration() {
             apply(&mut client, &subject.db(), &declaration).await?;
         }
-        let loaded = load::load(server, subject, &self.events, self.study.clients).await?;
+        let loaded = load::load(server, subject, &self.events, self.study.clients, step).await?;
         let mut sizes = Sizes::told(&mut client, subject).await?;
-        let reported = reports::report(server, subject, &self.truth, self.pace()).await?;
+        let reported = reports::report(server, subject, &self.truth, self.pace(), step).await?;
         let ingests = subject.layout == Layout::Quarter;
         let running = match running {
             Started::Process(process) if subject.place == Place::Embedded => {

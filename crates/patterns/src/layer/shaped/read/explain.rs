@@ -1,6 +1,6 @@
 //! `explain` of a read of a logical name: the backend's answer for the stored operation, and what Pleach made of it.
 
-use super::plan::{Plan, in_words};
+use super::plan::{Doubt, Plan, in_words};
 use crate::layer::Shared;
 use crate::mql::{document, list, object};
 use crate::shape::Shaped;
@@ -83,8 +83,17 @@ fn told(shaped: &Shaped, plan: &Plan, words: Doc<'static>, examined: Option<i64>
         ("here", here.unwrap_or(Value::Missing)),
         ("pushed", Value::Document(plan.pushed.source.clone())),
         ("figures", plan.figures.map_or(Value::Null, Value::from)),
+        ("otherwise", otherwise(plan)),
         ("buckets", examined.map_or(Value::Missing, |examined| object([("examined", Value::Int64(examined))]))),
     ])
+}
+
+/// What is asked instead if there are more buckets than are moved.
+fn otherwise(plan: &Plan) -> Value<'static> {
+    let Some((Doubt::Few, other)) = &plan.otherwise else { return Value::Missing };
+    let most = i64::try_from(plan.first.saturating_sub(1)).unwrap_or(i64::MAX);
+    let command = Value::Document(other.op.to_command());
+    object([("buckets", object([("moreThan", Value::Int64(most))])), ("command", command)])
 }
 
 /// The plan of the stored collection inside a pipeline's explanation.
