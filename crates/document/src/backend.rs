@@ -79,6 +79,10 @@ impl FenceKey {
     }
 }
 
+/// Which exclusive pass of a fence was the last; no two passes have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FenceVersion(pub [u8; 12]);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Shared,
@@ -200,6 +204,8 @@ pub enum Landed {
     Unmatched { leg: usize, index: usize },
     /// Nothing was written: this claim was made before, or its record could not be saved.
     Claimed { claim: usize },
+    /// Nothing was written: a fence that was passed at a version has another.
+    Outdated,
 }
 
 /// What a backend across a network can do beside: it sends a whole plan at once instead of waiting for each answer.
@@ -213,6 +219,18 @@ pub trait Flights: Send + Sync {
         flight: Flight,
         visible: Option<&'a mut (dyn FnMut() + Send)>,
     ) -> Answer<'a, Landed>;
+
+    /// The versions of some fences of one database as the session's transaction sees them: who read something in the same
+    /// transaction may later rely on it by [`Flights::fence_at`]. Nothing for a fence that nobody had to himself yet.
+    fn versions<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        keys: &'a [FenceKey],
+    ) -> Answer<'a, Vec<Option<FenceVersion>>>;
+
+    /// Passes a shared fence that nobody may have had to himself since this version: the flight fails if somebody had.
+    fn fence_at<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, version: FenceVersion) -> Answer<'a, ()>;
 }
 
 pub trait Backend: Send + Sync + 'static {

@@ -12,6 +12,7 @@ pub use placed::Placed;
 use crate::life::State;
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
+use crate::run::recent::Recent;
 use crate::shape::Shaped;
 use crate::shape::bucket::Bucket;
 use document::op::{Capture, Namespace};
@@ -33,6 +34,8 @@ pub struct Kept {
     pub feeds: bool,
     /// How often a client's value differed from ours and was overridden (SEMANTICS R11).
     overridden: Arc<AtomicU64>,
+    /// What was read for it lately under these rules.
+    pub(crate) recent: Recent,
 }
 
 impl Kept {
@@ -139,6 +142,7 @@ impl Rules {
                     state: state.clone(),
                     feeds: reads.is_read(*at, rule),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
+                    recent: Recent::default(),
                 });
                 if let Upkeep::Bucket(bucket) = &rule.upkeep {
                     made.add_shaped(placed, bucket);

@@ -1,14 +1,16 @@
 //! Fences as documents (SEMANTICS R1): `<database>.pleach.fences` holds rows of slots, made once.
 //!
 //! A key is a row by its hash; two keys that share a row only cost a retry. Shared is one slot at random, exclusive all of
-//! them. Every pass changes what it touches, because a write that changes nothing is no fence.
+//! them. Every pass changes what it touches, because a write that changes nothing is no fence. An exclusive pass leaves a
+//! version in all slots of its row (see [`crate::version`]).
 
 use crate::answer::{TRANSIENT, count};
 use crate::command::Command;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
+use crate::version;
 use crate::via::Via;
-use document::backend::{FenceKey, Mode, Session};
+use document::backend::{FenceKey, FenceVersion, Mode, Session};
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use rand::RngExt;
@@ -17,6 +19,14 @@ pub(crate) const COLLECTION: &str = "pleach.fences";
 
 const ROWS: i32 = 256;
 const SLOTS: i32 = 32;
+
+/// A slot that is passed with the commit; with a version only if it still has it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pass {
+    pub(crate) db: String,
+    pub(crate) slot: i32,
+    pub(crate) version: Option<FenceVersion>,
+}
 
 pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &FenceKey, mode: Mode) -> Result<()> {
     take_rows(upstream, session, &key.db, vec![(row(key), mode)]).await
@@ -35,8 +45,17 @@ pub(crate) async fn take_all(upstream: &Upstream, session: &mut Session, keys: &
     Ok(())
 }
 
-fn row(key: &FenceKey) -> i32 {
+pub(crate) fn row(key: &FenceKey) -> i32 {
     i32::try_from(xxhash_rust::xxh3::xxh3_64(&key.key) % u64::from(ROWS.cast_unsigned())).unwrap_or_default()
+}
+
+/// The first slot of a row.
+pub(crate) fn first_slot(row: i32) -> i32 {
+    row * SLOTS
+}
+
+pub(crate) fn any_slot(row: i32) -> i32 {
+    first_slot(row) + rand::rng().random_range(0..SLOTS)
 }
 
 async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: Vec<(i32, Mode)>) -> Result<()> {
@@ -48,12 +67,12 @@ async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: V
     for (row, mode) in rows {
         match mode {
             Mode::Shared => {
-                let slot = row * SLOTS + rand::rng().random_range(0..SLOTS);
+                let slot = any_slot(row);
                 if transaction.is_joined() {
                     statements.push(closed(statement(&by_id(slot), false)));
                     slots += 1;
                 } else {
-                    transaction.fences.push((db.to_owned(), slot));
+                    transaction.fences.push(Pass { db: db.to_owned(), slot, version: None });
                 }
             }
             Mode::Exclusive => {
@@ -119,27 +138,32 @@ pub(crate) fn gone(via: &Via) -> Error {
 
 /// Passes slots with what else goes with the commit, one command for each database. The commit comes behind them whatever
 /// they find, so a slot that is not there must be an error: as an upsert that would have another `_id` than it looks for.
-pub(crate) fn pass_some(mut slots: Vec<(String, i32)>) -> Vec<Command> {
-    slots.sort_unstable();
-    slots.dedup();
-    let one = |(_, slot): &(String, i32)| {
-        let mut statement = statement(&by_id(*slot), false);
-        statement.start_document("$setOnInsert").append("_id", &Value::MinKey).end().end();
-        statement.append("upsert", &Value::Bool(true));
-        statement.finish()
+pub(crate) fn pass_some(mut passes: Vec<Pass>) -> Vec<Command> {
+    passes.sort_unstable();
+    passes.dedup();
+    let one = |pass: &Pass| {
+        let Some(version) = &pass.version else {
+            let mut statement = statement(&by_id(pass.slot), false);
+            statement.start_document("$setOnInsert").append("_id", &Value::MinKey).end().end();
+            statement.append("upsert", &Value::Bool(true));
+            return statement.finish();
+        };
+        version::pass(&by_id(pass.slot), version)
     };
-    let of_db = |slots: &[(String, i32)]| {
-        let db = slots.first().map(|(db, _)| db.as_str()).unwrap_or_default();
-        update(db, slots.iter().map(one).collect())
+    let of_db = |passes: &[Pass]| {
+        let db = passes.first().map(|pass| pass.db.as_str()).unwrap_or_default();
+        update(db, passes.iter().map(one).collect())
     };
-    slots.chunk_by(|(left, _), (right, _)| left == right).map(of_db).collect()
+    passes.chunk_by(|left, right| left.db == right.db).map(of_db).collect()
 }
 
 fn pass_row(row: i32) -> Doc<'static> {
     let mut filter = DocWriter::new();
     filter.start_document("_id").append("$gte", &Value::Int32(row * SLOTS));
     filter.append("$lt", &Value::Int32((row + 1) * SLOTS)).end();
-    closed(statement(&filter.finish(), true))
+    let mut statement = statement(&filter.finish(), true);
+    version::leave(&mut statement);
+    closed(statement)
 }
 
 fn by_id(slot: i32) -> Doc<'static> {

@@ -9,8 +9,9 @@ use crate::fence;
 use crate::retries::{self, Attempt};
 use crate::transaction::{UpstreamTransaction, over, tell};
 use crate::upstream::Upstream;
+use crate::version;
 use crate::write::{is_of_command, plain};
-use document::backend::{Answer, Flight, Flights, Landed, Leg, Session};
+use document::backend::{Answer, FenceKey, FenceVersion, Flight, Flights, Landed, Leg, Session};
 use document::op::{Capture, Context, WriteOp, Written};
 use document::raw::kind;
 use document::{Doc, DocWriter, Result, Value};
@@ -29,6 +30,19 @@ impl Flights for Upstream {
             session.transaction = None;
             landed
         })
+    }
+
+    fn versions<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        keys: &'a [FenceKey],
+    ) -> Answer<'a, Vec<Option<FenceVersion>>> {
+        Box::pin(version::read(self, session, context, keys))
+    }
+
+    fn fence_at<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, version: FenceVersion) -> Answer<'a, ()> {
+        Box::pin(version::take(self, session, key, version))
     }
 }
 
@@ -80,6 +94,7 @@ async fn fly(
             match flight.legs.get(at) {
                 Some(leg) if leg.must_match => Ok(Landed::Unmatched { leg: at, index: failed.index }),
                 Some(_) => Ok(Landed::Failed { leg: at, index: failed.index, error: failed.error }),
+                None if at < claims_from && version::is_outdated(&failed.error) => Ok(Landed::Outdated),
                 None if at < claims_from && fence::is_pass_failure(&failed.error) => Err(fence::gone(&via)),
                 None if at < claims_from => Err(failed.error),
                 None => Ok(Landed::Claimed { claim: failed.index }),

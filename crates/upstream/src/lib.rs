@@ -25,6 +25,7 @@ mod trace;
 mod transaction;
 mod upstream;
 mod uri;
+mod version;
 mod via;
 mod write;
 

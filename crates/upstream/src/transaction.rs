@@ -29,8 +29,8 @@ pub(crate) struct UpstreamTransaction {
     joined: bool,
     started: bool,
     read_concern: Doc<'static>,
-    /// Slots to pass before the commit: of which database, which one.
-    pub(crate) fences: Vec<(String, i32)>,
+    /// Slots to pass before the commit.
+    pub(crate) fences: Vec<fence::Pass>,
     /// Retry records to insert before the commit.
     pub(crate) records: Vec<(String, Doc<'static>)>,
     /// What a client asked of the write, when it was begun for one.

@@ -14,7 +14,7 @@ use document::{Code, Error, Result};
 /// What came of it.
 pub(super) enum Flown {
     Done,
-    /// A host was not where it was thought to be: once more, now that this is known.
+    /// A host was not where it was thought to be, or a source not what it was: once more, now that this is known.
     Again,
     /// The statement at this place of the client's own failed, or something that has no place: statement by statement the
     /// reason is found, and whether it was done before.
@@ -55,7 +55,7 @@ pub(super) async fn land(
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Commit).await?;
     }
-    let Collected { legs, hosts } = collected;
+    let Collected { legs, hosts, relied_on } = collected;
     let sizes: Vec<Option<u64>> = legs.iter().map(|leg| (!leg.must_match).then(|| statements(&leg.op))).collect();
     let waited_for = legs.first().is_some_and(|leg| shared.convoys.is_waited_for(namespace(&leg.op)));
     let mut visible = || turns.end();
@@ -81,6 +81,10 @@ pub(super) async fn land(
         Landed::Failed { leg: 0, index, .. } => return Ok(Flown::Apart(Some(index))),
         Landed::Failed { .. } => return Ok(Flown::Apart(None)),
         Landed::Claimed { claim } => return Ok(Flown::Claimed(claim)),
+        Landed::Outdated => {
+            relied_on.iter().for_each(|(kept, key)| kept.recent.forget(key));
+            return Ok(Flown::Again);
+        }
     }
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Committed).await?;

@@ -19,6 +19,8 @@ pub(crate) struct Collected {
     pub(crate) legs: Vec<Leg>,
     /// The hosts that the statements of each leg are about; none for the client's own.
     pub(crate) hosts: Vec<Vec<HostHash>>,
+    /// The sources of whom copies were taken that had been read earlier.
+    pub(crate) relied_on: Vec<(Arc<Kept>, Vec<u8>)>,
 }
 
 /// Whether nothing that follows from an insert there needs an answer: counts and sums are added to hosts, that is all. While a

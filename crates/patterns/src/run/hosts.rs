@@ -1,8 +1,8 @@
 //! The derived fields of a host that is written: what an insert puts into the document before it is stored, and what an
 //! update, replacement or upsert must have restored or filled behind it (SEMANTICS R11, R31).
 
-use super::Run;
 use super::changes::Changes;
+use super::{Run, recent};
 use crate::life::records;
 use crate::link::{Copies, CopyProgram, Program, TallyProgram, key};
 use crate::rule::{ClientWrites, Expression, Upkeep};
@@ -114,28 +114,44 @@ async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts:
     }
     keys.sort_by(order::compare);
     keys.dedup_by(|a, b| order::equal(a, b));
-    let mut copies = Copies::new();
-    if !keys.is_empty() {
-        let rules = std::slice::from_ref(kept);
-        if run.shared.inner.abilities().forwards {
-            let query = program.sources(&keys)?;
-            let rows = run.read(rules, aggregate(query.ns, query.pipeline)).await?;
-            rows.iter().for_each(|row| copies.add_row(row));
-        } else {
-            let (ns, filter) = program.whole_sources(&keys);
-            let rows = run.read(rules, ReadOp::Find(records::find(&ns, filter))).await?;
-            rows.iter().for_each(|source| copies.add_source(program, source));
-        }
-        for value in keys {
-            run.shared_later(kept, value);
-        }
-    }
+    let copies = match recent::recall(run, kept, &keys) {
+        Some(copies) => copies,
+        None => read(run, kept, program, keys).await?,
+    };
     for number in concerned {
         if let Some(host) = hosts.get_mut(number) {
             host.after = program.fill(&host.after, host.before.as_ref(), &copies)?.apply(&host.after)?;
         }
     }
     Ok(())
+}
+
+/// The copies of some sources; their shared fences are passed at the end.
+async fn read(
+    run: &mut Run<'_>,
+    kept: &Arc<Kept>,
+    program: &CopyProgram,
+    keys: Vec<Value<'static>>,
+) -> Result<Copies> {
+    let mut copies = Copies::new();
+    if keys.is_empty() {
+        return Ok(copies);
+    }
+    let rules = std::slice::from_ref(kept);
+    if run.shared.inner.abilities().forwards {
+        let query = program.sources(&keys)?;
+        let rows = run.read(rules, aggregate(query.ns, query.pipeline)).await?;
+        rows.iter().for_each(|row| copies.add_row(row));
+    } else {
+        let (ns, filter) = program.whole_sources(&keys);
+        let rows = run.read(rules, ReadOp::Find(records::find(&ns, filter))).await?;
+        rows.iter().for_each(|source| copies.add_source(program, source));
+    }
+    recent::remember(run, kept, program, &keys, &copies).await?;
+    for value in keys {
+        run.shared_later(kept, value);
+    }
+    Ok(copies)
 }
 
 /// Counts, sums and averages: evaluated for a host that is new or has another key, else as they were.

@@ -10,6 +10,7 @@ pub(crate) mod copies;
 pub(crate) mod hosts;
 pub(crate) mod jobs;
 pub(crate) mod react;
+pub(crate) mod recent;
 pub(crate) mod statement;
 pub(crate) mod tallies;
 pub(crate) mod together;
@@ -22,7 +23,7 @@ use crate::link::folds::amount::translated;
 use crate::link::key;
 use crate::plan::{Action, Plan, Step};
 use crate::rules::{Kept, Rules};
-use document::backend::{BatchLimit, FenceKey, Mode, Session};
+use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
 use document::op::{Capture, Context, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
@@ -42,8 +43,8 @@ pub(crate) struct Run<'a> {
     exclusive: HashSet<FenceKey>,
     /// Jobs that were put into the outbox, each once.
     pub(crate) enqueued: HashSet<FenceKey>,
-    /// Shared fences that are passed last.
-    later: Vec<(Arc<Kept>, Value<'static>)>,
+    /// Shared fences that are passed last; with a version, on the condition that they have it.
+    later: Vec<(Arc<Kept>, Value<'static>, Option<FenceVersion>)>,
     /// Hosts that were evaluated after the client's write: its deltas are in their values.
     evaluated: Vec<(Arc<Kept>, Vec<u8>)>,
     /// Documents that were deleted together with their source.
@@ -56,6 +57,8 @@ pub(crate) struct Run<'a> {
     pub(crate) trace: Option<Plan>,
     /// The client's insert, and the first statement that follows from it.
     pub(crate) together: together::Together,
+    /// Whether copies that were read lately are as good as read: the plan ends with a flight.
+    relies: bool,
     /// Whether the plan may be collected …
     pub(crate) collects: bool,
     /// … and what is, once it has begun.
@@ -84,6 +87,7 @@ impl<'a> Run<'a> {
             derived: Vec::new(),
             trace: None,
             together: together::Together::default(),
+            relies: false,
             collects: false,
             collected: None,
         }
@@ -149,6 +153,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         self.touched.push(turns::of_fence(kept, &fence, value));
+        kept.recent.forget(&key::bytes(value));
         self.fence(kept, fence.clone(), value, Mode::Exclusive).await?;
         self.exclusive.insert(fence);
         Ok(())
@@ -156,21 +161,41 @@ impl<'a> Run<'a> {
 
     /// Notes a shared fence on (link, value): [`Run::finish`] passes it.
     pub(crate) fn shared_later(&mut self, kept: &Arc<Kept>, value: Value<'static>) {
-        self.later.push((kept.clone(), value));
+        self.later.push((kept.clone(), value, None));
+    }
+
+    /// The same, if nobody has passed it exclusively since this version.
+    fn shared_at(&mut self, kept: &Arc<Kept>, value: Value<'static>, version: FenceVersion) {
+        self.later.push((kept.clone(), value, Some(version)));
     }
 
     /// Passes the shared fences that were noted: the last steps before the commit.
     pub(crate) async fn finish(&mut self) -> Result<()> {
         let mut passed: HashSet<FenceKey> = HashSet::new();
-        for (kept, value) in std::mem::take(&mut self.later) {
+        for (kept, value, version) in std::mem::take(&mut self.later) {
             let fence = fence_key(&kept.rule, &value);
-            if passed.contains(&fence) || self.exclusive.contains(&fence) {
+            if self.exclusive.contains(&fence) || (passed.contains(&fence) && version.is_none()) {
                 continue;
             }
-            self.fence(&kept, fence.clone(), &value, Mode::Shared).await?;
+            match version {
+                Some(version) => self.fence_at(&kept, &fence, &value, version).await?,
+                None => self.fence(&kept, fence.clone(), &value, Mode::Shared).await?,
+            }
             passed.insert(fence);
         }
         Ok(())
+    }
+
+    async fn fence_at(&mut self, kept: &Arc<Kept>, fence: &FenceKey, value: &Value<'_>, at: FenceVersion) -> Result<()> {
+        let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode: Mode::Shared };
+        self.pass(std::slice::from_ref(kept), action).await?;
+        if let Some(collected) = &mut self.collected {
+            collected.relied_on.push((kept.clone(), key::bytes(value)));
+        }
+        match self.shared.inner.flights() {
+            Some(flights) => flights.fence_at(self.session, fence, at).await,
+            None => Err(Error::new(Code::InternalError, "a plan that relies on a version cannot be sent")),
+        }
     }
 
     async fn fence(&mut self, kept: &Arc<Kept>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {

@@ -115,6 +115,7 @@ async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
 
 /// An insert and what follows from it, collected: what its documents hold of others was read before.
 async fn collected(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Written> {
+    run.relies = true;
     let op = completed(run, local, op).await?;
     run.collect();
     run.collect_own(&op).await?;

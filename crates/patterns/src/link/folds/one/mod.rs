@@ -98,7 +98,8 @@ impl CopyProgram {
         &self.watched_host
     }
 
-    fn is_frozen(&self) -> bool {
+    /// Whether a copy stays as it was made.
+    pub fn is_frozen(&self) -> bool {
         self.link.when_changed == WhenChanged::Keep
     }
 
