@@ -4,7 +4,7 @@
 //! them. Every pass changes what it touches, because a write that changes nothing is no fence. An exclusive pass leaves a
 //! version in all slots of its row (see [`crate::version`]).
 
-use crate::answer::{TRANSIENT, count};
+use crate::answer::{TRANSIENT, checked, count};
 use crate::command::Command;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
@@ -84,21 +84,27 @@ async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: V
     if statements.is_empty() {
         return Ok(());
     }
-    let taken = run(transaction, update(db, statements), slots).await;
-    if taken.as_ref().is_err_and(is_missing) {
-        upstream.shared.prepared.lock().remove(db);
+    let command = update(db, statements);
+    // Its answer is of use to nobody by itself. A first command is answered, as it fixes the transaction's moment, and a client's
+    // own transaction is ended by the client.
+    if transaction.is_started() && !transaction.is_joined() {
+        transaction.ahead.push((command, slots));
+        return Ok(());
     }
-    taken
+    let via = transaction.via()?;
+    let reply = transaction.run(&no_time_limit(), command).await?;
+    passed(&via, reply, slots)
 }
 
-async fn run(transaction: &mut UpstreamTransaction, command: Command, slots: i32) -> Result<()> {
-    let reply = transaction.run(&no_time_limit(), command).await?;
+/// Whether an exclusive pass has found all its slots.
+pub(crate) fn passed(via: &Via, reply: Doc<'static>, slots: i32) -> Result<()> {
+    let reply = checked(reply)?;
     if let Some(failed) = crate::answer::write_errors(&reply).into_iter().next() {
         return Err(failed.error);
     }
     match count(&reply, "n") == u64::from(slots.cast_unsigned()) {
         true => Ok(()),
-        false => Err(missing()),
+        false => Err(gone(via)),
     }
 }
 
@@ -113,16 +119,10 @@ fn no_time_limit() -> Context {
     }
 }
 
-const MISSING: &str = "the fences of this database have just been made";
-
 /// Not all slots are visible: they were made after the transaction's moment, or went with their database. The next attempt
 /// makes them if need be, and sees them.
-pub(crate) fn missing() -> Error {
-    Error::new(Code::WriteConflict, MISSING).with_label(TRANSIENT)
-}
-
-pub(crate) fn is_missing(error: &Error) -> bool {
-    error.message() == MISSING
+fn missing() -> Error {
+    Error::new(Code::WriteConflict, "the fences of this database have just been made").with_label(TRANSIENT)
 }
 
 /// The error when a slot that is passed with others is not there: see [`pass_some`].

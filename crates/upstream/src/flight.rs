@@ -53,6 +53,7 @@ async fn fly(
     visible: Option<&mut (dyn FnMut() + Send)>,
 ) -> Result<Landed> {
     let via = transaction.via()?;
+    transaction.run_ahead(context).await?;
     let (mut commands, mut inserted) = (Vec::new(), Vec::new());
     for leg in &flight.legs {
         let prepared = plain::Prepared::new(&leg.op, context);

@@ -29,6 +29,8 @@ pub(crate) struct UpstreamTransaction {
     joined: bool,
     started: bool,
     read_concern: Doc<'static>,
+    /// Exclusive passes that are sent ahead of the next command, and how many slots each has to find.
+    pub(crate) ahead: Vec<(Command, i32)>,
     /// Slots to pass before the commit.
     pub(crate) fences: Vec<fence::Pass>,
     /// Retry records to insert before the commit.
@@ -55,6 +57,7 @@ impl UpstreamTransaction {
             joined,
             started,
             read_concern,
+            ahead: Vec::new(),
             fences: Vec::new(),
             records: Vec::new(),
             write_concern: context.sent.write_concern.clone(),
@@ -79,6 +82,7 @@ impl UpstreamTransaction {
     pub(crate) fn restart(&mut self) -> Result<()> {
         self.number = self.via()?.next_number();
         self.started = false;
+        self.ahead.clear();
         self.fences.clear();
         self.records.clear();
         Ok(())
@@ -109,8 +113,10 @@ impl UpstreamTransaction {
             let mut aborting = via.shared.aborting.subscribe();
             let _ = tokio::time::timeout(ABORTS, aborting.wait_for(|count| *count == 0)).await;
         }
-        let commands: Vec<Command> = commands.into_iter().map(|command| self.dress(command)).collect();
-        within(context, async {
+        let (ahead, slots): (Vec<Command>, Vec<i32>) = std::mem::take(&mut self.ahead).into_iter().unzip();
+        let commands = ahead.into_iter().chain(commands);
+        let commands: Vec<Command> = commands.map(|command| self.dress(command)).collect();
+        let mut replies = within(context, async {
             let mut ready = via.ready().await?;
             let count = commands.len();
             commands.into_iter().for_each(|command| ready.push(command));
@@ -121,7 +127,20 @@ impl UpstreamTransaction {
             }
             Ok(replies)
         })
-        .await
+        .await?;
+        let own = replies.split_off(slots.len().min(replies.len()));
+        for (reply, slots) in replies.into_iter().zip(slots) {
+            fence::passed(&via, reply, slots)?;
+        }
+        Ok(own)
+    }
+
+    /// Sends what was to go ahead of a command when none comes but the commit, which must not be sent before it is answered.
+    pub(crate) async fn run_ahead(&mut self, context: &Context) -> Result<()> {
+        if !self.ahead.is_empty() {
+            self.run_all(context, Vec::new()).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn run(&mut self, context: &Context, command: Command) -> Result<Doc<'static>> {
@@ -158,6 +177,7 @@ impl UpstreamTransaction {
         if self.via.is_none() {
             return Err(over());
         }
+        self.run_ahead(context).await?;
         // What was begun and answered before the commit is either there or over for good.
         let again = if self.started || !self.records.is_empty() { Again::Allowed } else { Again::Never };
         let waiting = self.waiting();

@@ -3,7 +3,7 @@
 
 use crate::words::{Place, context, new_session};
 use bson::{Document, doc};
-use document::backend::{Backend, Claim, Flight, Landed, Leg, Session};
+use document::backend::{Backend, Claim, FenceKey, FenceVersion, Flight, Landed, Leg, Mode, Session};
 use document::op::{UpdateOp, UpdateStatement, WriteOp};
 use document::update::Update;
 use document::{Error, Value};
@@ -72,6 +72,65 @@ pub(crate) async fn whole_or_not(backend: Arc<dyn Backend>, db: &str) {
         assert!(matches!(&landed, Ok(Landed::Done(done)) if done[1].n == 0), "{landed:?}");
     }
     assert_eq!(place.find(&mut Session::default(), doc! { "_id": 1 }).await, [doc! { "_id": 1, "n": 2 }]);
+}
+
+/// What was read at a version of its fence is relied on until somebody has had the fence to himself; also where the fences went
+/// with their database and were made again.
+pub(crate) async fn at_a_version(backend: Arc<dyn Backend>, db: &str) {
+    let place = Place::new(backend.clone(), db);
+    backend.prepare(&mut Session::default(), db).await.unwrap();
+    let (flights, context, key) = (backend.flights().unwrap(), context(), FenceKey::new(db, *b"a key"));
+    let exclusive = async || {
+        let mut session = Session::default();
+        backend.begin(&mut session, &context).await.unwrap();
+        backend.fence(&mut session, &key, Mode::Exclusive).await.unwrap();
+        session.transaction.take().unwrap().commit(&context).await.unwrap();
+    };
+    let version = async || {
+        let mut session = Session::default();
+        backend.begin(&mut session, &context).await.unwrap();
+        let versions = flights.versions(&mut session, &context, std::slice::from_ref(&key)).await.unwrap();
+        assert_eq!(versions.len(), 1);
+        versions[0]
+    };
+    let fly_at = async |version: FenceVersion, id: i32| {
+        let mut session = Session::default();
+        backend.begin(&mut session, &context).await.unwrap();
+        flights.fence_at(&mut session, &key, version).await.unwrap();
+        let legs = vec![Leg { op: place.insert(vec![doc! { "_id": id }], true), must_match: false }];
+        flights.fly(&mut session, &context, Flight { legs, claims: vec![], guarded: false }, None).await
+    };
+    assert_eq!(version().await, None, "nobody has had it");
+    exclusive().await;
+    let first = version().await.unwrap();
+    for id in 1..=3 {
+        let landed = fly_at(first, id).await;
+        assert!(matches!(landed, Ok(Landed::Done(_))), "{landed:?}");
+    }
+    exclusive().await;
+    let second = version().await.unwrap();
+    assert_ne!(first, second);
+    let landed = fly_at(first, 4).await;
+    assert!(matches!(landed, Ok(Landed::Outdated)), "{landed:?}");
+    let landed = fly_at(second, 5).await;
+    assert!(matches!(landed, Ok(Landed::Done(_))), "{landed:?}");
+
+    // An exclusive pass that is not committed yet is in the way; nothing is relied on beside it.
+    let mut changing = Session::default();
+    backend.begin(&mut changing, &context).await.unwrap();
+    backend.fence(&mut changing, &key, Mode::Exclusive).await.unwrap();
+    let error = fly_at(second, 6).await.unwrap_err();
+    assert_eq!(error.code(), document::Code::WriteConflict, "{error:?}");
+    changing.transaction.take().unwrap().commit(&context).await.unwrap();
+    let landed = fly_at(second, 6).await;
+    assert!(matches!(landed, Ok(Landed::Outdated)), "{landed:?}");
+    let ids: Vec<i32> = all(&place).await.iter().map(|doc| doc.get_i32("_id").unwrap()).collect();
+    assert_eq!(ids, [1, 2, 3, 5]);
+
+    let drop = document::op::AdminOp::DropDatabase { db: db.into() };
+    backend.admin(&mut Session::default(), &context, drop).await.unwrap();
+    let landed = fly_at(second, 7).await;
+    assert!(matches!(landed, Ok(Landed::Outdated)), "{landed:?}");
 }
 
 /// A way to a server that ends after so many more bytes to it, or back from it.

@@ -48,6 +48,7 @@ async fn flights_are_whole() {
     let db = format!("flights{}", std::process::id());
     flights::whole_or_not(Arc::new(open(&uri).await), &db).await;
     flights::cut_anywhere(&uri, &db).await;
+    flights::at_a_version(Arc::new(open(&uri).await), &format!("{db}v")).await;
     drop_database(&uri, &db).await;
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod interleave;
 mod living;
 mod mended;
+mod relied;
 mod scheduler;
 mod schedules;
 mod world;
@@ -50,6 +51,13 @@ async fn interleavings_on_a_real_mongodb() {
 async fn interleavings_in_flight_on_a_real_mongodb() {
     let Some(backend) = upstream("interleavings_in_flight_on_a_real_mongodb").await else { return };
     interleave::check(backend, None, Scheduler::default(), all_or(6)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_read_lately_on_a_real_mongodb() {
+    let Some(first) = upstream("copies_read_lately_on_a_real_mongodb").await else { return };
+    let Some(second) = upstream("copies_read_lately_on_a_real_mongodb").await else { return };
+    relied::check(first, second).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

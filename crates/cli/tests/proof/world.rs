@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Puts the rules in force.
-    fn declare(&self) {
+    pub(crate) fn declare(&self) {
         let declared = patterns::declare::from_yaml("pleach.yaml", &format!("database: {}{DECLARATION}", self.db));
         let rules = declared.into_result().unwrap_or_else(|error| panic!("{error}")).rules;
         self.layer.set_rules(rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect()).unwrap();

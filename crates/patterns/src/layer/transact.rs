@@ -6,6 +6,7 @@ use super::{Shared, convoy, group};
 use crate::gate::Point;
 use crate::retry::{Attempts, is_of_command, is_transient};
 use crate::run::Run;
+use crate::run::collect::Collected;
 use crate::run::statement::execute;
 use document::backend::{Claim, Session};
 use document::op::{Context, WriteOp, Written};
@@ -64,14 +65,15 @@ pub(super) async fn alone(
     mut attempts: Attempts,
 ) -> Result<Outcome> {
     let mut flies = flying::may_fly(shared, op, client.retry.is_some());
+    let mut trails = shared.flights() && !matches!(op, WriteOp::Insert(_));
     loop {
         let mut touched = Vec::new();
-        let number = attempts.made();
-        match attempt(shared, client, context, op, Attempt { number, flies }, &mut turns, &mut touched).await {
+        let how = Attempt { number: attempts.made(), flies, trails };
+        match attempt(shared, client, context, op, how, &mut turns, &mut touched).await {
             Ok(Attempted::Outcome(outcome)) => return Ok(outcome),
             Ok(Attempted::Again) => continue,
             Ok(Attempted::Apart) => {
-                flies = false;
+                (flies, trails) = (false, false);
                 continue;
             }
             Err(error) => attempts.again(error, context).await?,
@@ -83,11 +85,12 @@ pub(super) async fn alone(
     }
 }
 
-/// Which attempt it is, and whether what can be sent at once is.
+/// Which attempt it is; whether what can be sent at once is, and the last statement with the commit.
 #[derive(Clone, Copy)]
 struct Attempt {
     number: u32,
     flies: bool,
+    trails: bool,
 }
 
 async fn attempt(
@@ -109,6 +112,7 @@ async fn attempt(
     let rules = shared.rules();
     let mut run = Run::new(shared, &mut session, context, rules);
     run.together.allowed = shared.inner.abilities().forwards;
+    run.together.trails = attempt.trails;
     run.collects = attempt.flies;
     let result = match execute(&mut run, op).await {
         Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
@@ -119,8 +123,8 @@ async fn attempt(
         Outcome::Done(written) => written,
         failed => return Ok(Attempted::Outcome(failed)),
     };
-    match (run.collected.take(), op) {
-        (Some(collected), WriteOp::Insert(insert)) => {
+    match (run.collected.take(), run.together.trailing.take(), op) {
+        (Some(collected), _, WriteOp::Insert(insert)) => {
             let claims: Vec<Claim> = flying::claim(client.id, client.retry, insert).into_iter().collect();
             let guarded = !claims.is_empty();
             match flying::land(shared, &mut session, context, collected, claims, guarded, turns).await? {
@@ -128,6 +132,15 @@ async fn attempt(
                 Flown::Again => return Ok(Attempted::Again),
                 Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
             }
+        }
+        (_, Some(last), _) => {
+            // What is begun and answered may be asked about, so it is guarded without a claim.
+            match flying::land(shared, &mut session, context, Collected::of(last), Vec::new(), true, turns).await? {
+                Flown::Done => turns.end(),
+                Flown::Again => return Ok(Attempted::Again),
+                Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
+            }
+            shared.wake_jobs(jobs);
         }
         _ => commit(shared, &mut session, context, turns, jobs).await?,
     }

@@ -23,6 +23,13 @@ pub(crate) struct Collected {
     pub(crate) relied_on: Vec<(Arc<Kept>, Vec<u8>)>,
 }
 
+impl Collected {
+    /// One statement behind those that were run.
+    pub(crate) fn of(op: WriteOp) -> Collected {
+        Collected { legs: vec![Leg { op, must_match: false }], hosts: vec![Vec::new()], relied_on: Vec::new() }
+    }
+}
+
 /// Whether nothing that follows from an insert there needs an answer: counts and sums are added to hosts, that is all. While a
 /// rule is being seeded its position must be held against the transaction's moment, which is known with the first answer.
 pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {

@@ -147,6 +147,9 @@ async fn put(
         bypass_validation: false,
         statement_ids: Vec::new(),
     });
+    if matches!(capture, Capture::Nothing) {
+        return run.derive_last(std::slice::from_ref(kept), op).await;
+    }
     let written = run.derive(std::slice::from_ref(kept), &op, &capture).await?;
     changes.derived(&ns, written.changes);
     Ok(())

@@ -127,18 +127,17 @@ async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts:
 }
 
 /// The copies of some sources; their shared fences are passed at the end.
-async fn read(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
-    program: &CopyProgram,
-    keys: Vec<Value<'static>>,
-) -> Result<Copies> {
+async fn read(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, keys: Vec<Value<'static>>) -> Result<Copies> {
     let mut copies = Copies::new();
     if keys.is_empty() {
         return Ok(copies);
     }
     let rules = std::slice::from_ref(kept);
-    if run.shared.inner.abilities().forwards {
+    let plain = if run.relies { program.source_documents(&keys)? } else { None };
+    if let Some(find) = plain {
+        let rows = run.read(rules, ReadOp::Find(find)).await?;
+        rows.iter().for_each(|source| copies.add_source(program, source));
+    } else if run.shared.inner.abilities().forwards {
         let query = program.sources(&keys)?;
         let rows = run.read(rules, aggregate(query.ns, query.pipeline)).await?;
         rows.iter().for_each(|row| copies.add_row(row));
@@ -146,6 +145,7 @@ async fn read(
         let (ns, filter) = program.whole_sources(&keys);
         let rows = run.read(rules, ReadOp::Find(records::find(&ns, filter))).await?;
         rows.iter().for_each(|source| copies.add_source(program, source));
+    }
     }
     recent::remember(run, kept, program, &keys, &copies).await?;
     for value in keys {

@@ -113,6 +113,10 @@ impl<'a> Run<'a> {
             return Ok(written);
         }
         self.send().await?;
+        self.write_derived(op, capture).await
+    }
+
+    async fn write_derived(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         let retry = self.session.retry.take();
         let written = self.shared.inner.write(self.session, self.context, op, capture).await;
         self.session.retry = retry;
@@ -186,7 +190,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    async fn fence_at(&mut self, kept: &Arc<Kept>, fence: &FenceKey, value: &Value<'_>, at: FenceVersion) -> Result<()> {
+    async fn fence_at(
+        &mut self,
+        kept: &Arc<Kept>,
+        fence: &FenceKey,
+        value: &Value<'_>,
+        at: FenceVersion,
+    ) -> Result<()> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode: Mode::Shared };
         self.pass(std::slice::from_ref(kept), action).await?;
         if let Some(collected) = &mut self.collected {

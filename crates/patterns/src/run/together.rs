@@ -1,12 +1,15 @@
 //! The client's insert together with the first statement that follows from it, where the backend is across a network: both are
 //! sent back to back, and one answer is waited for instead of two. What follows is worked out as if the insert had succeeded; if it
-//! did not, or was done before, the backend has not run the rest.
+//! did not, or was done before, the backend has not run the rest. And the last statement that follows from a write of another
+//! kind together with the commit: nobody needs its answer, unless something comes behind it.
 
 use super::Run;
 use crate::link::folds::amount::translated;
 use crate::plan::Action;
+use crate::rules::Kept;
 use document::op::{Capture, WriteOp, Written};
 use document::{Code, Error, Result};
+use std::sync::Arc;
 
 #[derive(Default)]
 pub(crate) struct Together {
@@ -14,6 +17,10 @@ pub(crate) struct Together {
     pub(crate) allowed: bool,
     waiting: Option<WriteOp>,
     outcome: Option<Written>,
+    /// Whether the last derived statement may wait for the commit …
+    pub(crate) trails: bool,
+    /// … and the one that is the last so far.
+    pub(crate) trailing: Option<WriteOp>,
 }
 
 /// What came of an insert and its effects.
@@ -34,9 +41,23 @@ impl Run<'_> {
 
     /// Sends what waits by itself.
     pub(crate) async fn send(&mut self) -> Result<()> {
+        if let Some(op) = self.together.trailing.take() {
+            self.write_derived(&op, &Capture::Nothing).await?;
+        }
         let Some(op) = self.together.waiting.take() else { return Ok(()) };
         let written = self.shared.inner.write(self.session, self.context, &op, &Capture::Nothing).await?;
         self.note(written)
+    }
+
+    /// A derived statement whose answer nobody needs: it waits for what comes behind it, at last for the commit.
+    pub(super) async fn derive_last(&mut self, rules: &[Arc<Kept>], op: WriteOp) -> Result<()> {
+        if !self.together.trails {
+            return self.derive(rules, &op, &Capture::Nothing).await.map(drop);
+        }
+        self.pass(rules, || Action::Derive(op.clone())).await?;
+        self.send().await?;
+        self.together.trailing = Some(op);
+        Ok(())
     }
 
     /// Sends what waits, and a derived statement behind it; nothing if nothing waits.

@@ -4,9 +4,11 @@
 //! enough; of other updates the image after is read. Many documents: read, write by `_id` with the original filter beside, read.
 
 use super::{is_of_command, plain};
-use crate::answer::{count, write_errors};
+use crate::answer::{checked, count, write_errors};
 use crate::command::Command;
 use crate::phrase;
+use crate::retries;
+use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use document::backend::Session;
 use document::filter::{Details, Filter};
@@ -41,6 +43,15 @@ const PLAIN: &[&str] = &[
     "$unset",
 ];
 
+/// The look-up of a retryable write, sent with the first command: an attempt is the first far more often than not.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) look_up: Option<Command>,
+    pub(crate) ids: Vec<i32>,
+    /// Some of it was done before: the transaction is of no use.
+    pub(crate) repeated: bool,
+}
+
 /// A writer of images: who asks, and where.
 struct Images<'a> {
     upstream: &'a Upstream,
@@ -48,6 +59,7 @@ struct Images<'a> {
     context: &'a Context,
     capture: &'a Capture,
     ns: &'a Namespace,
+    asked: &'a mut Asked,
 }
 
 pub(crate) async fn write(
@@ -56,8 +68,9 @@ pub(crate) async fn write(
     context: &Context,
     op: &WriteOp,
     capture: &Capture,
+    asked: &mut Asked,
 ) -> Result<Written> {
-    let mut images = Images { upstream, session, context, capture, ns: super::namespace(op) };
+    let mut images = Images { upstream, session, context, capture, ns: super::namespace(op), asked };
     let mut total = Written::default();
     match op {
         WriteOp::Insert(_) => return plain::write(upstream, session, context, op, capture).await,
@@ -102,7 +115,17 @@ fn add(total: &mut Written, index: usize, result: Result<Written>) -> Result<boo
 
 impl Images<'_> {
     async fn run(&mut self, command: Command) -> Result<Doc<'static>> {
-        self.upstream.run(self.session, self.context, command).await
+        let (Some(look_up), Some(transaction)) = (self.asked.look_up.take(), UpstreamTransaction::of(self.session))
+        else {
+            return self.upstream.run(self.session, self.context, command).await;
+        };
+        let mut replies = transaction.run_all(self.context, vec![look_up, command]).await?.into_iter();
+        let found = checked(replies.next().unwrap_or_else(Doc::empty))?;
+        if retries::recall(&found, &self.asked.ids).is_some() {
+            self.asked.repeated = true;
+            return Err(super::done_before());
+        }
+        checked(replies.next().unwrap_or_else(Doc::empty))
     }
 
     async fn update(&mut self, statement: &UpdateStatement, bypass_validation: bool) -> Result<Written> {

@@ -5,7 +5,7 @@ pub(crate) mod plain;
 
 use crate::answer::{self, TRANSIENT};
 use crate::retries::{self, Attempt};
-use crate::transaction::UpstreamTransaction;
+use crate::transaction::{UpstreamTransaction, over};
 use crate::upstream::Upstream;
 use crate::via::Via;
 use document::backend::Session;
@@ -30,8 +30,11 @@ pub(crate) async fn write(
     let Some(attempt) = attempt(session) else { return in_transaction(upstream, session, context, op, capture).await };
     let ids = statement_ids(op);
     let db = namespace(op).db.to_string();
-    if !images && !looks_first(session, attempt) {
-        return at_once(upstream, session, context, op, capture, attempt).await;
+    if !looks_first(session, attempt) {
+        return match images {
+            true => shown_at_once(upstream, session, context, op, capture, attempt).await,
+            false => at_once(upstream, session, context, op, capture, attempt).await,
+        };
     }
     let found = upstream.run(session, context, retries::look_up(&db, attempt)).await?;
     let Some(before) = retries::recall(&found, &ids) else {
@@ -65,6 +68,37 @@ async fn at_once(
     outcomes.pop().unwrap_or_else(|| Ok(Written::default()))
 }
 
+/// As [`at_once`], of a write that shows what it changed: the look-up goes with its first command.
+async fn shown_at_once(
+    upstream: &Upstream,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    capture: &Capture,
+    attempt: Attempt,
+) -> Result<Written> {
+    let (ids, db) = (statement_ids(op), namespace(op).db.to_string());
+    let fresh = UpstreamTransaction::of(session).is_some_and(|transaction| !transaction.is_started());
+    let mut asked =
+        images::Asked { look_up: Some(retries::look_up(&db, attempt)), ids: ids.clone(), ..Default::default() };
+    let written = images::write(upstream, session, context, op, capture, &mut asked).await;
+    if !asked.repeated {
+        return remembered(session, context, attempt, &ids, db, written?);
+    }
+    let transaction = UpstreamTransaction::of(session).ok_or_else(over)?;
+    *transaction.via()?.looks_first.lock() = Some((attempt.session, attempt.number));
+    if !fresh {
+        return Err(done_before());
+    }
+    transaction.restart()?;
+    Box::pin(write(upstream, session, context, op, capture)).await
+}
+
+/// The transaction has begun as if the write were new: it is tried again by who planned it.
+fn done_before() -> Error {
+    Error::new(Code::WriteConflict, "the write was done before").with_label(TRANSIENT)
+}
+
 /// As [`at_once`], with what follows from the write behind it.
 async fn all_at_once(
     upstream: &Upstream,
@@ -88,7 +122,7 @@ async fn all_at_once(
     }
     *transaction.via()?.looks_first.lock() = Some((attempt.session, attempt.number));
     if !fresh {
-        return Err(Error::new(Code::WriteConflict, "the write was done before").with_label(TRANSIENT));
+        return Err(done_before());
     }
     transaction.restart()?;
     Ok(vec![Box::pin(write(upstream, session, context, op, capture)).await])
@@ -196,7 +230,7 @@ async fn in_transaction(
     capture: &Capture,
 ) -> Result<Written> {
     match needs_images(op, capture) {
-        true => images::write(upstream, session, context, op, capture).await,
+        true => images::write(upstream, session, context, op, capture, &mut images::Asked::default()).await,
         false => plain::write(upstream, session, context, op, capture).await,
     }
 }

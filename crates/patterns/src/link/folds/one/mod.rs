@@ -19,9 +19,10 @@ use crate::link::{Query, key};
 use crate::mql::{call, document, field, object};
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged, WhenDeleted};
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Capture, Namespace};
+use document::op::{Capture, Find, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
+use document::project::Projection;
 use document::value::Path;
 use document::value::path::Part;
 use document::{Array, Doc, DocWriter, Error, Result, Value};
@@ -165,6 +166,44 @@ impl CopyProgram {
             all => Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(all.to_vec(), Vec::new()))))),
         };
         (self.link.source.clone(), filter)
+    }
+
+    /// The same as the shortest way to documents by their `_id`, whose copies are then made here; nothing if that is not what hosts
+    /// refer to.
+    pub fn source_documents(&self, keys: &[Value<'_>]) -> Result<Option<Find>> {
+        let path = &self.link.foreign.path;
+        if path.parts.len() != 1 || path.first() != "_id" {
+            return Ok(None);
+        }
+        let filter = match keys {
+            [one @ (Value::Document(_) | Value::Regex { .. })] => Filter::equality("_id", one),
+            [one] => Filter::parse(&document([("_id", one.borrow())]), &mut Names::new())?,
+            many => {
+                let ids = many.iter().map(|key| key.clone().into_owned()).collect();
+                Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+            }
+        };
+        let mut names = vec!["_id"];
+        for (_, path) in &self.fields {
+            if !names.contains(&path.first()) {
+                names.push(path.first());
+            }
+        }
+        let shown = document(names.into_iter().map(|name| (name, Value::Int32(1))));
+        Ok(Some(Find {
+            ns: self.link.source.clone(),
+            projection: Some(Arc::new(Projection::parse_find(&shown, &filter, &mut Names::new())?)),
+            filter,
+            sort: None,
+            skip: 0,
+            limit: Some(keys.len() as u64),
+            hint: None,
+            min: None,
+            max: None,
+            return_key: false,
+            show_record_id: false,
+            allow_disk_use: true,
+        }))
     }
 
     /// The hosts that refer to a key.
