@@ -104,9 +104,7 @@ impl<'a> Run<'a> {
     /// A derived statement: its failure is the plan's, and it has no retry record of its own.
     pub(crate) async fn derive(&mut self, rules: &[Arc<Kept>], op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(rules, || Action::Derive(op.clone())).await?;
-        if !self.derived.contains(op.ns()) {
-            self.derived.push(op.ns().clone());
-        }
+        self.note_derived(op);
         if matches!(capture, Capture::Nothing)
             && let Some(written) = self.send_with(op).await?
         {
@@ -114,6 +112,12 @@ impl<'a> Run<'a> {
         }
         self.send().await?;
         self.write_derived(op, capture).await
+    }
+
+    fn note_derived(&mut self, op: &WriteOp) {
+        if !self.derived.contains(op.ns()) {
+            self.derived.push(op.ns().clone());
+        }
     }
 
     async fn write_derived(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {

@@ -56,6 +56,7 @@ impl Run<'_> {
         }
         self.pass(rules, || Action::Derive(op.clone())).await?;
         self.send().await?;
+        self.note_derived(&op);
         self.together.trailing = Some(op);
         Ok(())
     }
