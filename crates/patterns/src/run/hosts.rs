@@ -146,7 +146,6 @@ async fn read(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, keys: 
         let rows = run.read(rules, ReadOp::Find(records::find(&ns, filter))).await?;
         rows.iter().for_each(|source| copies.add_source(program, source));
     }
-    }
     recent::remember(run, kept, program, &keys, &copies).await?;
     for value in keys {
         run.shared_later(kept, value);
