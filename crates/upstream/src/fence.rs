@@ -62,6 +62,14 @@ async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: V
     let Some(transaction) = UpstreamTransaction::of(session) else {
         return Err(Error::new(Code::IllegalOperation, "a fence belongs in a transaction"));
     };
+    if !upstream.shared.prepared.lock().contains(db) && transaction.is_started() && !transaction.is_joined() {
+        // The index of retry records would wait for this transaction, which has looked for one: it is begun again behind it.
+        let via = transaction.via()?;
+        let _over_anyway = via.run(transaction.end("abortTransaction")).await;
+        transaction.restart()?;
+        prepare(upstream, &via, db).await?;
+        return Err(missing());
+    }
     prepare(upstream, &transaction.via()?, db).await?;
     let (mut statements, mut slots) = (Vec::new(), 0);
     for (row, mode) in rows {
