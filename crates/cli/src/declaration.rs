@@ -28,3 +28,12 @@ impl File {
         }
     }
 }
+
+/// The database that a verb is about: the one it names, or that of its declaration.
+pub(crate) fn database(named: Option<&str>, declare: Option<&Path>) -> Result<Option<String>, Failure> {
+    match (named, declare) {
+        (Some(name), _) => Ok(Some(name.to_owned())),
+        (None, Some(path)) => Ok(Some(File::read(path)?.declaration.database.to_string())),
+        (None, None) => Ok(None),
+    }
+}

@@ -48,9 +48,13 @@ pub(crate) enum Language {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Explain {
-    /// The database that the command is for
-    #[arg(long, value_name = "NAME")]
-    pub(crate) db: String,
+    /// The database that the command is for, if no declaration says it
+    #[arg(long, value_name = "NAME", required_unless_present = "declare")]
+    pub(crate) db: Option<String>,
+
+    /// The declaration: its database is meant
+    #[arg(long, value_name = "FILE", env = "PLEACH_DECLARE")]
+    pub(crate) declare: Option<PathBuf>,
 
     /// The command as Extended JSON, such as '{ "insert": "reviews", "documents": [{ "productId": 1 }] }'
     pub(crate) command: String,
@@ -87,6 +91,10 @@ pub(crate) struct Apply {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Status {
+    /// The declaration: only the rules of its database
+    #[arg(long, value_name = "FILE", env = "PLEACH_DECLARE")]
+    pub(crate) declare: Option<PathBuf>,
+
     /// Print one JSON document instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -130,6 +138,10 @@ pub(crate) struct Drop {
     /// Of a bucket rule: the buckets stay, and the view over them; otherwise they become plain documents again
     #[arg(long, conflicts_with = "with_data")]
     pub(crate) keep_buckets: bool,
+
+    /// The declaration: its database is meant
+    #[arg(long, value_name = "FILE", env = "PLEACH_DECLARE")]
+    pub(crate) declare: Option<PathBuf>,
 
     /// The rule's database, where several have one of that name
     #[arg(long, value_name = "NAME")]

@@ -2,12 +2,14 @@
 
 use crate::args::verbs::Drop;
 use crate::ask::{self, Question, extended_json, text};
+use crate::declaration;
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
 
 pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
+    let db = declaration::database(drop.db.as_deref(), drop.declare.as_deref())?;
     ask::run(&drop.target, Purpose::Change, drop.json, async |target| {
-        let question = Question::new("drop").on(drop.db.as_deref()).with("rule", &*drop.rule);
+        let question = Question::new("drop").on(db.as_deref()).with("rule", &*drop.rule);
         let question = question.flag("with_data", drop.with_data).flag("keep_buckets", drop.keep_buckets);
         let (db, question) = question.finish();
         let answer = target.ask(&db, question).await?;

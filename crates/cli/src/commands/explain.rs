@@ -2,15 +2,16 @@
 
 use crate::args::verbs::Explain;
 use crate::ask::{self, Question, extended_json};
+use crate::declaration;
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
 use document::{Doc, Value};
 
 pub(crate) fn run(explain: &Explain) -> Result<Verdict, Failure> {
     let command = parse(&explain.command)?;
+    let db = declaration::database(explain.db.as_deref(), explain.declare.as_deref())?;
     ask::run(&explain.target, Purpose::Look, explain.json, async |target| {
-        let question =
-            Question::new("explain").on(Some(&explain.db)).with("command", Value::Document(command.borrow()));
+        let question = Question::new("explain").on(db.as_deref()).with("command", Value::Document(command.borrow()));
         let (db, question) = question.finish();
         let answer = target.ask(&db, question).await?;
         report::json(&extended_json(answer));

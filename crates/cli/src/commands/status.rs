@@ -2,13 +2,15 @@
 
 use crate::args::verbs::Status;
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
+use crate::declaration;
 use crate::report::{self, Failure, Verdict};
 use crate::table::table;
 use crate::target::Purpose;
 
 pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
+    let of = declaration::database(None, status.declare.as_deref())?;
     ask::run(&status.target, Purpose::Look, status.json, async |target| {
-        let (db, question) = Question::new("status").finish();
+        let (db, question) = Question::new("status").on(of.as_deref()).finish();
         let answer = target.ask(&db, question).await?;
         match status.json {
             true => report::json(&extended_json(answer)),

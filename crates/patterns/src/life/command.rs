@@ -177,6 +177,15 @@ impl Life {
     }
 }
 
+/// A field's name as MongoDB's own commands would spell it.
+fn camel_case(field: &str) -> Option<&'static str> {
+    match field {
+        "keep_buckets" => Some("keepBuckets"),
+        "with_data" => Some("withData"),
+        _ => None,
+    }
+}
+
 /// The command as it was sent.
 struct Request<'a> {
     verb: &'static str,
@@ -198,13 +207,18 @@ impl<'a> Request<'a> {
         };
         for (field, _) in body.iter().skip(1) {
             let field = field.as_str();
-            if !verb.fields.contains(&field) && !is_generic(field) {
+            // Any verb takes a declaration: it says at least which database is meant.
+            let is_known = |known: &&str| *known == field || camel_case(known).is_some_and(|other| other == field);
+            if !verb.fields.iter().any(|known| is_known(known)) && field != "declaration" && !is_generic(field) {
                 return Err(Error::bad_value(format!("pleach {name} takes no field '{field}'"))
                     .with_hint(format!("it takes {}", verb.fields.join(", "))));
             }
         }
-        let db = (db != "admin").then(|| db.to_owned());
-        Ok(Request { verb: verb.name, body, db })
+        let asked = Request { verb: verb.name, body, db: (db != "admin").then(|| db.to_owned()) };
+        match asked.has("declaration") && !verb.fields.contains(&"declaration") {
+            true => Ok(Request { db: Some(asked.declaration()?.database.to_string()), ..asked }),
+            false => Ok(asked),
+        }
     }
 
     fn has(&self, field: &str) -> bool {
@@ -236,7 +250,7 @@ impl<'a> Request<'a> {
     }
 
     fn flag(&self, field: &str, otherwise: bool) -> Result<bool> {
-        match self.body.get(field) {
+        match self.body.get(field).or_else(|| camel_case(field).and_then(|field| self.body.get(field))) {
             None => Ok(otherwise),
             Some(value @ (Value::Bool(_) | Value::Int32(_) | Value::Int64(_) | Value::Double(_))) => {
                 Ok(value.is_truthy())
@@ -334,11 +348,20 @@ mod tests {
             (doc! { "pleach": 1 }, "takes the name of a verb"),
             (doc! { "pleach": "aply" }, "does not know 'aply'"),
             (doc! { "pleach": "status", "rul": "x" }, "takes no field 'rul'"),
+            (doc! { "pleach": "status", "withData": true }, "takes no field 'withData'"),
+            (
+                doc! { "pleach": "status", "declaration": { "database": "other", "collections": {} } },
+                "for database other",
+            ),
         ] {
             let body = Doc::from(body);
             let error = Request::read("shop", &body).err().unwrap();
             assert!(error.message().contains(told), "{error}");
         }
+        let body = Doc::from(doc! { "pleach": "drop", "rule": "a.b", "withData": true });
+        assert!(Request::read("shop", &body).unwrap().flag("with_data", false).unwrap());
+        let body = Doc::from(doc! { "pleach": "status", "declaration": { "database": "shop", "collections": {} } });
+        assert_eq!(Request::read("admin", &body).unwrap().db.as_deref(), Some("shop"));
         let body = Doc::from(doc! { "pleach": "status", "$db": "shop", "lsid": { "id": 1 } });
         assert!(Request::read("shop", &body).is_ok());
     }

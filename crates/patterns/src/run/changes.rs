@@ -26,7 +26,7 @@ impl Changes {
         self.of.iter().find(|(other, _)| other == ns).map_or(&[], |(_, list)| list)
     }
 
-    /// Adds what a statement changed.
+    /// Adds what a statement changed, each document once.
     pub(crate) fn add(&mut self, ns: &Namespace, more: impl IntoIterator<Item = Changed>) {
         let mut more = more.into_iter().peekable();
         if more.peek().is_none() {
@@ -38,9 +38,11 @@ impl Changes {
         }
     }
 
-    /// Adds what a derived statement changed.
+    /// Adds what statements changed; several of them may have changed the same document.
     pub(crate) fn derived(&mut self, ns: &Namespace, more: Vec<Change>) {
-        self.add(ns, more.into_iter().map(|change| Changed { change, complete: false }));
+        let mut list = Vec::with_capacity(more.len());
+        merge(&mut list, more.into_iter().map(|change| Changed { change, complete: false }));
+        self.add(ns, list);
     }
 }
 

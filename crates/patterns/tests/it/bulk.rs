@@ -71,3 +71,46 @@ fn a_multi_update_that_fails_keeps_what_it_did() {
         world.check().await;
     });
 }
+
+#[test]
+fn several_statements_of_a_command_may_change_one_document() {
+    run(async {
+        // Two levels of rules on the host: what the first puts into it is there when the second looks.
+        let world = World::new(
+            "
+  users:
+    computed:
+      posts: { count: posts, by: userId }
+      weight: { sum: weight, from: posts, by: userId }
+      likes: { sum: likeCount, from: posts, by: userId }
+      score: { expr: { $add: [$posts, $likes] } }
+  posts:
+    extended_reference:
+      user: { from: users, by: userId, fields: [name, score] }
+    computed:
+      likeCount: { count: likes, by: postId }
+",
+        );
+        world.did(insert("posts", vec![doc! {"_id": 1, "userId": "u", "weight": 3}])).await;
+        world.did(insert("likes", vec![doc! {"_id": 1, "postId": 1}, doc! {"_id": 2, "postId": 2}])).await;
+        let twice = |id: bson::Bson, first: bson::Document, second: bson::Document| {
+            let second = doc! {"$set": second};
+            vec![
+                statement(doc! {"_id": id.clone()}, first, &["upsert"]),
+                statement(doc! {"_id": id}, second, &["upsert"]),
+            ]
+        };
+        world.did(updates("users", twice("u".into(), doc! {"name": "a"}, doc! {"name": "b"}), true)).await;
+        world.check().await;
+        assert_eq!(world.field("users", "u", "weight").await, Some(3.into()));
+        world
+            .did(updates("posts", twice(2.into(), doc! {"userId": "u", "weight": 4}, doc! {"userId": "v"}), true))
+            .await;
+        world.check().await;
+        world
+            .did(updates("posts", twice(2.into(), doc! {"userId": "u", "weight": 5}, doc! {"weight": 6}), false))
+            .await;
+        world.check().await;
+        assert_eq!(world.field("users", "u", "weight").await, Some(9.into()));
+    });
+}
