@@ -98,7 +98,10 @@ async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts:
             None => false,
             Some(before) => {
                 let earlier = program.references(before).unwrap_or_default();
-                earlier.len() == references.len()
+                // Each id is listed once there, but has a copy at each of its places.
+                let same_places = |path: &Path| at(before, path) == at(&host.after, path);
+                program.list_of_ids().is_none_or(same_places)
+                    && earlier.len() == references.len()
                     && earlier.iter().zip(&references).all(|(a, b)| order::equal(a, b))
                     && at(before, &kept.rule.field) == at(&host.after, &kept.rule.field)
                     && first(before, program.rule().field.first()) == first(&host.after, program.rule().field.first())

@@ -248,3 +248,30 @@ fn filling_a_copy_and_changing_its_source_conflict() {
         }
     });
 }
+
+#[test]
+fn an_id_that_is_listed_twice_has_two_copies() {
+    run(async {
+        let world = World::new(
+            "
+  orders:
+    extended_reference:
+      tags: { from: tags, by: tagIds, each: true, fields: [label] }
+",
+        );
+        world.did(insert("tags", vec![doc! {"_id": 1, "label": "a"}, doc! {"_id": 2, "label": "b"}])).await;
+        world.did(insert("orders", vec![doc! {"_id": 1, "tagIds": [2, 1]}])).await;
+        for (change, labels) in [
+            (doc! {"$push": {"tagIds": 1}}, vec!["b", "a", "a"]),
+            (doc! {"$set": {"tagIds": [2, 2, 1]}}, vec!["b", "b", "a"]),
+            (doc! {"$set": {"tagIds.0": 1}}, vec!["a", "b", "a"]),
+            (doc! {"$pop": {"tagIds": 1}}, vec!["a", "b"]),
+            (doc! {"$set": {"tagIds": []}}, vec![]),
+        ] {
+            world.did(update("orders", doc! {"_id": 1}, change.clone(), &[])).await;
+            let copies: Vec<Bson> = labels.into_iter().map(|label| doc! {"label": label}.into()).collect();
+            assert_eq!(world.field("orders", 1, "tags").await, Some(copies.into()), "{change}");
+            world.check().await;
+        }
+    });
+}

@@ -3,8 +3,8 @@
 use super::CopyProgram;
 use crate::link::key;
 use document::pipeline::expr::field;
-use document::value::order;
 use document::value::path::Part;
+use document::value::{Path, order};
 use document::{Doc, Result, Value};
 use smallvec::SmallVec;
 
@@ -77,6 +77,11 @@ impl CopyProgram {
             value if key::links(&value) => Refers::One(value),
             _ => Refers::Nothing,
         }
+    }
+
+    /// Where the rule says `each`: the path of the list.
+    pub fn list_of_ids(&self) -> Option<&Path> {
+        self.link.local.each.then_some(&self.link.local.path)
     }
 
     /// The sources that a host refers to, each once. Refuses an array in the link unless the rule says `each`.
