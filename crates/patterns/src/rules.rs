@@ -22,6 +22,7 @@ use document::{Result, Value};
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// A rule with what it is kept by.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ impl Rules {
                     recent: Recent::default(),
                 });
                 if let Upkeep::Bucket(bucket) = &rule.upkeep {
-                    made.add_shaped(placed, bucket);
+                    made.add_shaped(placed, bucket, before);
                 }
                 all.push(kept.clone());
                 if kept.state.is_kept() && !matches!(kept.rule.upkeep, Upkeep::Bucket(_)) {
@@ -175,9 +176,11 @@ impl Rules {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
     }
 
-    fn add_shaped(&mut self, placed: &Placed, bucket: &Bucket) {
+    fn add_shaped(&mut self, placed: &Placed, bucket: &Bucket, before: Option<&Rules>) {
         let Placed { rule, sides, .. } = placed;
-        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone() });
+        let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.sides == *sides);
+        let since = known.map_or_else(Instant::now, |known| known.since);
+        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone(), since });
         let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
         // What is about to become the stored collection is not the clients' any more.
         stored.push(&bucket.into);

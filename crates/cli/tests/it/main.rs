@@ -19,6 +19,7 @@ mod schema;
 mod serve;
 mod serving;
 mod several;
+mod several_buckets;
 mod shop;
 mod sinks;
 mod tidy;

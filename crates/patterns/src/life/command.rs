@@ -60,6 +60,9 @@ impl Life {
         if matches!(asked.verb, "apply" | "repair" | "drop") {
             self.refuse_raw()?;
         }
+        if !matches!(asked.verb, "status" | "check") {
+            self.catch_up().await?;
+        }
         match asked.verb {
             "status" => self.status(&mut at, asked.db.as_deref()).await,
             "check" => Ok(findings(&asked.checked()?)),

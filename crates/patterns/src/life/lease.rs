@@ -129,11 +129,13 @@ impl Life {
                 registry::announce(&mut at, &place.ns, &self.process, &self.who, place.seen, lasts).await?;
             }
             if place.loaded != registry.epoch {
-                // Who is about a change here, such as building an index, must not keep the lease from being renewed.
-                let Ok(_changing) = self.changing.try_lock() else {
+                // Who is about a change here, such as building an index, must not keep the lease from being renewed. If it only
+                // waits for other processes, they may be waiting for this one.
+                let (changing, parked) = (self.changing.try_lock(), self.parked.lock().await);
+                if changing.is_err() && !*parked {
                     (under_way, complete) = (true, false);
                     continue;
-                };
+                }
                 self.refresh(&mut at).await?;
                 place.loaded = registry.epoch;
                 place.earlier = self.patterned.earlier();
@@ -245,6 +247,11 @@ impl Life {
             Some(place) => self.seen_everywhere(at, &place).await,
             None => Ok(()),
         }
+    }
+
+    /// Says that who is about a change of rules only waits now, or does so no longer: meanwhile others' changes are taken in.
+    pub(crate) async fn park(&self, waits: bool) {
+        *self.parked.lock().await = waits;
     }
 
     async fn seen_everywhere(&self, at: &mut At<'_>, place: &Namespace) -> Result<()> {

@@ -62,6 +62,8 @@ pub struct Life {
     entries: Mutex<Vec<Entry>>,
     /// One change of the catalog at a time.
     changing: tokio::sync::Mutex<()>,
+    /// Who changes it only waits for other processes.
+    parked: tokio::sync::Mutex<bool>,
     /// There may be something to do for the keeper.
     pub(crate) wake_keeper: Notify,
     /// How often somebody has asked for the rules to be brought on.
@@ -153,6 +155,7 @@ impl Life {
             surroundings,
             entries: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
+            parked: tokio::sync::Mutex::default(),
             wake_keeper: Notify::new(),
             asked: AtomicU64::new(0),
             moved: Notify::new(),

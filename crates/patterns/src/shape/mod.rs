@@ -9,6 +9,7 @@ use crate::rule::Rule;
 use bucket::Bucket;
 use document::op::Namespace;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A logical collection whose documents are stored in some other form.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Shaped {
     pub logical: Namespace,
     /// Where its documents are. New ones go to the first.
     pub sides: Vec<Side>,
+    /// Since when they are there, as far as this process knows.
+    pub since: Instant,
 }
 
 impl Shaped {
@@ -31,14 +34,14 @@ impl Shaped {
 }
 
 /// One place where logical documents are stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Side {
     pub stored: Namespace,
     pub form: Form,
 }
 
 /// In which form they are stored there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Form {
     /// As they are.
     Plain,

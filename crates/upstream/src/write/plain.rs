@@ -117,6 +117,10 @@ pub(crate) fn outcome(op: &WriteOp, reply: &Doc<'_>, documents: &[Doc<'static>],
     if let Some(Value::Array(ids)) = reply.get("retriedStmtIds") {
         written.retried = ids.iter().filter_map(|id| id.as_number().and_then(|id| id.to_i32_truncated())).collect();
     }
+    // Of one statement only.
+    if let Some(id) = reply.get("retriedStmtId").and_then(|id| id.as_number()?.to_i32_truncated()) {
+        written.retried = vec![id];
+    }
     match op {
         WriteOp::FindAndModify(_) => found(reply, &mut written),
         WriteOp::Insert(insert) if !matches!(capture, Capture::Nothing) => {

@@ -97,8 +97,10 @@ async fn make_one(at: &mut At<'_>, rule: &Rule, side: &Side) -> Result<()> {
 pub(super) async fn hold(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<Entry> {
     if entry.held {
         // It was begun before a stop or a failure.
-        life.settled_by_all(at, &entry.db).await?;
-        return Ok(entry);
+        life.park(true).await;
+        let settled = life.settled_by_all(at, &entry.db).await;
+        life.park(false).await;
+        return settled.map(|()| entry);
     }
     let mut row = entry.row.clone();
     if let Some(turn) = row.shape.as_mut().and_then(|shape| shape.turn.as_mut()) {
@@ -108,11 +110,16 @@ pub(super) async fn hold(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<E
     for limit in HELD {
         life.pass(Point::Life("hold")).await?;
         save(life, at, held.clone()).await?;
-        if let Ok(settled) = tokio::time::timeout(limit, life.settled_by_all(at, &entry.db)).await {
+        life.park(true).await;
+        let settled = tokio::time::timeout(limit, life.settled_by_all(at, &entry.db)).await;
+        life.park(false).await;
+        if let Ok(settled) = settled {
             return settled.map(|()| held);
         }
         save(life, at, entry.clone()).await?;
+        life.park(true).await;
         life.wait_for_stop(limit).await;
+        life.park(false).await;
         life.check_stopped()?;
     }
     Err(Error::new(Code::OperationFailed, "it waits for a transaction that a client has open"))

@@ -5,6 +5,7 @@ use super::direct::How;
 use super::insert::{self, Coming};
 use super::many::{Many, Picked};
 use super::open;
+use super::resent;
 use super::statement;
 use super::steps::{Steps, Stop};
 use crate::gate::Point;
@@ -44,7 +45,7 @@ pub(super) enum Part<'p> {
 
 impl Part<'_> {
     /// The client's statements: their places and retry numbers.
-    fn statements(&self) -> Vec<(usize, i32)> {
+    pub(super) fn statements(&self) -> Vec<(usize, i32)> {
         match self {
             Part::Insert { documents, how } => documents.iter().map(|(at, ..)| (*at, how.statement_id(*at))).collect(),
             Part::Statements { range, how, .. } => range.clone().map(|at| (at, how.statement_id(at))).collect(),
@@ -76,6 +77,8 @@ impl Part<'_> {
 /// What the attempts have learned so far.
 #[derive(Default)]
 struct Known {
+    /// What MongoDB has noted of the same statements, when they were no plan.
+    noted: Written,
     /// Statements that fail, by place.
     errors: BTreeMap<usize, Error>,
     /// What is remembered of open buckets is not true.
@@ -93,7 +96,7 @@ pub(super) async fn run(
 ) -> Result<Written, Stop> {
     let mut attempts = Attempts::new(context);
     let mut turns = attempts.in_time(shared.lines.take(part.hosts(shaped))).await?;
-    let mut known = Known::default();
+    let mut known = Known { noted: resent::noted(shared, client, context, shaped, part).await?, ..Known::default() };
     loop {
         match attempt(shared, client, context, shaped, part, attempts.made(), &mut known, &mut turns).await {
             Ok(written) => return Ok(written),
@@ -142,6 +145,7 @@ async fn attempt(
         let place = |index: usize| statements.get(index).map_or(index, |(at, _)| *at);
         before.upserted.iter_mut().for_each(|(index, _)| *index = place(*index));
     }
+    slice::add(&mut before, known.noted.clone(), 0);
     let mut steps = Steps::new(shared, &mut session, context, shaped);
     steps.trusting = !known.doubting;
     let result = perform(&mut steps, part, &before.retried, &known.errors).await;

@@ -17,8 +17,8 @@ use crate::retry::Attempts;
 use crate::shape::Shaped;
 use crate::shape::bucket::{Body, Bucket, Encoded, Entry, ReadingId, Slot};
 use document::backend::Session;
-use document::op::{Capture, Context, Namespace, UpdateOp, UpdateStatement, WriteError, WriteOp, Written};
-use document::{Error, Result, Value};
+use document::op::{Capture, Context, Insert, Namespace, UpdateOp, UpdateStatement, WriteError, WriteOp, Written};
+use document::{Doc, Error, Result, Value};
 use std::sync::Arc;
 
 /// Whether one statement on the open bucket is the whole plan of a reading: not if its `_id` is its time and several buckets
@@ -99,6 +99,25 @@ pub(super) async fn reading(
         };
         attempts.again(moved_on(), context).await?;
     }
+}
+
+/// Inserts one document as it is.
+pub(super) async fn document(
+    shared: &Shared,
+    session: &mut Session,
+    context: &Context,
+    stored: &Namespace,
+    document: Doc<'static>,
+    how: &How,
+) -> Result<Written> {
+    let op = WriteOp::Insert(Insert {
+        ns: stored.clone(),
+        documents: vec![document],
+        ordered: true,
+        bypass_validation: how.bypass_validation,
+        statement_ids: how.statement_ids.clone(),
+    });
+    loose(shared, session, context, &op).await
 }
 
 /// What the command says about its statements.

@@ -6,6 +6,7 @@ use super::change::{self, Changes, Existing, Fate, is_derived};
 use super::direct::{self, How, One};
 use super::place::{self, Reading};
 use super::refused::duplicate;
+use super::resent;
 use super::steps::{Steps, Stop};
 use super::told;
 use crate::layer::{Shared, bulk, slice};
@@ -27,15 +28,28 @@ pub(super) async fn run(
     shaped: &Arc<Shaped>,
 ) -> Result<Written> {
     let how = how(op);
-    let (documents, refused) = encoded(shaped, op, context);
+    let (mut documents, refused) = encoded(shaped, op, context);
+    let slots = only_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_)));
+    let is_single = op.documents.len() == 1;
     let mut total = Written::default();
-    match only_side(shaped) {
-        Some((bucket, stored)) if matches!(bucket.body, Body::Slots(_)) => {
-            total = direct::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
+    if slots.is_some() || is_single && (alone(shaped).is_some() || plain(shaped).is_some()) {
+        let ids: Vec<i32> = documents.iter().map(|(at, ..)| how.statement_id(*at)).collect();
+        total = resent::recorded(shared, session, context, shaped, &ids).await?;
+        documents.retain(|(at, ..)| !total.retried.contains(&how.statement_id(*at)));
+    }
+    match slots {
+        Some(target) => {
+            let written = direct::all(shared, session, context, target, ones(target.0, documents)?, &how).await?;
+            slice::add(&mut total, written, 0);
         }
-        _ if op.documents.len() == 1 && alone(shaped).is_some() => {
+        None if is_single && alone(shaped).is_some() => {
             if let (Some(target), Some((_, _, reading))) = (alone(shaped), documents.into_iter().next()) {
                 total = direct::reading(shared, session, context, shaped, target, reading, &how).await?;
+            }
+        }
+        None if is_single && plain(shaped).is_some() => {
+            if let (Some(stored), Some((_, document, _))) = (plain(shaped), documents.into_iter().next()) {
+                total = direct::document(shared, session, context, stored, document, &how).await?;
             }
         }
         _ => {
@@ -133,6 +147,12 @@ fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
         }
         Form::Bucket(_) | Form::Plain => None,
     }
+}
+
+/// The collection that a document goes to as it is, by one statement: on the way back, if no other document may be it.
+fn plain(shaped: &Shaped) -> Option<&Namespace> {
+    let side = shaped.sides.first().filter(|side| matches!(side.form, Form::Plain))?;
+    shaped.bucket().is_some_and(|bucket| !is_derived(bucket)).then_some(&side.stored)
 }
 
 /// The buckets, where they are the only place of the documents.

@@ -15,6 +15,7 @@ mod many;
 pub(crate) mod open;
 mod place;
 pub(crate) mod refused;
+mod resent;
 mod slots;
 mod statement;
 mod steps;
@@ -66,8 +67,12 @@ async fn outside(
         }
         let ones = ones(op, shaped, at);
         if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
+            let ids: Vec<i32> = ones.iter().map(|one| how.statement_id(one.at)).collect();
             at += ones.len();
-            slice::add(&mut total, direct::all(shared, session, context, target, ones, &how).await?, 0);
+            let before = resent::recorded(shared, session, context, shaped, &ids).await?;
+            let left = ones.into_iter().filter(|one| !before.retried.contains(&how.statement_id(one.at))).collect();
+            slice::add(&mut total, before, 0);
+            slice::add(&mut total, direct::all(shared, session, context, target, left, &how).await?, 0);
         } else if let Some(many) = Many::of(op, at) {
             match changed(shared, session, context, shaped, &many).await? {
                 Ok(written) => slice::add(&mut total, written, 0),
