@@ -1,6 +1,7 @@
 //! Two proxies in front of one real MongoDB, and verbs beside them, while a collection comes into buckets, into others and back:
 //! nothing is lost, nothing is there twice, and what a client sends again has one effect.
 
+use crate::mongod::until;
 use crate::serving::{Serving, pleach};
 use crate::upstream::{database, rows, session};
 use bson::{DateTime, Document, doc};
@@ -31,7 +32,13 @@ fn days() -> Document {
 }
 
 fn apply(client: &mut Client, db: &str, bucket: Document) {
-    client.must(&doc! { "pleach": "apply", "declaration": declaration(db, bucket), "$db": db }).unwrap();
+    let apply = doc! { "pleach": "apply", "declaration": declaration(db, bucket), "wait": false, "$db": db };
+    client.must(&apply).unwrap();
+    until("the rule is on", || {
+        let status = client.must(&doc! { "pleach": "status", "$db": db }).unwrap();
+        let rule = status.get_array("rules").unwrap()[0].as_document().unwrap();
+        rule.get_str("state").unwrap() == "on"
+    });
 }
 
 /// What is there, by `_id`; a reading that is there twice is none.
