@@ -83,6 +83,10 @@ impl Bucket {
                 // One reading per series and time: which of them, nobody knows.
                 found.broken(&field(), offset, Value::Missing);
             }
+            let own = |name: &&str| **name != *readings.unit.name && element.contains(name);
+            for name in self.by.iter().map(|series| &*series.field).chain([&*self.time]).filter(own) {
+                found.broken(&format!("readings.{at}.{name}"), element.get(name), Value::Missing);
+            }
             offsets.push(units);
             elements.push(element);
         }

@@ -364,3 +364,15 @@ fn native_updates_are_their_pipelines() {
         }
     }
 }
+
+#[test]
+fn a_reading_that_names_its_series_or_time_itself_is_a_flaw() {
+    let bucket = samples::sensors();
+    let whole = stored(&bucket, &[doc! { "_id": 1, "sensorId": "A", "ts": date("2024-05-01T10:05:00"), "temp": 1 }]);
+    for name in ["sensorId", "ts"] {
+        let mut broken = readable(&whole);
+        broken.get_array_mut("readings").unwrap()[0].as_document_mut().unwrap().insert(name, 5);
+        let found: Vec<String> = bucket.flaws(&Doc::from(&broken)).into_iter().map(|flaw| flaw.field).collect();
+        assert_eq!(found, [format!("readings.0.{name}")]);
+    }
+}
