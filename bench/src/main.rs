@@ -7,6 +7,7 @@
 mod connection;
 mod measure;
 mod patterns;
+mod relay;
 mod report;
 mod target;
 mod template;
@@ -61,13 +62,17 @@ struct Args {
 enum Command {
     /// Each pattern three ways: without it, by hand, by Pleach.
     Patterns(patterns::Patterns),
+    /// A bare byte relay to measure beside a proxy.
+    Relay(relay::Relay),
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let args = Args::parse();
-    if let Some(Command::Patterns(patterns)) = &args.command {
-        return patterns.run().await;
+    match &args.command {
+        Some(Command::Patterns(patterns)) => return patterns.run().await,
+        Some(Command::Relay(relay)) => return relay.run().await,
+        None => {}
     }
     let targets = args.targets.iter().map(|text| Target::parse(text)).collect::<Result<Vec<_>>>()?;
     let workloads: Vec<_> = workload::all()
