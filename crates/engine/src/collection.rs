@@ -59,7 +59,7 @@ pub(crate) fn insert(work: &mut Work, target: &Target<'_>, doc: &Doc<'_>) -> Res
         return Err(duplicate_id(target.collection, &id).into());
     }
     work.lock(LockKey::entry(space.id(), &key))?;
-    if work.current(space, &key)?.is_some() {
+    if !work.is_newest() && work.current(space, &key)?.is_some() {
         return Err(duplicate_id(target.collection, &id).into());
     }
     let added = added_entries(target, doc, &key, work)?;
@@ -115,6 +115,15 @@ pub(crate) fn remove(work: &mut Work, target: &Target<'_>, key: &Bytes, before: 
         work.remove(space, entry.key);
     }
     work.count(target.collection, -1, -size(before));
+    Ok(())
+}
+
+/// Locks a document that a transaction has seen; a conflict if it is no longer as that was.
+pub(crate) fn claim(work: &mut Work, space: &Space, key: &Bytes) -> Result<(), Halt> {
+    work.lock(LockKey::entry(space.id(), key))?;
+    if !work.is_newest() {
+        work.current(space, key)?;
+    }
     Ok(())
 }
 

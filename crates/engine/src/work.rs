@@ -189,6 +189,12 @@ impl Work {
         self.position().is_some_and(|position| self.ground.removals.since(key, position))
     }
 
+    /// Whether nobody has committed since the transaction's moment: what it sees under a lock that it holds is the newest, and
+    /// need not be looked for again.
+    pub(crate) fn is_newest(&self) -> bool {
+        self.position().is_some_and(|position| self.ground.current.load().snapshot.position() == position)
+    }
+
     /// What a statement of this work sees under `key`: as [`Work::moment`] has it, which is made for more than one look.
     pub(crate) fn seen(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
         match (self.overlay.get(space, key), &self.moment) {

@@ -1,6 +1,6 @@
 //! Which document a statement is about: by `_id` straight to its key, else by the query's plan; then locked and read again.
 
-use crate::collection::{Target, document_key, lock_and_read};
+use crate::collection::{Target, claim, document_key, lock_and_read};
 use crate::locks::{Asked, LockKey};
 use crate::read::{Found, Matching, matching};
 use crate::view::document;
@@ -52,7 +52,7 @@ impl Candidate {
     pub(super) fn claim(&self, work: &mut Work, target: &Target<'_>) -> Result<(), Halt> {
         match self.hold {
             Hold::Locked => Ok(()),
-            Hold::Unclaimed => lock_and_read(work, target.space()?, &self.found.key).map(|_| ()),
+            Hold::Unclaimed => claim(work, target.space()?, &self.found.key),
             Hold::Blocked(key) => Err(Halt::Blocked(key)),
         }
     }
