@@ -102,7 +102,7 @@ impl Store {
                 // What has just been written out is read and merged soon; the level below holds most of a middling collection,
                 // and the storage crate would leave that uncompressed too: three times the bytes, for no faster writes. Of 600,000
                 // events in quarters (17.6 bytes each as BSON) 7.3 bytes each are left after `compact`; compressing from the first
-                // level or only from the third costs the same CPU. Blocks of 16 KB would leave 6.2, and cost reads by key.
+                // level or only from the third costs the same CPU. Blocks of 16 KB would leave 6.2; what they cost reads by key is open.
                 .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
         };
         let keyspace = self.db.keyspace(name, options).map_err(failed)?;
