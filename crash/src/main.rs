@@ -6,6 +6,7 @@
 //! back, as a power cut would.
 #![expect(clippy::print_stdout, reason = "a harness prints what it saw")]
 
+mod buckets;
 mod full;
 mod model;
 mod patterns;
@@ -45,6 +46,9 @@ struct Args {
     /// Write to collections with rules, and audit them after each crash.
     #[arg(long)]
     patterns: bool,
+    /// The collections are stored in buckets: readings and slots.
+    #[arg(long, requires = "patterns", conflicts_with_all = ["changing", "failover"])]
+    buckets: bool,
     /// One of the workers changes, drops and applies the rules meanwhile.
     #[arg(long, requires = "patterns")]
     changing: bool,
@@ -68,7 +72,11 @@ fn main() -> Result<()> {
     if let Some(mongod) = &args.failover {
         return failover::<patterns::Kept>(&args, mongod);
     }
-    if args.patterns { rounds::<patterns::Kept>(&args) } else { rounds::<model::Model>(&args) }
+    match (args.patterns, args.buckets) {
+        (_, true) => rounds::<buckets::Bucketed>(&args),
+        (true, false) => rounds::<patterns::Kept>(&args),
+        (false, false) => rounds::<model::Model>(&args),
+    }
 }
 
 fn rounds<S: Scenario>(args: &Args) -> Result<()> {
