@@ -164,7 +164,7 @@ fn drift_in_buckets_is_found_and_mended() {
     assert_eq!((code, &audit["drifted"]), (Some(1), &json!(1)), "{audit}");
     let drift = &audit["drift"][0];
     assert_eq!((&drift["collection"], &drift["field"]), (&json!("sensor_hours"), &json!("count")), "{drift}");
-    assert_eq!(drift["database"], "weather");
+    assert_eq!(audit["rules"][0]["database"], "weather");
     let flaws: Vec<&str> =
         drift["flaws"].as_array().unwrap().iter().map(|flaw| flaw["field"].as_str().unwrap()).collect();
     assert_eq!(flaws, ["count", "stats.maxTemp"], "{drift}");

@@ -87,7 +87,7 @@ impl Report {
         report.append("checked", &long(self.rules.iter().map(|figures| figures.checked).sum()));
         let mut drift = ArrayWriter::new();
         self.examples.iter().for_each(|example| {
-            drift.push(&Value::Document(example.show(None)));
+            drift.push(&Value::Document(example.show(self.over_several_databases(), None)));
         });
         report.append("drift", &Value::Array(drift.finish())).append("drifted", &long(self.drifted()));
         let mut rules = ArrayWriter::new();
@@ -103,11 +103,18 @@ impl Report {
         if !self.failures.is_empty() {
             let mut failed = ArrayWriter::new();
             for (drift, why) in &self.failures {
-                failed.push(&Value::Document(drift.show(Some(why))));
+                failed.push(&Value::Document(drift.show(self.over_several_databases(), Some(why))));
             }
             report.append("failed", &Value::Array(failed.finish()));
         }
         report.finish()
+    }
+
+    /// Then a rule's name alone does not say whose document an entry is.
+    fn over_several_databases(&self) -> bool {
+        let mut databases = self.rules.iter().map(|figures| &figures.rule.host.db);
+        let first = databases.next();
+        databases.any(|db| Some(db) != first)
     }
 }
 
@@ -119,14 +126,16 @@ impl Drift {
         Drift { rule: rule.clone(), collection, id, field, stored, expected, flaws: Vec::new() }
     }
 
-    fn show(&self, problem: Option<&str>) -> Doc<'static> {
+    fn show(&self, names_database: bool, problem: Option<&str>) -> Doc<'static> {
         let shown = |value: &Value<'static>| if value.is_missing() { Value::Null } else { value.clone() };
         let mut drift = DocWriter::new();
         drift.append("rule", &Value::from(&*self.rule.name));
         drift.append("collection", &Value::from(&*self.collection));
         drift.append("_id", &self.id).append("field", &Value::from(&*self.field));
         drift.append("stored", &shown(&self.stored)).append("expected", &shown(&self.expected));
-        drift.append("database", &Value::from(&*self.rule.host.db));
+        if names_database {
+            drift.append("database", &Value::from(&*self.rule.host.db));
+        }
         if !self.flaws.is_empty() {
             let mut flaws = ArrayWriter::new();
             for flaw in &self.flaws {

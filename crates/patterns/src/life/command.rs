@@ -354,7 +354,7 @@ mod tests {
             (doc! { "pleach": "status", "withData": true }, "takes no field 'withData'"),
             (
                 doc! { "pleach": "status", "declaration": { "database": "other", "collections": {} } },
-                "for database other",
+                "is for `other`, the command runs on `shop`",
             ),
         ] {
             let body = Doc::from(body);

@@ -21,7 +21,7 @@ fn drift_is_found_and_repaired() {
             let id = Bson::Int32(id);
             Bson::from(doc! {
                 "rule": "products.reviewCount", "collection": "products", "_id": id, "field": "reviewCount",
-                "stored": stored, "expected": expected, "database": "shop",
+                "stored": stored, "expected": expected,
             })
         };
         let drift = vec![entry(1, Bson::Int32(2), 3), entry(2, Bson::Null, 2), entry(3, "many".into(), 2)];
