@@ -1,6 +1,7 @@
 //! A bare relay: bytes there, bytes back, nothing looked at. What it costs is what any program between client and server costs on
 //! this machine.
 
+use crate::report;
 use anyhow::{Context, Result};
 use clap::Args;
 use tokio::io::copy_bidirectional;
@@ -17,7 +18,7 @@ impl Relay {
     /// Says where it listens, then relays until it is ended.
     pub(crate) async fn run(&self) -> Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
-        println!("{}", listener.local_addr()?);
+        report::say(&listener.local_addr()?.to_string());
         loop {
             let (client, _) = listener.accept().await?;
             let to = self.to.clone();

@@ -31,6 +31,11 @@ impl Results {
     }
 }
 
+/// A line for the program that started this one.
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
 pub(crate) fn progress(text: &str) {
     eprintln!("bench: {text}");
 }

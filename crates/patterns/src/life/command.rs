@@ -212,7 +212,7 @@ impl<'a> Request<'a> {
             let field = field.as_str();
             // Any verb takes a declaration: it says at least which database is meant.
             let is_known = |known: &&str| *known == field || camel_case(known).is_some_and(|other| other == field);
-            if !verb.fields.iter().any(|known| is_known(known)) && field != "declaration" && !is_generic(field) {
+            if !verb.fields.iter().any(is_known) && field != "declaration" && !is_generic(field) {
                 return Err(Error::bad_value(format!("pleach {name} takes no field '{field}'"))
                     .with_hint(format!("it takes {}", verb.fields.join(", "))));
             }
