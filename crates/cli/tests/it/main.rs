@@ -8,6 +8,7 @@ mod case_study;
 mod causal;
 mod check;
 mod expiry;
+mod gathered;
 mod generated;
 mod mongod;
 mod planned;

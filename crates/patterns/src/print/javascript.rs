@@ -17,6 +17,8 @@ pub(super) struct Flavor {
     option: &'static str,
     /// The bytes of the hex digits `text`.
     pub(super) hex: &'static str,
+    /// What renames a collection.
+    pub(super) rename: &'static str,
 }
 
 pub(super) const MONGOSH: Flavor = Flavor {
@@ -42,6 +44,7 @@ pub(super) const MONGOSH: Flavor = Flavor {
     function: "function",
     option: "",
     hex: "HexData(0, text)",
+    rename: "renameCollection",
 };
 
 pub(super) const NODE: Flavor = Flavor {
@@ -69,6 +72,7 @@ pub(super) const NODE: Flavor = Flavor {
     function: "async function",
     option: ", { session }",
     hex: "new Binary(Buffer.from(text, \"hex\"))",
+    rename: "rename",
 };
 
 const JAVASCRIPT: Style = Style {

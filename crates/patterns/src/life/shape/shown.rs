@@ -5,7 +5,7 @@ use super::{rows, stored};
 use crate::life::indexes;
 use crate::mql;
 use crate::rule::Rule;
-use crate::shape::bucket::{Body, Bucket, Dialect, Readings};
+use crate::shape::bucket::{Bucket, Dialect};
 use crate::shape::{Form, Side};
 use document::op::Namespace;
 use document::{Doc, Result, Value};
@@ -72,48 +72,16 @@ fn moving(from: &Side, to: &Side, dialect: Dialect) -> Doc<'static> {
         Form::Plain => Vec::new(),
         Form::Bucket(bucket) => bucket.view(dialect).iter().collect(),
     };
-    if let Form::Bucket(bucket) = &to.form
-        && let Body::Readings(readings) = &bucket.body
-    {
-        stages.extend(into_buckets(bucket, readings));
+    match &to.form {
+        Form::Plain => stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))]))),
+        Form::Bucket(bucket) => {
+            // Documents of a collection come in the order of their `_id`, as `apply` walks them; those of buckets by time.
+            stages.extend(bucket.gather(if from.form == Form::Plain { "_id" } else { &bucket.time }));
+            stages.push(bucket.merged());
+        }
     }
-    stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))])));
     let pipeline = Value::Array(stages.into_iter().collect());
     let source = ("aggregate", Value::from(&*from.stored.collection));
-    mql::document([source, ("pipeline", pipeline), ("cursor", Value::Document(Doc::empty()))])
-}
-
-/// The readings of each series and period, in the order of time, as many to a bucket as there may be.
-fn into_buckets(bucket: &Bucket, readings: &Readings) -> Vec<Value<'static>> {
-    let (time, period) = (mql::field(&bucket.time), bucket.every.name());
-    let start = mql::call("$dateTrunc", mql::object([("date", time.borrow()), ("unit", Value::from(period))]));
-    let series = || bucket.by.iter().map(|series| (&*series.field, mql::field(&series.field)));
-    let partition = mql::object(series().chain([(period, start.borrow())]));
-    let number = mql::object([("_number", mql::call("$documentNumber", Value::Document(Doc::empty())))]);
-    let window = mql::object([
-        ("partitionBy", partition),
-        ("sortBy", mql::object([(&*bucket.time, Value::Int32(1))])),
-        ("output", number),
-    ]);
-    let before = mql::call_with("$subtract", [mql::field("_number"), Value::Int32(1)]);
-    let at_most = Value::Int64(i64::from(readings.at_most));
-    let n = mql::call("$toInt", mql::call("$floor", mql::call_with("$divide", [before, at_most])));
-    let since = mql::call_with("$subtract", [time, start.borrow()]);
-    let offset =
-        mql::call("$toInt", mql::call_with("$divide", [since, Value::Int64(readings.unit.size.millis().unwrap_or(1))]));
-    let mut own = Value::from("$$ROOT");
-    for name in bucket.by.iter().map(|series| &*series.field).chain([&*bucket.time, "_number"]) {
-        own = mql::call("$unsetField", mql::object([("field", Value::from(name)), ("input", own)]));
-    }
-    let element = mql::call_with("$mergeObjects", [mql::object([(&*readings.unit.name, offset)]), own]);
-    let id = mql::object(series().chain([(period, start.borrow()), ("n", n)]));
-    let count = mql::call("$sum", Value::Int32(1));
-    let group = [("_id", id), ("count", count), ("readings", mql::call("$push", element))];
-    let beside = bucket.by.iter().map(|series| &*series.field).chain([period]);
-    let beside = beside.map(|name| (name, Value::string(format!("$_id.{name}"))));
-    vec![
-        mql::call("$setWindowFields", window),
-        mql::call("$group", mql::object(group)),
-        mql::call("$set", mql::object(beside)),
-    ]
+    let cursor = ("cursor", Value::Document(Doc::empty()));
+    mql::document([source, ("pipeline", pipeline), cursor, ("allowDiskUse", Value::Bool(true))])
 }

@@ -16,22 +16,24 @@ const hexed = (doc, names) => ({ ...doc, ...Object.fromEntries(Object.entries(pi
 ";
 
 /// The names of its functions.
-pub(in crate::print) fn functions(bucketed: &Bucketed) -> [String; 3] {
+pub(in crate::print) fn functions(bucketed: &Bucketed) -> [String; 4] {
     let name = capital(&bucketed.logical);
     let range = if bucketed.bucket.is_numbered() { "range" } else { "report" };
-    ["create", "insert", range].map(|verb| format!("{verb}{name}"))
+    ["create", "insert", range, "move"].map(|verb| format!("{verb}{name}"))
 }
 
 pub(in crate::print) fn code(bucketed: &Bucketed, flavor: &Flavor) -> String {
     let bucket = &*bucketed.bucket;
     let mut words = bucketed.words(&flavor.style);
-    let [create, insert, range] = functions(bucketed);
+    let [create, insert, range, moving] = functions(bucketed);
     let name = capital(&bucketed.logical);
     words.extend([
         ("name", name.clone()),
         ("create", create),
         ("insert", insert),
         ("range", range),
+        ("move", moving),
+        ("rename", flavor.rename.to_owned()),
         ("wait", flavor.wait.to_owned()),
         ("function", flavor.function.to_owned()),
         ("floor", floor(bucket.every.name())),
@@ -51,7 +53,7 @@ pub(in crate::print) fn code(bucketed: &Bucketed, flavor: &Flavor) -> String {
             (insert_slot(slots, bucket), "    { $group: ‹group› },\n")
         }
     };
-    let template = format!("{START}{own}{CREATE}{index}{VIEW}{insert}{RANGE}{matching}{UNPACK}{group}{END}");
+    let template = format!("{START}{own}{CREATE}{index}{VIEW}{insert}{RANGE}{matching}{UNPACK}{group}{END}{MOVE}");
     filled(&template, &words)
 }
 
@@ -81,6 +83,18 @@ const UNPACK: &str = "    ...view‹name›,
 ";
 const END: &str = "  ];
   return ‹wait›collection(‹stored›).aggregate(stages).toArray();
+}
+";
+
+const MOVE: &str = "
+// Instead of ‹create›, where documents are there already; nobody may write them meanwhile. If one does not fit, nothing is
+// stored, and all are still in ‹aside›.
+const gather‹name› = ‹gather›;
+‹function› ‹move›() {
+  ‹wait›collection(‹logical›).‹rename›(‹aside›);
+  ‹wait›‹create›();
+  ‹wait›collection(‹aside›).aggregate(gather‹name›, { allowDiskUse: true }).toArray();
+  ‹wait›collection(‹aside›).drop();
 }
 ";
 

@@ -1,4 +1,5 @@
-//! Buckets as a person would write them: the collection with its index and view, a function that inserts, one that reads a range.
+//! Buckets as a person would write them: the collection with its index and view, a function that inserts, one that reads a
+//! range, one that brings in documents that are there.
 //!
 //! The languages have a template per kind of bucket; what goes into it is made here.
 
@@ -24,6 +25,13 @@ impl Bucketed {
         Bucketed { bucket: bucket.clone(), logical: logical.to_owned(), view: bucket.view(Dialect::MongoDb) }
     }
 
+    /// All documents of a collection into buckets.
+    fn gathering(&self) -> Vec<Value<'static>> {
+        let mut stages = self.bucket.gather("_id");
+        stages.push(self.bucket.merged());
+        stages
+    }
+
     /// The words that every template has.
     fn words(&self, style: &Style) -> Vec<(&'static str, String)> {
         let bucket = &self.bucket;
@@ -40,7 +48,9 @@ impl Bucketed {
             ("stored", quoted(&bucket.into.collection)),
             ("time", quoted(&bucket.time)),
             ("period", quoted(bucket.every.name())),
+            ("aside", quoted(&format!("{}_plain", self.logical))),
             ("view", view),
+            ("gather", render(&Value::Array(self.gathering().into_iter().collect()), style, 0)),
             ("validator", render(&Value::Document(bucket.validator()), style, 2)),
             ("stored_series", stored("reading")),
             ("asked_series", stored("series")),

@@ -49,7 +49,7 @@ pub(in crate::print) fn code(bucketed: &Bucketed) -> String {
         }
     };
     words.push(("range", verb.to_owned()));
-    let template = format!("{START}{own}{CREATE}{index}{VIEW}{insert}{RANGE}{matching}{UNPACK}{group}{END}");
+    let template = format!("{START}{own}{CREATE}{index}{VIEW}{insert}{RANGE}{matching}{UNPACK}{group}{END}{MOVE}");
     filled(&template, &words)
 }
 
@@ -86,6 +86,19 @@ const UNPACK: &str = "        *VIEW_‹NAME›,
 ";
 const END: &str = "    ]
     return list(db[‹stored›].aggregate(stages))
+";
+const MOVE: &str = "
+
+GATHER_‹NAME› = ‹gather›
+
+
+# Instead of create_‹name›, where documents are there already; nobody may write them meanwhile. If one does not fit, nothing is
+# stored, and all are still in ‹aside›.
+def move_‹name›():
+    db[‹logical›].rename(‹aside›)
+    create_‹name›()
+    db[‹aside›].aggregate(GATHER_‹NAME›, allowDiskUse=True)
+    db[‹aside›].drop()
 ";
 
 fn insert_reading(readings: &Readings) -> String {

@@ -2,7 +2,7 @@
 
 use super::entry::{Encoded, Entry};
 use super::key::Key;
-use super::{Body, Bucket, Inexact, ReadingId, Readings, Slot, Slots, hex, slot_key};
+use super::{Body, Bucket, Inexact, Readings, Slot, Slots, hex, slot_key};
 use document::value::calendar::Moment;
 use document::value::show;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -48,7 +48,7 @@ impl Bucket {
             ))
             .with_hint("declare a finer unit, or inexact: truncate"));
         }
-        let keeps_id = readings.reading_id != ReadingId::Time;
+        let keeps_id = readings.keeps_id();
         let id = match keeps_id {
             true => reading.get("_id").unwrap_or(Value::Missing).into_owned(),
             false => self.derived_id(&key, unit.size.after(key.start, offset).unwrap_or(at), None),
@@ -167,7 +167,7 @@ impl Bucket {
 }
 
 /// int32 if it fits.
-fn whole(number: i64) -> Value<'static> {
+pub(super) fn whole(number: i64) -> Value<'static> {
     i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
 }
 

@@ -10,6 +10,8 @@ mod decode;
 mod encode;
 mod entry;
 mod flaws;
+mod gather;
+mod gather_check;
 mod grammar;
 mod hex;
 mod key;
@@ -98,6 +100,13 @@ pub struct Readings {
     pub reading_id: ReadingId,
     /// Figures over a top-level field of the readings, in the declared order.
     pub stats: Vec<(Arc<str>, Vec<Stat>)>,
+}
+
+impl Readings {
+    /// Whether a reading's `_id` is stored.
+    pub(super) fn keeps_id(&self) -> bool {
+        self.reading_id != ReadingId::Time
+    }
 }
 
 /// In what a reading's distance from the period's start is kept, and under which name: `{ minute: m }`.

@@ -182,7 +182,8 @@ impl Bucket {
     }
 }
 
-fn part_name(part: Grain) -> &'static str {
+/// What MongoDB calls a unit of time.
+pub(super) fn part_name(part: Grain) -> &'static str {
     if part == Grain::Millisecond { "millisecond" } else { part.name() }
 }
 
