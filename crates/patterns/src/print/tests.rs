@@ -143,6 +143,14 @@ def report_events(series, start, end):
     return list(db["events_buckets"].aggregate(stages))
 "#;
     assert!(text.contains(expected), "{text}");
+    let expected = r#"
+def move_events():
+    db["events"].rename("events_plain")
+    create_events()
+    db["events_plain"].aggregate(GATHER_EVENTS, allowDiskUse=True)
+    db["events_plain"].drop()
+"#;
+    assert!(text.contains(expected), "{text}");
     let text = code(&buckets(), Language::Node).unwrap();
     let expected = r#"
 async function insertTicks(reading) {

@@ -2,7 +2,7 @@
 //! both give the same buckets. What does not fit fails as a whole, before anything is written.
 
 use super::encode::whole;
-use super::gather_check::checked;
+use super::gather_check::{checked, failure};
 use super::view::part_name;
 use super::{Body, Bucket, Grain, Layout, Period, Readings, Slot, Slots, slot_key};
 use crate::mql::{call, call_with, cond, field, list, object};
@@ -180,7 +180,7 @@ fn only_one_of_a_time(readings: &Readings) -> [Value<'static>; 2] {
     let at = field(&format!("reading.{}", readings.unit.name));
     let message = "there is another reading of its series and time";
     let is_first = call_with("$eq", [field("same"), Value::Int32(1)]);
-    let order = cond(is_first, field("order"), super::gather_check::failure("order", message));
+    let order = cond(is_first, field("order"), failure("order", Value::from(message)));
     [numbered(object([("key", field("key")), ("at", at)]), "same", None), call("$set", object([("order", order)]))]
 }
 

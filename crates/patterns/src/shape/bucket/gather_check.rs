@@ -2,7 +2,7 @@
 //! that says why is read as a date.
 
 use super::{Body, Bucket, Grain, Inexact, Readings, Slot, Slots};
-use crate::mql::{call, call_with, field, list, object};
+use crate::mql::{call, call_with, cond, field, list, object, with};
 use document::Value;
 
 /// The time of a logical document that can be stored; fails for any other, with what [`Bucket::encode`] would say.
@@ -20,19 +20,20 @@ pub(super) fn checked(bucket: &Bucket) -> Value<'static> {
         Body::Readings(readings) => wrong.extend(wrong_reading(bucket, readings)),
         Body::Slots(slots) => wrong.extend(wrong_slot(bucket, slots)),
     }
-    let branches = wrong.into_iter().map(|(case, why)| object([("case", case), ("then", failure("_id", &why))]));
-    call("$switch", object([("branches", list(branches)), ("default", field(time))]))
+    let branches = wrong.into_iter().map(|(case, why)| object([("case", case), ("then", Value::from(why))]));
+    let wrong = call("$switch", object([("branches", list(branches)), ("default", Value::Null)]));
+    let is_right = call_with("$eq", [Value::from("$$wrong"), Value::Null]);
+    with([("wrong", wrong)], cond(is_right, field(time), failure("_id", Value::from("$$wrong"))))
 }
 
-/// Fails with `why`, and with the document's `_id` under that name. It reads the document, or it would be evaluated beforehand.
-pub(super) fn failure(id: &str, why: &str) -> Value<'static> {
-    let other = Value::from("(no plain value)");
+/// Fails with `why`, and with the document's `_id`, which is under that name. It reads the document: a constant would be evaluated
+/// beforehand, and fail always.
+pub(super) fn failure(id: &str, why: Value<'_>) -> Value<'static> {
+    let other = Value::from("?");
     let text =
         [("input", field(id)), ("to", Value::from("string")), ("onError", other.borrow()), ("onNull", other.borrow())];
-    call(
-        "$toDate",
-        call_with("$concat", [Value::from("_id "), call("$convert", object(text)), Value::string(format!(": {why}"))]),
-    )
+    let text = [Value::from("_id "), call("$convert", object(text)), Value::from(": "), why];
+    call("$toDate", call_with("$concat", text))
 }
 
 fn wrong_reading(bucket: &Bucket, readings: &Readings) -> Vec<(Value<'static>, String)> {
