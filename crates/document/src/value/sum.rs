@@ -43,11 +43,15 @@ impl Sum {
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {
-                self.add_whole(i64::from(number));
+                if !self.add_whole(i64::from(number)) {
+                    self.add_double(f64::from(number));
+                }
                 Widest::Int32
             }
             Number::Int64(number) => {
-                self.add_whole(number);
+                if !self.add_whole(number) {
+                    self.add_long(number);
+                }
                 Widest::Int64
             }
             Number::Double(number) => {
@@ -91,15 +95,16 @@ impl Sum {
         }
     }
 
+    /// Whether the sum is still kept as a whole number; if not, the number is not in it yet.
     #[inline]
-    fn add_whole(&mut self, number: i64) {
-        match self.whole.and_then(|whole| whole.checked_add(number)).filter(|sum| sum.unsigned_abs() <= EXACT) {
-            Some(sum) => self.whole = Some(sum),
-            None => {
-                self.take_whole();
-                self.add_long(number);
-            }
+    fn add_whole(&mut self, number: i64) -> bool {
+        let sum = self.whole.and_then(|whole| whole.checked_add(number)).filter(|sum| sum.unsigned_abs() <= EXACT);
+        if sum.is_some() {
+            self.whole = sum;
+        } else {
+            self.take_whole();
         }
+        sum.is_some()
     }
 
     /// Goes on in doubles.
@@ -124,7 +129,8 @@ impl Sum {
         self.low = rest + lost;
     }
 
-    /// Both halves are exact as doubles.
+    /// Both halves are exact as doubles. Only a long is added in halves: the second one brings high and low in order again, so
+    /// that an int would give another last digit.
     #[expect(clippy::cast_precision_loss, reason = "each half has at most 32 significant bits")]
     fn add_long(&mut self, number: i64) {
         let high = number / (1 << 32) * (1 << 32);
