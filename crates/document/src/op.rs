@@ -97,6 +97,24 @@ pub struct Find {
 }
 
 impl Find {
+    /// All documents that match, as they are.
+    pub fn matching(ns: Namespace, filter: Filter) -> Find {
+        Find {
+            ns,
+            filter,
+            sort: None,
+            projection: None,
+            skip: 0,
+            limit: None,
+            hint: None,
+            min: None,
+            max: None,
+            return_key: false,
+            show_record_id: false,
+            allow_disk_use: true,
+        }
+    }
+
     /// Refuses what only a collection can answer, in MongoDB's words: a view is read by a pipeline.
     pub fn check_for_view(&self) -> Result<()> {
         let only = [

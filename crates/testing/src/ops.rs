@@ -57,18 +57,5 @@ pub fn find_and_modify(ns: Namespace, query: Document, action: Modify) -> FindAn
 }
 
 pub fn find(ns: Namespace, query: Document) -> Find {
-    Find {
-        ns,
-        filter: filter(query),
-        sort: None,
-        projection: None,
-        skip: 0,
-        limit: None,
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: false,
-    }
+    Find { allow_disk_use: false, ..Find::matching(ns, filter(query)) }
 }

@@ -85,18 +85,9 @@ async fn matching(
     let Some((ns, filter, hint)) = target(statement) else { return Ok(Vec::new()) };
     let only_id = crate::mql::document([("_id", Value::from(1))]);
     let find = Find {
-        ns: ns.clone(),
-        filter: filter.clone(),
-        sort: None,
         projection: Some(Arc::new(Projection::parse_find(&only_id, filter, &mut Names::new())?)),
-        skip: 0,
-        limit: None,
         hint: hint.clone(),
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: true,
+        ..Find::matching(ns.clone(), filter.clone())
     };
     let mut cursor = shared.inner.read(own, context, ReadOp::Find(find)).await?;
     let mut ids = Vec::new();

@@ -51,20 +51,7 @@ fn find(ns: Namespace, command: &Doc<'_>) -> Result<Find> {
         None => None,
     };
     let (skip, limit) = window(command);
-    Ok(Find {
-        ns,
-        filter,
-        sort,
-        projection,
-        skip,
-        limit,
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: true,
-    })
+    Ok(Find { sort, projection, skip, limit, ..Find::matching(ns, filter) })
 }
 
 fn window(command: &Doc<'_>) -> (u64, Option<u64>) {

@@ -82,20 +82,7 @@ impl At<'_> {
 }
 
 pub(crate) fn find(ns: &Namespace, filter: Filter) -> Find {
-    Find {
-        ns: ns.clone(),
-        filter,
-        sort: None,
-        projection: None,
-        skip: 0,
-        limit: None,
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: false,
-    }
+    Find { allow_disk_use: false, ..Find::matching(ns.clone(), filter) }
 }
 
 pub(crate) fn by_id() -> SortSpec {

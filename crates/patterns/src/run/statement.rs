@@ -244,18 +244,5 @@ type Shown = (Written, Option<Value<'static>>);
 
 /// One document of a collection.
 fn one(ns: Namespace, filter: Filter) -> Find {
-    Find {
-        ns,
-        filter,
-        sort: None,
-        projection: None,
-        skip: 0,
-        limit: Some(1),
-        hint: None,
-        min: None,
-        max: None,
-        return_key: false,
-        show_record_id: false,
-        allow_disk_use: true,
-    }
+    Find { limit: Some(1), ..Find::matching(ns, filter) }
 }

@@ -152,20 +152,7 @@ impl Query {
             Arc::new(parsed.with_sort(sort.as_ref()).unwrap())
         });
         let (skip, limit) = (self.skip, self.limit);
-        ReadOp::Find(Find {
-            ns,
-            filter,
-            sort,
-            projection,
-            skip,
-            limit,
-            hint: None,
-            min: None,
-            max: None,
-            return_key: false,
-            show_record_id: false,
-            allow_disk_use: true,
-        })
+        ReadOp::Find(Find { sort, projection, skip, limit, ..Find::matching(ns, filter) })
     }
 }
 

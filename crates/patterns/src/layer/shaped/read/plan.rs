@@ -243,18 +243,10 @@ impl Maker<'_> {
     /// The stored documents as they are.
     fn find(&self, sort: Option<SortSpec>) -> ReadOp {
         ReadOp::Find(Find {
-            ns: self.ns.clone(),
-            filter: self.pushed.clone(),
             sort,
-            projection: None,
-            skip: 0,
-            limit: None,
             hint: self.asked.hint.clone(),
-            min: None,
-            max: None,
-            return_key: false,
-            show_record_id: false,
             allow_disk_use: self.asked.allow_disk_use,
+            ..Find::matching(self.ns.clone(), self.pushed.clone())
         })
     }
 

@@ -191,18 +191,9 @@ impl CopyProgram {
         }
         let shown = document(names.into_iter().map(|name| (name, Value::Int32(1))));
         Ok(Some(Find {
-            ns: self.link.source.clone(),
             projection: Some(Arc::new(Projection::parse_find(&shown, &filter, &mut Names::new())?)),
-            filter,
-            sort: None,
-            skip: 0,
             limit: Some(keys.len() as u64),
-            hint: None,
-            min: None,
-            max: None,
-            return_key: false,
-            show_record_id: false,
-            allow_disk_use: true,
+            ..Find::matching(self.link.source.clone(), filter)
         }))
     }
 
