@@ -2,7 +2,7 @@
 
 use crate::args::verbs;
 use crate::declaration::File;
-use crate::report::{self, Failure, Verdict};
+use crate::report::{Failure, Verdict};
 use crate::target::{Purpose, Target};
 use document::{Doc, DocWriter, Value};
 
@@ -29,7 +29,13 @@ impl Question {
 
     pub(crate) fn declared(mut self, file: Option<&File>) -> Question {
         if let Some(file) = file {
-            self.body.append("declaration", &Value::from(&*file.text));
+            match file.texts.as_slice() {
+                [text] => self.body.append("declaration", &Value::from(&**text)),
+                texts => {
+                    let texts = texts.iter().map(|text| Value::from(&**text));
+                    self.body.append("declaration", &Value::Array(texts.collect()))
+                }
+            };
             self.db = file.declaration.database.to_string();
         }
         self
@@ -53,7 +59,6 @@ impl Question {
 pub(crate) fn run(
     target: &verbs::Target,
     purpose: Purpose,
-    json: bool,
     verb: impl AsyncFnOnce(&mut Target) -> Result<Verdict, Failure>,
 ) -> Result<Verdict, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -67,10 +72,6 @@ pub(crate) fn run(
         result
     });
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
-    if let (true, Err(failure)) = (json, &result) {
-        // One document on stdout, whatever happens.
-        report::json(&serde_json::json!({ "error": { "message": failure.message, "hint": failure.hint } }));
-    }
     result
 }
 
@@ -101,11 +102,13 @@ pub(crate) fn number(doc: &bson::Document, name: &str) -> i64 {
 /// A value as people read it: relaxed Extended JSON on one line, cut when long.
 pub(crate) fn shown(value: Option<&bson::Bson>) -> String {
     const LONGEST: usize = 60;
-    let text = value.map_or_else(|| "null".to_owned(), |value| value.clone().into_relaxed_extjson().to_string());
-    match text.chars().count() > LONGEST {
-        true => format!("{}…", text.chars().take(LONGEST).collect::<String>()),
-        false => text,
-    }
+    let text = value.map_or_else(|| "null".to_owned(), shown_whole);
+    crate::table::cut(&text, LONGEST + 1)
+}
+
+/// A value as relaxed Extended JSON on one line.
+pub(crate) fn shown_whole(value: &bson::Bson) -> String {
+    value.clone().into_relaxed_extjson().to_string()
 }
 
 /// 1234567 as 1,234,567.
@@ -119,4 +122,11 @@ pub(crate) fn grouped(number: i64) -> String {
         out.push(digit);
     }
     if number < 0 { format!("-{out}") } else { out }
+}
+
+/// `{ documents, bytes }` in words; `None` if it is nothing.
+pub(crate) fn amount(amount: &bson::Document) -> Option<String> {
+    let (documents, bytes) = (number(amount, "documents"), number(amount, "bytes"));
+    let noun = if documents == 1 { "document" } else { "documents" };
+    (documents > 0).then(|| format!("{} {noun} ({} bytes)", grouped(documents), grouped(bytes)))
 }

@@ -1,7 +1,7 @@
 //! Where the layers are joined: settings become a backend, a listener and a running server.
 
 use crate::args::Serve;
-use crate::report::Failure;
+use crate::report::{self, Code, Failure};
 use document::Env;
 use document::op::{Context, Durability, ReadConcern};
 use engine::Engine;
@@ -15,38 +15,27 @@ use std::time::{Duration, Instant};
 /// The data folder of one run. A temporary one is removed when this is dropped.
 pub(crate) struct DataFolder {
     pub(crate) path: PathBuf,
-    pub(crate) temporary: bool,
+    temporary: Option<tempfile::TempDir>,
 }
 
 impl DataFolder {
     pub(crate) fn of(serve: &Serve) -> Result<DataFolder, Failure> {
         match &serve.data {
-            Some(path) => {
-                make(path)?;
-                Ok(DataFolder { path: path.clone(), temporary: false })
-            }
+            Some(path) => Ok(DataFolder { path: path.clone(), temporary: None }),
             None => {
-                let path = std::env::temp_dir().join(format!("pleach-{}", std::process::id()));
-                make(&path)?;
-                Ok(DataFolder { path, temporary: true })
+                // A name that nobody can guess: whoever makes a folder of that name before would own the data.
+                let temporary = tempfile::Builder::new().prefix("pleach-").tempdir().map_err(|error| {
+                    Failure::new(format!("cannot make a temporary data folder: {error}"))
+                        .hint("give a folder that you may write to with --data DIR")
+                })?;
+                Ok(DataFolder { path: temporary.path().to_owned(), temporary: Some(temporary) })
             }
         }
     }
-}
 
-impl Drop for DataFolder {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
     }
-}
-
-fn make(path: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(path).map_err(|error| {
-        Failure::new(format!("cannot make the data folder {}: {error}", path.display()))
-            .hint("give a folder that you may write to with --data DIR")
-    })
 }
 
 /// The engine with the layer that keeps rules true around it; what expires goes through the layer too.
@@ -95,7 +84,10 @@ pub(crate) struct Patterns {
     patience: Duration,
 }
 
-/// How often it is looked whether there is a primary again.
+/// How long commands that still run may hold on to a store that is to be opened anew.
+const RELEASED_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether there is a primary, or room, again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Patterns {
@@ -111,10 +103,14 @@ impl Patterns {
     }
 
     /// In front of a real MongoDB; who only looks takes a standalone server too.
-    pub(crate) async fn upstream(uri: &str, only_look: bool) -> Result<Patterns, Failure> {
-        let uri = upstream::Uri { standalone: only_look, ..connection_string(uri)? };
+    pub(crate) async fn upstream(uri: upstream::Uri, only_look: bool) -> Result<Patterns, Failure> {
+        let uri = upstream::Uri { standalone: only_look, ..uri };
         let patience = uri.selection_timeout;
-        let upstream = upstream::Upstream::open(uri).await?;
+        let upstream = connect(uri).await?;
+        if upstream.is_pleach() {
+            return Err(Failure::of(Code::Word("target"), format!("{} is a Pleach, not a MongoDB", upstream.uri()))
+                .hint("name the MongoDB behind it with --upstream; verbs ask a running Pleach with --server"));
+        }
         let backend = Arc::new(Patterned::new(Arc::new(upstream)));
         let life = Life::new(&backend, Arc::new(surroundings));
         Ok(Patterns { backend, life, engine: None, patience })
@@ -138,6 +134,41 @@ impl Patterns {
         }
     }
 
+    /// Ready when the store had to stop and could go on: see [`Engine::wants_reopening`].
+    pub(crate) async fn wants_reopening(&self) {
+        match &self.engine {
+            Some(engine) => {
+                let mut stopped = None;
+                loop {
+                    if engine.has_stopped() {
+                        let since = *stopped.get_or_insert_with(Instant::now);
+                        if engine.wants_reopening(since.elapsed()) {
+                            return;
+                        }
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Closes, and waits until nothing has the store open any more.
+    pub(crate) async fn release(self) -> Result<(), Failure> {
+        self.close().await;
+        let Some(is_released) = self.engine.as_ref().map(Engine::release_watch) else { return Ok(()) };
+        drop(self);
+        let end = Instant::now() + RELEASED_WITHIN;
+        while !is_released() {
+            if Instant::now() > end {
+                return Err(Failure::new("the store stopped on a full disk and could not be closed")
+                    .hint("start the server again"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
     /// Ends background work and the store; what was done is saved.
     pub(crate) async fn close(&self) {
         self.life.close().await;
@@ -147,12 +178,34 @@ impl Patterns {
     }
 }
 
+/// How long nothing is said about a server that does not answer.
+const SAY_NOTHING: Duration = Duration::from_secs(1);
+
+/// Connects; if that takes long, says what is waited for.
+pub(crate) async fn connect(uri: upstream::Uri) -> Result<upstream::Upstream, Failure> {
+    let waiting = format!(
+        "waiting for {uri} to answer, at most {} s (serverSelectionTimeoutMS in the connection string says how long)",
+        uri.first_timeout.as_secs_f32()
+    );
+    let mut opening = std::pin::pin!(upstream::Upstream::open(uri));
+    let opened = match tokio::time::timeout(SAY_NOTHING, &mut opening).await {
+        Ok(opened) => opened,
+        Err(_) => {
+            report::note(&waiting);
+            opening.await
+        }
+    };
+    Ok(opened?)
+}
+
 /// Reads a connection string; what is odd in it is logged, what is wrong refused.
 pub(crate) fn connection_string(text: &str) -> Result<upstream::Uri, Failure> {
-    let uri = upstream::Uri::parse(text)
-        .map_err(|error| Failure::new(format!("the connection string is not usable: {error}")).hint(error.hint()))?;
+    let uri = upstream::Uri::parse(text).map_err(|error| {
+        let message = format!("the connection string is not usable: {error}");
+        Failure::of(Code::Word("target"), message).hint(error.hint())
+    })?;
     for warning in &uri.warnings {
-        tracing::warn!("in the connection string: {warning}");
+        report::note(&format!("warning: in the connection string, {warning}"));
     }
     Ok(uri)
 }

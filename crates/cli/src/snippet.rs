@@ -1,15 +1,18 @@
 //! Findings as a person reads them: the message, the line of the file with a caret under the place, the way out.
 
+use crate::declaration::Texts;
+use crate::plain;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 use patterns::declare::{Finding, Severity};
 use serde_json::{Value, json};
 
-/// All findings, a blank line after each, and how many there are. `text` is the file's.
-pub(crate) fn findings(findings: &[Finding], text: Option<&str>, colour: bool) -> String {
+/// All findings, a blank line after each, and how many there are.
+pub(crate) fn findings(findings: &[Finding], texts: &Texts, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     for finding in findings {
-        out.push_str(&one(finding, text, &renderer));
+        let text = finding.file.as_deref().and_then(|file| texts.of(file)).map(plain::source);
+        out.push_str(&one(finding, text.as_deref(), &renderer));
         out.push_str("\n\n");
     }
     if let Some(total) = total(findings) {
@@ -25,23 +28,29 @@ fn one(finding: &Finding, text: Option<&str>, renderer: &Renderer) -> String {
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let file = finding.file.as_deref().unwrap_or("the declaration");
-    let mut group = level.primary_title(&*finding.message).elements(Vec::<Origin<'_>>::new());
+    let file = plain::line(finding.file.as_deref().unwrap_or("the declaration"));
+    let (message, field) = (plain::line(&finding.message), plain::line(&finding.field));
+    let hint = finding.hint.as_deref().map(plain::line);
+    let mut group = level.primary_title(&*message).elements(Vec::<Origin<'_>>::new());
     match (finding.spot, text) {
         (Some(spot), Some(text)) => {
-            let start = spot.start.min(text.len());
+            // Only its line: the renderer looks at all that it is given, for each finding.
+            let place = spot.start.min(text.len());
+            let begins = text.get(..place).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+            let line = text.get(begins..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+            let start = (place - begins).min(line.len());
             // The first line of the place: a whole block under carets would say less.
-            let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-            let end = spot.end.clamp(start, start + line.trim_end().len());
+            let end = spot.end.saturating_sub(begins).clamp(start, start.max(line.trim_end().len()));
             let annotation = AnnotationKind::Primary.span(start..end);
-            group = group.element(Snippet::source(text).path(file).annotation(annotation));
+            let number = spot.line.max(1);
+            group = group.element(Snippet::source(line).line_start(number).path(&*file).annotation(annotation));
         }
-        _ => group = group.element(Origin::path(file)),
+        _ => group = group.element(Origin::path(&*file)),
     }
     if !finding.field.is_empty() {
-        group = group.element(Level::NOTE.with_name("at").message(&*finding.field));
+        group = group.element(Level::NOTE.with_name("at").message(&*field));
     }
-    if let Some(hint) = &finding.hint {
+    if let Some(hint) = &hint {
         group = group.element(Level::HELP.with_name("hint").message(&**hint));
     }
     renderer.render(&[group])

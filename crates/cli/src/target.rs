@@ -3,17 +3,15 @@
 
 use crate::args::verbs;
 use crate::compose;
+use crate::input;
+use crate::plain;
 use crate::report::{self, Failure};
 use document::backend::{Backend, Session};
 use document::op::AdminOp;
 use document::{Code, Doc};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use upstream::Upstream;
-
-/// How long a server is waited for that should be running.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a verb wants there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +21,13 @@ pub(crate) enum Purpose {
     Change,
 }
 
-pub(crate) enum Target {
+pub(crate) struct Target {
+    place: Place,
+    /// The answer is printed as text, not as JSON.
+    for_people: bool,
+}
+
+enum Place {
     /// Another process answers.
     Server(Arc<Upstream>),
     /// This process does, and has opened the data for it.
@@ -32,65 +36,27 @@ pub(crate) enum Target {
 
 impl Target {
     pub(crate) async fn open(asked: &verbs::Target, purpose: Purpose) -> Result<Target, Failure> {
-        match (&asked.server, &asked.data, &asked.upstream) {
-            (Some(uri), _, _) => Target::server(uri).await,
-            (_, Some(folder), _) => Target::folder(folder, purpose).await,
-            (_, _, Some(uri)) => Target::upstream(uri, purpose).await,
-            (None, None, None) => Err(Failure::new("nothing says where the data is").hint(
+        let of = |uri: &Option<String>, file: &Option<PathBuf>| match (uri, file) {
+            (None, Some(file)) => input::connection_string(file).map(Some),
+            (uri, _) => Ok(uri.clone()),
+        };
+        let (server, upstream) = (of(&asked.server, &asked.server_file)?, of(&asked.upstream, &asked.upstream_file)?);
+        let place = match (server, &asked.data, upstream) {
+            (Some(uri), _, _) => Place::server(&uri).await?,
+            (_, Some(folder), _) => Place::folder(folder).await?,
+            (_, _, Some(uri)) => Place::upstream(&uri, purpose).await?,
+            (None, None, None) => return Err(Failure::of(report::Code::Word("target"), "nothing says where the data is").hint(
                 "name a running Pleach with --server URI, the folder of an embedded store with --data DIR, or a MongoDB with --upstream URI",
             )),
-        }
-    }
-
-    /// The folder's store, or the server that has it open.
-    async fn folder(folder: &Path, purpose: Purpose) -> Result<Target, Failure> {
-        if !folder.is_dir() {
-            return Err(Failure::new(format!("there is no folder {}", folder.display()))
-                .hint("`pleach serve --data DIR` makes one"));
-        }
-        match compose::Patterns::folder(folder) {
-            Ok(patterns) => {
-                patterns.life.load().await?;
-                Target::here(patterns, purpose).await
-            }
-            Err(error) if error.code() == Code::ObjectIsBusy => match engine::holder_address(folder) {
-                Some(address) => Target::server(&format!("mongodb://{address}")).await,
-                None => Err(error.into()),
-            },
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// A running Pleach: it is asked as any client would.
-    async fn server(uri: &str) -> Result<Target, Failure> {
-        let uri = compose::connection_string(uri)?;
-        let uri = upstream::Uri { selection_timeout: uri.selection_timeout.min(PATIENCE), ..uri };
-        Ok(Target::Server(Arc::new(Upstream::open(uri).await?)))
-    }
-
-    async fn upstream(uri: &str, purpose: Purpose) -> Result<Target, Failure> {
-        let patterns = compose::Patterns::upstream(uri, purpose == Purpose::Look).await?;
-        match (patterns.patiently(async || patterns.life.load().await).await, purpose) {
-            (Ok(()), _) => {}
-            // Who may only read some collections can still compare them with a declaration.
-            (Err(error), Purpose::Look) => report::note(&format!("the catalog of rules cannot be read: {error}")),
-            (Err(error), Purpose::Change) => return Err(error.into()),
-        }
-        Target::here(patterns, purpose).await
-    }
-
-    async fn here(patterns: compose::Patterns, purpose: Purpose) -> Result<Target, Failure> {
-        if purpose == Purpose::Change {
-            patterns.patiently(async || patterns.life.start().await).await?;
-        }
-        Ok(Target::Here(patterns))
+        };
+        Ok(Target { place, for_people: !report::wants_json() })
     }
 
     /// Asks, and gives the answer's own fields.
     pub(crate) async fn ask(&mut self, db: &str, body: Doc<'static>) -> Result<bson::Document, Failure> {
-        let backend: Arc<dyn Backend> = match self {
-            Target::Server(server) => server.clone(),
-            Target::Here(patterns) => patterns.backend.clone(),
+        let backend: Arc<dyn Backend> = match &self.place {
+            Place::Server(server) => server.clone(),
+            Place::Here(patterns) => patterns.backend.clone(),
         };
         let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
         let context = compose::surroundings();
@@ -102,21 +68,77 @@ impl Target {
         for name in ["ok", "$clusterTime", "operationTime"] {
             all.remove(name);
         }
-        Ok(all)
+        Ok(if self.for_people { plain::answer(all) } else { all })
     }
 
     /// Ends what this process has begun; what was done is saved.
     pub(crate) async fn close(self) {
-        if let Target::Here(patterns) = self {
+        if let Place::Here(patterns) = self.place {
             patterns.close().await;
         }
+    }
+}
+
+impl Place {
+    /// The folder's store, or the server that has it open.
+    async fn folder(folder: &Path) -> Result<Place, Failure> {
+        if !folder.is_dir() {
+            return Err(Failure::of(report::Code::Word("target"), format!("there is no folder {}", folder.display()))
+                .hint("`pleach serve --data DIR` makes one"));
+        }
+        if !engine::is_store(folder) {
+            return Err(Failure::new(format!(
+                "{} is not a data folder of Pleach: it holds no store",
+                folder.display()
+            ))
+            .hint("name the folder that `pleach serve --data DIR` was given; nothing was made in this one"));
+        }
+        match compose::Patterns::folder(folder) {
+            Ok(patterns) => {
+                patterns.life.load_to_read().await?;
+                Ok(Place::Here(patterns))
+            }
+            Err(error) if error.code() == Code::ObjectIsBusy => match engine::holder_address(folder) {
+                Some(address) => Place::server(&format!("mongodb://{address}")).await,
+                None => Err(error.into()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A running Pleach: it is asked as any client would.
+    async fn server(uri: &str) -> Result<Place, Failure> {
+        // A standalone MongoDB would be refused for what it is, not for being the wrong kind of target.
+        let uri = upstream::Uri { standalone: true, ..compose::connection_string(uri)? };
+        let server = compose::connect(uri).await?;
+        if !server.is_pleach() {
+            return Err(Failure::of(
+                report::Code::Word("target"),
+                format!("{} is a MongoDB, not a Pleach", server.uri()),
+            )
+            .hint("name it with --upstream instead; --server is a running `pleach serve`"));
+        }
+        Ok(Place::Server(Arc::new(server)))
+    }
+
+    async fn upstream(uri: &str, purpose: Purpose) -> Result<Place, Failure> {
+        let uri = compose::connection_string(uri)?;
+        let patterns = compose::Patterns::upstream(uri, purpose == Purpose::Look).await?;
+        let loaded = patterns.patiently(async || patterns.life.load_to_read().await).await;
+        match (loaded, purpose) {
+            (Ok(()), _) => {}
+            // Who may only read some collections can still compare them with a declaration.
+            (Err(error), Purpose::Look) => report::note(&format!("the catalog of rules cannot be read: {error}")),
+            (Err(error), Purpose::Change) => return Err(error.into()),
+        }
+        Ok(Place::Here(patterns))
     }
 }
 
 /// A server tells its hint behind the message, since drivers show only that.
 fn told(error: document::Error) -> Failure {
     match (error.hint(), error.message().split_once("; ")) {
-        (None, Some((message, hint))) => Failure::new(message).hint(hint),
+        (None, Some((message, hint))) => Failure::of(report::Code::Number(error.code().number()), message).hint(hint),
         _ => error.into(),
     }
 }

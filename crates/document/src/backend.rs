@@ -5,8 +5,10 @@
 //! are in [`Written::errors`]; `Err` means the whole operation failed.
 
 mod flight;
+mod privileges;
 
 pub use flight::{Claim, Flight, Flights, Landed, Leg};
+pub use privileges::Privileges;
 
 use crate::code::Code;
 use crate::error::{Error, Result};
@@ -36,6 +38,8 @@ pub struct Session {
     pub joined: Option<Joined>,
     /// A write concern that was not satisfied although the write was done: reported beside the result.
     pub concern_error: Option<Error>,
+    /// The client is a tool that restores a dump.
+    pub restores: bool,
 }
 
 /// A statement of a client's transaction, which lives in the server behind the backend.
@@ -119,6 +123,13 @@ pub struct Abilities {
     pub forwards: bool,
 }
 
+/// What a client that restores a dump does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restoring {
+    Connects,
+    Asks,
+}
+
 /// A command as far as it must be read to know who answers it.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
@@ -126,6 +137,8 @@ pub struct Head<'a> {
     pub db: &'a str,
     /// The value of the command's first field, if that is text: most often the collection.
     pub target: Option<&'a str>,
+    /// The user that it is sent for, as [`Relay::user`] gives it.
+    pub user: Option<&'a Arc<str>>,
     /// The whole command; its bytes are not validated yet.
     pub body: &'a Doc<'a>,
 }
@@ -149,8 +162,14 @@ pub trait Relay: Send + Sync {
     /// What the client says about itself, for the server behind.
     fn introduce(&self, metadata: &Doc<'_>);
 
-    /// The client begins to authenticate: from now on the line cannot be opened again for it.
+    /// The client begins to authenticate, or logs out: from now on the line cannot be opened again for it, and its user is unknown.
     fn authenticating(&self);
+
+    /// Learns which user the line acts for, unless that is known.
+    fn identify(&self) -> Answer<'_, ()>;
+
+    /// The user that the line acts for, as `name@database`, as far as that is known; `None` for a client that has not authenticated.
+    fn user(&self) -> Option<Arc<str>>;
 
     /// The state of the server behind; an error while it has no primary.
     fn standing(&self) -> Result<Standing>;
@@ -158,10 +177,14 @@ pub trait Relay: Send + Sync {
     /// Whether the line is lost for good: it was authenticated by the client, and only the client can do that again.
     fn is_lost(&self) -> bool;
 
-    /// Whether both lines act for the same user, so that statements of both may share a transaction (SEMANTICS R12).
+    /// Whether both lines are known to act for the same user, so that statements of both may share a transaction (SEMANTICS R12,
+    /// R37).
     fn shares_with(&self, _other: &dyn Relay) -> bool {
         false
     }
+
+    /// Whether [`Relay::user`] is known.
+    fn is_identified(&self) -> bool;
 
     /// Whether the client has begun to authenticate on it.
     fn is_authenticated(&self) -> bool;
@@ -187,9 +210,9 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
-    /// Why a command is refused, whatever else is wrong with it.
-    fn refusal(&self, _command: &Head<'_>) -> Option<Error> {
-        None
+    /// Fails if a command of the line's client is refused, whatever else is wrong with it.
+    fn refuse<'a>(&'a self, _command: &'a Head<'a>, _line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// Whether what clients see as a view takes writes: its documents are stored in another form, and the layer knows how.
@@ -211,6 +234,12 @@ pub trait Backend: Send + Sync + 'static {
     /// The cursors that are open on these namespaces in the server behind, as far as that can be told.
     fn open_cursors<'a>(&'a self, _namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// What the server behind lets the user of this line do, or of our own if there is none; `None` if nobody is restricted,
+    /// as on the embedded store.
+    fn privileges<'a>(&'a self, _line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// Makes ready what fences and retry records need in that database; call it before the first rule there is maintained.
@@ -300,8 +329,24 @@ pub trait Backend: Send + Sync + 'static {
         _statements: &'a [i32],
         _written: &'a Written,
     ) -> Answer<'a, ()> {
-        let refusal = Error::new(Code::IllegalOperation, "this backend keeps no records of retryable writes");
+        let refusal = Error::new(Code::InternalError, "this backend keeps no records of retryable writes");
         Box::pin(std::future::ready(Err(refusal)))
+    }
+
+    /// A client that restores a dump has connected, or has sent a command; what is returned is held until it disconnects, or the
+    /// command is answered.
+    fn restoring(&self, _step: Restoring) -> Option<Box<dyn Any + Send + Sync>> {
+        None
+    }
+
+    /// A client that restores a dump is done with it; answers when the data is as it should be.
+    fn restored(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// What is passed on in place of a command that passes; `None` if it is passed on as it is.
+    fn rewritten(&self, _command: &Head<'_>) -> Option<Doc<'static>> {
+        None
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()>;

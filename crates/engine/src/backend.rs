@@ -115,7 +115,7 @@ fn pass<'k>(session: &mut Session, fences: impl Iterator<Item = (&'k FenceKey, M
     let transaction = session
         .transaction
         .as_mut()
-        .ok_or_else(|| Error::new(Code::IllegalOperation, "a fence belongs in a transaction"))?;
+        .ok_or_else(|| Error::new(Code::InternalError, "a fence belongs in a transaction"))?;
     let transaction = EngineTransaction::of(&mut **transaction)?;
     let mut open = transaction.take()?;
     for (key, mode) in fences {

@@ -18,9 +18,13 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What may stay in memory on a scarce disk: writing it out frees its journals.
 const SCARCE_UNWRITTEN: u64 = 1 << 20;
+/// A key of the state space that has no value.
+const NEVER_WRITTEN: &[u8] = b"-";
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// A dropped collection of no more entries is emptied and its space used again: removing and making one cost ten syncs each.
 const EMPTY_AT_MOST: usize = 1_000;
+/// One that takes more on the disk is removed: emptied, its tables would stay until they are compacted.
+const EMPTY_BYTES: u64 = 1 << 20;
 /// Entries erased in one batch.
 const ERASE_AT_ONCE: usize = 2_000;
 
@@ -71,17 +75,20 @@ impl Background {
 
 fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
     let mut forgot = Instant::now();
+    // Spaces that could not be released, for want of room perhaps.
+    let mut unreleased = Vec::new();
     loop {
         let job = jobs.recv_timeout(LOOK_EVERY);
         let Some(inner) = inner.upgrade() else { return };
         let result = match job {
             Ok(Job::Refill) => inner.pool.refill(&inner.ground.store),
-            Ok(Job::Remove(space)) => release(&inner, space),
+            Ok(Job::Remove(space)) => release(&inner, &space).inspect_err(|_| unreleased.push(space)),
             Ok(Job::EraseIndex(collection, index)) => erase(&inner, &collection, index),
             Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
                 inner.transactions.expire(&inner);
                 watch_disk(&inner);
+                unreleased.retain(|space| release(&inner, space).is_err());
                 if forgot.elapsed() >= FORGET_EVERY {
                     forgot = Instant::now();
                     if let Err(error) = forget_retries(&inner) {
@@ -119,7 +126,11 @@ fn forget_retries(inner: &Inner) -> Result<()> {
 /// Writes the largest memtables out while all together take too much, or their journals are in the way on a scarce disk.
 fn watch_memory(inner: &Inner) -> Result<()> {
     let ground = &inner.ground;
-    let most = if ground.disk.room() == Room::Scarce { SCARCE_UNWRITTEN } else { inner.options.unwritten_bytes() };
+    let is_scarce = ground.disk.room() == Room::Scarce;
+    if is_scarce && ground.store.unwritten_bytes() <= SCARCE_UNWRITTEN {
+        return free_log(inner);
+    }
+    let most = if is_scarce { SCARCE_UNWRITTEN } else { inner.options.unwritten_bytes() };
     if ground.store.unwritten_bytes() <= most {
         return Ok(());
     }
@@ -138,26 +149,40 @@ fn watch_memory(inner: &Inner) -> Result<()> {
     }
 }
 
+/// Lets the store remove the full parts of its log of writes, and the files of dropped collections that these mention. A space
+/// of a few entries holds on to all of them for as long as it is not written out.
+pub(crate) fn free_log(inner: &Inner) -> Result<()> {
+    let ground = &inner.ground;
+    if !ground.store.has_full_log() || ground.store.start_writing_out()? {
+        return Ok(());
+    }
+    // Nothing is in memory, and the store looks at its log only when it has written something out.
+    let mut work = Work::loose(ground);
+    work.remove(&ground.state, bytes::Bytes::from_static(NEVER_WRITTEN));
+    inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
+    ground.store.start_writing_out().map(|_| ())
+}
+
 /// Empties the space of a dropped collection for the next one, or removes it if that is less work. Nobody writes to it any
 /// more, and who still reads it reads a snapshot.
-fn release(inner: &Inner, space: Space) -> Result<()> {
+fn release(inner: &Inner, space: &Space) -> Result<()> {
     let snapshot = inner.ground.current.load().snapshot.clone();
     let keys: Vec<bytes::Bytes> = snapshot
-        .range(&space, &[0], &[0xFF; 8], false)
+        .range(space, &[0], &[0xFF; 8], false)
         .take(EMPTY_AT_MOST + 1)
         .map(|entry| entry.map(|(key, _)| key))
         .collect::<Result<_>>()?;
-    if keys.len() > EMPTY_AT_MOST || inner.pool.is_full() {
-        return inner.ground.store.remove(space);
+    if keys.len() > EMPTY_AT_MOST || space.disk_bytes() > EMPTY_BYTES || inner.pool.is_full() {
+        return inner.ground.store.remove(space.clone());
     }
     if !keys.is_empty() {
         let mut work = Work::loose(&inner.ground);
         for key in keys {
-            work.remove(&space, key);
+            work.remove(space, key);
         }
         inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
     }
-    inner.pool.give_back(space);
+    inner.pool.give_back(space.clone());
     Ok(())
 }
 

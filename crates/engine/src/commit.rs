@@ -171,12 +171,14 @@ impl Shared {
     fn fail(&self, ground: &Ground, error: &Error, what: &str) {
         let full = error.code() == Code::OutOfDiskSpace || ground.disk.look(&ground.store, 0) != Room::Enough;
         let error = if full {
-            let message = "the disk that holds the data was full when the store had to write; reads go on, writes need free space and a restart of the server";
-            Error::new(Code::OutOfDiskSpace, message).with_source(error.clone())
+            let message = "the disk that holds the data was full when the store had to write; only reads are taken until there is room and the store has been opened anew";
+            Error::new(Code::OutOfDiskSpace, message)
+                .with_source(error.clone())
+                .with_hint("free some space; the server notices by itself")
         } else {
             error.clone()
         };
-        tracing::error!(%error, "{what} failed; the server goes on reading but takes no more writes until it is restarted");
+        tracing::error!(%error, "{what} failed; the server goes on reading but takes no more writes until the store is opened anew");
         let _first_stays = self.failure.set(error);
     }
 

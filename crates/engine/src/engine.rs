@@ -8,18 +8,22 @@ use crate::locks::check_patience;
 use crate::pool::Pool;
 use crate::recover;
 use crate::retries::Retries;
+use crate::room::Room;
 use crate::store::StoreOptions;
 use crate::transaction::Transactions;
 use crate::ttl::Ttl;
 use crate::view::ReadView;
 use crate::work::Moment;
-use document::Result;
 use document::op::{Context, Namespace};
+use document::{Code, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::OwnedRwLockReadGuard;
+
+/// A store that had to stop waits so long for more room before it is opened anew on a disk that is still nearly full.
+const SCARCE_BEFORE_REOPENING: Duration = Duration::from_secs(3);
 
 /// How to open an engine.
 #[derive(Clone, Debug)]
@@ -141,6 +145,32 @@ impl Engine {
         {
             tracing::warn!(%error, "the log of writes stays; it is replayed at the next start");
         }
+    }
+
+    /// Whether the store had to stop because the disk was full, so long ago, and there is room again: closed and opened anew it goes
+    /// on.
+    pub fn wants_reopening(&self, stopped_for: Duration) -> bool {
+        if !self.has_stopped() {
+            return false;
+        }
+        let ground = &self.inner.ground;
+        match ground.disk.look(&ground.store, 0) {
+            Room::Enough => true,
+            // What is in memory can be written out, and then deletes and drops make more room: a stopped store takes neither.
+            Room::Scarce => stopped_for >= SCARCE_BEFORE_REOPENING,
+            Room::Gone => false,
+        }
+    }
+
+    /// Whether the store takes no more writes because its disk was full.
+    pub fn has_stopped(&self) -> bool {
+        self.inner.committer.failure().is_some_and(|error| error.code() == Code::OutOfDiskSpace)
+    }
+
+    /// Says whether nobody uses the engine any more: its folder can be opened again then.
+    pub fn release_watch(&self) -> impl Fn() -> bool + use<> {
+        let inner = Arc::downgrade(&self.inner);
+        move || inner.strong_count() == 0
     }
 
     /// What a read outside a transaction sees now.

@@ -1,11 +1,23 @@
-//! The data folder: one process at a time, and the next one is told who has it.
+//! The data folder: one process at a time, and the next one is told who has it; what in it is Pleach's.
 
+use crate::{private, recover, synced, temporary};
 use document::{Code, Error, Result};
 use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::Path;
 
 const LOCK: &str = "pleach.lock";
+
+/// Whether a file or folder of this name, in a data folder, is made by this crate.
+fn is_ours(name: &str) -> bool {
+    [LOCK, synced::NAME, recover::STORE].contains(&name) || name.starts_with(temporary::NAME)
+}
+
+/// Whether the folder holds a store, of whatever format.
+pub fn is_store(folder: &Path) -> bool {
+    let marker = folder.join(recover::STORE).join(crate::store::MARKER);
+    std::fs::symlink_metadata(marker).is_ok_and(|about| about.is_file())
+}
 
 /// Holds the folder until dropped (or the process ends, however it does).
 #[derive(Debug)]
@@ -24,19 +36,17 @@ impl FolderLock {
             };
             Error::new(code, format!("cannot {what} the data folder {}: {error}", folder.display()))
         };
-        std::fs::create_dir_all(folder).map_err(|error| failed("make", error))?;
+        private::narrow_umask();
+        private::make_folder(folder).map_err(|error| failed("make", error))?;
         let path = folder.join(LOCK);
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|error| failed("open", error))?;
+        let mut file = private::open_file(&path).map_err(|error| {
+            let message = format!("cannot open the lock file {}: {error}", path.display());
+            Error::new(Code::InternalError, message).with_hint("look what it is, or give another folder with --data")
+        })?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let holder = std::fs::read_to_string(&path).unwrap_or_default();
+                let holder = private::read_file(&path).unwrap_or_default();
                 let holder = if holder.trim().is_empty() { "another process" } else { holder.trim() };
                 let message = format!("the data folder {} is in use by {holder}", folder.display());
                 return Err(Error::new(Code::ObjectIsBusy, message)
@@ -44,6 +54,7 @@ impl FolderLock {
             }
             Err(TryLockError::Error(error)) => return Err(failed("lock", error)),
         }
+        private::tighten(folder, is_ours)?;
         let listening = address.map(|address| format!(" (listening on {address})")).unwrap_or_default();
         file.set_len(0)
             .and_then(|()| file.write_all(format!("process {}{listening}\n", std::process::id()).as_bytes()))
@@ -54,7 +65,7 @@ impl FolderLock {
 
 /// Where the process that holds the folder listens, if it said so.
 pub fn holder_address(folder: &Path) -> Option<String> {
-    let holder = std::fs::read_to_string(folder.join(LOCK)).ok()?;
+    let holder = private::read_file(&folder.join(LOCK)).ok()?;
     let (_, rest) = holder.split_once("(listening on ")?;
     rest.split_once(')').map(|(address, _)| address.to_owned())
 }

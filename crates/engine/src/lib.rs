@@ -20,6 +20,7 @@ mod leaves;
 mod locks;
 mod multikey;
 mod pool;
+mod private;
 pub mod range;
 pub mod read;
 mod recover;
@@ -39,7 +40,7 @@ mod write;
 mod write_log;
 
 pub use engine::{Engine, Options};
-pub use folder::holder_address;
+pub use folder::{holder_address, is_store};
 pub use work::Moment;
 
 #[cfg(test)]

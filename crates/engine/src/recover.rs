@@ -22,6 +22,9 @@ use std::sync::atomic::Ordering;
 /// The format that this version writes; docs/format.md says what it is.
 pub(crate) const FORMAT: u32 = 1;
 
+/// The key-value store, in the data folder.
+pub(crate) const STORE: &str = "store";
+
 const FORMAT_KEY: &[u8] = b"f";
 /// The catalog changes rarely.
 const CATALOG_MEMTABLE: u64 = 4 << 20;
@@ -45,7 +48,7 @@ pub(crate) struct Opened {
 
 pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
     let synced = SyncedFile::open(folder)?;
-    let store = Store::open(&folder.join("store"), options)?;
+    let store = Store::open(&folder.join(STORE), options)?;
     let catalog_space = store.space_sized("catalog", CATALOG_MEMTABLE)?;
     let state = store.space_sized("state", STATE_MEMTABLE)?;
     let retries = store.space_sized("retries", STATE_MEMTABLE)?;

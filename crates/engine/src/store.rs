@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// The longest key that the store takes.
 pub const MAX_KEY: usize = 65_535;
 
+/// The file that every store of the storage crate has.
+pub(crate) const MARKER: &str = "version";
+
 /// Less than this is left in the log of writes when closing: writing it all out takes some syncs for each space.
 const LOG_WORTH_EMPTYING: u64 = 1 << 20;
 
@@ -179,6 +182,22 @@ impl Store {
             std::thread::sleep(Duration::from_millis(2));
         }
         Ok(())
+    }
+
+    /// Whether the log of writes has full parts: they are kept, and with them the files of removed spaces, until every space
+    /// that they mention is written out and the next writing out ends.
+    pub fn has_full_log(&self) -> bool {
+        self.db.journal_count() > 1
+    }
+
+    /// Starts writing out all that is in memory; whether there was anything.
+    pub fn start_writing_out(&self) -> Result<bool> {
+        let mut any = false;
+        for name in self.db.list_keyspace_names() {
+            let space = self.db.keyspace(&name, KeyspaceCreateOptions::default).map_err(failed)?;
+            any |= space.rotate_memtable().map_err(failed)? || space.sealed_memtable_count() > 0;
+        }
+        Ok(any)
     }
 
     /// Takes no more batches. If the log of writes is worth it, all is written out and the log emptied: it says nothing more

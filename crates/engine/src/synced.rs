@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-const NAME: &str = "synced";
+pub(crate) const NAME: &str = "synced";
 
 pub(crate) struct SyncedFile {
     file: File,
@@ -20,8 +20,7 @@ impl SyncedFile {
         let path = folder.join(NAME);
         let failed =
             |error: std::io::Error| Error::new(Code::InternalError, format!("cannot open {}: {error}", path.display()));
-        let mut file =
-            File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut file = crate::private::open_file(&path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let last = decode(&bytes).unwrap_or_default();

@@ -7,6 +7,7 @@ use document::spill::{Spill, SpillFile};
 use document::{Code, Error, Result};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,7 @@ pub(crate) const STAGE_MEMORY: usize = 100 << 20;
 
 /// After so many bytes it is asked again whether the disk has room.
 const LOOK_EVERY: usize = 1 << 20;
-const NAME: &str = "temporary-";
+pub(crate) const NAME: &str = "temporary-";
 
 /// Gives files beside the data, as long as the store itself has room enough.
 pub(crate) struct TemporaryFiles {
@@ -52,7 +53,8 @@ impl Spill for TemporaryFiles {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         check_room(&self.ground)?;
         let path = self.folder.join(format!("{NAME}{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+        // A new file: whatever has the name already, a link too, is an error.
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
         std::fs::remove_file(&path).map_err(failed)?;
         let state = State::Written(BufWriter::with_capacity(1 << 16, file));
         Ok(Box::new(TemporaryFile { state, ground: self.ground.clone(), unchecked: 0 }))

@@ -156,7 +156,7 @@ impl Work {
     /// Passes a fence (SEMANTICS R1); only transactions do.
     pub(crate) fn fence(&mut self, key: LockKey, mode: Mode) -> Result<()> {
         let position =
-            self.position().ok_or_else(|| Error::new(Code::IllegalOperation, "a fence belongs in a transaction"))?;
+            self.position().ok_or_else(|| Error::new(Code::InternalError, "a fence belongs in a transaction"))?;
         match self.ground.locks.ask(self.owner, key, mode) {
             Asked::Held => return Err(write_conflict()),
             Asked::Granted => self.locks.push(key),

@@ -4,8 +4,9 @@
 use crate::mql::{list, object};
 use crate::rule::Rule;
 use document::backend::{FenceKey, Mode};
-use document::op::{Namespace, ReadOp, WriteOp};
+use document::op::{Change, Namespace, ReadOp, WriteOp, Written};
 use document::{Doc, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// One step.
@@ -14,6 +15,8 @@ pub struct Step {
     /// The rules it is for: none for the client's own statement, several where steps on one document were merged.
     pub rules: Vec<Arc<Rule>>,
     pub action: Action,
+    /// How many documents it changed when it was rehearsed; of a job, how many it will change. `None` before that.
+    pub documents: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -40,15 +43,30 @@ pub enum Action {
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub steps: Vec<Step>,
+    /// The documents that the steps changed when they were rehearsed …
+    changed: Documents,
+    /// … and those that jobs will change afterwards.
+    later: Documents,
 }
 
-/// What a plan costs: statements that read, documents that statements name to be written (at least one each), and the bytes of
-/// all commands.
+/// Documents, each once: namespace and `_id`.
+type Documents = HashSet<(Namespace, Vec<u8>)>;
+
+/// What a plan costs: statements that read, documents that are written, each counted once, and the bytes of all commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub read: u64,
+    /// In the transaction and by the jobs that it leaves; bookkeeping is not counted.
     pub written: u64,
+    /// How many of them jobs write afterwards.
+    pub deferred: u64,
     pub bytes: u64,
+}
+
+impl From<Action> for Step {
+    fn from(action: Action) -> Step {
+        Step { rules: Vec::new(), action, documents: None }
+    }
 }
 
 impl Step {
@@ -97,6 +115,7 @@ impl Step {
             ("kind", Value::from(self.kind())),
             ("namespace", self.namespace().map_or(Value::Missing, |ns| Value::string(ns.to_string()))),
             ("command", self.command().map_or(Value::Missing, Value::Document)),
+            ("documents", self.documents.map_or(Value::Missing, number)),
             ("key", key),
             ("mode", mode),
         ])
@@ -104,14 +123,51 @@ impl Step {
 }
 
 impl Plan {
+    /// Steps that are not rehearsed.
+    pub fn of(steps: Vec<Step>) -> Plan {
+        Plan { steps, ..Plan::default() }
+    }
+
+    /// Notes what the last step changed when it was rehearsed. The images must be whole: a document that stays as it was is not
+    /// written.
+    pub(crate) fn note(&mut self, op: &WriteOp, written: &Written) {
+        let mut ids: Vec<Vec<u8>> = Vec::new();
+        if let WriteOp::Insert(insert) = op {
+            ids.extend(insert.documents.iter().map(|doc| identity(&doc.get("_id").unwrap_or(Value::Missing))));
+        }
+        let changed = |change: &&Change| match (&change.before, &change.after) {
+            (Some(before), Some(after)) => before.as_bytes() != after.as_bytes(),
+            (None, None) => false,
+            _ => true,
+        };
+        ids.extend(written.changes.iter().filter(changed).map(|change| identity(&change.id)));
+        ids.extend(written.upserted.iter().map(|(_, id)| identity(id)));
+        ids.sort_unstable();
+        ids.dedup();
+        self.documents(ids.len());
+        self.changed.extend(ids.into_iter().map(|id| (op.ns().clone(), id)));
+    }
+
+    /// Notes which documents the job of the last step will change.
+    pub(crate) fn note_later(&mut self, ns: &Namespace, ids: &[Value<'static>]) {
+        self.documents(ids.len());
+        self.later.extend(ids.iter().map(|id| (ns.clone(), identity(id))));
+    }
+
+    fn documents(&mut self, count: usize) {
+        if let Some(step) = self.steps.last_mut() {
+            step.documents = Some(count as u64);
+        }
+    }
+
     pub fn cost(&self) -> Cost {
-        let mut cost = Cost::default();
+        let deferred = self.later.difference(&self.changed).count() as u64;
+        let mut cost = Cost { written: self.changed.len() as u64 + deferred, deferred, ..Cost::default() };
         for step in &self.steps {
-            match &step.action {
-                Action::Read(_) => cost.read += 1,
-                Action::Write(op) | Action::Derive(op) => cost.written += documents(op),
-                Action::Job { .. } => cost.written += 1,
-                Action::Fence { .. } => {}
+            match (&step.action, step.documents) {
+                (Action::Read(_), _) => cost.read += 1,
+                (Action::Write(op) | Action::Derive(op), None) => cost.written += named(op),
+                _ => {}
             }
             cost.bytes += step.command().map_or(0, |command| command.as_bytes().len() as u64);
         }
@@ -129,9 +185,12 @@ impl Plan {
             list(steps.map(|step| Value::Document(step.to_mql())))
         };
         let cost = self.cost();
-        let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
-        let cost =
-            object([("read", number(cost.read)), ("written", number(cost.written)), ("bytes", number(cost.bytes))]);
+        let cost = object([
+            ("read", number(cost.read)),
+            ("written", number(cost.written)),
+            ("deferred", number(cost.deferred)),
+            ("bytes", number(cost.bytes)),
+        ]);
         crate::mql::document([
             ("rules", list(rules.into_iter().map(Value::from))),
             ("steps", of(|action| !matches!(action, Action::Fence { .. } | Action::Job { .. }))),
@@ -142,7 +201,16 @@ impl Plan {
     }
 }
 
-fn documents(op: &WriteOp) -> u64 {
+fn identity(id: &Value<'_>) -> Vec<u8> {
+    crate::link::key::bytes(id)
+}
+
+fn number(number: u64) -> Value<'static> {
+    Value::Int64(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// How many documents a statement names that was not rehearsed.
+fn named(op: &WriteOp) -> u64 {
     let count = match op {
         WriteOp::Insert(op) => op.documents.len(),
         WriteOp::Update(op) => op.statements.len(),
@@ -194,14 +262,15 @@ mod tests {
             value: Value::Int32(5),
             mode: Mode::Shared,
         };
-        let of = |action| Step { rules: vec![rule.clone()], action };
+        let of = |action| Step { rules: vec![rule.clone()], ..Step::from(action) };
         let plan = Plan {
             steps: vec![
-                Step { rules: Vec::new(), action: Action::Write(WriteOp::Insert(insert)) },
+                Step::from(Action::Write(WriteOp::Insert(insert))),
                 of(Action::Derive(WriteOp::Update(update))),
                 of(fence),
                 of(Action::Job { key: Value::Int32(5) }),
             ],
+            ..Plan::default()
         };
         let insert = doc! { "insert": "reviews", "documents": [{ "_id": 1, "productId": 5 }] };
         let update = doc! { "update": "products", "updates": [{ "q": { "_id": { "$eq": 5 } }, "u": { "$inc": { "reviewCount": 1 } } }] };
@@ -214,7 +283,7 @@ mod tests {
             ],
             "fences": [{ "rule": "products.reviewCount", "kind": "fence", "key": 5, "mode": "shared" }],
             "deferred": [{ "rule": "products.reviewCount", "kind": "job", "key": 5 }],
-            "cost": { "read": 0_i64, "written": 3_i64, "bytes": i64::try_from(bytes).unwrap() },
+            "cost": { "read": 0_i64, "written": 2_i64, "deferred": 0_i64, "bytes": i64::try_from(bytes).unwrap() },
         };
         assert_eq!(plan.to_mql(), Doc::from(expected));
     }

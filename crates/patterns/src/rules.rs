@@ -31,6 +31,10 @@ pub struct Kept {
     /// Nothing for a field that is computed from the document itself.
     pub program: Option<Program>,
     pub state: State,
+    /// Whether its hosts are getting back what they had, so that clients may not write the field yet.
+    pub(crate) restoring: bool,
+    /// Which change of the catalog it is from; 0 if from none.
+    pub(crate) epoch: i64,
     /// Whether some other rule reads the field.
     pub feeds: bool,
     /// How often a client's value differed from ours and was overridden (SEMANTICS R11).
@@ -85,7 +89,7 @@ impl Local {
     }
 
     pub(crate) fn is_kept(&self) -> bool {
-        !self.hosted.is_empty() || !self.sourced.is_empty()
+        !self.hosted.is_empty() || !self.sourced.is_empty() || !self.owned.is_empty()
     }
 }
 
@@ -141,6 +145,8 @@ impl Rules {
                     rule: rule.clone(),
                     program: programs.get(*at).cloned().flatten(),
                     state: state.clone(),
+                    restoring: placed.restoring,
+                    epoch: placed.epoch,
                     feeds: reads.is_read(*at, rule),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                     recent: Recent::default(),
@@ -254,6 +260,9 @@ fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) {
         watch(&mut host.capture, &Capture::Paths(order::host_reads(rule, kept.program.as_ref())));
         watch(&mut host.capture, &Capture::Paths(rule.owned()));
         host.hosted.push(kept.clone());
+    } else if kept.restoring {
+        host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
+        watch(&mut host.capture, &Capture::Paths(rule.owned()));
     }
     if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, &kept.program) {
         let source = namespaces.entry(link.source.clone()).or_default();

@@ -1,6 +1,6 @@
 //! Rows of a cursor into a reply, and what is left of it into the registry.
 
-use crate::cursors::{OpenCursor, Owner};
+use crate::cursors::OpenCursor;
 use crate::dispatch::Call;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
@@ -52,7 +52,7 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
     let mut open = OpenCursor {
         id: 0,
         namespace: how.namespace,
-        owner: Owner { session: call.session.id, transaction: call.transaction() },
+        owner: call.owner(),
         cursor,
         exhausted: batch.exhausted || how.limit.is_some_and(|limit| returned >= limit),
         pending: batch.documents.into(),
@@ -174,7 +174,7 @@ pub(crate) fn list(call: &mut Call<'_>, namespace: String, documents: Vec<Doc<'s
         call.server.cursors.open(OpenCursor {
             id: 0,
             namespace: namespace.clone(),
-            owner: Owner { session: call.session.id, transaction: call.transaction() },
+            owner: call.owner(),
             cursor: Box::new(Listed),
             pending: later,
             exhausted: true,

@@ -1,12 +1,22 @@
 //! One connected client: who it is, what it is doing, and how that is stopped.
 
-use document::backend::Relay;
-use document::{Code, Doc, Error, Result};
+use document::backend::{Backend, Relay, Restoring};
+use document::{Code, Doc, Error, Result, Value};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+/// The name that MongoDB's own tool gives itself.
+const RESTORES: &str = "mongorestore";
+
+/// The application's name in what a client says about itself.
+fn application(metadata: &Doc<'_>) -> Option<String> {
+    let Some(Value::Document(application)) = metadata.get("application") else { return None };
+    application.get("name")?.as_str().map(str::to_owned)
+}
 
 pub(crate) struct Client {
     pub(crate) id: i32,
@@ -16,6 +26,8 @@ pub(crate) struct Client {
     pub(crate) operation: Arc<Operation>,
     /// The client's own line to a real MongoDB, if there is one behind.
     pub(crate) relay: Option<Arc<dyn Relay>>,
+    /// Held by a client that restores a dump, while it is connected.
+    restoring: OnceLock<Box<dyn Any + Send + Sync>>,
     /// What long work asks now and then; made once, so that a command allocates nothing for it.
     pub(crate) interrupt: Arc<dyn Fn() -> Result<()> + Send + Sync>,
 }
@@ -24,7 +36,27 @@ impl Client {
     pub(crate) fn new(id: i32, address: SocketAddr, relay: Option<Arc<dyn Relay>>) -> Client {
         let operation = Arc::new(Operation::new());
         let asked = operation.clone();
-        Client { id, address, metadata: Mutex::new(None), operation, relay, interrupt: Arc::new(move || asked.check()) }
+        let (metadata, restoring) = (Mutex::new(None), OnceLock::new());
+        Client { id, address, metadata, operation, relay, restoring, interrupt: Arc::new(move || asked.check()) }
+    }
+
+    /// Keeps what the client says about itself; only the first time counts.
+    pub(crate) fn introduce(&self, metadata: Doc<'_>, backend: &dyn Backend) {
+        let mut known = self.metadata.lock();
+        if known.is_some() {
+            return;
+        }
+        if application(&metadata).as_deref() == Some(RESTORES)
+            && let Some(restoring) = backend.restoring(Restoring::Connects)
+        {
+            let _first = self.restoring.set(restoring);
+        }
+        *known = Some(metadata.into_owned());
+    }
+
+    /// Whether it has introduced itself as a tool that restores dumps.
+    pub(crate) fn restores(&self) -> bool {
+        self.restoring.get().is_some()
     }
 }
 

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A read that was not finished by its first batch.
@@ -27,9 +28,11 @@ pub(crate) struct OpenCursor {
     pub(crate) told: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// The session and transaction that a cursor belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The user, the session and the transaction that a cursor belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
+    /// `None` where nobody authenticates.
+    pub(crate) user: Option<Arc<str>>,
     pub(crate) session: Option<[u8; 16]>,
     pub(crate) transaction: Option<i64>,
 }
@@ -60,7 +63,7 @@ impl Cursors {
                 cursor.id = id;
                 let entry = Entry {
                     namespace: cursor.namespace.clone(),
-                    owner: cursor.owner,
+                    owner: cursor.owner.clone(),
                     used: Instant::now(),
                     never_expires: cursor.never_expires,
                     cursor: Some(Box::new(cursor)),
@@ -78,14 +81,14 @@ impl Cursors {
     }
 
     /// Takes a cursor for a getMore on `namespace` by `owner`; [`Cursors::give_back`] ends that.
-    pub(crate) fn take(&self, id: i64, namespace: &str, owner: Owner) -> Result<Box<OpenCursor>> {
+    pub(crate) fn take(&self, id: i64, namespace: &str, owner: &Owner) -> Result<Box<OpenCursor>> {
         let mut open = self.open.lock();
         let entry = checked(&mut open, id, namespace, owner)?;
         entry.cursor.take().ok_or_else(|| Error::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
     }
 
     /// Whether [`Cursors::take`] would be allowed.
-    pub(crate) fn check(&self, id: i64, namespace: &str, owner: Owner) -> Result<()> {
+    pub(crate) fn check(&self, id: i64, namespace: &str, owner: &Owner) -> Result<()> {
         checked(&mut self.open.lock(), id, namespace, owner).map(|_| ())
     }
 
@@ -102,6 +105,14 @@ impl Cursors {
         drop(open);
     }
 
+    /// Fails if a cursor belongs to another user than this one.
+    pub(crate) fn check_user(&self, id: i64, user: Option<&Arc<str>>) -> Result<()> {
+        match self.open.lock().get(&id) {
+            Some(entry) if entry.owner.user.as_ref() != user => Err(not_yours(id)),
+            _ => Ok(()),
+        }
+    }
+
     /// Forgets a cursor; whether it was there.
     pub(crate) fn kill(&self, id: i64) -> bool {
         let killed = self.open.lock().remove(&id);
@@ -114,9 +125,9 @@ impl Cursors {
 
     /// Lets go of the cursors of a transaction that is over.
     pub(crate) fn end_of_transaction(&self, session: &[u8; 16], number: i64) {
-        let owner = Owner { session: Some(*session), transaction: Some(number) };
+        let is_of = |owner: &Owner| owner.session.as_ref() == Some(session) && owner.transaction == Some(number);
         let mut dropped = Vec::new();
-        for entry in self.open.lock().values_mut().filter(|entry| entry.owner == owner) {
+        for entry in self.open.lock().values_mut().filter(|entry| is_of(&entry.owner)) {
             entry.ended = true;
             dropped.extend(entry.cursor.take());
         }
@@ -147,8 +158,11 @@ impl Cursors {
 }
 
 /// The entry of a cursor, if `owner` may use it on `namespace`.
-fn checked<'c>(open: &'c mut HashMap<i64, Entry>, id: i64, namespace: &str, owner: Owner) -> Result<&'c mut Entry> {
+fn checked<'c>(open: &'c mut HashMap<i64, Entry>, id: i64, namespace: &str, owner: &Owner) -> Result<&'c mut Entry> {
     let entry = open.get_mut(&id).ok_or_else(|| not_found(id))?;
+    if entry.owner.user != owner.user {
+        return Err(not_yours(id));
+    }
     if entry.namespace != namespace {
         return Err(Error::new(
             Code::Unauthorized,
@@ -158,15 +172,19 @@ fn checked<'c>(open: &'c mut HashMap<i64, Entry>, id: i64, namespace: &str, owne
             ),
         ));
     }
-    check_owner(id, entry.owner, owner)?;
+    check_owner(id, &entry.owner, owner)?;
     if entry.ended { Err(not_found(id)) } else { Ok(entry) }
+}
+
+fn not_yours(id: i64) -> Error {
+    Error::new(Code::Unauthorized, format!("cursor id {id} was not created by the authenticated user"))
 }
 
 pub(crate) fn not_found(id: i64) -> Error {
     Error::new(Code::CursorNotFound, format!("cursor id {id} not found"))
 }
 
-fn check_owner(id: i64, made_by: Owner, asked_by: Owner) -> Result<()> {
+fn check_owner(id: i64, made_by: &Owner, asked_by: &Owner) -> Result<()> {
     let refuse = |code, how: String| {
         Err(Error::new(Code::Location(code), format!("Cannot run getMore on cursor {id}, which was {how}")))
     };

@@ -1,8 +1,9 @@
 //! From a message to its reply: find the command, its session, its concerns; run it; keep or end its transaction.
 
 use crate::client::Client;
-use crate::commands::{self, Command, InTransaction};
+use crate::commands::{self, Access, Command, InTransaction};
 use crate::concern::{Reading, WriteConcern, time_limit};
+use crate::cursors::Owner;
 use crate::params::Param;
 use crate::reply::{Form, Reply};
 use crate::request::Request;
@@ -10,7 +11,7 @@ use crate::session::{Role, Visit};
 use crate::state::Server;
 use crate::{forward, identity, labels, namespace};
 use bytes::Bytes;
-use document::backend::{Joined, Session};
+use document::backend::{Joined, Restoring, Session};
 use document::op::{Context, ReadConcern, Sent};
 use document::{Code, Doc, Env, Error, Result, Text, Value};
 use futures_util::FutureExt;
@@ -40,6 +41,12 @@ impl Call<'_> {
         self.request.db.as_str()
     }
 
+    /// What a cursor that the command opens belongs to.
+    pub(crate) fn owner(&self) -> Owner {
+        let user = self.client.relay.as_ref().and_then(|relay| relay.user());
+        Owner { user, session: self.session.id, transaction: self.transaction() }
+    }
+
     /// The transaction that the command is part of.
     pub(crate) fn transaction(&self) -> Option<i64> {
         match self.role {
@@ -64,8 +71,15 @@ pub(crate) async fn answer(
     frame: &Bytes,
     buffer: Vec<u8>,
 ) -> Answer {
+    let _restoring = if client.restores() { server.backend.restoring(Restoring::Asks) } else { None };
+    if client.restores() && forward::ends_sessions(header, frame) {
+        // The last that such a client sends: it is answered when all that it restored is as it should be.
+        if let Err(error) = server.backend.restored().await {
+            tracing::warn!(%error, "after a restore");
+        }
+    }
     if let Some(relay) = &client.relay
-        && let Some(passing) = forward::passing(server, header, frame)
+        && let Some(passing) = forward::passing(server, &**relay, header, frame)
     {
         return forward::pass(server, client, &**relay, &passing, frame, buffer).await;
     }
@@ -186,7 +200,12 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         request,
         command,
         role: Role::Plain,
-        session: Session { id: request.generic.session, relay: client.relay.clone(), ..Session::default() },
+        session: Session {
+            id: request.generic.session,
+            relay: client.relay.clone(),
+            restores: client.restores(),
+            ..Session::default()
+        },
         visit: None,
         context: Context {
             env: Env {
@@ -212,6 +231,10 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         Ok(()) => run_in_session(&mut call).await,
         Err(error) => Err(error),
     };
+    let result = match result {
+        Err(error) => Err(unless_anonymous(server, client, command, error).await),
+        done => done,
+    };
     operation.finish();
     let Call { mut reply, role, concern, session, context, .. } = call;
     let unsatisfied = context.sent.unsatisfied.as_ref().and_then(|told| told.lock().ok()?.take());
@@ -229,6 +252,21 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         }
     }
     reply
+}
+
+/// The error, or MongoDB's for a client that has not authenticated where it must: it learns of nothing else.
+async fn unless_anonymous(server: &Server, client: &Client, command: &Command, error: Error) -> Error {
+    let Some(relay) = &client.relay else { return error };
+    if relay.is_authenticated() || command.access == Access::Server || error.code() == Code::Unauthorized {
+        return error;
+    }
+    match server.backend.privileges(Some(relay)).await {
+        Ok(Some(privileges)) if privileges.is_anonymous() => {
+            let name = command.names.first().copied().unwrap_or_default();
+            Error::new(Code::Unauthorized, format!("command {name} requires authentication"))
+        }
+        _ => error,
+    }
 }
 
 /// What a backend that is a real MongoDB must be told again.
@@ -401,11 +439,17 @@ fn check_api(call: &Call<'_>) -> Result<()> {
 
 /// Runs the command as a plain one, as a retryable write, or as a part of a transaction.
 async fn run_in_session(call: &mut Call<'_>) -> Result<()> {
+    if let Some(relay) = &call.client.relay
+        && call.command.access != Access::Server
+    {
+        // What is remembered for a client serves only its user (SEMANTICS R37).
+        relay.identify().await?;
+    }
     let Some(session) = call.session.id else { return run(call).await };
     match call.role {
         Role::Plain => run(call).await,
         Role::Retryable { number } => {
-            let mut visit = call.server.sessions.visit(&session).await?;
+            let mut visit = call.server.sessions.visit(&session, call.owner().user).await?;
             let ended = visit.retryable(&session, number)?;
             forget_transaction(call.server, &session, ended);
             call.session.retry = Some(number);
@@ -420,7 +464,7 @@ async fn run_in_session(call: &mut Call<'_>) -> Result<()> {
 
 async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64, first: bool) -> Result<()> {
     let server = call.server;
-    let mut visit = server.sessions.visit(&session).await?;
+    let mut visit = server.sessions.visit(&session, None).await?;
     if !first && visit.is_fresh() && server.backend.committed(&session, number) {
         visit.recall_commit(number);
     }

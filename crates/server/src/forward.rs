@@ -25,6 +25,8 @@ pub(crate) struct Passing<'a> {
     legacy: bool,
     body: Doc<'a>,
     authenticates: bool,
+    /// The command to send in place of the client's.
+    rewritten: Option<Doc<'static>>,
     /// Until it is answered, what passes does not change.
     _under_way: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -33,7 +35,12 @@ pub(crate) struct Passing<'a> {
 const LEGACY: &[&str] = &["buildInfo", "buildinfo", "saslStart", "saslContinue", "authenticate"];
 
 /// The message, if it is to be passed on; nothing if it is answered here.
-pub(crate) fn passing<'a>(server: &Server, header: &Header, frame: &'a Bytes) -> Option<Passing<'a>> {
+pub(crate) fn passing<'a>(
+    server: &Server,
+    relay: &dyn Relay,
+    header: &Header,
+    frame: &'a Bytes,
+) -> Option<Passing<'a>> {
     let legacy = header.op_code == OpCode::Query;
     let query;
     let (flags, body, legacy_db) = match legacy {
@@ -56,13 +63,15 @@ pub(crate) fn passing<'a>(server: &Server, header: &Header, frame: &'a Bytes) ->
     if legacy && !LEGACY.contains(&name) {
         return None;
     }
-    let authenticates = matches!(name, "saslStart" | "saslContinue" | "authenticate");
+    let authenticates = matches!(name, "saslStart" | "saslContinue" | "authenticate" | "logout");
     if authenticates && is_certificate(&body) {
         return None;
     }
-    let head = Head { name, db, target: target.as_str(), body: &body };
+    let user = relay.user();
+    let head = Head { name, db, target: target.as_str(), user: user.as_ref(), body: &body };
     let under_way = server.backend.under_way(&head);
     let passes = !is_ours(&server.cursors, &head) && (authenticates || server.backend.passes(&head));
+    let rewritten = if passes && !legacy { server.backend.rewritten(&head) } else { None };
     // Old messages carry nothing of what is read from the body later.
     let body = match legacy {
         false => Doc::trusted(wire::message::peek(header, frame)?.1),
@@ -74,8 +83,15 @@ pub(crate) fn passing<'a>(server: &Server, header: &Header, frame: &'a Bytes) ->
         legacy,
         body,
         authenticates,
+        rewritten,
         _under_way: under_way,
     })
+}
+
+/// Whether the message is `endSessions`.
+pub(crate) fn ends_sessions(header: &Header, frame: &Bytes) -> bool {
+    let Some((_, body)) = wire::message::peek(header, frame) else { return false };
+    Doc::trusted(body).iter().next().is_some_and(|(name, _)| name.as_str() == "endSessions")
 }
 
 /// Commands that are always answered here: what the server is, what Pleach adds, cursors that Pleach opened.
@@ -89,6 +105,12 @@ fn is_ours(cursors: &Cursors, head: &Head<'_>) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether a reply ends the exchange of an authentication.
+fn is_done(reply: &[u8]) -> bool {
+    const BODY: usize = Header::SIZE + 5;
+    reply.get(BODY..).is_some_and(|body| Doc::trusted(body).get("done").is_some_and(|done| done.is_truthy()))
 }
 
 /// Authentication by the certificate of the connection: ours is not the client's, so it cannot be relayed.
@@ -109,8 +131,12 @@ pub(crate) async fn pass(
     if passing.authenticates {
         relay.authenticating();
     }
-    let message = without_exhaust(passing, frame);
+    let message = message(passing, frame);
     let result = relay.forward(&message, expects_reply, &mut buffer).await;
+    if passing.authenticates && result.is_ok() && is_done(&buffer) {
+        // Commands that pass are counted by user too; where this fails, the next planned command asks again.
+        let _unknown_for_now = relay.identify().await;
+    }
     let close = relay.is_lost();
     match result {
         Ok(()) => Answer { buffer, send: expects_reply, close },
@@ -121,6 +147,15 @@ pub(crate) async fn pass(
             Answer { buffer, send: expects_reply, close }
         }
     }
+}
+
+fn message<'f>(passing: &Passing<'_>, frame: &'f Bytes) -> Cow<'f, [u8]> {
+    let Some(body) = &passing.rewritten else { return without_exhaust(passing, frame) };
+    let mut message = Vec::with_capacity(body.as_bytes().len() + Header::SIZE + 8);
+    let start = encode::begin_msg(&mut message, passing.request_id, 0, passing.flags & !flags::EXHAUST_ALLOWED);
+    message.extend_from_slice(body.as_bytes());
+    encode::finish(&mut message, start);
+    Cow::Owned(message)
 }
 
 /// A stream of replies is only allowed, never required: the client gets one reply per request.

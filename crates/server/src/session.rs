@@ -70,7 +70,21 @@ impl Role {
 
 #[derive(Default)]
 pub(crate) struct Sessions {
-    numbered: Mutex<HashMap<[u8; 16], Entry>>,
+    numbered: Mutex<HashMap<Key, Entry>>,
+}
+
+/// As in MongoDB, users that use the same id have a session each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    id: [u8; 16],
+    user: Option<Arc<str>>,
+}
+
+impl Key {
+    /// A session where nobody authenticates.
+    fn of(id: &[u8; 16]) -> Key {
+        Key { id: *id, user: None }
+    }
 }
 
 struct Entry {
@@ -106,13 +120,14 @@ pub(crate) struct Visit {
 
 impl Sessions {
     /// Waits until no other command uses the session.
-    pub(crate) async fn visit(&self, session: &[u8; 16]) -> Result<Visit> {
+    pub(crate) async fn visit(&self, session: &[u8; 16], user: Option<Arc<str>>) -> Result<Visit> {
+        let key = Key { id: *session, user };
         let state = {
             let mut numbered = self.numbered.lock();
-            if numbered.len() >= MAX_SESSIONS && !numbered.contains_key(session) {
+            if numbered.len() >= MAX_SESSIONS && !numbered.contains_key(&key) {
                 return Err(Error::new(Code::Location(261), "cannot add session into the cache"));
             }
-            let entry = numbered.entry(*session).or_insert_with(|| Entry {
+            let entry = numbered.entry(key).or_insert_with(|| Entry {
                 used: Instant::now(),
                 state: Arc::new(tokio::sync::Mutex::new(State { number: -1, phase: Phase::Fresh })),
             });
@@ -127,25 +142,25 @@ impl Sessions {
         let is_open =
             |entry: &Entry| entry.state.try_lock().map_or(true, |state| matches!(state.phase, Phase::Open { .. }));
         let mut numbered = self.numbered.lock();
-        if numbered.get(session).is_some_and(|entry| !is_open(entry)) {
-            numbered.remove(session);
+        if numbered.get(&Key::of(session)).is_some_and(|entry| !is_open(entry)) {
+            numbered.remove(&Key::of(session));
         }
     }
 
     /// Kills a session: its transaction is aborted. Gives the transaction's number, if one was open.
     pub(crate) fn kill(&self, session: &[u8; 16]) -> Option<i64> {
-        let entry = self.numbered.lock().remove(session)?;
+        let entry = self.numbered.lock().remove(&Key::of(session))?;
         // If a command is in it, that command finds its transaction forgotten by the next one.
         let mut state = entry.state.try_lock().ok()?;
         state.abort_open()
     }
 
     pub(crate) fn all(&self) -> Vec<[u8; 16]> {
-        self.numbered.lock().keys().copied().collect()
+        self.numbered.lock().keys().map(|key| key.id).collect()
     }
 
     pub(crate) fn touch(&self, session: &[u8; 16]) {
-        if let Some(entry) = self.numbered.lock().get_mut(session) {
+        if let Some(entry) = self.numbered.lock().get_mut(&Key::of(session)) {
             entry.used = Instant::now();
         }
     }
@@ -167,7 +182,7 @@ impl Sessions {
             // A locked one is in use and ends by its own deadline.
             let Ok(mut state) = entry.state.try_lock() else { return true };
             if matches!(&state.phase, Phase::Open { ends, .. } if now > *ends) {
-                aborted.push((*session, state.number));
+                aborted.push((session.id, state.number));
                 dropped.push(std::mem::replace(&mut state.phase, Phase::Aborted));
             }
             matches!(state.phase, Phase::Open { .. }) || now.saturating_duration_since(entry.used) < timeout

@@ -142,7 +142,7 @@ pub(crate) async fn explain(
             command.into_body()
         }
         Explained::Write(WriteOp::Insert(_)) => {
-            return Err(Error::new(Code::IllegalOperation, "an insert cannot be explained"));
+            return Err(Error::new(Code::OperationFailed, "an insert cannot be explained"));
         }
         Explained::Write(WriteOp::FindAndModify(op)) => phrase::find_and_modify(op, false, variables).into_body(),
         Explained::Write(WriteOp::Update(op)) => {

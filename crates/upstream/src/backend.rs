@@ -5,7 +5,9 @@ use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use crate::via::Via;
 use crate::{admin, fence, read, write};
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Flights, Head, Mode, Relay, Session};
+use document::backend::{
+    Abilities, Answer, Backend, Cursor, FenceKey, Flights, Head, Mode, Privileges, Relay, Session,
+};
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use document::{Doc, Result};
 use std::sync::Arc;
@@ -29,6 +31,10 @@ impl Backend for Upstream {
 
     fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
         Box::pin(async move { fence::prepare(self, &Via::of(&self.shared, session), db).await })
+    }
+
+    fn privileges<'a>(&'a self, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
+        Box::pin(crate::privileges::of(&self.shared, line))
     }
 
     fn trace(&self) -> Option<Doc<'static>> {
@@ -64,7 +70,11 @@ impl Backend for Upstream {
         op: &'a WriteOp,
         capture: &'a Capture,
     ) -> Answer<'a, Written> {
-        Box::pin(write::write(self, session, context, op, capture))
+        Box::pin(async move {
+            let is_ours = session.relay.is_none();
+            let op = crate::privileges::permitted(&self.shared, is_ours, op).await?;
+            write::write(self, session, context, &op, capture).await
+        })
     }
 
     fn write_all<'a>(

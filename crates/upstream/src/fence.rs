@@ -60,7 +60,7 @@ pub(crate) fn any_slot(row: i32) -> i32 {
 
 async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: Vec<(i32, Mode)>) -> Result<()> {
     let Some(transaction) = UpstreamTransaction::of(session) else {
-        return Err(Error::new(Code::IllegalOperation, "a fence belongs in a transaction"));
+        return Err(Error::new(Code::InternalError, "a fence belongs in a transaction"));
     };
     if !upstream.shared.prepared.lock().contains(db) && transaction.is_started() && !transaction.is_joined() {
         // The index of retry records would wait for this transaction, which has looked for one: it is begun again behind it.

@@ -65,7 +65,7 @@ async fn fly(
         inserted.push(prepared.documents);
     }
     for claim in &flight.claims {
-        let attempt = Attempt { session: claim.session, number: claim.number };
+        let attempt = Attempt::new(&via, claim.session, claim.number);
         let written = Written { n: claim.n, ..Written::default() };
         let record = retries::record(attempt, &claim.statements, &written, context.env.now);
         transaction.records.push((claim.db.to_string(), record));

@@ -15,6 +15,7 @@ mod line;
 mod login;
 mod open;
 mod phrase;
+mod privileges;
 mod read;
 mod retries;
 mod shared;
@@ -31,4 +32,4 @@ mod write;
 
 pub use answer::is_failover;
 pub use upstream::Upstream;
-pub use uri::{Uri, UriError};
+pub use uri::{HostError, Uri, UriError};

@@ -34,6 +34,15 @@ pub(crate) struct Line {
     last_number: AtomicI64,
     /// The retryable write whose record was met behind a statement already sent: looked up first the next time.
     pub(crate) looks_first: PlainMutex<Option<([u8; 16], i64)>>,
+    user: PlainMutex<User>,
+}
+
+/// The user that a line acts for.
+#[derive(Clone)]
+enum User {
+    Unknown,
+    /// `None` before the client authenticates, and on lines of our own.
+    Known(Option<Arc<str>>),
 }
 
 /// The line's connection in the hands of one command.
@@ -54,6 +63,7 @@ impl Line {
             session: OnceLock::new(),
             last_number: AtomicI64::new(0),
             looks_first: PlainMutex::new(None),
+            user: PlainMutex::new(User::Known(None)),
         }
     }
 
@@ -213,6 +223,28 @@ impl Relay for Line {
 
     fn authenticating(&self) {
         self.authenticated.store(true, Ordering::Relaxed);
+        *self.user.lock() = User::Unknown;
+    }
+
+    fn identify(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            if !self.is_identified() {
+                let users = crate::privileges::of_line(self).await?.users;
+                *self.user.lock() = User::Known((!users.is_empty()).then(|| users.join(" ").into()));
+            }
+            Ok(())
+        })
+    }
+
+    fn user(&self) -> Option<Arc<str>> {
+        match &*self.user.lock() {
+            User::Known(user) => user.clone(),
+            User::Unknown => None,
+        }
+    }
+
+    fn is_identified(&self) -> bool {
+        matches!(*self.user.lock(), User::Known(_))
     }
 
     fn standing(&self) -> Result<Standing> {
@@ -228,9 +260,8 @@ impl Relay for Line {
         !self.can_reconnect()
     }
 
-    /// Who a client is is known to the server only; of those that never said, all are the same.
     fn shares_with(&self, other: &dyn Relay) -> bool {
-        !self.is_authenticated() && !other.is_authenticated()
+        self.is_identified() && other.is_identified() && self.user() == other.user()
     }
 
     fn is_lost(&self) -> bool {

@@ -1,15 +1,19 @@
 //! Retry records (SEMANTICS R4): what a retryable write answered is saved in its own transaction, in `<database>.pleach.retries`,
 //! so that the same write sent again is answered from there, also by another process.
 //!
-//! One record per write: `{ _id: { l: session, t: number, s: first statement }, ids, n, m, up, doc, at }`. They expire with the
-//! session.
+//! One record per write: `{ _id: { l: session, u: user, t: number, s: first statement }, ids, n, m, up, doc, at }`, without `u` for
+//! clients that do not authenticate: as in MongoDB, a session belongs to a user, and nobody else is answered from its records.
+//! They expire with the session.
 
 use crate::answer::{count, number};
 use crate::command::Command;
+use crate::line::Line;
 use crate::via::Via;
+use document::backend::Relay;
 use document::op::Written;
 use document::raw::kind;
 use document::{Blob, Code, Doc, DocWriter, Result, Value};
+use sha2::{Digest, Sha256};
 
 const COLLECTION: &str = "pleach.retries";
 
@@ -21,6 +25,15 @@ const SECONDS: i32 = 30 * 60;
 pub(crate) struct Attempt {
     pub(crate) session: [u8; 16],
     pub(crate) number: i64,
+    /// The digest of the user's name, as MongoDB makes it.
+    user: Option<[u8; 32]>,
+}
+
+impl Attempt {
+    /// On behalf of the user of this line.
+    pub(crate) fn new(line: &Line, session: [u8; 16], number: i64) -> Attempt {
+        Attempt { session, number, user: line.user().map(|user| Sha256::digest(user.as_bytes()).into()) }
+    }
 }
 
 pub(crate) async fn prepare(via: &Via, db: &str) -> Result<()> {
@@ -51,6 +64,9 @@ pub(crate) fn look_up(db: &str, attempt: Attempt) -> Command {
 fn write_id(writer: &mut DocWriter, name: &str, attempt: Attempt, statement: &Value<'_>) {
     writer.start_document(name);
     writer.append("l", &Value::Binary { subtype: 4, bytes: Blob::Borrowed(&attempt.session) });
+    if let Some(user) = &attempt.user {
+        writer.append("u", &Value::Binary { subtype: 0, bytes: Blob::Borrowed(user) });
+    }
     writer.append("t", &Value::Int64(attempt.number)).append("s", statement).end();
 }
 
@@ -128,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_record_gives_back_what_was_answered() {
-        let attempt = Attempt { session: [7; 16], number: 3 };
+        let attempt = Attempt { session: [7; 16], number: 3, user: None };
         let written = Written {
             n: 2,
             modified: 1,

@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     idle: Mutex<Vec<Arc<Line>>>,
     /// The databases whose bookkeeping collections are known to be there.
     pub(crate) prepared: Mutex<hashbrown::HashSet<String>>,
+    /// Whether the server restricts its clients.
+    pub(crate) access_control: crate::privileges::AccessControl,
     /// The sessions of planned transactions.
     pub(crate) trace: Trace,
     closed: AtomicBool,
@@ -35,6 +37,7 @@ impl Shared {
             time: ClusterTime::default(),
             idle: Mutex::default(),
             prepared: Mutex::default(),
+            access_control: crate::privileges::AccessControl::default(),
             trace: Trace::default(),
             closed: AtomicBool::new(false),
             aborting: tokio::sync::watch::Sender::new(0),

@@ -35,6 +35,8 @@ pub(crate) struct Primary {
     pub(crate) host: Host,
     pub(crate) max_wire_version: i32,
     pub(crate) session_minutes: i32,
+    /// It is not a MongoDB but a Pleach.
+    pub(crate) is_pleach: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -254,8 +256,12 @@ impl Topology {
             Some(Value::Document(version)) => Some(version.into_owned()),
             _ => None,
         };
-        let primary =
-            |()| Primary { host: host.clone(), max_wire_version: version, session_minutes: minutes.unwrap_or(30) };
+        let primary = |()| Primary {
+            host: host.clone(),
+            max_wire_version: version,
+            session_minutes: minutes.unwrap_or(30),
+            is_pleach: hello.contains("pleach"),
+        };
         Told { outcome: outcome.map(primary), hosts, election, version: topology_version }
     }
 }

@@ -7,6 +7,7 @@ use crate::topology::{OLDEST_WIRE_VERSION, Problem, ProblemKind};
 use crate::uri::Uri;
 use document::{Code, Error, Result};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A real MongoDB: a replica set or a sharded cluster.
 pub struct Upstream {
@@ -22,7 +23,7 @@ impl Drop for Upstream {
 }
 
 impl Upstream {
-    /// Connects, within the connection string's `serverSelectionTimeoutMS`; wants a runtime around it.
+    /// Connects, within five seconds or the connection string's `serverSelectionTimeoutMS`; wants a runtime around it.
     pub async fn open(uri: Uri) -> Result<Upstream> {
         let unusable =
             |error| Error::new(Code::InvalidOptions, format!("cannot use TLS as the connection string says: {error}"));
@@ -45,6 +46,11 @@ impl Upstream {
         self.shared.topology.state().primary.as_ref().map(|primary| primary.host.to_string())
     }
 
+    /// Whether the server is not a MongoDB but another Pleach.
+    pub fn is_pleach(&self) -> bool {
+        self.shared.topology.state().primary.as_ref().is_some_and(|primary| primary.is_pleach)
+    }
+
     /// A line of our own, which logs in as the connection string's user: for who speaks to the server as a client would.
     pub fn line(&self) -> Arc<dyn document::backend::Relay> {
         Arc::new(Line::new(self.shared.clone(), false))
@@ -52,18 +58,18 @@ impl Upstream {
 
     async fn wait_for_primary(&self) -> Result<()> {
         let mut states = self.shared.topology.subscribe();
-        let limit = self.uri().selection_timeout;
+        let limit = self.uri().first_timeout;
         let hopeless = |problems: &[Problem]| {
             let settled =
                 |problem: &Problem| !matches!(problem.kind, ProblemKind::Unreachable(_) | ProblemKind::NotPrimary);
             !problems.is_empty() && problems.iter().all(settled)
         };
         let found = states.wait_for(|state| state.primary.is_some() || hopeless(&state.problems));
-        let _ = tokio::time::timeout(limit, found).await;
+        let in_time = tokio::time::timeout(limit, found).await.is_ok();
         let state = self.shared.topology.state();
         match state.primary {
             Some(_) => Ok(()),
-            None => Err(refusal(self.uri(), &state.problems)),
+            None => Err(refusal(self.uri(), &state.problems, (!in_time).then_some(limit))),
         }
     }
 
@@ -82,11 +88,12 @@ impl Upstream {
     }
 }
 
-/// Why none of the hosts will do, and what to do about it.
-fn refusal(uri: &Uri, problems: &[Problem]) -> Error {
+/// Why none of the hosts will do, and what to do about it. `waited` is how long, if that was not long enough.
+fn refusal(uri: &Uri, problems: &[Problem], waited: Option<Duration>) -> Error {
     let told: Vec<String> = problems.iter().map(describe).collect();
     let told = if told.is_empty() { "nobody answered".to_owned() } else { told.join("; ") };
-    let error = Error::new(Code::HostUnreachable, format!("cannot use {uri}: {told}"));
+    let waited = waited.map(|waited| format!(" (waited {} s)", waited.as_secs_f32())).unwrap_or_default();
+    let error = Error::new(Code::HostUnreachable, format!("cannot use {uri}: {told}{waited}"));
     let first =
         problems.iter().find(|problem| !matches!(problem.kind, ProblemKind::Unreachable(_) | ProblemKind::NotPrimary));
     match first.map(|problem| (&problem.kind, &problem.host)) {
@@ -105,7 +112,9 @@ fn refusal(uri: &Uri, problems: &[Problem]) -> Error {
         )),
         Some((ProblemKind::TooOld(_), _)) => error.with_hint("Pleach works with MongoDB 4.4 and newer"),
         Some((ProblemKind::OtherSet(name), _)) => error.with_hint(format!("write replicaSet={name} in the connection string, or leave it out")),
-        _ => error.with_hint("check host names and ports, that mongod runs and listens on that address, and tls=true if it wants TLS"),
+        _ => error.with_hint(
+            "check host names and ports, that mongod runs and listens on that address, and tls=true if it wants TLS; serverSelectionTimeoutMS in the connection string waits longer",
+        ),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The connection string: `mongodb://user:password@host:port,host:port/database?options`.
 //!
 //! Options that concern background work and the connections themselves are read; what a client of the proxy decides for
-//! itself is ignored; unknown ones are warned about. The password is never shown.
+//! itself is ignored; unknown ones are warned about. The password is never shown: where a string is torn, any part of it may
+//! be one, so that errors and warnings name places and options, never what stands there.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,12 +27,15 @@ impl fmt::Display for Host {
 
 impl Host {
     /// `name`, `name:port`, `[v6]:port`; the port is 27017 unless given.
-    pub fn parse(text: &str) -> Result<Host, UriError> {
-        let bad = || UriError::Host(text.to_owned());
+    pub fn parse(text: &str) -> Result<Host, HostError> {
         let (name, port) = match text.strip_prefix('[') {
             Some(rest) => {
-                let (name, after) = rest.split_once(']').ok_or_else(bad)?;
-                (name, after.strip_prefix(':'))
+                let (name, after) = rest.split_once(']').ok_or(HostError::Bracket)?;
+                let port = after.strip_prefix(':');
+                if port.is_none() && !after.is_empty() {
+                    return Err(HostError::Bracket);
+                }
+                (name, port)
             }
             None => match text.split_once(':') {
                 Some((name, port)) => (name, Some(port)),
@@ -39,15 +43,31 @@ impl Host {
             },
         };
         let port = match port {
-            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or_else(bad)?,
+            Some(port) => port.parse().ok().filter(|port| *port != 0).ok_or(HostError::Port)?,
             None => 27017,
         };
-        let name = decode(name).ok_or_else(bad)?;
-        if name.is_empty() || name.contains('/') {
-            return Err(bad());
+        let name = decode(name).ok_or(HostError::Name)?;
+        if name.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control()) {
+            return Err(HostError::Name);
         }
         Ok(Host { name: name.to_lowercase(), port })
     }
+}
+
+/// Why a host cannot be read.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum HostError {
+    #[error("it is empty")]
+    Empty,
+    #[error("its name is not a host name")]
+    Name,
+    #[error("what follows its ':' is not a port")]
+    Port,
+    #[error("its brackets do not hold an address")]
+    Bracket,
 }
 
 /// Who background work logs in as.
@@ -88,7 +108,10 @@ pub struct Uri {
     pub standalone: bool,
     pub connect_timeout: Duration,
     pub socket_timeout: Option<Duration>,
+    /// How long a primary is waited for.
     pub selection_timeout: Duration,
+    /// How long the first answer is waited for: as long, if the string says how long that is.
+    pub first_timeout: Duration,
     /// The write concern of background work: `w` as text or number, and `journal`.
     pub w: Option<String>,
     pub journal: Option<bool>,
@@ -105,16 +128,18 @@ pub enum UriError {
     Srv,
     #[error("it names no host")]
     NoHost,
-    #[error("'{0}' is not a host: write it like name:27017")]
-    Host(String),
+    #[error("host number {place} is not usable: {error}")]
+    Host { place: usize, error: HostError },
     #[error("the {0} holds a '%' that is not followed by two hex digits")]
     Escape(&'static str),
     #[error("the user or password holds one of : / ? # [ ] @ unescaped")]
     Credentials,
-    #[error("the option {name} cannot be '{value}': {expected}")]
-    Option { name: String, value: String, expected: &'static str },
+    #[error("its first '@' comes after a '/', '?' or '#'")]
+    LateAt,
+    #[error("the option {name} is not {expected}")]
+    Option { name: &'static str, expected: &'static str },
     #[error("{0} cannot be relayed: clients authenticate themselves, with SCRAM-SHA-256 or SCRAM-SHA-1")]
-    Mechanism(String),
+    Mechanism(&'static str),
     #[error("directConnection=true goes with one host only")]
     Direct,
 }
@@ -126,13 +151,22 @@ impl UriError {
             UriError::Srv => {
                 "list the hosts: mongodb://host1:27017,host2:27017/?replicaSet=NAME&tls=true (`dig SRV _mongodb._tcp.<name>` shows them)"
             }
-            UriError::Escape(_) | UriError::Credentials => {
-                "escape these characters in user and password, such as %40 for @ and %3A for :"
+            UriError::Escape(_) | UriError::Credentials | UriError::LateAt => {
+                "escape these characters in user and password: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
+            }
+            UriError::Host { .. } => {
+                "a host is written like name:27017, hosts are separated by commas; a password before it must have @, : and / escaped, such as %40, %3A and %2F"
             }
             _ => "a connection string looks like mongodb://user:password@host:27017/?replicaSet=rs&tls=true",
         }
     }
 }
+
+/// How long the first answer is waited for unless the string says otherwise: a wrong port should be told soon.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Mechanisms of drivers that are known by name.
+const OTHER_MECHANISMS: &[&str] = &["GSSAPI", "MONGODB-AWS", "MONGODB-CR", "MONGODB-OIDC", "MONGODB-X509", "PLAIN"];
 
 /// Options that are understood by drivers and mean nothing here: clients choose them for themselves.
 const FOR_CLIENTS: &[&str] = &[
@@ -167,6 +201,11 @@ impl Uri {
             None if text.starts_with("mongodb+srv://") => return Err(UriError::Srv),
             None => return Err(UriError::Scheme),
         };
+        // A '/' or '?' in the password ends what looks like the hosts, and the '@' comes later.
+        let login_ends = rest.find('@');
+        if rest.find(['/', '?', '#']).is_some_and(|end| login_ends.is_some_and(|at| end < at)) {
+            return Err(UriError::LateAt);
+        }
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, hosts) = match authority.rsplit_once('@') {
@@ -176,7 +215,9 @@ impl Uri {
         if hosts.is_empty() {
             return Err(UriError::NoHost);
         }
-        let hosts = hosts.split(',').map(Host::parse).collect::<Result<Vec<_>, _>>()?;
+        let host =
+            |(at, text): (usize, &str)| Host::parse(text).map_err(|error| UriError::Host { place: at + 1, error });
+        let hosts = hosts.split(',').enumerate().map(host).collect::<Result<Vec<_>, _>>()?;
         let database = decode(database).ok_or(UriError::Escape("database"))?;
         let mut uri = Uri {
             hosts,
@@ -188,6 +229,7 @@ impl Uri {
             connect_timeout: Duration::from_secs(10),
             socket_timeout: None,
             selection_timeout: Duration::from_secs(30),
+            first_timeout: FIRST_TIMEOUT,
             w: None,
             journal: None,
             app_name: None,
@@ -199,7 +241,7 @@ impl Uri {
             let value = decode(value).ok_or(UriError::Escape("options"))?;
             uri.take(name, &value)?;
             if !seen.insert(name.to_lowercase()) {
-                uri.warnings.push(format!("the option {name} is there twice; the last one counts"));
+                uri.warnings.push(format!("{} is given twice; the last one counts", shown(name)));
             }
         }
         if uri.direct && uri.hosts.len() > 1 {
@@ -209,25 +251,31 @@ impl Uri {
     }
 
     fn take(&mut self, name: &str, value: &str) -> Result<(), UriError> {
-        let wrong = |expected| UriError::Option { name: name.into(), value: value.into(), expected };
-        let truth = || match value {
+        let truth = |name| match value {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err(wrong("it is true or false")),
+            _ => Err(UriError::Option { name, expected: "true or false" }),
         };
-        let time = || value.parse().map(Duration::from_millis).map_err(|_| wrong("it is a number of milliseconds"));
+        let time = |name| match value.parse() {
+            Ok(time) => Ok(Duration::from_millis(time)),
+            Err(_) => Err(UriError::Option { name, expected: "a number of milliseconds" }),
+        };
         match name.to_lowercase().as_str() {
             "replicaset" => self.replica_set = Some(value.into()),
-            "tls" | "ssl" => match truth()? {
+            "tls" | "ssl" => match truth("tls")? {
                 true => _ = self.tls.get_or_insert_default(),
                 false => self.tls = None,
             },
             "tlscafile" => self.tls.get_or_insert_default().ca_file = Some(value.into()),
             "tlscertificatekeyfile" => self.tls.get_or_insert_default().key_file = Some(value.into()),
-            "tlsallowinvalidcertificates" => self.tls.get_or_insert_default().allow_invalid_certificates = truth()?,
-            "tlsallowinvalidhostnames" => self.tls.get_or_insert_default().allow_invalid_hostnames = truth()?,
+            "tlsallowinvalidcertificates" => {
+                self.tls.get_or_insert_default().allow_invalid_certificates = truth("tlsAllowInvalidCertificates")?
+            }
+            "tlsallowinvalidhostnames" => {
+                self.tls.get_or_insert_default().allow_invalid_hostnames = truth("tlsAllowInvalidHostnames")?
+            }
             "tlsinsecure" => {
-                let (tls, insecure) = (self.tls.get_or_insert_default(), truth()?);
+                let (tls, insecure) = (self.tls.get_or_insert_default(), truth("tlsInsecure")?);
                 tls.allow_invalid_certificates = insecure;
                 tls.allow_invalid_hostnames = insecure;
             }
@@ -240,23 +288,37 @@ impl Uri {
                 let mechanism = match value {
                     "SCRAM-SHA-1" => Mechanism::Sha1,
                     "SCRAM-SHA-256" => Mechanism::Sha256,
-                    other => return Err(UriError::Mechanism(other.into())),
+                    other => {
+                        let known = OTHER_MECHANISMS.iter().find(|known| **known == other);
+                        return Err(UriError::Mechanism(known.unwrap_or(&"that authMechanism")));
+                    }
                 };
                 if let Some(credentials) = &mut self.credentials {
                     credentials.mechanism = Some(mechanism);
                 }
             }
-            "directconnection" => self.direct = truth()?,
-            "connecttimeoutms" => self.connect_timeout = time()?,
-            "sockettimeoutms" => self.socket_timeout = Some(time()?).filter(|time| !time.is_zero()),
-            "serverselectiontimeoutms" => self.selection_timeout = time()?,
+            "directconnection" => self.direct = truth("directConnection")?,
+            "connecttimeoutms" => self.connect_timeout = time("connectTimeoutMS")?,
+            "sockettimeoutms" => self.socket_timeout = Some(time("socketTimeoutMS")?).filter(|time| !time.is_zero()),
+            "serverselectiontimeoutms" => {
+                self.selection_timeout = time("serverSelectionTimeoutMS")?;
+                self.first_timeout = self.selection_timeout;
+            }
             "w" => self.w = Some(value.into()),
-            "journal" => self.journal = Some(truth()?),
+            "journal" => self.journal = Some(truth("journal")?),
             "appname" => self.app_name = Some(value.into()),
             lower if FOR_CLIENTS.contains(&lower) => {}
-            _ => self.warnings.push(format!("the option {name} is not known and is ignored")),
+            _ => self.warnings.push(format!("{} is not known and is ignored", shown(name))),
         }
         Ok(())
+    }
+}
+
+/// An option by its name; what is not like a name is perhaps part of a password.
+fn shown(name: &str) -> String {
+    match name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        true => format!("the option {name}"),
+        false => "an option".to_owned(),
     }
 }
 
@@ -341,27 +403,69 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let option =
-            |name: &str, value: &str, expected| UriError::Option { name: name.into(), value: value.into(), expected };
+        let host = |place, error| UriError::Host { place, error };
         let rows: &[(&str, UriError)] = &[
             ("http://h", UriError::Scheme),
             ("mongodb+srv://cluster.example", UriError::Srv),
             ("mongodb:///db", UriError::NoHost),
-            ("mongodb://h:port", UriError::Host("h:port".into())),
-            ("mongodb://h:0", UriError::Host("h:0".into())),
-            ("mongodb://a,,b", UriError::Host(String::new())),
+            ("mongodb://h:port", host(1, HostError::Port)),
+            ("mongodb://h:0", host(1, HostError::Port)),
+            ("mongodb://a,,b", host(2, HostError::Empty)),
+            ("mongodb://a,[::1", host(2, HostError::Bracket)),
             ("mongodb://u:p%4@h", UriError::Escape("password")),
             ("mongodb://u:p:w@h", UriError::Credentials),
-            ("mongodb://h/?tls=yes", option("tls", "yes", "it is true or false")),
+            ("mongodb://h/?tls=yes", UriError::Option { name: "tls", expected: "true or false" }),
             (
                 "mongodb://h/?connectTimeoutMS=soon",
-                option("connectTimeoutMS", "soon", "it is a number of milliseconds"),
+                UriError::Option { name: "connectTimeoutMS", expected: "a number of milliseconds" },
             ),
-            ("mongodb://h/?authMechanism=MONGODB-X509", UriError::Mechanism("MONGODB-X509".into())),
+            ("mongodb://h/?authMechanism=MONGODB-X509", UriError::Mechanism("MONGODB-X509")),
             ("mongodb://a,b/?directConnection=true", UriError::Direct),
         ];
         for (text, error) in rows {
             assert_eq!(Uri::parse(text).unwrap_err(), *error, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_password_is_shown_whatever_is_torn() {
+        for text in [
+            "mongodb://u:SECRET/@x",
+            "mongodb://u:SECRET/x",
+            "mongodb://u:SECRET",
+            "mongodb://u:1234/SECRET@x",
+            "mongodb://u:SECRET?@x",
+            "mongodb://u:a?b=SECRET@x",
+            "mongodb://u:a?tls=SECRET@x",
+            "mongodb://u:a#SECRET@x",
+            "mongodb://u:SECRET%4@x",
+            "mongodb://u:%ff%SECRET@x",
+            "mongodb://u:SEC:RET@x",
+            "mongodb://u:SECRET@",
+            "mongodb://u@SECRET:SECRET@x",
+            "mongodb://u@x:SECRET",
+            "mongodb://u:a@SECRET/b@x",
+            "mongodb://:SECRET@x",
+            "mongodb://u:[SECRET]@x",
+            "mongodb://u:SECRET@h:x",
+            "mongodb://u:SECRET@h,",
+            "mongodb://u:p@h/?SECRET@1",
+            "mongodb://u:p@h/?tls=SECRET",
+            "mongodb://u:p@h/?authMechanism=SECRET",
+            "mongodb://u:p@h/?authMechanismProperties=AWS_SESSION_TOKEN:SECRET",
+            "mongodb://u:p@h/?tlsCertificateKeyFilePassword=SECRET",
+            "mongodb://u:p@h/?connectTimeoutMS=SECRET",
+            "mongodb://u:p@h/%SECRET",
+            "mongodb+srv://u:SECRET@h",
+            "mongodb:/u:SECRET@h",
+            "u:SECRET@h",
+            "mongodb://u:SECRET@h/?nonsense=1&nonsense=1",
+        ] {
+            let said = match Uri::parse(text) {
+                Ok(uri) => format!("{uri} {uri:?} {}", uri.warnings.join(" ")),
+                Err(error) => format!("{error} {error:?} {}", error.hint()),
+            };
+            assert!(!said.contains("SEC") && !said.contains("RET"), "{text}: {said}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::line::Line;
 use crate::shared::{Lent, Shared};
-use document::backend::Session;
+use document::backend::{Relay, Session};
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -13,7 +13,11 @@ pub(crate) enum Via {
 
 impl Via {
     pub(crate) fn of(shared: &Arc<Shared>, session: &Session) -> Via {
-        match session.relay.clone().map(|relay| relay.as_any().downcast::<Line>()) {
+        Via::line(shared, session.relay.as_ref())
+    }
+
+    pub(crate) fn line(shared: &Arc<Shared>, relay: Option<&Arc<dyn Relay>>) -> Via {
+        match relay.cloned().map(|relay| relay.as_any().downcast::<Line>()) {
             Some(Ok(line)) => Via::Client(line),
             _ => Via::Ours(Arc::new(shared.lend())),
         }

@@ -66,11 +66,14 @@ pub(crate) struct CaseStudy {
 }
 
 const CASE_STUDY_EXAMPLES: &str = "\
-Every report is compared with sums over the raw events, every collection with the documents they make.
-Exit code: 1 if something is not right.
+Every report is compared with sums over the raw events, every collection with
+the documents they make. Exit code: 1 if something is not right.
 
 Examples:
-  pleach bench case-study                                     five million events on the embedded store
-  pleach bench case-study --events-per-year 20000             two hundred thousand
-  pleach bench case-study --upstream 'mongodb://127.0.0.1/?replicaSet=rs' --html case-study.html
-                                                              beside a real MongoDB, with plots";
+  pleach bench case-study
+      five million events on the embedded store
+  pleach bench case-study --events-per-year 20000
+      two hundred thousand
+  pleach bench case-study --upstream 'mongodb://127.0.0.1/?replicaSet=rs' \\
+      --html case-study.html
+      beside a real MongoDB, with plots";

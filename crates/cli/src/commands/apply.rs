@@ -2,7 +2,8 @@
 
 use crate::args::verbs::Apply;
 use crate::ask::{self, Question, extended_json, list, number, text};
-use crate::declaration::File;
+use crate::declaration::{self, File};
+use crate::outlook;
 use crate::progress::Progress;
 use crate::report::{self, Failure, Verdict};
 use crate::target::{Purpose, Target};
@@ -12,19 +13,24 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(apply: &Apply) -> Result<Verdict, Failure> {
-    let file = File::read(&apply.declare)?;
-    ask::run(&apply.target, Purpose::Change, apply.json, async |target| {
-        let question = Question::new("apply").declared(Some(&file)).flag("remove", apply.remove);
-        let (db, question) = question.flag("with_data", apply.with_data).with("wait", false).finish();
+    declaration::each(&apply.declare, |file| of(apply, file))
+}
+
+fn of(apply: &Apply, file: Option<&File>) -> Result<Verdict, Failure> {
+    ask::run(&apply.target, Purpose::Change, async |target| {
+        let question = Question::new("apply").declared(file).flag("remove", apply.remove);
+        let question = question.flag("with_data", apply.with_data).flag("overwrite", apply.overwrite);
+        let question = question.flag("create_missing", apply.create_missing).flag("verbose", apply.json);
+        let (db, question) = question.with("wait", false).finish();
+        let began = Instant::now();
         let mut answer = target.ask(&db, question).await?;
-        let (began, status) = (Instant::now(), watch(target, &db).await?);
-        let steps = list(&answer, "steps").len();
-        for (name, value) in status {
-            answer.insert(name, value);
-        }
+        let status = watch(target, &db).await?;
         match apply.json {
-            true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer, steps, began.elapsed())),
+            true => {
+                answer.extend(status);
+                report::json(&extended_json(answer));
+            }
+            false => report::text(&told(&answer, &status, began.elapsed())),
         }
         Ok(Verdict::Fine)
     })
@@ -57,12 +63,13 @@ async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure>
     }
 }
 
-fn told(answer: &bson::Document, steps: usize, time: Duration) -> String {
-    let mut out = match steps {
+fn told(answer: &bson::Document, status: &bson::Document, time: Duration) -> String {
+    let mut out = match number(answer, "changed") {
         0 => "nothing to do: the rules are what the declaration says\n\n".to_owned(),
-        1 => format!("applied in {:.1} s (1 step)\n\n", time.as_secs_f64()),
-        steps => format!("applied in {:.1} s ({steps} steps)\n\n", time.as_secs_f64()),
+        1 => format!("applied in {:.1} s (1 rule)\n\n", time.as_secs_f64()),
+        rules => format!("applied in {:.1} s ({rules} rules)\n\n", time.as_secs_f64()),
     };
-    out.push_str(&super::status::told(answer));
+    out.push_str(&outlook::done(&list(answer, "rules"), &list(status, "rules")));
+    out.push_str(&super::status::told(status));
     out
 }

@@ -1,106 +1,96 @@
-//! `pleach audit`: is every derived value what it should be? Changes nothing.
+//! `pleach audit`: is every derived value what it should be? Changes nothing, and says no more than it saw.
 
+use super::compared::{self, command, documents, figures, more, notes, wrapped};
 use crate::args::verbs::Audit;
-use crate::ask::{self, Question, extended_json, grouped, list, number, shown, text};
-use crate::declaration::File;
+use crate::ask::{self, Question, extended_json, list, number, text};
+use crate::declaration::{self, File};
 use crate::report::{self, Failure, Verdict};
-use crate::table::table;
 use crate::target::Purpose;
 
 pub(crate) fn run(audit: &Audit) -> Result<Verdict, Failure> {
-    let (target, answer_as) = (&audit.target, audit.json);
-    let file = audit.declare.as_deref().map(File::read).transpose()?;
-    ask::run(target, Purpose::Look, answer_as, async |target| {
-        let answer = ask("audit", audit, file.as_ref(), target).await?;
-        let drifted = number(&answer, "drifted");
+    declaration::each(&audit.declare, |file| of(audit, file))
+}
+
+fn of(audit: &Audit, file: Option<&File>) -> Result<Verdict, Failure> {
+    ask::run(&audit.target, Purpose::Look, async |target| {
+        let answer = compared::ask(Question::new("audit"), audit, file, target).await?;
+        let verdict = compared::verdict(&answer);
         match audit.json {
             true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer)),
+            false => report::text(&told(&answer, audit, file)),
         }
-        Ok(if drifted == 0 { Verdict::Fine } else { Verdict::Findings })
+        Ok(verdict)
     })
 }
 
-/// Audit and repair ask alike.
-pub(crate) async fn ask(
-    verb: &str,
-    audit: &Audit,
-    file: Option<&File>,
-    target: &mut crate::target::Target,
-) -> Result<bson::Document, Failure> {
-    let mut question = Question::new(verb).declared(file).with("examples", i64::from(audit.examples));
-    if let Some(rule) = &audit.rule {
-        question = question.with("rule", &**rule);
-    }
-    let (db, question) = question.finish();
-    target.ask(&db, question).await
-}
-
-fn told(answer: &bson::Document) -> String {
+fn told(answer: &bson::Document, audit: &Audit, file: Option<&File>) -> String {
     if list(answer, "rules").is_empty() {
-        return "no rules are kept here; name a declaration with --declare FILE\n".to_owned();
+        return compared::without_rules(file);
     }
     let mut out = figures(answer);
-    let drift = list(answer, "drift");
-    if drift.is_empty() {
-        out.push_str("\nevery derived value is what it should be\n");
-        return out;
+    out.push_str(&notes(answer));
+    if !list(answer, "drift").is_empty() {
+        out.push('\n');
+        out.push_str(&documents(answer));
     }
+    out.push_str(&more(answer));
     out.push('\n');
-    out.push_str(&documents(answer));
-    let more = number(answer, "drifted") - i64::try_from(drift.len()).unwrap_or(0);
-    if more > 0 {
-        out.push_str(&format!("… and {} more (--examples N)\n", grouped(more)));
-    }
-    out.push_str("\n`pleach repair` makes them right\n");
+    out.push_str(&summary(answer));
+    out.push_str(&advice(answer, audit));
     out
 }
 
-/// The counts per rule.
-pub(crate) fn figures(answer: &bson::Document) -> String {
-    let row = |rule: &&bson::Document| {
-        let (checked, drifted) = (number(rule, "checked"), number(rule, "drifted"));
-        #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-        let share = if checked == 0 { 0.0 } else { drifted as f64 * 100.0 / checked as f64 };
-        vec![
-            text(rule, "rule").to_owned(),
-            grouped(checked),
-            grouped(drifted),
-            format!("{share:.1} %"),
-            format!("{:.2}", rule.get_f64("seconds").unwrap_or_default()),
-        ]
+/// One sentence about all of it.
+fn summary(answer: &bson::Document) -> String {
+    let (checked, drifted) = (number(answer, "checked"), number(answer, "drifted"));
+    let unchecked = compared::documents_of(number(answer, "unchecked"));
+    let said = match (text(answer, "outcome"), drifted, checked) {
+        ("right", _, 0) => "there was nothing to check".to_owned(),
+        ("right", ..) => "every derived value is what it should be".to_owned(),
+        (_, 1.., _) => format!("{} drifted", compared::documents_of(drifted)),
+        ("impossible", 0, 0) => "nothing could be checked".to_owned(),
+        ("impossible", ..) => "not every rule could be checked; what was checked is right".to_owned(),
+        (_, _, 0) => format!("nothing was checked yet: {unchecked} to go"),
+        _ => format!("what was checked is right; {unchecked} not checked yet"),
     };
-    let headings = ["rule", ">checked", ">drifted", ">share", ">seconds"];
-    table(&headings, list(answer, "rules").iter().map(row).collect())
+    wrapped(&said, 0)
 }
 
-/// The documents that are named. A bucket has a row for each of its flaws.
-pub(crate) fn documents(answer: &bson::Document) -> String {
-    let row = |drift: &bson::Document, of: &bson::Document, field: &str| {
-        vec![
-            text(drift, "rule").to_owned(),
-            shown(drift.get("_id")),
-            field.to_owned(),
-            shown(of.get("stored")),
-            shown(of.get("expected")),
-        ]
-    };
-    let drift = list(answer, "drift");
-    let has_flaws = drift.iter().any(|drift| !list(drift, "flaws").is_empty());
-    let mut rows = Vec::new();
-    for drift in &drift {
-        let flaws = list(drift, "flaws");
-        match flaws.is_empty() {
-            true => rows.push(row(drift, drift, text(drift, "field"))),
-            false => rows.extend(flaws.iter().map(|flaw| row(drift, flaw, text(flaw, "field")))),
-        }
+/// What helps next.
+fn advice(answer: &bson::Document, audit: &Audit) -> String {
+    let mut out = String::new();
+    for next in list(answer, "next") {
+        let rules: Vec<&str> = next
+            .get_array("rules")
+            .map_or_else(|_| Vec::new(), |rules| rules.iter().filter_map(|rule| rule.as_str()).collect());
+        let rules = rules.join(", ");
+        let (said, commands) = match text(next, "action") {
+            "apply" => (
+                format!(
+                    "Not applied as declared: {rules}. To see what `apply` would change, then to make the values right and keep them so:"
+                ),
+                vec![command("plan", audit, true), command("apply", audit, true)],
+            ),
+            "repair" => ("To make them right:".to_owned(), vec![command("repair", audit, true)]),
+            "restart" => (
+                "The rules are switched off. Start the server without --raw, then make the values right:".to_owned(),
+                vec![command("repair", audit, true)],
+            ),
+            "by_hand" => (
+                format!(
+                    "`pleach repair` cannot mend all of {rules}: some buckets do not tell what they should be. Correct or delete these by hand (`pleach serve --raw`)."
+                ),
+                Vec::new(),
+            ),
+            "correct_names" => {
+                (format!("Correct the names in the declaration, or make the collections: {rules}."), Vec::new())
+            }
+            "wait" => ("To see how far it is, and audit again then:".to_owned(), vec![command("status", audit, true)]),
+            _ => continue,
+        };
+        out.push('\n');
+        out.push_str(&wrapped(&said, 0));
+        out.extend(commands);
     }
-    match has_flaws {
-        true => table(&["rule", "_id", "field", "stored", "expected"], rows),
-        // The rule's name is that of the field.
-        false => {
-            rows.iter_mut().for_each(|row| drop(row.remove(2)));
-            table(&["rule", "_id", "stored", "expected"], rows)
-        }
-    }
+    out
 }

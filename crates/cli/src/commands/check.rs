@@ -1,53 +1,69 @@
 //! `pleach check`: whether a declaration is valid. Needs the file only.
 
 use crate::args::Check;
+use crate::declaration::Texts;
+use crate::plain;
 use crate::report::{self, Failure, Verdict};
 use crate::snippet;
-use patterns::declare::{self, Checked, Severity};
+use crate::table::folded;
+use patterns::declare::{Checked, Severity};
+
+/// Names that are longer have what they are on a line of its own.
+const NAME: usize = 40;
 
 pub(crate) fn run(check: &Check) -> Result<Verdict, Failure> {
-    let file = check.declare.display().to_string();
-    let text = match std::fs::read_to_string(&check.declare) {
-        Ok(text) => text,
-        Err(error) => {
-            let message = format!("cannot read {file}: {error}");
-            if check.json {
-                let finding = serde_json::json!({
-                    "severity": "error", "rule": null, "file": file, "line": null, "column": null, "field": "",
-                    "message": message, "hint": "name the declaration with --declare FILE",
-                });
-                report::json(&serde_json::json!({ "findings": [finding] }));
-                return Ok(Verdict::Failed);
+    let texts = match Texts::read(&check.declare) {
+        Ok(texts) => texts,
+        Err(failure) if check.json => {
+            // The same as a finding, for who looks only at these.
+            let mut told = failure.to_json();
+            let file = check.declare.iter().find(|path| !path.is_file()).map(|path| path.display().to_string());
+            let finding = serde_json::json!({
+                "severity": "error", "rule": null, "file": file, "line": null, "column": null, "field": "",
+                "message": failure.message, "hint": failure.hint,
+            });
+            if let Some(told) = told.as_object_mut() {
+                told.insert("findings".to_owned(), vec![finding].into());
             }
-            return Err(Failure::new(message).hint("name the declaration with --declare FILE"));
+            report::json(&told);
+            return Ok(Verdict::Failed);
         }
+        Err(failure) => return Err(failure),
     };
-    let checked = declare::from_yaml(&file, &text);
+    let checked = texts.checked();
     if check.json {
-        let findings: Vec<_> = checked.findings.iter().map(snippet::json).collect();
+        let all = checked.iter().flat_map(|(_, checked)| &checked.findings);
+        let findings: Vec<_> = all.map(snippet::json).collect();
         report::json(&serde_json::json!({ "findings": findings }));
     } else {
-        report::text(&told(&checked, &file, &text));
+        let told: Vec<String> = checked.iter().map(|(files, checked)| told(checked, files, &texts)).collect();
+        report::styled(&told.join("\n"));
     }
-    Ok(match checked.severity() {
+    Ok(match checked.iter().filter_map(|(_, checked)| checked.severity()).max() {
         None | Some(Severity::Note) => Verdict::Fine,
         Some(Severity::Warning) => Verdict::Findings,
         Some(Severity::Error) => Verdict::Failed,
     })
 }
 
-fn told(checked: &Checked, file: &str, text: &str) -> String {
-    let mut out = snippet::findings(&checked.findings, Some(text), report::colour());
-    let Some(declaration) = &checked.declaration else { return out };
-    let count = declaration.rules.len();
+fn told(checked: &Checked, files: &[(&str, &str)], texts: &Texts) -> String {
+    let mut out = snippet::findings(&checked.findings, texts, report::colour());
+    let Some(sound) = &checked.declaration else { return out };
+    let count = sound.rules.len();
     let rules = if count == 1 { "1 rule" } else { &format!("{count} rules") };
-    let width = declaration.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
-    out.push_str(&format!("{file} is valid: {rules} for the database `{}`\n", declaration.database));
+    let width = sound.rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0);
+    let names: Vec<String> = files.iter().map(|(file, _)| plain::line(file).into_owned()).collect();
+    let (names, are) = (names.join(", "), if names.len() == 1 { "is" } else { "are" });
+    out.push_str(&format!("{names} {are} valid: {rules} for the database `{}`\n", plain::line(&sound.database)));
     if count > 0 {
         out.push('\n');
     }
-    for rule in &declaration.rules {
-        out.push_str(&format!("  {:width$}  {}\n", rule.name, rule.described()));
+    for rule in &sound.rules {
+        let (name, described) = (plain::line(&rule.name), plain::line(&rule.described()).into_owned());
+        out.push_str(&match width > NAME {
+            true => format!("  {name}\n{}", folded("      ", &described)),
+            false => folded(&format!("  {name:width$}  "), &described),
+        });
     }
     out
 }

@@ -1,24 +1,36 @@
-//! `pleach drop`: removes a rule and, if asked, the field it kept.
+//! `pleach drop`: removes a rule and, if asked, the field it kept; or gives every document back what it had.
 
 use crate::args::verbs::Drop;
-use crate::ask::{self, Question, extended_json, text};
+use crate::ask::{self, Question, amount, extended_json, text};
 use crate::declaration;
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
 
 pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
     let db = declaration::database(drop.db.as_deref(), drop.declare.as_deref())?;
-    ask::run(&drop.target, Purpose::Change, drop.json, async |target| {
+    ask::run(&drop.target, Purpose::Change, async |target| {
         let question = Question::new("drop").on(db.as_deref()).with("rule", &*drop.rule);
         let question = question.flag("with_data", drop.with_data).flag("keep_buckets", drop.keep_buckets);
+        let question = question.flag("restore", drop.restore);
         let (db, question) = question.finish();
         let answer = target.ask(&db, question).await?;
         let rule = text(&answer, "rule").to_owned();
+        let kept = answer.get_document("kept").ok().and_then(amount);
+        let indexes: Vec<String> = answer
+            .get_array("left_indexes")
+            .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+            .unwrap_or_default();
         match drop.json {
             true => report::json(&extended_json(answer)),
             false => {
                 report::text(&format!("{rule} is no longer kept; {}\n", left(drop, &rule)));
             }
+        }
+        if let Some(kept) = kept {
+            report::note(&what_stays(drop, &rule, &kept));
+        }
+        if !indexes.is_empty() {
+            report::note(&format!("Indexes stay that Pleach has not made: {}.", indexes.join(", ")));
         }
         report::note(
             "A declaration that still has the rule brings it back with the next `serve --declare` or `apply`.",
@@ -27,10 +39,25 @@ pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
     })
 }
 
+/// What is still kept of what the rule had replaced.
+fn what_stays(drop: &Drop, rule: &str, kept: &str) -> String {
+    match drop.restore {
+        true => format!(
+            "{kept} could not be given back, because clients have changed or deleted those documents since; \
+             they stay in pleach.replaced until `pleach forget {rule}`."
+        ),
+        false => {
+            format!("{kept} that the rule had replaced stay in pleach.replaced; `pleach forget {rule}` frees them.")
+        }
+    }
+}
+
 /// What is left of it.
 fn left(drop: &Drop, rule: &str) -> &'static str {
     let is_shape = rule.ends_with(".bucket");
     match (is_shape, drop.with_data, drop.keep_buckets) {
+        (true, _, _) if drop.restore => "its documents are plain again, as they were before it",
+        (false, _, _) if drop.restore => "every document has what it had before it",
         (true, true, _) => "its collection is gone",
         (true, false, true) => "its buckets stay, and a view over them that nobody can write to",
         (true, false, false) => "its readings are plain documents again",

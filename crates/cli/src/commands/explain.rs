@@ -1,27 +1,107 @@
 //! `pleach explain`: what a command would do, rules included. Runs nothing.
 
 use crate::args::verbs::Explain;
-use crate::ask::{self, Question, extended_json};
+use crate::ask::{self, Question, extended_json, grouped, list, number, shown, shown_whole, text};
 use crate::declaration;
-use crate::report::{self, Failure, Verdict};
+use crate::report::{self, Code, Failure, Verdict};
+use crate::table::{WIDTH, cut, folded};
 use crate::target::Purpose;
 use document::{Doc, Value};
 
 pub(crate) fn run(explain: &Explain) -> Result<Verdict, Failure> {
     let command = parse(&explain.command)?;
     let db = declaration::database(explain.db.as_deref(), explain.declare.as_deref())?;
-    ask::run(&explain.target, Purpose::Look, explain.json, async |target| {
+    ask::run(&explain.target, Purpose::Look, async |target| {
         let question = Question::new("explain").on(db.as_deref()).with("command", Value::Document(command.borrow()));
         let (db, question) = question.finish();
         let answer = target.ask(&db, question).await?;
-        report::json(&extended_json(answer));
+        match explain.json {
+            true => report::json(&extended_json(answer)),
+            false => report::text(&told(&answer)),
+        }
         Ok(Verdict::Fine)
     })
 }
 
+/// The steps in their order, then what is locked, what is left for later, and what all of it costs.
+fn told(answer: &bson::Document) -> String {
+    let mut out = String::new();
+    for (number, step) in list(answer, "steps").into_iter().enumerate() {
+        out.push_str(&of_step(number + 1, step));
+    }
+    if let Some(stages) = answer.get("here") {
+        out.push_str(&format!("   Pleach runs the rest itself:\n   {}\n", cut(&shown_whole(stages), WIDTH - 3)));
+    }
+    if let Ok(figures) = answer.get_str("figures") {
+        out.push_str(&format!("   answered from the figures of the {figures}, no reading is looked at\n"));
+    }
+    let fences = list(answer, "fences");
+    if !fences.is_empty() {
+        out.push_str("\nfences, so that writers of the same key take turns:\n");
+    }
+    for fence in fences {
+        let line = format!("   {}, {}, key {}", text(fence, "rule"), text(fence, "mode"), shown(fence.get("key")));
+        out.push_str(&format!("{}\n", cut(&line, WIDTH)));
+    }
+    let jobs = list(answer, "deferred");
+    if !jobs.is_empty() {
+        out.push_str("\nleft for later:\n");
+    }
+    for job in jobs {
+        let line = format!("   {}, key {}, {}", text(job, "rule"), shown(job.get("key")), documents(job));
+        out.push_str(&format!("{}\n", cut(&line, WIDTH)));
+    }
+    out.push_str(&cost(answer));
+    out
+}
+
+fn of_step(number: usize, step: &bson::Document) -> String {
+    let what = match text(step, "kind") {
+        "write" => "writes",
+        "derived" => "writes as well",
+        "read" => "reads",
+        _ => "runs",
+    };
+    let counted = if step.contains_key("documents") { format!(", {}", documents(step)) } else { String::new() };
+    let rule = match step.get_str("rule") {
+        Ok(rule) => format!(", for rule {rule}"),
+        Err(_) => String::new(),
+    };
+    let mut out = folded(&format!("{number}. "), &format!("{what} {}{counted}{rule}", text(step, "namespace")));
+    if let Ok(command) = step.get_document("command") {
+        let command = bson::Bson::Document(command.clone());
+        out.push_str(&format!("   {}\n", cut(&shown_whole(&command), WIDTH - 3)));
+    }
+    out
+}
+
+fn documents(step: &bson::Document) -> String {
+    counted(number(step, "documents"))
+}
+
+fn counted(documents: i64) -> String {
+    if documents == 1 { "1 document".to_owned() } else { format!("{} documents", grouped(documents)) }
+}
+
+fn cost(answer: &bson::Document) -> String {
+    let Ok(cost) = answer.get_document("cost") else { return String::new() };
+    let later = match number(cost, "deferred") {
+        0 => String::new(),
+        deferred => format!(" ({} of them later)", grouped(deferred)),
+    };
+    let reads = match number(cost, "read") {
+        1 => "1 read".to_owned(),
+        reads => format!("{} reads", grouped(reads)),
+    };
+    let bytes = grouped(number(cost, "bytes"));
+    let written = counted(number(cost, "written"));
+    let line = format!("{written} written{later}, {reads}, {bytes} bytes of commands (whole with --json)");
+    format!("\n{}", folded("cost: ", &line))
+}
+
 fn parse(text: &str) -> Result<Doc<'static>, Failure> {
     let wrong = |error: String| {
-        Failure::new(format!("the command is no Extended JSON document: {error}"))
+        Failure::of(Code::Word("usage"), format!("the command is no Extended JSON document: {error}"))
             .hint("such as '{ \"insert\": \"reviews\", \"documents\": [{ \"productId\": 1 }] }'")
     };
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;

@@ -1,7 +1,8 @@
 //! `pleach patterns`: the catalogue. What each pattern is for, how it works, how to recognise the need, and when not to use it.
 
 use crate::args::Patterns;
-use crate::report::{self, Failure, Verdict};
+use crate::report::{self, Code, Failure, Verdict};
+use crate::table::folded;
 use patterns::kinds::{PATTERNS, Pattern, Status};
 use serde_json::{Value, json};
 
@@ -20,7 +21,8 @@ pub(crate) fn run(patterns: &Patterns) -> Result<Verdict, Failure> {
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = PATTERNS.iter().map(|pattern| pattern.name).collect();
-    Failure::new(format!("there is no pattern `{name}`")).hint(format!("the patterns are {}", names.join(", ")))
+    Failure::of(Code::Word("usage"), format!("there is no pattern `{name}`"))
+        .hint(format!("the patterns are {}", names.join(", ")))
 }
 
 fn status(pattern: &Pattern) -> &'static str {
@@ -32,26 +34,26 @@ fn list(patterns: &[&Pattern]) -> String {
     let mut out = String::new();
     for pattern in patterns {
         let later = if pattern.is_there() { "" } else { " (not there yet)" };
-        out.push_str(&format!("{:width$}  {}{later}\n", pattern.name, pattern.help));
-        out.push_str(&format!("{:width$}  Symptom: {}\n", "", pattern.symptom));
+        out.push_str(&folded(&format!("{:width$}  ", pattern.name), &format!("{}{later}", pattern.help)));
+        out.push_str(&folded(&format!("{:width$}  ", ""), &format!("Symptom: {}", pattern.symptom)));
     }
     out.push_str("\nMore about one: pleach patterns NAME\n");
     out
 }
 
 fn page(pattern: &Pattern) -> String {
-    let mut out = format!("{} ({})\n\n{}\n\n", pattern.title, status(pattern), pattern.help);
+    let mut out = format!("{} ({})\n\n{}\n", pattern.title, status(pattern), folded("", pattern.help));
     for (title, text) in [
         ("Problem", pattern.problem),
         ("Mechanism", pattern.mechanism),
         ("Symptom", pattern.symptom),
         ("When not", pattern.when_not),
     ] {
-        out.push_str(&format!("{title:9}  {text}\n"));
+        out.push_str(&folded(&format!("{title:9}  "), text));
     }
     out.push_str("\nIn pleach.yaml, under `collections`:\n\n");
     for line in pattern.example.lines() {
-        out.push_str(&format!("    {line}\n"));
+        out.push_str(&format!("  {line}\n"));
     }
     if let Status::Within { pattern: other, .. } = &pattern.status {
         out.push_str(&format!("\nIts keys are those of the other pattern: pleach patterns {other}\n"));
@@ -62,7 +64,7 @@ fn page(pattern: &Pattern) -> String {
         out.push_str("\nKeys of a rule:\n\n");
         for key in keys {
             let required = if definition.requires(key.name) { " Required." } else { "" };
-            out.push_str(&format!("    {:width$}  {}{required}\n", key.name, key.help));
+            out.push_str(&folded(&format!("    {:width$}  ", key.name), &format!("{}{required}", key.help)));
         }
     }
     out

@@ -1,32 +1,38 @@
-//! `pleach plan`: what `apply` would do, as plain MongoDB commands.
+//! `pleach plan`: what `apply` would do to the data, a line per rule; as plain MongoDB commands if asked for.
 
 use crate::args::verbs::{Language, Plan};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
-use crate::declaration::File;
+use crate::declaration::{self, File};
+use crate::outlook;
 use crate::report::{self, Failure, Verdict};
+use crate::table::folded;
 use crate::target::Purpose;
 use patterns::print;
 use patterns::rule::Rule;
 use std::sync::Arc;
 
 pub(crate) fn run(plan: &Plan) -> Result<Verdict, Failure> {
-    let file = File::read(&plan.declare)?;
-    if let Some(language) = plan.language {
-        return by_hand(&file, language);
+    declaration::each(&plan.declare, |file| of(plan, file))
+}
+
+fn of(plan: &Plan, file: Option<&File>) -> Result<Verdict, Failure> {
+    if let (Some(language), Some(file)) = (plan.language, file) {
+        return by_hand(file, language, plan.json);
     }
-    ask::run(&plan.target, Purpose::Look, plan.json, async |target| {
-        let (db, question) = Question::new("plan").declared(Some(&file)).finish();
+    ask::run(&plan.target, Purpose::Look, async |target| {
+        let question = Question::new("plan").declared(file).flag("remove", plan.remove);
+        let (db, question) = question.flag("with_data", plan.with_data).finish();
         let answer = target.ask(&db, question).await?;
         let steps = list(&answer, "steps").len();
         match plan.json {
             true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer)),
+            false => report::text(&told(&answer, plan.full)),
         }
         Ok(if steps == 0 { Verdict::Fine } else { Verdict::Findings })
     })
 }
 
-fn by_hand(file: &File, language: Language) -> Result<Verdict, Failure> {
+fn by_hand(file: &File, language: Language, json: bool) -> Result<Verdict, Failure> {
     let language = match language {
         Language::Mongosh => print::Language::Mongosh,
         Language::Node => print::Language::Node,
@@ -34,42 +40,61 @@ fn by_hand(file: &File, language: Language) -> Result<Verdict, Failure> {
     };
     let rules: Vec<Arc<Rule>> = file.declaration.rules.iter().cloned().map(Arc::new).collect();
     let code = print::code(&rules, language).map_err(|error| Failure::new(error.message()))?;
-    report::text(&code);
+    match json {
+        true => report::json(&serde_json::json!({ "code": code })),
+        false => report::text(&code),
+    }
     Ok(Verdict::Fine)
 }
 
-fn told(answer: &bson::Document) -> String {
+/// What a change of form moves.
+fn moved(step: &bson::Document) -> String {
+    match step.contains_key("readings") {
+        false => String::new(),
+        true => format!(": {}", outlook::moved(step)),
+    }
+}
+
+fn told(answer: &bson::Document, full: bool) -> String {
     let steps = list(answer, "steps");
     if steps.is_empty() {
         return "nothing to do: the rules are what the declaration says\n".to_owned();
     }
-    let mut out = String::new();
-    for step in &steps {
-        let what = match text(step, "kind") {
-            "index" => "create an index that it needs",
-            "seed" => "new: make the field right in every document",
-            "rebuild" => "changed: make the field anew in every document",
-            "upkeep" => "changed: only how it is kept",
-            "rename" => "make room for the view: rename the collection",
-            "create" => "create the stored collection",
-            "view" => "show the stored documents under the collection's own name",
-            "move" => "bring every document into its new form, while clients go on",
-            "drop" => "drop what is empty then",
-            "remove" => "gone from the declaration: needs --remove",
-            other => other,
-        };
-        out.push_str(&format!("{}  {what}\n", text(step, "rule")));
-        let command = step.get("command").cloned().unwrap_or(bson::Bson::Null);
-        if command.as_document().is_some_and(|command| !command.is_empty()) {
-            let shown = format!("{:#}", command.into_relaxed_extjson());
-            out.push_str(&format!("  on {}:\n", text(step, "namespace")));
-            shown.lines().for_each(|line| out.push_str(&format!("    {line}\n")));
-        }
+    let mut out = outlook::lines(&list(answer, "rules"), &steps);
+    if full {
         out.push('\n');
+        steps.iter().for_each(|step| out.push_str(&command(step)));
     }
     if let Ok(cost) = answer.get_document("cost") {
         let (read, written) = (grouped(number(cost, "read")), grouped(number(cost, "written")));
-        out.push_str(&format!("about {read} documents are read, at most {written} written\n"));
+        out.push_str(&format!("\nabout {read} documents are read, at most {written} written"));
+        out.push_str(if full { "\n" } else { "; --full shows the commands\n" });
     }
+    out
+}
+
+/// One step, as a person could run it.
+fn command(step: &bson::Document) -> String {
+    let what = match text(step, "kind") {
+        "index" => "create an index that it needs",
+        "seed" => "new: make the field right in every document",
+        "rebuild" => "changed: make the field anew in every document",
+        "upkeep" => "changed: only how it is kept",
+        "rename" => "make room for the view: rename the collection",
+        "create" => "create the stored collection",
+        "view" => "show the stored documents under the collection's own name",
+        "move" => "bring every document into its new form, while clients go on",
+        "drop" => "drop what is empty then",
+        "remove" => "gone from the declaration: needs --remove",
+        other => other,
+    };
+    let mut out = folded(&format!("{}  ", text(step, "rule")), &format!("{what}{}", moved(step)));
+    let command = step.get("command").cloned().unwrap_or(bson::Bson::Null);
+    if command.as_document().is_some_and(|command| !command.is_empty()) {
+        let shown = format!("{:#}", command.into_relaxed_extjson());
+        out.push_str(&format!("  on {}:\n", text(step, "namespace")));
+        shown.lines().for_each(|line| out.push_str(&format!("    {line}\n")));
+    }
+    out.push('\n');
     out
 }

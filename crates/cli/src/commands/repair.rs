@@ -1,37 +1,65 @@
 //! `pleach repair`: makes every derived value right that is not, while clients write.
 
-use super::audit::{ask, documents, figures};
-use crate::args::verbs::Audit;
-use crate::ask::{extended_json, grouped, list, number, shown, text};
-use crate::declaration::File;
+use super::compared::{self, command, documents, documents_of, figures, more, notes, wrapped};
+use crate::args::verbs::Repair;
+use crate::ask::{self, Question, extended_json, list, number, shown, text};
+use crate::declaration::{self, File};
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
 
-pub(crate) fn run(repair: &Audit) -> Result<Verdict, Failure> {
-    let file = repair.declare.as_deref().map(File::read).transpose()?;
-    crate::ask::run(&repair.target, Purpose::Change, repair.json, async |target| {
-        let answer = ask("repair", repair, file.as_ref(), target).await?;
-        let failed = list(&answer, "failed").len();
-        match repair.json {
+pub(crate) fn run(repair: &Repair) -> Result<Verdict, Failure> {
+    declaration::each(&repair.audit.declare, |file| of(repair, file))
+}
+
+fn of(repair: &Repair, file: Option<&File>) -> Result<Verdict, Failure> {
+    let audit = &repair.audit;
+    ask::run(&audit.target, Purpose::Change, async |target| {
+        let question = Question::new("repair").flag("once", repair.once);
+        let answer = compared::ask(question, audit, file, target).await?;
+        let verdict = compared::verdict(&answer);
+        match audit.json {
             true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer)),
+            false => report::text(&told(&answer, repair, file)),
         }
-        Ok(if failed == 0 { Verdict::Fine } else { Verdict::Findings })
+        Ok(verdict)
     })
 }
 
-fn told(answer: &bson::Document) -> String {
+fn told(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String {
+    if list(answer, "rules").is_empty() {
+        return compared::without_rules(file);
+    }
     let mut out = figures(answer);
-    let repaired = number(answer, "drifted");
-    match repaired {
-        0 => out.push_str("\nevery derived value was what it should be\n"),
+    out.push_str(&notes(answer));
+    let (repaired, failed) = (number(answer, "drifted"), list(answer, "failed"));
+    if repaired > 0 {
+        out.push_str(&format!("\n{} repaired:\n\n", documents_of(repaired)));
+        if !list(answer, "drift").is_empty() {
+            out.push_str(&documents(answer));
+        }
+        out.push_str(&more(answer));
+    }
+    for failed in &failed {
+        let (rule, id, db) = (text(failed, "rule"), shown(failed.get("_id")), text(failed, "database"));
+        out.push('\n');
+        out.push_str(&wrapped(&format!("not repaired: {rule} of {id} in {db}"), 0));
+        out.push_str(&wrapped(text(failed, "problem"), 2));
+    }
+    let checked = number(answer, "checked");
+    match (text(answer, "outcome"), repaired) {
+        ("right", 0) if checked > 0 => out.push_str("\nevery derived value was what it should be\n"),
+        ("right", 0) => out.push_str("\nthere was nothing to check\n"),
+        ("right", _) | ("drift", _) => {}
+        ("impossible", _) => out.push_str("\nnot every rule could be checked\n"),
         _ => {
-            out.push_str(&format!("\n{} repaired:\n\n{}", grouped(repaired), documents(answer)));
+            let unchecked = documents_of(number(answer, "unchecked"));
+            out.push_str(&format!("\n{unchecked} not checked yet\n"));
         }
     }
-    for failed in list(answer, "failed") {
-        let (rule, id, problem) = (text(failed, "rule"), shown(failed.get("_id")), text(failed, "problem"));
-        out.push_str(&format!("not repaired: {rule} of {id}: {problem}\n"));
+    if repair.once && checked > 0 {
+        out.push('\n');
+        out.push_str(&wrapped("Nothing keeps the values right from now on. To keep them so:", 0));
+        out.push_str(&command("apply", &repair.audit, true));
     }
     out
 }

@@ -3,13 +3,14 @@
 use crate::args::Serve;
 use crate::compose::{DataFolder, Patterns, connection_string, listen};
 use crate::declaration::File;
+use crate::input;
 use crate::report::{self, Failure};
 use patterns::life::apply::Extent;
 use std::time::Duration;
 
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     report::start_logging(serve.log);
-    let declared = serve.declare.as_deref().map(File::read).transpose()?;
+    let declared = File::read_all(&serve.declare)?;
     // The port first: a taken port is the commoner mistake, and costs nothing to find.
     let listener = listen(serve.bind, serve.port)?;
     let address =
@@ -18,10 +19,41 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start the runtime: {error}")))?;
-    let result = runtime.block_on(async {
-        let (patterns, place) = match &serve.upstream {
-            Some(uri) => (Patterns::upstream(uri, false).await?, Place::Upstream(Box::new(connection_string(uri)?))),
-            None => embedded(serve, address)?,
+    let result = runtime.block_on(serve_on(serve, &listener, address, &declared));
+    // Long reads that were still running do not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result?;
+    report::stopped();
+    Ok(())
+}
+
+/// How long after a store could not be opened anew it is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Serves until it is told to stop. A store that had to stop because its disk was full is opened anew when there is room: clients
+/// connect again, as they would after a restart.
+async fn serve_on(
+    serve: &Serve,
+    listener: &std::net::TcpListener,
+    address: std::net::SocketAddr,
+    declared: &[File],
+) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::new(format!("cannot listen: {error}"));
+    let place = Place::of(serve)?;
+    let mut stop = None;
+    loop {
+        let patterns = match &place {
+            Place::Upstream(uri) => Patterns::upstream((**uri).clone(), false).await?,
+            Place::Folder(folder) => match (embedded(serve, folder, address), &mut stop) {
+                (Err(failure), Some(stop)) => {
+                    tracing::error!(error = failure.message, "the store cannot be opened anew yet");
+                    tokio::select! {
+                        () = stop => return Ok(()),
+                        () = tokio::time::sleep(TRY_AGAIN) => continue,
+                    }
+                }
+                (opened, _) => opened?,
+            },
         };
         begin(&patterns, serve, declared).await?;
         let options = server::Options {
@@ -29,19 +61,28 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
             arguments: std::env::args().map(without_password).collect(),
             ..server::Options::default()
         };
-        let listener = tokio::net::TcpListener::from_std(listener)
-            .map_err(|error| Failure::new(format!("cannot listen: {error}")))?;
-        let stop = stop_signal();
-        report::listening(&format!("mongodb://{address}"), &place.describe());
-        let served = server::run(listener, patterns.backend.clone(), options, stop).await;
-        patterns.close().await;
-        served.map_err(|error| Failure::new(format!("the server stopped: {error}")))
-    });
-    // Long reads that were still running do not hold up the end.
-    runtime.shutdown_timeout(Duration::from_secs(2));
-    result?;
-    report::stopped();
-    Ok(())
+        let incoming = tokio::net::TcpListener::from_std(listener.try_clone().map_err(cannot)?).map_err(cannot)?;
+        // Signals are heard before anybody is told that it is there.
+        let is_first = stop.is_none();
+        let stop = stop.get_or_insert_with(|| Box::pin(stop_signal()));
+        if is_first {
+            report::listening(&format!("mongodb://{address}"), &place.describe(), place.is_upstream());
+        }
+        let mut told = false;
+        let until = async {
+            tokio::select! {
+                () = &mut *stop => told = true,
+                () = patterns.wants_reopening() => {}
+            }
+        };
+        let served = server::run(incoming, patterns.backend.clone(), options, until).await;
+        if told || served.is_err() {
+            patterns.close().await;
+            return served.map_err(|error| Failure::new(format!("the server stopped: {error}")));
+        }
+        tracing::warn!("the disk has room again: the store is opened anew, and clients connect again");
+        patterns.release().await?;
+    }
 }
 
 /// Where the data is.
@@ -52,9 +93,24 @@ enum Place {
 }
 
 impl Place {
+    fn of(serve: &Serve) -> Result<Place, Failure> {
+        let upstream = match &serve.upstream_file {
+            Some(file) => Some(input::connection_string(file)?),
+            None => serve.upstream.clone(),
+        };
+        match upstream {
+            Some(text) => Ok(Place::Upstream(Box::new(connection_string(&text)?))),
+            None => Ok(Place::Folder(DataFolder::of(serve)?)),
+        }
+    }
+
+    fn is_upstream(&self) -> bool {
+        matches!(self, Place::Upstream(_))
+    }
+
     fn describe(&self) -> String {
         match self {
-            Place::Folder(folder) if folder.temporary => {
+            Place::Folder(folder) if folder.is_temporary() => {
                 format!("Its data is in {} and goes when it stops; keep it with --data DIR.", folder.path.display())
             }
             Place::Folder(folder) => format!("Its data is in {}.", folder.path.display()),
@@ -63,30 +119,29 @@ impl Place {
     }
 }
 
-fn embedded(serve: &Serve, address: std::net::SocketAddr) -> Result<(Patterns, Place), Failure> {
-    let folder = DataFolder::of(serve)?;
+fn embedded(serve: &Serve, folder: &DataFolder, address: std::net::SocketAddr) -> Result<Patterns, Failure> {
     let options = engine::Options {
         memory_bytes: serve.memory.0,
         address: Some(address.to_string()),
         ttl_period: Duration::from_secs(serve.ttl_seconds),
         ..engine::Options::default()
     };
-    let engine = engine::Engine::open(&folder.path, options)?;
-    Ok((Patterns::embedded(engine), Place::Folder(folder)))
+    Ok(Patterns::embedded(engine::Engine::open(&folder.path, options)?))
 }
 
-/// An argument as clients may see it (`getCmdLineOpts`).
+/// An argument as clients may see it (`getCmdLineOpts`): of a connection string only what is no secret.
 fn without_password(argument: String) -> String {
-    match argument.find("mongodb://").and_then(|at| Some((at + 10, argument.rfind('@')?))) {
-        Some((from, to)) if from < to => {
-            format!("{}***{}", argument.get(..from).unwrap_or_default(), argument.get(to..).unwrap_or_default())
-        }
-        _ => argument,
+    let Some(at) = argument.find("mongodb") else { return argument };
+    let (before, text) = argument.split_at(at);
+    match upstream::Uri::parse(text) {
+        Ok(uri) => format!("{before}{uri}"),
+        Err(_) if text.contains("://") => format!("{before}mongodb://***"),
+        Err(_) => argument,
     }
 }
 
 /// Puts the rules in force that the catalog has, and applies what a declaration adds in the background.
-async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Result<(), Failure> {
+async fn begin(patterns: &Patterns, serve: &Serve, declared: &[File]) -> Result<(), Failure> {
     let life = patterns.life.clone();
     if serve.raw {
         let rules = patterns.patiently(async || life.switch_off().await).await?;
@@ -103,16 +158,14 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: Option<File>) -> Re
         tracing::warn!(database = db, "its rules were switched off by an earlier run (--raw): run `pleach audit`");
     }
     patterns.patiently(async || life.start().await).await?;
-    let Some(file) = declared else { return Ok(()) };
     let additions = Extent { additions_only: true, ..Extent::default() };
+    let declared: Vec<_> = declared.iter().map(|file| file.declaration.clone()).collect();
     tokio::spawn(async move {
-        match life.apply(&file.declaration, additions).await {
-            Ok(left) => {
-                for what in left {
-                    tracing::warn!("rule {what}: the rule that is kept stays in force until `pleach apply`");
-                }
+        for declaration in declared {
+            match life.apply(&declaration, additions).await {
+                Ok(applied) => applied.left.iter().for_each(|what| tracing::warn!("{what}")),
+                Err(error) => tracing::error!(%error, "the declaration could not be applied"),
             }
-            Err(error) => tracing::error!(%error, "the declaration could not be applied"),
         }
     });
     Ok(())

@@ -4,12 +4,12 @@ use crate::args::verbs::Status;
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration;
 use crate::report::{self, Failure, Verdict};
-use crate::table::table;
+use crate::table::{folded, table};
 use crate::target::Purpose;
 
 pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
     let of = declaration::database(None, status.declare.as_deref())?;
-    ask::run(&status.target, Purpose::Look, status.json, async |target| {
+    ask::run(&status.target, Purpose::Look, async |target| {
         let (db, question) = Question::new("status").on(of.as_deref()).finish();
         let answer = target.ask(&db, question).await?;
         match status.json {
@@ -23,7 +23,9 @@ pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
 pub(crate) fn told(answer: &bson::Document) -> String {
     let rules = list(answer, "rules");
     if rules.is_empty() {
-        return "no rules are kept here; `pleach apply` makes them from a declaration\n".to_owned();
+        let none =
+            "no rules are kept in the databases that you may read;\n`pleach apply` makes them from a declaration\n";
+        return format!("{none}{}{}", kept(answer, &rules), pending(answer));
     }
     let row = |rule: &&bson::Document| {
         let state = text(rule, "state");
@@ -44,12 +46,40 @@ pub(crate) fn told(answer: &bson::Document) -> String {
     let headings = ["database", "rule", "state", ">progress", ">pending", ">lag ms", ">overridden"];
     let mut out = table(&headings, rules.iter().map(row).collect());
     out.push_str(&health(&rules));
+    out.push_str(&kept(answer, &rules));
     for rule in &rules {
         if let Ok(problem) = rule.get_str("problem") {
             out.push_str(&format!("\n{} does not get on: {problem}\n", text(rule, "rule")));
         }
     }
+    out.push_str(&pending(answer));
     out
+}
+
+/// The declared rules that wait for a flag of `apply`.
+fn pending(answer: &bson::Document) -> String {
+    let line = |rule: &&bson::Document| {
+        format!("\n{}", folded(&format!("{} is pending: ", text(rule, "rule")), text(rule, "reason")))
+    };
+    list(answer, "pending").iter().map(line).collect()
+}
+
+/// What is kept of values and documents that rules have replaced; of rules that are gone too.
+fn kept(answer: &bson::Document, rules: &[&bson::Document]) -> String {
+    let row = |rule: &bson::Document, kept: &bson::Document, state: &str| {
+        let figure = |name: &str| grouped(number(kept, name));
+        let names = [text(rule, "database"), text(rule, "rule"), state].map(str::to_owned);
+        [names.to_vec(), vec![figure("documents"), figure("bytes")]].concat()
+    };
+    let of_rule = |rule: &&bson::Document| Some(row(rule, rule.get_document("kept").ok()?, text(rule, "state")));
+    let mut rows: Vec<Vec<String>> = rules.iter().filter_map(of_rule).collect();
+    rows.extend(list(answer, "kept").iter().map(|gone| row(gone, gone, "gone")));
+    if rows.is_empty() {
+        return String::new();
+    }
+    let headings = ["database", "rule", "state", ">kept documents", ">bytes"];
+    let meaning = "`drop RULE --restore` gives it back, `forget RULE` frees it";
+    format!("\nKept from before the rules;\n{meaning}:\n{}", table(&headings, rows))
 }
 
 /// How the buckets of shaped collections are filled.

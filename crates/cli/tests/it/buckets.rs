@@ -53,6 +53,12 @@ fn kinds(plan: &serde_json::Value) -> Vec<&str> {
     plan["steps"].as_array().unwrap().iter().map(|step| step["kind"].as_str().unwrap()).collect()
 }
 
+/// The buckets and readings that each move is said to move.
+fn moved(plan: &serde_json::Value) -> Vec<(serde_json::Value, serde_json::Value)> {
+    let steps = plan["steps"].as_array().unwrap().iter().filter(|step| step["kind"] == "move");
+    steps.map(|step| (step["buckets"].clone(), step["readings"].clone())).collect()
+}
+
 /// What is said about our rule; a real MongoDB may have others.
 fn ours<'a>(told: &'a serde_json::Value, db: &str) -> &'a serde_json::Value {
     let is_ours = |rule: &&serde_json::Value| rule["rule"] == "sensor_data.bucket" && rule["database"] == db;
@@ -69,7 +75,9 @@ fn walk(shop: &Shop, run: &dyn Fn(&[&str]) -> Output, client: &mut dyn FnMut() -
     fill(&mut client(), db, 100);
     let plan = run(&["plan", "--json"]);
     assert_eq!(plan.status.code(), Some(1), "{plan:?}");
-    assert_eq!(kinds(&json(&plan)), ["rename", "create", "index", "view", "move", "view", "drop"]);
+    let plan = json(&plan);
+    assert_eq!(kinds(&plan), ["rename", "create", "index", "view", "move", "view", "drop"]);
+    assert_eq!(moved(&plan), [(json!(0), json!(100))], "{plan}");
     let applied = run(&["apply"]);
     assert_eq!(applied.status.code(), Some(0), "{applied:?}");
     assert_eq!(run(&["plan"]).status.code(), Some(0));
@@ -86,6 +94,11 @@ fn walk(shop: &Shop, run: &dyn Fn(&[&str]) -> Output, client: &mut dyn FnMut() -
 
     // Another form, and back to documents.
     shop.declare(&DECLARATION.replace("weather", db).replace("every: hour", "every: day"));
+    let plan = json(&run(&["plan", "--json"]));
+    assert_eq!(moved(&plan), [(json!(buckets), json!(100))], "{plan}");
+    assert_eq!(plan["cost"]["read"], json!(buckets), "{plan}");
+    let told = run(&["plan"]);
+    assert!(text(&told).1.contains(&format!("{buckets} buckets, 100 readings")), "{told:?}");
     let applied = run(&["apply"]);
     assert_eq!(applied.status.code(), Some(0), "{applied:?}");
     assert_eq!(all(&mut client(), db, "sensor_data"), readings);
@@ -171,9 +184,32 @@ fn drift_in_buckets_is_found_and_mended() {
     let audit = shop.run(&["audit"]);
     let told = text(&audit).1;
     assert!(told.contains("stats.maxTemp") && told.contains("99"), "{told}");
+    assert!(told.contains("  pleach repair --data data\n") && !told.contains("by hand"), "{told}");
+    assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
     let (code, repaired) = shop.json(&["repair"]);
     assert_eq!((code, &repaired["drifted"]), (Some(0), &json!(1)), "{repaired}");
     assert_eq!(shop.json(&["audit"]).0, Some(0));
+
+    // A bucket that does not tell what it should be.
+    let serving = shop.serve(&["--raw"]);
+    let wrong = doc! { "q": {}, "u": { "$set": { "readings.0": 7 } }, "multi": false };
+    serving.client().must(&doc! { "update": "sensor_hours", "updates": [wrong], "$db": "weather" }).unwrap();
+    shop.stop(serving);
+    let (code, audit) = shop.json(&["audit"]);
+    assert_eq!(
+        (code, &audit["next"]),
+        (Some(1), &json!([{ "action": "by_hand", "rules": ["sensor_data.bucket"] }])),
+        "{audit}"
+    );
+    let broken =
+        audit["drift"][0]["flaws"].as_array().unwrap().iter().find(|flaw| flaw["repairable"] == false).unwrap();
+    assert_eq!((&broken["stored"], broken.get("expected")), (&json!(7), None), "what nobody knows is left out");
+    let audit = shop.run(&["audit"]);
+    let told = text(&audit).1;
+    assert!(told.contains("by hand") && told.contains("(unknown)") && !told.contains("  pleach repair"), "{told}");
+    let repaired = shop.run(&["repair"]);
+    assert_eq!(text(&repaired).0, Some(1), "{repaired:?}");
+    assert!(text(&repaired).1.contains("not repaired") && text(&repaired).1.contains("by hand"), "{repaired:?}");
 }
 
 #[test]

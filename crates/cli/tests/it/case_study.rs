@@ -34,6 +34,36 @@ fn by_hand_on_the_embedded_store_every_report_is_right() {
     assert!(!page.contains("http://") && !page.contains("https://"), "the page needs nothing from elsewhere");
 }
 
+/// What the files under a folder take on the disk.
+fn allocated(folder: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => allocated(&entry.path()),
+            false => entry.metadata().unwrap().blocks() * 512,
+        })
+        .sum()
+}
+
+#[test]
+fn the_disk_that_is_counted_is_what_a_clean_stop_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("stores");
+    let (code, told, said) = study(&["--only", "embedded-hand", "--json", "--data", data.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{told}\n{said}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    for (row, word) in told["layouts"].as_array().unwrap().iter().zip(["day", "array", "month", "quarter"]) {
+        let store = data.join(format!("embedded-hand-{word}"));
+        assert_eq!(row["diskBytes"].as_u64().unwrap(), allocated(&store), "{word}: {row}");
+        // Another start and stop changes nothing but small lists of the store's: the first stop had left nothing to do.
+        let before = allocated(&store);
+        assert_eq!(crate::serving::Serving::start(&["--data", store.to_str().unwrap()]).stop(), Some(0));
+        let after = allocated(&store);
+        assert!(after.abs_diff(before) <= 128 << 10, "{word}: {before} bytes, after another stop {after}");
+    }
+}
+
 /// The layouts as declarations, their documents as large as the study's to the byte; one day of a year is one bucket.
 #[test]
 fn declared_on_the_embedded_store_every_document_and_report_is_right() {

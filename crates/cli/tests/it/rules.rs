@@ -34,6 +34,10 @@ fn a_rule_from_the_first_look_to_the_last() {
     let plan = shop.run(&["plan"]);
     let (code, out, _) = text(&plan);
     assert_eq!(code, Some(1), "{plan:?}");
+    assert!(out.starts_with("products.reviewCount  new: 3 documents: 3 filled; 1 index\n"), "{out}");
+    let plan = shop.run(&["plan", "--full"]);
+    let (code, out, _) = text(&plan);
+    assert_eq!(code, Some(1), "{plan:?}");
     assert!(out.contains("products.reviewCount  create an index that it needs"), "{out}");
     assert!(out.contains("\"createIndexes\": \"reviews\"") && out.contains("new: make the field right"), "{out}");
     let (code, plan) = shop.json(&["plan"]);
@@ -97,6 +101,7 @@ fn a_rule_from_the_first_look_to_the_last() {
         report["drift"],
         serde_json::json!([{
             "rule": "products.reviewCount", "collection": "products", "_id": 1, "field": "reviewCount", "stored": 3, "expected": 2,
+            "database": "shop",
         }])
     );
     let log = shop.stop(serving);
@@ -106,7 +111,7 @@ fn a_rule_from_the_first_look_to_the_last() {
     let repaired = shop.run(&["repair"]);
     let (code, out, _) = text(&repaired);
     assert_eq!(code, Some(0), "{repaired:?}");
-    assert!(out.contains("1 repaired:"), "{out}");
+    assert!(out.contains("1 document repaired:"), "{out}");
     let clean = shop.run(&["audit"]);
     let (code, out, _) = text(&clean);
     assert_eq!(code, Some(0), "{clean:?}");
@@ -166,6 +171,7 @@ fn settled(shop: &Shop) {
 #[test]
 fn what_cannot_be_done_is_refused_with_the_way_out() {
     let shop = Shop::new("refused", DECLARATION);
+    shop.serve(&[]).stop();
     let bad = DECLARATION.replace("count: reviews", "cuont: reviews");
     for (yaml, args, told) in [
         (DECLARATION, &["status"][..], "nothing says where the data is"),

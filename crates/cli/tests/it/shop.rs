@@ -30,7 +30,14 @@ impl Shop {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = pleach();
         command.args(args).current_dir(&self.folder);
-        for name in ["PLEACH_DECLARE", "PLEACH_DATA", "PLEACH_SERVER", "PLEACH_UPSTREAM"] {
+        for name in [
+            "PLEACH_DECLARE",
+            "PLEACH_DATA",
+            "PLEACH_SERVER",
+            "PLEACH_SERVER_FILE",
+            "PLEACH_UPSTREAM",
+            "PLEACH_UPSTREAM_FILE",
+        ] {
             command.env_remove(name);
         }
         command

@@ -44,7 +44,7 @@ pub(crate) enum Place {
 }
 
 /// A backend, and how it is left.
-async fn open(place: &Place) -> (Arc<dyn Backend>, Option<engine::Engine>) {
+pub(crate) async fn open(place: &Place) -> (Arc<dyn Backend>, Option<engine::Engine>) {
     match place {
         Place::Folder(folder) => {
             let engine = engine::Engine::open(folder, engine::Options::default()).unwrap();
@@ -58,19 +58,19 @@ async fn open(place: &Place) -> (Arc<dyn Backend>, Option<engine::Engine>) {
 }
 
 /// Every process lives a minute later than the one before.
-fn at_round(round: i64) -> Context {
+pub(crate) fn at_round(round: i64) -> Context {
     let context = context();
     Context { env: Env { now: context.env.now + round * 60_000, ..context.env }, ..context }
 }
 
-struct Process {
-    world: World,
-    life: Arc<Life>,
-    engine: Option<engine::Engine>,
+pub(crate) struct Process {
+    pub(crate) world: World,
+    pub(crate) life: Arc<Life>,
+    pub(crate) engine: Option<engine::Engine>,
 }
 
 impl Process {
-    async fn start(place: &Place, db: &str, round: i64) -> Process {
+    pub(crate) async fn start(place: &Place, db: &str, round: i64) -> Process {
         let (inner, engine) = open(place).await;
         let world = World::found(inner, db);
         let life = Life::new(&world.layer, Arc::new(move || at_round(round)));
@@ -201,12 +201,13 @@ async fn change(process: &Process, seed: u64, complaints: &Mutex<Vec<String>>) {
         let done = match random.random_range(0..4) {
             0 => process
                 .life
-                .drop_rule(Some(db), "products.n", Leaving { with_data, keep_buckets: false })
+                .drop_rule(Some(db), "products.n", Leaving { with_data, ..Leaving::default() })
                 .await
                 .map(drop),
             _ => {
                 let variant = VARIANTS[random.random_range(0..VARIANTS.len())];
-                let extent = Extent { remove: true, with_data, additions_only: false };
+                let extent =
+                    Extent { remove: true, with_data, overwrite: true, create_missing: true, additions_only: false };
                 process.life.apply(&declared(db, variant), extent).await.map(drop)
             }
         };
@@ -233,7 +234,7 @@ async fn at_the_end(process: &Process, round: i64) {
     let Process { world, life, .. } = process;
     life.settle(&world.db).await.unwrap();
     clean(process, round, "as it was found").await;
-    let extent = Extent { remove: true, with_data: true, additions_only: false };
+    let extent = Extent { remove: true, with_data: true, overwrite: true, create_missing: true, additions_only: false };
     for variant in [VARIANTS[2], VARIANTS[1]] {
         life.apply(&declared(&world.db, variant), extent).await.unwrap();
         life.settle(&world.db).await.unwrap();
@@ -259,7 +260,10 @@ async fn clean(process: &Process, round: i64, when: &str) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(world.all("pleach.outbox").await.is_empty(), "{when}: the outbox does not empty");
-    let report = life.command(&at_round(round), &world.db, &Doc::from(doc! { "pleach": "audit" })).await.unwrap();
+    let report = life
+        .command(&mut Session::default(), &at_round(round), &world.db, &Doc::from(doc! { "pleach": "audit" }))
+        .await
+        .unwrap();
     let report = Document::try_from(&report).unwrap();
     assert_eq!(report.get_i64("drifted").unwrap(), 0, "{when}: {report}");
 }

@@ -150,7 +150,7 @@ const PAIRS: &[Pair] = &[
         before: |n| vec![customer(n)],
         first: |n| Act::Insert("contracts", vec![doc! { "_id": n, "customerId": n }]),
         second: |n| Act::Delete("customers", doc! { "_id": n }, false),
-        refused: &[Code::IllegalOperation],
+        refused: &[Code::OperationFailed],
     },
     Pair {
         name: "cascade against an insert",

@@ -30,13 +30,17 @@ impl Living {
 
     /// Makes the rules these, those that are not named go with their data; nothing is waited for.
     pub(crate) async fn apply(&self, collections: &str) {
-        let extent = Extent { remove: true, with_data: true, additions_only: false };
+        let extent =
+            Extent { remove: true, with_data: true, overwrite: true, create_missing: true, additions_only: false };
         self.life.apply(&self.declared(collections), extent).await.unwrap();
     }
 
     /// `{ pleach: verb }` on the database.
     pub(crate) async fn ask(&self, verb: &str) -> Document {
-        let answer = self.life.command(&context(), &self.world.db, &Doc::from(doc! { "pleach": verb })).await;
+        let answer = self
+            .life
+            .command(&mut Session::default(), &context(), &self.world.db, &Doc::from(doc! { "pleach": verb }))
+            .await;
         Document::try_from(&answer.unwrap_or_else(|error| panic!("{verb}: {error:?}"))).unwrap()
     }
 

@@ -10,8 +10,10 @@ mod interleave;
 mod living;
 mod mended;
 mod relied;
+mod restored;
 mod scheduler;
 mod schedules;
+mod unfinished;
 mod world;
 
 use document::backend::Backend;
@@ -94,9 +96,33 @@ async fn drift_is_mended_on_a_real_mongodb() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_compared_is_said_on_the_engine() {
+    let (engine, _folder) = engine();
+    unfinished::check(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_compared_is_said_on_a_real_mongodb() {
+    let Some(backend) = upstream("what_was_not_compared_is_said_on_a_real_mongodb").await else { return };
+    unfinished::check(backend).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rules_change_under_load_on_the_engine() {
     let folder = tempfile::tempdir().unwrap();
     changing::check(changing::Place::Folder(folder.path().into()), seed(), 12).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_there_is_restored_under_load_on_the_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    restored::check(changing::Place::Folder(folder.path().into()), seed(), 12).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_there_is_restored_under_load_on_a_real_mongodb() {
+    let Some(uri) = judge::real::uri_or_skip("what_was_there_is_restored_under_load_on_a_real_mongodb") else { return };
+    restored::check(changing::Place::Upstream(uri.into()), seed(), 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,9 +16,9 @@ pub fn to_bytes(digits: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// In upper case.
+/// In lower case.
 pub fn to_digits(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| char::from(DIGITS.get(usize::from(value & 15)).copied().unwrap_or(b'0'));
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
@@ -34,7 +34,7 @@ mod tests {
         {
             assert_eq!(to_bytes(digits), bytes, "{digits}");
             if let Some(bytes) = bytes {
-                assert_eq!(to_digits(&bytes), digits.to_uppercase());
+                assert_eq!(to_digits(&bytes), digits.to_lowercase());
             }
         }
     }

@@ -49,6 +49,11 @@ impl Bench {
         Bench { engine, folder }
     }
 
+    /// The data folder.
+    pub(super) fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// Closes and opens again.
     pub(super) fn reopen(self) -> Bench {
         let Bench { engine, folder } = self;

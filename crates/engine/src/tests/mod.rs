@@ -6,6 +6,7 @@ mod harness;
 mod model;
 mod opening;
 mod reads;
+mod room;
 mod store;
 mod transactions;
 mod writes;

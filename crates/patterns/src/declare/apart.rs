@@ -44,7 +44,7 @@ pub(crate) fn clash(rule: &Rule, other: &Rule) -> Option<Clash> {
 }
 
 /// The collections that a rule is about, each with the key that names it.
-fn namespaces(rule: &Rule) -> Vec<(&'static str, &Namespace)> {
+pub(crate) fn namespaces(rule: &Rule) -> Vec<(&'static str, &Namespace)> {
     let mut all = vec![("", &rule.host)];
     match &rule.upkeep {
         Upkeep::Link(link) => all.push(("from", &link.source)),

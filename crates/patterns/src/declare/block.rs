@@ -2,7 +2,7 @@
 //! accident. What is wrong becomes a finding, and reading goes on.
 
 use super::finding::{At, Findings};
-use super::tree::{Content, Entry, Node};
+use super::tree::{Content, Entries, Entry, Node};
 use super::{names, spelling};
 use crate::kinds::{KeyDef, Shape};
 use document::value::Path;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A map of the declaration.
 #[derive(Clone)]
 pub(crate) struct Block<'a> {
-    pub(crate) entries: &'a [Entry],
+    pub(crate) entries: &'a Entries,
     /// The key that holds it.
     pub(crate) at: At,
 }
@@ -56,12 +56,12 @@ impl<'a> Block<'a> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Item<'a>> {
-        self.entries.iter().find(|entry| entry.key == key).map(|entry| self.item(entry))
+        self.entries.find(key).map(|entry| self.item(entry))
     }
 
     /// The place of a key itself.
     pub(crate) fn key_at(&self, key: &str) -> At {
-        let spot = self.entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.spot);
+        let spot = self.entries.find(key).and_then(|entry| entry.spot);
         self.at.inside(key, spot)
     }
 
@@ -80,7 +80,7 @@ impl<'a> Block<'a> {
     pub(crate) fn only(&self, keys: &[KeyDef], findings: &mut Findings) {
         let all = keys.iter().map(|key| key.name);
         let there = keys.iter().filter(|key| key.shape != Shape::NotYet).map(|key| key.name);
-        for entry in self.entries {
+        for entry in self.entries.iter() {
             if !all.clone().any(|name| name == entry.key) {
                 self.unknown(&entry.key, all.clone(), there.clone(), findings);
             }

@@ -1,9 +1,8 @@
 //! A declaration that came over the wire: the tree without places.
 
 use super::finding::{At, Findings};
-use super::tree::{Content, Entry, Node};
+use super::tree::{Content, Entries, Entry, Node};
 use document::{Doc, Value};
-use std::collections::HashSet;
 
 pub(crate) fn read(doc: &Doc<'_>, findings: &mut Findings) -> Node {
     node(&Value::Document(doc.borrow()), &At::default(), findings)
@@ -12,16 +11,14 @@ pub(crate) fn read(doc: &Doc<'_>, findings: &mut Findings) -> Node {
 fn node(value: &Value<'_>, at: &At, findings: &mut Findings) -> Node {
     let content = match value {
         Value::Document(doc) => {
-            let mut entries: Vec<Entry> = Vec::new();
-            let mut seen: HashSet<String> = HashSet::new();
+            let mut entries = Entries::default();
             for (key, value) in doc.iter() {
                 let key = key.as_str();
                 let inside = at.inside(key, None);
-                if !seen.insert(key.to_owned()) {
+                let value = node(&value, &inside, findings);
+                if entries.add(Entry { key: key.to_owned(), spot: None, value }).is_some() {
                     findings.error(&inside, format!("`{key}` is there twice"), "keep one of them");
-                    continue;
                 }
-                entries.push(Entry { key: key.to_owned(), spot: None, value: node(&value, &inside, findings) });
             }
             Content::Map(entries)
         }

@@ -3,9 +3,12 @@
 use super::apart;
 use super::finding::{At, Findings};
 use super::order::{order, overlap, reads};
+use super::owners::Owners;
 use crate::kinds::Target;
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
+use document::op::Namespace;
 use document::{Code, Error, Result};
+use std::collections::{BTreeSet, HashMap};
 
 /// Rules are compared with each other: a bound on what a client can ask for. A hundred is a large declaration.
 const MOST_RULES: usize = 1_000;
@@ -38,12 +41,17 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
         );
         return None;
     }
-    for (index, draft) in drafts.iter().enumerate() {
-        for other in drafts.iter().take(index) {
+    let owners = Owners::new(drafts.iter().map(|draft| (&draft.target.host, &draft.target.field)));
+    for (draft, others) in drafts.iter().zip(meeting(&drafts, &owners)) {
+        for other in others.into_iter().filter_map(|other| drafts.get(other)) {
             match (&draft.rule, &other.rule) {
                 (Some(rule), Some(first)) if apart::concerns(rule, first) => {
                     if let Some(clash) = apart::clash(rule, first) {
-                        findings.error(draft.key(clash.key), clash.message, clash.hint);
+                        let elsewhere = match draft.at.file == other.at.file {
+                            true => String::new(),
+                            false => place(draft, other),
+                        };
+                        findings.error(draft.key(clash.key), clash.message + &elsewhere, clash.hint);
                     }
                 }
                 _ => one_owner(draft, other, findings),
@@ -53,10 +61,8 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
     let before = findings.errors();
     for draft in &drafts {
         let Some(rule) = &draft.rule else { continue };
-        for other in &drafts {
-            no_kept_key(draft, rule, other, findings);
-            not_too_lively(draft, rule, other, findings);
-        }
+        no_kept_key(draft, rule, &drafts, &owners, findings);
+        not_too_lively(draft, rule, &drafts, &owners, findings);
     }
     if findings.errors() > before {
         // A link over a kept field is a cycle or the beginning of one: told already, and better.
@@ -86,6 +92,40 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
     }
 }
 
+/// For each rule those before it that it may not go together with: they keep the same or an overlapping field, have the same
+/// name, or are about the same collection, one of them about all of it.
+fn meeting(drafts: &[Draft], owners: &Owners) -> Vec<BTreeSet<usize>> {
+    let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+    // The rules about a collection, and among them those about all of it.
+    let (mut all, mut whole): (Abouts<'_>, Abouts<'_>) = Default::default();
+    let mut meeting = Vec::with_capacity(drafts.len());
+    for (number, draft) in drafts.iter().enumerate() {
+        let target = &draft.target;
+        let mut others: BTreeSet<usize> =
+            owners.overlapping(&target.host, Some(&target.field)).into_iter().filter(|other| *other < number).collect();
+        let same_name = named.entry(&*target.name).or_default();
+        others.extend(&*same_name);
+        same_name.push(number);
+        if let Some(rule) = &draft.rule {
+            let is_whole = apart::concerns(rule, rule);
+            for (_, namespace) in apart::namespaces(rule) {
+                let before = if is_whole { &all } else { &whole };
+                others.extend(before.get(namespace).into_iter().flatten());
+            }
+            for (_, namespace) in apart::namespaces(rule) {
+                all.entry(namespace).or_default().push(number);
+                if is_whole {
+                    whole.entry(namespace).or_default().push(number);
+                }
+            }
+        }
+        meeting.push(others);
+    }
+    meeting
+}
+
+type Abouts<'a> = HashMap<&'a Namespace, Vec<usize>>;
+
 fn tell_cycle(cycle: &[usize], rules: &[Rule], places: &[At], findings: &mut Findings) {
     let name = |i: &usize| rules.get(*i).map(|rule| format!("`{}`", rule.name));
     let names: Vec<String> = cycle.iter().chain(cycle.first()).filter_map(name).collect();
@@ -111,9 +151,9 @@ pub fn compatible(rules: &[Rule]) -> Result<()> {
                 return refuse(format!("the rules {} and {} keep one field", rule.name, other.name));
             }
         }
-        let reads = reads(rule);
+        let keys: Vec<_> = reads(rule).into_iter().filter(|read| read.key).collect();
         for other in rules {
-            if reads.iter().any(|read| read.key && read.touches(other)) {
+            if keys.iter().any(|read| read.touches(other)) {
                 return refuse(format!("the rule {} links by a field that the rule {} keeps", rule.name, other.name));
             }
         }
@@ -127,9 +167,18 @@ pub fn compatible(rules: &[Rule]) -> Result<()> {
     }
 }
 
+/// Where the other rule stands, seen from this one: its line, and its file if that is another.
+fn place(draft: &Draft, other: &Draft) -> String {
+    let line = other.at.spot.map(|spot| format!(" in line {}", spot.line)).unwrap_or_default();
+    match &other.at.file {
+        Some(file) if draft.at.file != other.at.file => format!("{line} of {file}"),
+        _ => line,
+    }
+}
+
 fn one_owner(draft: &Draft, other: &Draft, findings: &mut Findings) {
     let (this, first) = (&draft.target, &other.target);
-    let line = other.at.spot.map(|spot| format!(" in line {}", spot.line)).unwrap_or_default();
+    let line = place(draft, other);
     if this.host == first.host && this.field == first.field {
         findings.error(
             &draft.at,
@@ -155,7 +204,7 @@ fn one_owner(draft: &Draft, other: &Draft, findings: &mut Findings) {
 }
 
 /// A link's key is the client's: no rule keeps it.
-fn no_kept_key(draft: &Draft, rule: &Rule, owner: &Draft, findings: &mut Findings) {
+fn no_kept_key(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, findings: &mut Findings) {
     let Upkeep::Link(link) = &rule.upkeep else { return };
     let (host_key, source_key) = match &link.fold {
         Fold::One { .. } => ("by", "match"),
@@ -164,31 +213,35 @@ fn no_kept_key(draft: &Draft, rule: &Rule, owner: &Draft, findings: &mut Finding
     for (namespace, path, key) in
         [(&rule.host, &link.local.path, host_key), (&link.source, &link.foreign.path, source_key)]
     {
-        let kept = *namespace == owner.target.host && overlap(path, &owner.target.field);
-        // A link by the rule's own field was told when its block was read.
-        let told = key == "by" && owner.target.name == rule.name && matches!(link.fold, Fold::One { .. });
-        if kept && !told {
-            findings.error(
-                draft.key(key),
-                format!(
-                    "`{key}: {path}` is kept by the rule `{}`: links go by fields that clients write",
-                    owner.target.name
-                ),
-                format!("link by another field than `{}`", owner.target.field),
-            );
+        for owner in owners.overlapping(namespace, Some(path)).into_iter().filter_map(|owner| drafts.get(owner)) {
+            // A link by the rule's own field was told when its block was read.
+            let told = key == "by" && owner.target.name == rule.name && matches!(link.fold, Fold::One { .. });
+            if !told {
+                findings.error(
+                    draft.key(key),
+                    format!(
+                        "`{key}: {path}` is kept by the rule `{}`: links go by fields that clients write",
+                        owner.target.name
+                    ),
+                    format!("link by another field than `{}`", owner.target.field),
+                );
+            }
         }
     }
 }
 
 /// A copy of a value that changes with every child is rewritten with every child.
-fn not_too_lively(draft: &Draft, rule: &Rule, owner: &Draft, findings: &mut Findings) {
-    let Some(lively) = &owner.rule else { return };
+fn not_too_lively(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, findings: &mut Findings) {
     let Upkeep::Link(Link { fold: Fold::One { .. }, lag: None, when_changed: WhenChanged::Refresh, .. }) = &rule.upkeep
     else {
         return;
     };
-    let Upkeep::Link(Link { fold: Fold::Tally(_), lag: None, .. }) = &lively.upkeep else { return };
-    if reads(rule).iter().any(|read| !read.key && read.touches(lively)) {
+    let reads = reads(rule);
+    let copied = reads.iter().filter(|read| !read.key);
+    let kept: BTreeSet<usize> =
+        copied.flat_map(|read| owners.overlapping(&read.namespace, read.path.as_ref())).collect();
+    for lively in kept.into_iter().filter_map(|owner| drafts.get(owner)?.rule.as_ref()) {
+        let Upkeep::Link(Link { fold: Fold::Tally(_), lag: None, .. }) = &lively.upkeep else { continue };
         findings.warning(
             draft.key("fields"),
             format!(

@@ -43,7 +43,8 @@ pub fn diff<'a>(old: &'a [Rule], new: &'a [Rule]) -> Vec<Difference<'a>> {
     differences
 }
 
-fn change(old: &Rule, new: &Rule) -> Option<Change> {
+/// What it takes to make one rule of the other; `None` if they are the same.
+pub(crate) fn change(old: &Rule, new: &Rule) -> Option<Change> {
     if old.declaration.as_bytes() == new.declaration.as_bytes() {
         return None;
     }

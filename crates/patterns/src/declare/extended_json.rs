@@ -1,8 +1,8 @@
 //! Types that YAML lacks, written as MongoDB's Extended JSON: `{ $date: "2026-01-31T00:00:00Z" }`, `{ $oid: "…" }` and the like.
 //! The language's own conversions read the text.
 
-use super::finding::{At, Findings, Severity};
-use super::tree::{Content, Entry, Node};
+use super::finding::{At, Findings};
+use super::tree::{Content, Entries, Node};
 use document::pipeline::expr::{self, Names, Scope};
 use document::{Doc, DocWriter, Env, Text, Value};
 
@@ -16,9 +16,9 @@ const CONVERSIONS: &[(&str, &str, &str)] = &[
     ("$oid", "$toObjectId", "{ $oid: \"65a1b2c3d4e5f60718293a4b\" }"),
 ];
 
-/// The entries as a map, or as the one typed value that they spell.
-pub(crate) fn typed(entries: Vec<Entry>, at: &At, findings: &mut Findings) -> Content {
-    let [only] = entries.as_slice() else { return Content::Map(entries) };
+/// The entries as a map, or as the one typed value that they spell. Findings inside of it are those from number `before` on.
+pub(crate) fn typed(entries: Entries, at: &At, findings: &mut Findings, before: usize) -> Content {
+    let [only] = &*entries else { return Content::Map(entries) };
     let at = At { spot: only.spot.or(at.spot), ..at.clone() };
     if let Some((_, conversion, example)) = CONVERSIONS.iter().find(|(key, ..)| *key == only.key) {
         let value = match &only.value.content {
@@ -28,7 +28,7 @@ pub(crate) fn typed(entries: Vec<Entry>, at: &At, findings: &mut Findings) -> Co
         };
         // Inside its type, text that looks like something else is what it should be.
         let place = at.inside(&only.key, None).field;
-        findings.list.retain(|finding| finding.field != place || finding.severity == Severity::Error);
+        findings.forgive(&place, before);
         return Content::Scalar(value.unwrap_or_else(|| {
             findings.error(&at, format!("not a value for `{}`", only.key), format!("write {example}"));
             Value::Null
@@ -36,7 +36,7 @@ pub(crate) fn typed(entries: Vec<Entry>, at: &At, findings: &mut Findings) -> Co
     }
     match (only.key.as_str(), &only.value.content) {
         ("$regularExpression", Content::Map(parts)) => {
-            let part = |name: &str| parts.iter().find(|entry| entry.key == name).and_then(|entry| text(&entry.value));
+            let part = |name: &str| parts.find(name).and_then(|entry| text(&entry.value));
             let (Some(pattern), Some(options)) = (part("pattern"), part("options")) else {
                 return Content::Map(entries);
             };

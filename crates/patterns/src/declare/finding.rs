@@ -2,6 +2,7 @@
 //! hides the second.
 
 use super::tree::Spot;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,22 +37,46 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
+impl Finding {
+    /// In one sentence, with its place.
+    pub(crate) fn described(&self) -> String {
+        match self.field.is_empty() {
+            true => self.message.clone(),
+            false => format!("{} (at {})", self.message, self.field),
+        }
+    }
+}
+
 /// What a finding is about: the place, the path and the rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct At {
+    /// The file, where several are checked together.
+    pub(crate) file: Option<Arc<str>>,
     pub(crate) spot: Option<Spot>,
     pub(crate) field: String,
     pub(crate) rule: Option<Arc<str>>,
 }
 
+/// A path is made for every key of the file: a longer one is cut.
+const LONGEST_PATH: usize = 1_000;
+
+/// Of errors, and of what is less than an error, so many are told; of the others only how many there are.
+const MOST_FINDINGS: usize = 1_000;
+
 impl At {
     /// A key inside this place.
     pub(crate) fn inside(&self, key: &str, spot: Option<Spot>) -> At {
-        let field = match self.field.is_empty() {
-            true => key.to_owned(),
-            false => format!("{}.{key}", self.field),
+        let field = match (self.field.is_empty(), self.field.len() + key.len() < LONGEST_PATH) {
+            _ if self.field.ends_with('…') && self.field.len() >= LONGEST_PATH => self.field.clone(),
+            (true, true) => key.to_owned(),
+            (false, true) => format!("{}.{key}", self.field),
+            (_, false) => {
+                let room = LONGEST_PATH.saturating_sub(self.field.len());
+                let key: String = key.chars().take(room).collect();
+                format!("{}.{key}…", self.field)
+            }
         };
-        At { spot: spot.or(self.spot), field, rule: self.rule.clone() }
+        At { file: self.file.clone(), spot: spot.or(self.spot), field, rule: self.rule.clone() }
     }
 }
 
@@ -59,9 +84,26 @@ impl At {
 pub(crate) struct Findings {
     pub(crate) file: Option<Arc<str>>,
     pub(crate) list: Vec<Finding>,
+    errors: usize,
+    /// Warnings and notes in the list.
+    others: usize,
+    /// How many are not in the list.
+    untold: usize,
 }
 
 impl Findings {
+    pub(crate) fn of(file: &str) -> Findings {
+        Findings { file: Some(file.into()), ..Findings::default() }
+    }
+
+    /// Takes what was found in another part that is declared together with this one.
+    pub(crate) fn extend(&mut self, other: Findings) {
+        self.errors += other.errors;
+        self.others += other.others;
+        self.untold += other.untold;
+        self.list.extend(other.list);
+    }
+
     pub(crate) fn error(&mut self, at: &At, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Severity::Error, at, message.into(), hint.into());
     }
@@ -75,14 +117,31 @@ impl Findings {
     }
 
     pub(crate) fn errors(&self) -> usize {
-        self.list.iter().filter(|finding| finding.severity == Severity::Error).count()
+        self.errors
+    }
+
+    /// Takes back what is less than an error about `place`, as far as it was added from number `before` on.
+    pub(crate) fn forgive(&mut self, place: &str, before: usize) {
+        let tail = self.list.split_off(before.min(self.list.len()));
+        for finding in tail {
+            match finding.severity == Severity::Error || finding.field != place {
+                true => self.list.push(finding),
+                false => self.others = self.others.saturating_sub(1),
+            }
+        }
     }
 
     fn add(&mut self, severity: Severity, at: &At, message: String, hint: String) {
+        let count = if severity == Severity::Error { &mut self.errors } else { &mut self.others };
+        *count += 1;
+        if *count > MOST_FINDINGS {
+            self.untold += 1;
+            return;
+        }
         self.list.push(Finding {
             severity,
             rule: at.rule.clone(),
-            file: self.file.clone(),
+            file: at.file.clone().or_else(|| self.file.clone()),
             spot: at.spot,
             field: at.field.clone(),
             message,
@@ -90,12 +149,27 @@ impl Findings {
         });
     }
 
-    /// In the order of the file. A warning or a note where there is an error would only repeat it.
-    pub(crate) fn sorted(mut self) -> Vec<Finding> {
-        let wrong: Vec<String> =
-            self.list.iter().filter(|it| it.severity == Severity::Error).map(|it| it.field.clone()).collect();
-        self.list.retain(|finding| finding.severity == Severity::Error || !wrong.contains(&finding.field));
-        self.list.sort_by_key(|finding| finding.spot.map(|spot| spot.start));
+    /// In the order of the files. A warning or a note where there is an error would only repeat it.
+    pub(crate) fn sorted(mut self, files: &[Arc<str>]) -> Vec<Finding> {
+        type Place = (Option<Arc<str>>, String);
+        let place = |finding: &Finding| -> Place { (finding.file.clone(), finding.field.clone()) };
+        let errors = self.list.iter().filter(|finding| finding.severity == Severity::Error);
+        let wrong: HashSet<Place> = errors.map(place).collect();
+        self.list.retain(|finding| finding.severity == Severity::Error || !wrong.contains(&place(finding)));
+        let number = |finding: &Finding| files.iter().position(|file| finding.file.as_ref() == Some(file));
+        self.list.sort_by_key(|finding| (number(finding), finding.spot.map(|spot| spot.start)));
+        if self.untold > 0 {
+            let severity = if self.errors > MOST_FINDINGS { Severity::Error } else { Severity::Note };
+            self.list.push(Finding {
+                severity,
+                rule: None,
+                file: self.file,
+                spot: None,
+                field: String::new(),
+                message: format!("{} more findings are not shown", self.untold),
+                hint: Some("mend those above first".to_owned()),
+            });
+        }
         self.list
     }
 }

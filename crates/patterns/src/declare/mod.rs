@@ -14,6 +14,7 @@ pub(crate) mod finding;
 pub(crate) mod names;
 pub(crate) mod normal;
 mod order;
+mod owners;
 pub(crate) mod programs;
 pub(crate) mod spelling;
 pub(crate) mod tree;
@@ -21,9 +22,12 @@ mod walk;
 mod yaml;
 
 #[cfg(test)]
+mod size_tests;
+#[cfg(test)]
 mod tests;
 
 pub use check::compatible;
+pub(crate) use diff::change;
 pub use diff::{Change, Difference, diff};
 pub use finding::{Finding, Severity};
 pub use order::{Reads, order, reads};
@@ -33,6 +37,9 @@ use crate::rule::Rule;
 use document::{Code, Doc, Error, Result, Value};
 use finding::{At, Findings};
 use std::sync::Arc;
+
+/// A larger declaration is not read.
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// A declaration without errors.
 #[derive(Clone, Debug)]
@@ -51,24 +58,95 @@ pub struct Checked {
     pub findings: Vec<Finding>,
 }
 
+/// One of several parts that are checked together: a file's text, or a document from the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// What findings call it.
+    pub file: &'a str,
+    pub content: Content<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    Yaml(&'a str),
+    Bson(&'a Doc<'a>),
+}
+
+/// The parts that are for one database, as one declaration.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Their positions among all parts.
+    pub parts: Vec<usize>,
+    pub checked: Checked,
+}
+
+/// Reads parts that are declared together: those for one database are one declaration. `database` stands in for one that a
+/// part does not name.
+pub fn from_parts(parts: &[Part<'_>], database: Option<&str>) -> Vec<Group> {
+    struct Open {
+        database: Option<Arc<str>>,
+        parts: Vec<usize>,
+        drafts: Vec<check::Draft>,
+        findings: Findings,
+    }
+    let mut groups: Vec<Open> = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let mut findings = Findings::of(part.file);
+        let (own, drafts) = match part.content {
+            Content::Yaml(text) => read_yaml(text, &mut findings),
+            Content::Bson(doc) if is_too_large(doc.as_bytes().len(), &mut findings) => (None, Vec::new()),
+            Content::Bson(doc) => {
+                let node = bson::read(doc, &mut findings);
+                walk::declaration(&node, database, &mut findings)
+            }
+        };
+        match groups.iter_mut().find(|group| own.is_some() && group.database == own) {
+            Some(group) => {
+                group.parts.push(index);
+                group.drafts.extend(drafts);
+                group.findings.extend(findings);
+            }
+            None => groups.push(Open { database: own, parts: vec![index], drafts, findings }),
+        }
+    }
+    let files: Vec<Arc<str>> = parts.iter().map(|part| part.file.into()).collect();
+    let close = |Open { database, parts, drafts, mut findings }: Open| {
+        findings.file = None;
+        let checked = finish(database, drafts, findings, &files);
+        Group { parts, checked }
+    };
+    groups.into_iter().map(close).collect()
+}
+
 /// Reads a file's text; `file` is what findings call it.
 pub fn from_yaml(file: &str, text: &str) -> Checked {
-    let mut findings = Findings { file: Some(file.into()), list: Vec::new() };
-    let node = yaml::read(text, &mut findings);
+    let file: Arc<str> = file.into();
+    let mut findings = Findings::of(&file);
+    let (database, drafts) = read_yaml(text, &mut findings);
+    finish(database, drafts, findings, &[file])
+}
+
+fn read_yaml(text: &str, findings: &mut Findings) -> (Option<Arc<str>>, Vec<check::Draft>) {
+    if is_too_large(text.len(), findings) {
+        return (None, Vec::new());
+    }
+    let node = yaml::read(text, findings);
     if node.is_none() && findings.errors() == 0 {
         findings.error(&At::default(), "the file is empty", "begin with `database: <name>` and `collections:`");
     }
-    let (database, drafts) = match node {
-        Some(node) => walk::declaration(&node, None, &mut findings),
+    match node {
+        Some(node) => walk::declaration(&node, None, findings),
         None => (None, Vec::new()),
-    };
-    finish(database, drafts, findings)
+    }
 }
 
 /// The file's text as the document that says the same over the wire; nothing if it is no map of YAML. Says nothing about whether
 /// it is a valid declaration.
 pub fn to_bson(text: &str) -> Option<Doc<'static>> {
     let mut findings = Findings::default();
+    if is_too_large(text.len(), &mut findings) {
+        return None;
+    }
     match yaml::read(text, &mut findings)?.to_value() {
         Value::Document(doc) if findings.errors() == 0 => Some(doc),
         _ => None,
@@ -78,9 +156,12 @@ pub fn to_bson(text: &str) -> Option<Doc<'static>> {
 /// Reads a document from the wire. `database` stands in for a missing `database` of the declaration; a different one is refused.
 pub fn from_bson(doc: &Doc<'_>, database: Option<&str>) -> Checked {
     let mut findings = Findings::default();
+    if is_too_large(doc.as_bytes().len(), &mut findings) {
+        return finish(None, Vec::new(), findings, &[]);
+    }
     let node = bson::read(doc, &mut findings);
     let (database, drafts) = walk::declaration(&node, database, &mut findings);
-    finish(database, drafts, findings)
+    finish(database, drafts, findings, &[])
 }
 
 /// The rule that a [`Rule::declaration`] was made from.
@@ -98,8 +179,7 @@ impl Checked {
         let Checked { declaration, findings } = self;
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
         declaration.ok_or_else(|| {
-            let told: Vec<String> =
-                errors.clone().map(|finding| format!("{}: {}", finding.field, finding.message)).collect();
+            let told: Vec<String> = errors.clone().map(Finding::described).collect();
             let hint = errors.clone().find_map(|finding| finding.hint.clone());
             let error = Error::new(Code::BadValue, format!("the declaration has errors: {}", told.join("; ")));
             match hint {
@@ -115,9 +195,23 @@ impl Checked {
     }
 }
 
-fn finish(database: Option<Arc<str>>, drafts: Vec<check::Draft>, mut findings: Findings) -> Checked {
+fn is_too_large(bytes: usize, findings: &mut Findings) -> bool {
+    if bytes <= MAX_BYTES {
+        return false;
+    }
+    let message = format!("the declaration has {bytes} bytes; at most 1 MB ({MAX_BYTES} bytes) is read");
+    findings.error(&At::default(), message, "declare the rules of one database; data does not belong in it");
+    true
+}
+
+fn finish(
+    database: Option<Arc<str>>,
+    drafts: Vec<check::Draft>,
+    mut findings: Findings,
+    files: &[Arc<str>],
+) -> Checked {
     let rules = check::together(drafts, &mut findings);
     let sound = findings.errors() == 0;
     let declaration = database.zip(rules).filter(|_| sound).map(|(database, rules)| Declaration { database, rules });
-    Checked { declaration, findings: findings.sorted() }
+    Checked { declaration, findings: findings.sorted(files) }
 }

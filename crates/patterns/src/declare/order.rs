@@ -1,8 +1,10 @@
 //! Which rule reads what another keeps (SEMANTICS R29): on fields, not on collections.
 
+use super::owners::Owners;
 use crate::rule::{Fold, Rule, Tally, Upkeep};
 use document::op::Namespace;
 use document::value::Path;
+use std::collections::BTreeSet;
 
 /// A path that a rule reads, in the collection that it reads it from.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,15 +55,14 @@ pub(crate) fn overlap(a: &Path, b: &Path) -> bool {
 /// The rules so that each comes after those whose fields it reads, otherwise as they were; or a cycle, as positions of rules
 /// that each read the next one's field, and the last the first's.
 pub fn order(rules: &[Rule]) -> Result<Vec<usize>, Vec<usize>> {
-    let needs: Vec<Vec<usize>> = rules
-        .iter()
-        .map(|rule| {
-            let reads = reads(rule);
-            (0..rules.len())
-                .filter(|i| rules.get(*i).is_some_and(|other| reads.iter().any(|it| it.touches(other))))
-                .collect()
-        })
-        .collect();
+    let owners = Owners::new(rules.iter().map(|rule| (&rule.host, &rule.field)));
+    let needed = |rule: &Rule| {
+        let reads = reads(rule);
+        let needed: BTreeSet<usize> =
+            reads.iter().flat_map(|read| owners.overlapping(&read.namespace, read.path.as_ref())).collect();
+        needed.into_iter().collect()
+    };
+    let needs: Vec<Vec<usize>> = rules.iter().map(needed).collect();
     let mut walk = Walk { needs: &needs, state: vec![State::New; rules.len()], done: Vec::new(), way: Vec::new() };
     for rule in 0..rules.len() {
         walk.visit(rule)?;

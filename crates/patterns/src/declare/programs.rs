@@ -138,6 +138,8 @@ fn blamed(item: &Item<'_>, message: &str) -> At {
             Content::Scalar(_) => None,
         }
     }
+    // Operators are short, and so is the part of a message that names one.
+    let message: &str = &message.chars().take(500).collect::<String>();
     match search(item.node, message) {
         Some(entry) => At { spot: entry.spot.or(item.at.spot), ..item.at.clone() },
         None => item.at.clone(),

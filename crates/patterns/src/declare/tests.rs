@@ -326,3 +326,43 @@ fn a_bucket_declared_apart_stays_apart() {
         assert_eq!(compatible(&[of(other), bucket.clone()].concat()).is_ok(), fits, "{other}");
     }
 }
+
+/// What a client reads who sent a declaration: each error with its place, and neither an empty list nor two colons in a row.
+#[test]
+fn errors_are_one_sentence_for_a_client() {
+    for (text, expected) in [
+        ("5", "the declaration has errors: "),
+        (
+            "database: shop\ncollections:\n  a: { computed: { n: { count: b, byy: c } } }\n",
+            "unknown key `byy` (at collections.a.computed.n.byy)",
+        ),
+    ] {
+        let error = from_yaml("pleach.yaml", text).into_result().unwrap_err();
+        let message = error.message();
+        assert!(message.contains(expected) && message.len() > "the declaration has errors: ".len(), "{message}");
+        assert!(!message.contains(": :") && !message.contains("::") && !message.ends_with(": "), "{message}");
+    }
+}
+
+#[test]
+fn files_of_one_database_are_checked_together() {
+    let part = |file, text| Part { file, content: Content::Yaml(text) };
+    let orders =
+        "database: shop\ncollections: { orders: { computed: { total: { sum: price, from: lines, by: orderId } } } }\n";
+    let again = "database: shop\ncollections:\n  orders: { computed: { total: { count: lines, by: orderId } } }\n";
+    let others = "database: hr\ncollections: { people: { computed: { n: { count: tasks, by: who } } } }\n";
+    let products = "database: shop\ncollections: { products: { computed: { n: { count: lines, by: productId } } } }\n";
+    let groups = from_parts(&[part("a.yaml", orders), part("c.yaml", others), part("b.yaml", products)], None);
+    let found: Vec<(Vec<usize>, usize)> = groups
+        .iter()
+        .map(|group| (group.parts.clone(), group.checked.declaration.as_ref().unwrap().rules.len()))
+        .collect();
+    assert_eq!(found, [(vec![0, 2], 2), (vec![1], 1)]);
+    let groups = from_parts(&[part("a.yaml", orders), part("b.yaml", again)], None);
+    let [group] = groups.as_slice() else { panic!("{groups:?}") };
+    assert!(group.checked.declaration.is_none());
+    let errors: Vec<_> = group.checked.findings.iter().filter(|it| it.severity == Severity::Error).collect();
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!((error.file.as_deref(), error.spot.unwrap().line), (Some("b.yaml"), 3));
+    assert!(error.message.contains("in line 2 of a.yaml"), "{}", error.message);
+}

@@ -2,6 +2,8 @@
 //! that everything after it is written once.
 
 use document::{ArrayWriter, DocWriter, Value};
+use std::collections::{HashMap, hash_map};
+use std::ops::Deref;
 
 /// A place in the file; lines and columns count from 1, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(crate) struct Node {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    Map(Vec<Entry>),
+    Map(Entries),
     List(Vec<Node>),
     Scalar(Value<'static>),
 }
@@ -32,6 +34,39 @@ pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) spot: Option<Spot>,
     pub(crate) value: Node,
+}
+
+/// The entries of a map in the order of the file, found by their keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries {
+    list: Vec<Entry>,
+    places: HashMap<String, usize>,
+}
+
+impl Entries {
+    /// Adds an entry; gives back the first one of the same key, if there is one, and adds nothing then.
+    pub(crate) fn add(&mut self, entry: Entry) -> Option<&Entry> {
+        match self.places.entry(entry.key.clone()) {
+            hash_map::Entry::Occupied(first) => self.list.get(*first.get()),
+            hash_map::Entry::Vacant(place) => {
+                place.insert(self.list.len());
+                self.list.push(entry);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn find(&self, key: &str) -> Option<&Entry> {
+        self.places.get(key).and_then(|place| self.list.get(*place))
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.list
+    }
 }
 
 impl Node {
@@ -67,7 +102,7 @@ impl Node {
             }
             Content::Map(entries) => {
                 let mut writer = DocWriter::new();
-                for entry in entries {
+                for entry in entries.iter() {
                     writer.append(&entry.key, &entry.value.to_value());
                 }
                 Value::Document(writer.finish())

@@ -18,11 +18,11 @@ pub(crate) fn declaration(
     database: Option<&str>,
     findings: &mut Findings,
 ) -> (Option<Arc<str>>, Vec<Draft>) {
-    let at = At { spot: node.spot, ..At::default() };
+    let at = At { file: findings.file.clone(), spot: node.spot, ..At::default() };
     let Some(top) = Block::open(node, at, "begin with `database: <name>` and `collections:`", findings) else {
         return (None, Vec::new());
     };
-    for entry in top.entries {
+    for entry in top.entries.iter() {
         if !TOP.contains(&entry.key.as_str()) {
             top.unknown(&entry.key, TOP.iter().copied(), TOP.iter().copied(), findings);
         }

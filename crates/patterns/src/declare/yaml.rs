@@ -3,10 +3,9 @@
 
 use super::extended_json;
 use super::finding::{At, Findings};
-use super::tree::{Content, Entry, Node, Spot};
+use super::tree::{Content, Entries, Entry, Node, Spot};
 use document::Value;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
-use std::collections::HashSet;
 
 /// The tree of `text`; nothing if it is no YAML at all, which is a finding too.
 pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
@@ -106,8 +105,8 @@ impl<'t> Reader<'t, '_> {
     }
 
     fn map(&mut self, at: &At) -> Option<(Content, Option<usize>)> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut seen: HashSet<String> = HashSet::new();
+        let mut entries = Entries::default();
+        let before = self.findings.list.len();
         let end = loop {
             let (event, span) = self.next()?;
             let spot = self.spot(&span);
@@ -127,15 +126,12 @@ impl<'t> Reader<'t, '_> {
             if key.is_empty() {
                 continue;
             }
-            if !seen.insert(key.clone()) {
-                let first = entries.iter().find(|entry| entry.key == key).and_then(|entry| entry.spot);
-                let line = first.map(|spot| format!(", first in line {}", spot.line)).unwrap_or_default();
-                self.findings.error(&inside, format!("`{key}` is there twice{line}"), "keep one of them");
-                continue;
+            if let Some(first) = entries.add(Entry { key, spot, value }) {
+                let line = first.spot.map(|spot| format!(", first in line {}", spot.line)).unwrap_or_default();
+                self.findings.error(&inside, format!("`{}` is there twice{line}", first.key), "keep one of them");
             }
-            entries.push(Entry { key, spot, value });
         };
-        Some((extended_json::typed(entries, at, self.findings), end))
+        Some((extended_json::typed(entries, at, self.findings, before), end))
     }
 
     /// A value without quotes, by YAML 1.2's core schema.

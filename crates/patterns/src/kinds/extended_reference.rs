@@ -13,6 +13,7 @@ use crate::rule::{ClientWrites, Fold, Key, Link, Rule, Upkeep, WhenChanged, When
 use document::op::Namespace;
 use document::value::Path;
 use document::{DocWriter, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const PATTERN: Pattern = Pattern {
@@ -184,6 +185,7 @@ pub(super) fn word<T: PartialEq>(choices: &[(&'static str, T)], wanted: T) -> &'
 fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<str>, Path)>> {
     const EXAMPLE: &str = "write `fields: [name, email]` or `fields: { city: address.city }`";
     let mut fields: Vec<(Arc<str>, Path)> = Vec::new();
+    let mut seen = HashSet::new();
     let mut sound = true;
     match &item.node.content {
         Content::List(items) if !items.is_empty() => {
@@ -209,7 +211,7 @@ fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<
                         format!("write a map: `fields: {{ {}: {dotted} }}`", last.name),
                     );
                     sound = false;
-                } else if fields.iter().any(|(name, _)| **name == *dotted) {
+                } else if !seen.insert(dotted.clone()) {
                     findings.error(&at, format!("`{dotted}` is listed twice"), "keep one of them");
                     sound = false;
                 }

@@ -10,6 +10,6 @@ pub(super) const PATTERN: Pattern = Pattern {
     mechanism: "A bucket with `layout: field_names`; a validator keeps the names to their grammar and number.",
     symptom: "A bounded discriminator repeated in every array element of many documents.",
     when_not: "The discriminator has no bound, or the index is already the bottleneck.",
-    example: "events:\n  bucket: { time: date, by: [key], every: quarter, slot: day, sum: { approved: a }, layout: field_names }",
+    example: "events:\n  bucket:\n    { time: date, by: [key], every: quarter, slot: day, sum: { approved: a },\n      layout: field_names }",
     status: Status::Within { pattern: "bucket", written: "layout: field_names" },
 };

@@ -10,6 +10,6 @@ pub(super) const PATTERN: Pattern = Pattern {
     mechanism: "The window is kept right under every write of a child; the whole list stays in its own collection.",
     symptom: "An array that grows without bound, or a sorted and limited second query on almost every read.",
     when_not: "Readers want all of the children, or the children change all the time.",
-    example: "posts:\n  subset:\n    recentComments: { from: comments, by: postId, sort: { date: -1 }, keep: 5 }",
+    example: "posts:\n  subset:\n    recent: { from: comments, by: postId, sort: { date: -1 }, keep: 5 }",
     status: Status::NotYet,
 };

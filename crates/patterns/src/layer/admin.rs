@@ -1,8 +1,9 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
 use super::who::bookkeeping;
-use super::{Shared, expiry, hold, shaped, timeseries};
-use crate::life::{empty, names};
+use super::{Shared, expiry, hold, listing, restore, shaped, timeseries};
+use crate::life::records::At;
+use crate::life::{empty, indexes, names};
 use crate::rule::Upkeep;
 use crate::rules::{Kept, Rules};
 use document::backend::{Head, Session};
@@ -22,15 +23,21 @@ pub(super) async fn run(
         shared.lease.check()?;
     }
     hold::until_defined(shared, session, context, &op).await?;
-    if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
+    if let Some(answer) = restore::run(shared, session, context, &op).await? {
         return Ok(answer);
+    }
+    if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
+        return Ok(match &op {
+            AdminOp::ListCollections { filter, .. } => listing::shown(answer, &filter.source),
+            _ => answer,
+        });
     }
     let rules = shared.rules();
     match &op {
         AdminOp::Drop { ns } => {
             refuse_bookkeeping(ns)?;
             let others = others_of(&rules, ns);
-            if let Some((kept, other)) = present(shared, session, context, &others).await? {
+            if let Some((kept, other)) = present(shared, context, &others).await? {
                 return Err(refused("drop", ns, &kept, &other));
             }
         }
@@ -56,31 +63,48 @@ pub(super) async fn run(
             drop(rules);
             match shared.life() {
                 Some(life) => life.empty_database(session, context, db).await?,
-                None => empty::drop_collections(&*shared.inner, session, context, db).await?,
+                None => empty::drop_collections(&*shared.inner, session, context, db, &[]).await?,
             }
             return Ok(vec![Doc::empty()]);
+        }
+        AdminOp::ListCollections { filter, .. } => {
+            let asked = filter.source.clone();
+            let rows = shared.inner.admin(session, context, op).await?;
+            return Ok(listing::shown(rows, &asked));
         }
         AdminOp::Extension { command: "pleach", db, body } => {
             if let Some(life) = shared.life() {
                 drop(rules);
-                return Ok(vec![life.command(context, db, body).await?]);
+                return Ok(vec![life.command(session, context, db, body).await?]);
             }
         }
         AdminOp::Status => {
             drop(rules);
             let mut answers = shared.inner.admin(session, context, op).await?;
             if let Some(life) = shared.life() {
-                answers.push(life.server_status(context).await?);
+                answers.push(life.server_status(session.relay.as_ref(), context).await?);
             }
             return Ok(answers);
         }
         _ => {}
     }
     drop(rules);
-    match expiry::run(shared, session, context, &op).await? {
-        Some(answer) => Ok(answer),
-        None => shared.inner.admin(session, context, op).await,
+    let indexed = match &op {
+        AdminOp::DropIndexes { ns, .. } | AdminOp::Drop { ns } => Some(ns.clone()),
+        _ => None,
+    };
+    let answer = match expiry::run(shared, session, context, &op).await? {
+        Some(answer) => answer,
+        None => shared.inner.admin(session, context, op).await?,
+    };
+    if let Some(ns) = indexed.filter(|ns| !session.restores && shared.rules().of(ns).is_some())
+        && let Some(life) = shared.life()
+    {
+        let (mut own, own_context) = (Session::default(), life.context());
+        let mut at = At { backend: &*shared.inner, session: &mut own, context: &own_context };
+        indexes::made::forget_gone(&mut at, &ns).await?;
     }
+    Ok(answer)
 }
 
 fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
@@ -100,9 +124,9 @@ fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error 
         let hint = format!(
             "`pleach drop {rule}` makes it an ordinary collection again, with --with-data nothing is left of it"
         );
-        return Error::new(Code::IllegalOperation, message).with_hint(hint);
+        return Error::new(Code::OperationFailed, message).with_hint(hint);
     }
-    Error::new(Code::IllegalOperation, message).with_hint(format!(
+    Error::new(Code::OperationFailed, message).with_hint(format!(
         "remove the rule first with `pleach drop {rule}`, or delete the documents; a rule's collections may go when '{other}' is gone too, or with dropDatabase"
     ))
 }
@@ -122,10 +146,9 @@ fn others_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, Namespace)> {
     pairs.filter(|(_, other)| other != ns).collect()
 }
 
-/// The first of them that exists.
+/// The first of them that exists; the client may not be allowed to know.
 async fn present(
     shared: &Arc<Shared>,
-    session: &mut Session,
     context: &Context,
     others: &[(Arc<Kept>, Namespace)],
 ) -> Result<Option<(Arc<Kept>, Namespace)>> {
@@ -135,7 +158,7 @@ async fn present(
             filter: Filter::equality("name", &Value::from(&*other.collection)),
             name_only: true,
         };
-        if !shared.inner.admin(session, context, list).await?.is_empty() {
+        if !shared.inner.admin(&mut Session::default(), context, list).await?.is_empty() {
             return Ok(Some((kept.clone(), other.clone())));
         }
     }
@@ -143,17 +166,16 @@ async fn present(
 }
 
 /// `$out` into a collection of a rule is refused before anything is written beside it.
-pub(super) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Result<()> {
+pub(super) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Result<(), (Namespace, Error)> {
     let Some(Sink::Out { db, collection }) = &op.pipeline.sink else { return Ok(()) };
     let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
-    refuse_bookkeeping(&target)?;
-    if let Some(refused) = timeseries::refused_on(shared, &target) {
-        return Err(refused.context("PlanExecutor error during aggregation :: caused by :: "));
-    }
-    match rules.of(&target).and_then(|local| local.named_by.first()) {
-        Some(kept) => Err(refused("$out", &target, kept, &other_of(kept, &target))),
-        None => Ok(()),
-    }
+    let refusal = match rules.of(&target).and_then(|local| local.named_by.first()) {
+        _ if names::is_bookkeeping(&target) => Some(bookkeeping(&target)),
+        kept => timeseries::refused_on(shared, &target)
+            .map(|refused| refused.context("PlanExecutor error during aggregation :: caused by :: "))
+            .or_else(|| kept.map(|kept| refused("$out", &target, kept, &other_of(kept, &target)))),
+    };
+    refusal.map_or(Ok(()), |refusal| Err((target, refusal)))
 }
 
 /// Commands that write to, or rename, the collection they name first.
@@ -162,12 +184,17 @@ const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findan
 /// Whether no rule concerns a command, as far as its first look tells.
 pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
     let unsure = writes(command) && !shared.lease.is_valid();
-    if unsure || hold::concerns(rules, command) || shaped::refused::plans(rules, command) {
+    if unsure
+        || restore::concerns(shared, command)
+        || hold::concerns(rules, command)
+        || shaped::refused::plans(rules, command)
+    {
         return false;
     }
     match command.name {
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
         "dropDatabase" | "explain" => !rules_in(rules, command.db),
+        "dropIndexes" | "deleteIndexes" if of_rules(rules, command) => false,
         "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => !expiry::concerns(shared, rules, command),
         "aggregate" if writes_elsewhere(command.body) && rules_anywhere(rules) => {
             sink(command).is_some_and(|target| is_free(rules, &target))
@@ -177,6 +204,10 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
         }
         _ => true,
     }
+}
+
+fn of_rules(rules: &Rules, command: &Head<'_>) -> bool {
+    command.target.is_some_and(|target| rules.of(&Namespace::new(command.db, target)).is_some())
 }
 
 /// Whether a collection is neither a rule's nor ours.
@@ -207,6 +238,13 @@ fn writes_elsewhere(body: &Doc<'_>) -> bool {
     let is_sink =
         |stage: &Value<'_>| matches!(stage, Value::Document(doc) if doc.contains("$out") || doc.contains("$merge"));
     stages.iter().any(|stage| is_sink(&stage))
+}
+
+/// Where the `$merge` that ends a pipeline writes to; `$out` is checked by who refuses it.
+pub(super) fn merged_into(command: &Head<'_>) -> Option<Namespace> {
+    let Some(Value::Array(stages)) = command.body.get("pipeline") else { return None };
+    let merges = |stage: &Value<'_>| matches!(stage, Value::Document(stage) if stage.contains("$merge"));
+    stages.iter().last().filter(merges).and_then(|_| sink(command))
 }
 
 /// Where the `$out` or `$merge` that ends a pipeline writes to; nothing if it is not said as it should be.

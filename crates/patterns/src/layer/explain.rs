@@ -1,7 +1,7 @@
 //! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
-use super::{Shared, shaped};
+use super::{Shared, rights, shaped};
 use crate::plan::Plan;
 use crate::retry::Attempts;
 use crate::run::Run;
@@ -23,6 +23,7 @@ pub(super) async fn explain(
         Explained::Write(write) => {
             let rules = shared.rules();
             if let Some(shaped) = rules.shaped(namespace(write)) {
+                rights::before_explain(shared, session.relay.clone(), write).await?;
                 return shaped::write::explain(shared, session, context, write, shaped, verbosity).await;
             }
             shared
@@ -41,7 +42,9 @@ pub(super) async fn explain(
     };
     let stored = shared.inner.explain(session, context, op, verbosity).await?;
     let Some(write) = write else { return Ok(stored) };
-    let plan = plan(shared, session, context, &write).await?;
+    let rights = rights::before_explain(shared, session.relay.clone(), &write).await?;
+    let plan = plan(shared, session, context, &write).await;
+    let plan = rights::checked(&rights, &shared.rules(), write.ns(), plan)?;
     Ok(with_plan(&stored, &plan))
 }
 

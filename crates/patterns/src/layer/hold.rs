@@ -60,7 +60,11 @@ pub(super) async fn until_defined(
 /// A transaction begins while nothing is renamed; one that began earlier goes on.
 pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context: &Context) -> Result<()> {
     if let (Some(joined), Some(id)) = (session.joined, session.id)
-        && shared.joined.began_before(id, joined.number, &shared.rules())
+        && shared.joined.began_before(
+            &(id, session.relay.as_ref().and_then(|relay| relay.user())),
+            joined.number,
+            &shared.rules(),
+        )
     {
         return Ok(());
     }

@@ -19,8 +19,11 @@ const MANY: usize = 1_000;
 /// By session: one transaction at a time.
 #[derive(Default)]
 pub(super) struct Joined {
-    open: Mutex<HashMap<[u8; 16], Open>>,
+    open: Mutex<HashMap<SessionOf, Open>>,
 }
+
+/// A session of a user: as in MongoDB, users that use the same id have a session each.
+pub(super) type SessionOf = ([u8; 16], Option<Arc<str>>);
 
 struct Open {
     number: i64,
@@ -30,7 +33,7 @@ struct Open {
 
 impl Joined {
     /// A statement of a transaction; the first one counts.
-    pub(super) fn note(&self, session: [u8; 16], number: i64, rules: &Arc<Rules>) {
+    pub(super) fn note(&self, session: SessionOf, number: i64, rules: &Arc<Rules>) {
         let mut open = self.open.lock();
         if open.get(&session).is_none_or(|known| known.number != number) {
             if open.len() >= MANY {
@@ -41,15 +44,15 @@ impl Joined {
     }
 
     /// Whether the transaction began under other rules than these.
-    pub(super) fn began_before(&self, session: [u8; 16], number: i64, rules: &Arc<Rules>) -> bool {
+    pub(super) fn began_before(&self, session: &SessionOf, number: i64, rules: &Arc<Rules>) -> bool {
         let open = self.open.lock();
-        open.get(&session).is_some_and(|known| known.number == number && !Arc::ptr_eq(&known.rules, rules))
+        open.get(session).is_some_and(|known| known.number == number && !Arc::ptr_eq(&known.rules, rules))
     }
 
-    fn ended(&self, session: [u8; 16], number: i64) {
+    fn ended(&self, session: &SessionOf, number: i64) {
         let mut open = self.open.lock();
-        if open.get(&session).is_some_and(|known| known.number == number) {
-            open.remove(&session);
+        if open.get(session).is_some_and(|known| known.number == number) {
+            open.remove(session);
         }
     }
 
@@ -63,7 +66,7 @@ impl Joined {
 pub(super) struct UnderWay {
     _rules: Arc<Rules>,
     /// The transaction that is over when this is.
-    ends: Option<([u8; 16], i64)>,
+    ends: Option<(SessionOf, i64)>,
     shared: Arc<Shared>,
 }
 
@@ -82,19 +85,19 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some((session, number)) = self.ends {
-            self.shared.joined.ended(session, number);
+        if let Some((session, number)) = &self.ends {
+            self.shared.joined.ended(session, *number);
         }
     }
 }
 
 /// The session and number of the transaction that a command belongs to.
-fn transaction(command: &Head<'_>) -> Option<([u8; 16], i64)> {
+fn transaction(command: &Head<'_>) -> Option<(SessionOf, i64)> {
     command.body.get("autocommit")?;
     let Some(Value::Int64(number)) = command.body.get("txnNumber") else { return None };
     let Some(Value::Document(session)) = command.body.get("lsid") else { return None };
     match session.get("id") {
-        Some(Value::Binary { bytes, .. }) => Some((bytes.as_slice().try_into().ok()?, number)),
+        Some(Value::Binary { bytes, .. }) => Some(((bytes.as_slice().try_into().ok()?, command.user.cloned()), number)),
         _ => None,
     }
 }

@@ -12,10 +12,13 @@ mod group;
 mod held;
 mod hold;
 mod joined;
+mod listing;
 mod many;
 pub(crate) mod orphans;
 mod owned;
 pub(crate) mod readers;
+mod restore;
+pub(crate) mod rights;
 pub(crate) mod shaped;
 mod slice;
 mod timeseries;
@@ -29,14 +32,16 @@ use crate::life::Life;
 use crate::life::expiry::Expiry;
 use crate::rules::Rules;
 use arc_swap::ArcSwap;
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Relay, Session, Transaction};
+use document::Doc;
+use document::backend::{
+    Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restoring, Session, Transaction,
+};
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
-use document::{Doc, Error};
 use held::Held;
 use joined::{Joined, UnderWay};
 use parking_lot::Mutex;
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// A backend with rules. Cheap to clone.
@@ -72,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) lease: Lease,
     /// How many jobs were put into the outbox; some may have been rolled back.
     jobs_added: AtomicU64,
+    /// A dump is being restored, or its rules are not on yet.
+    pub(crate) restoring: AtomicBool,
 }
 
 impl Shared {
@@ -151,6 +158,7 @@ impl Patterned {
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
                 jobs_added: AtomicU64::new(0),
+                restoring: AtomicBool::new(false),
             }),
         }
     }
@@ -189,9 +197,17 @@ impl Backend for Patterned {
         self.is_unconcerned(command) && self.shared.inner.passes(command)
     }
 
-    fn refusal(&self, command: &Head<'_>) -> Option<Error> {
-        let refused = shaped::refused::stream(&self.shared.rules(), command)?;
-        Some(timeseries::refused(&self.shared, command).unwrap_or(refused))
+    fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
+        let Some(refused) = shaped::refused::stream(&self.shared.rules(), command) else {
+            return match admin::merged_into(command) {
+                Some(target) => {
+                    Box::pin(async move { rights::before_sink(&self.shared, command, line, &target).await })
+                }
+                None => Box::pin(std::future::ready(Ok(()))),
+            };
+        };
+        let refused = timeseries::refused(&self.shared, command).unwrap_or(refused);
+        Box::pin(rights::refuse_stream(&self.shared, command, line, refused))
     }
 
     fn takes_writes(&self, view: &Namespace) -> bool {
@@ -215,6 +231,10 @@ impl Backend for Patterned {
         self.shared.inner.prepare(session, db)
     }
 
+    fn privileges<'a>(&'a self, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
+        self.shared.inner.privileges(line)
+    }
+
     fn trace(&self) -> Option<Doc<'static>> {
         self.shared.inner.trace()
     }
@@ -233,7 +253,8 @@ impl Backend for Patterned {
             let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
             self.shared.inner.begin(session, context).await?;
             if let (Some(joined), Some(id)) = (session.joined, session.id) {
-                self.shared.joined.note(id, joined.number, &rules);
+                let user = session.relay.as_ref().and_then(|relay| relay.user());
+                self.shared.joined.note((id, user), joined.number, &rules);
             }
             session.transaction = session
                 .transaction
@@ -254,7 +275,11 @@ impl Backend for Patterned {
         op: &'a WriteOp,
         capture: &'a Capture,
     ) -> Answer<'a, Written> {
-        Box::pin(who::write(&self.shared, session, context, op, capture))
+        Box::pin(async move {
+            let line = session.relay.clone();
+            let outcome = who::write(&self.shared, session, context, op, capture).await;
+            rights::of_write(&self.shared, line, op, outcome).await
+        })
     }
 
     fn recall<'a>(
@@ -276,6 +301,23 @@ impl Backend for Patterned {
         written: &'a Written,
     ) -> Answer<'a, ()> {
         self.shared.inner.remember(session, context, db, statements, written)
+    }
+
+    fn restoring(&self, step: Restoring) -> Option<Box<dyn Any + Send + Sync>> {
+        Some(Box::new(self.shared.life()?.restoring_client(step)))
+    }
+
+    fn restored(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            match self.shared.life() {
+                Some(life) => life.end_restore().await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
+        listing::rewritten(command)
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
@@ -302,7 +344,12 @@ impl Backend for Patterned {
         context: &'a Context,
         op: AdminOp,
     ) -> Answer<'a, Vec<Doc<'static>>> {
-        Box::pin(admin::run(&self.shared, session, context, op))
+        Box::pin(async move {
+            let rights = rights::before_admin(&self.shared, session.relay.clone(), &op).await?;
+            let target = rights::target(&op);
+            let outcome = admin::run(&self.shared, session, context, op).await;
+            rights::of_admin(&self.shared, rights.as_ref(), target.as_ref(), outcome)
+        })
     }
 
     fn committed(&self, session: &[u8; 16], number: i64) -> bool {

@@ -36,7 +36,7 @@ pub(super) async fn run(
                         format!("Cannot create a time-series collection in a multi-document transaction. NS: {ns}");
                     return Err(Error::new(Code::OperationNotSupportedInTransaction, message));
                 }
-                life.create_timeseries(context, ns, other).await?;
+                life.create_timeseries(context, ns, other, false).await?;
                 Ok(Some(vec![Doc::empty()]))
             }
             _ => Ok(None),

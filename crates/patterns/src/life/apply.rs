@@ -1,15 +1,20 @@
 //! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the keeper seeds.
 
+use super::indexes::Needed;
 use super::plan::{Changes, Work};
+use super::preview::{Outlook, Preview, Refusal, Wanted};
 use super::records::At;
+use super::replaced::Progress;
+use super::rights::Rights;
 use super::shape::drop::Leaving;
 use super::shape::rows::Shaping;
 use super::states::State;
-use super::{Entry, Life, catalog, indexes, plan, shape};
+use super::{Entry, Life, catalog, indexes, plan, replaced, retire, shape};
 use crate::declare::{Declaration, compatible};
 use crate::rule::Rule;
 use document::backend::Session;
-use document::{Code, Error, Result};
+use document::op::AdminOp;
+use document::{Code, Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,8 +25,41 @@ pub struct Extent {
     pub remove: bool,
     /// … with the fields they kept.
     pub with_data: bool,
-    /// Only what is new is applied; what rewrites or removes data is left as it is, and said.
+    /// Existing values may be removed, and more than half of them changed.
+    pub overwrite: bool,
+    /// Names that do not exist are meant as they are written, although near ones exist.
+    pub create_missing: bool,
+    /// Only what is new is applied; what rewrites or removes data, or needs a flag, is left as it is, and said.
     pub additions_only: bool,
+}
+
+/// What a changed rule takes over from what it was: which hosts it has seeded, and since when what was there is kept.
+fn carried(row: &catalog::Row) -> Progress {
+    Progress { since: row.replaced.since, seeded_to: row.seeded_to(), ..Progress::default() }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// What was left undone, and why: a line each.
+    pub left: Vec<String>,
+    pub(crate) preview: Preview,
+}
+
+/// What is to be done, decided by a look at the data.
+struct Decided {
+    changes: Changes,
+    applied: Applied,
+    /// The rules that a flag is needed for.
+    pending: Vec<Pending>,
+}
+
+/// A declared rule that waits for somebody to say that it may be applied.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pending {
+    pub(crate) db: String,
+    pub(crate) rule: Arc<str>,
+    pub(crate) reason: String,
 }
 
 impl Life {
@@ -38,54 +76,117 @@ impl Life {
             .map_err(|error| error.with_hint("`pleach apply` changes and removes the old rules before it adds the new"))
     }
 
-    /// Applies a declaration; seeding goes on in the background. Gives what was left undone.
-    pub async fn apply(&self, declaration: &Declaration, extent: Extent) -> Result<Vec<String>> {
-        let _changing = self.changing.lock().await;
+    /// Applies a declaration; seeding goes on in the background.
+    pub async fn apply(self: &Arc<Self>, declaration: &Declaration, extent: Extent) -> Result<Applied> {
+        self.apply_for(&Rights::unrestricted(), declaration, extent).await
+    }
+
+    /// The same for a client with these rights.
+    pub(crate) async fn apply_for(
+        self: &Arc<Self>,
+        rights: &Rights,
+        declaration: &Declaration,
+        extent: Extent,
+    ) -> Result<Applied> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        // Before anything is written: what is refused leaves nothing behind, not even a lease.
+        let mut early = None;
+        if self.only_looks() {
+            early = Some(self.decide(&mut at, rights, declaration, extent).await?);
+            self.start_if_due().await?;
+        }
+        let _changing = self.changing.lock().await;
+        let decided = match early {
+            Some(decided) => decided,
+            None => self.decide(&mut at, rights, declaration, extent).await?,
+        };
         self.begin_change(&mut at, &declaration.database).await?;
-        let outcome = self.change(&mut at, declaration, extent).await;
+        let outcome = self.change(&mut at, rights, declaration, extent, decided).await;
+        if outcome.is_err()
+            && let Err(error) = self.leave_nothing(&mut at, &declaration.database).await
+        {
+            tracing::warn!(%error, "what a failed apply had made could not be removed");
+        }
         self.end_change(&mut at, &declaration.database).await?;
         outcome
     }
 
-    async fn change(&self, at: &mut At<'_>, declaration: &Declaration, extent: Extent) -> Result<Vec<String>> {
+    /// Looks at the data, and refuses what needs a flag that was not given.
+    async fn decide(
+        &self,
+        at: &mut At<'_>,
+        rights: &Rights,
+        declaration: &Declaration,
+        extent: Extent,
+    ) -> Result<Decided> {
         let db = &*declaration.database;
-        let all = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
+        let mut changes = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
         let mut left = Vec::new();
-        let changes = match extent.additions_only {
-            true => {
-                let some = all.clone().additions();
-                self.beside_what_stays(db, &some)?;
-                let done = |rule: &Arc<Rule>| some.steps.iter().any(|step| step.rule.name == rule.name);
-                for step in all.steps.iter().filter(|step| !done(&step.rule)) {
-                    let what = match step.work {
-                        Work::Remove => "is no longer declared",
-                        Work::Rebuild | Work::Keep => "is declared differently",
-                        Work::Shape(_) => "stores documents that are there in another form",
-                        Work::Index(_) | Work::Expiry(_) | Work::Seed => continue,
-                    };
-                    left.push(format!("{} {what}", step.rule.name));
-                }
-                some
+        if extent.additions_only {
+            let some = changes.clone().additions();
+            let done = |rule: &Arc<Rule>| some.steps.iter().any(|step| step.rule.name == rule.name);
+            for step in changes.steps.iter().filter(|step| !done(&step.rule)) {
+                let what = match step.work {
+                    Work::Remove => "is no longer declared",
+                    Work::Rebuild | Work::Keep => "is declared differently",
+                    Work::Shape(_) => "stores documents that are there in another form",
+                    Work::Index(_) | Work::Expiry(_) | Work::Seed => continue,
+                };
+                left.push(format!(
+                    "rule {} {what}: the rule that is kept stays in force until `pleach apply`",
+                    step.rule.name
+                ));
             }
-            false => all,
-        };
-        if !extent.remove
-            && let Some(rule) = changes.removed().next()
-        {
-            return Err(Error::new(
-                Code::IllegalOperation,
-                format!("rule {} is kept in {db} and the declaration does not have it", rule.name),
-            )
-            .with_hint("say that it is to go with --remove, or put it back into the declaration"));
+            changes = some;
         }
+        let wanted = Wanted { remove: extent.remove, with_data: extent.with_data };
+        let preview = Preview::look(self, at, rights, &changes, &declaration.rules, wanted).await?;
+        let refused: Vec<(&Outlook, &Refusal)> =
+            preview.refusals().filter(|(_, refusal)| !refusal.is_waived(extent)).collect();
+        let mut pending = Vec::new();
+        if extent.additions_only {
+            for (outlook, refusal) in &refused {
+                let (rule, reason) = (outlook.rule.name.clone(), refusal.reason.clone());
+                let flag = refusal.need.flag().map(|flag| format!(" --{}", flag.replace('_', "-")));
+                left.push(format!("{reason}: it is pending until `pleach apply{}`", flag.unwrap_or_default()));
+                pending.push(Pending { db: db.to_owned(), rule, reason });
+            }
+            let names: Vec<Arc<str>> = pending.iter().map(|pending| pending.rule.clone()).collect();
+            changes = changes.without(&names);
+            self.beside_what_stays(db, &changes)?;
+        } else {
+            let all: Vec<&Refusal> = refused.iter().map(|(_, refusal)| *refusal).collect();
+            if let Some(error) = Refusal::error(&all) {
+                return Err(error);
+            }
+        }
+        Ok(Decided { changes, applied: Applied { left, preview }, pending })
+    }
+
+    async fn change(
+        self: &Arc<Self>,
+        at: &mut At<'_>,
+        rights: &Rights,
+        declaration: &Declaration,
+        extent: Extent,
+        mut decided: Decided,
+    ) -> Result<Applied> {
+        let db = &*declaration.database;
+        let now = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
+        let now = if extent.additions_only { now.additions() } else { now };
+        if !now.clone().without(&decided.pending_names()).is_same(&decided.changes) {
+            // Another process has changed the rules meanwhile.
+            decided = self.decide(at, rights, declaration, extent).await?;
+        }
+        let changes = decided.changes;
+        self.refuse_being_restored(db, &changes)?;
+        self.make_indexes(at, &changes).await?;
         self.backend.prepare(at.session, db).await?;
+        replaced::prepare(at, db).await?;
         for step in &changes.steps {
-            match &step.work {
-                Work::Index(needed) => indexes::create(at, &step.rule, needed).await?,
-                Work::Expiry(expiry) => expiry.take_over(at).await?,
-                _ => {}
+            if let Work::Expiry(expiry) = &step.work {
+                expiry.take_over(at).await?;
             }
         }
         self.unpublished.store(true, Ordering::Relaxed);
@@ -94,8 +195,37 @@ impl Life {
         // What was made meanwhile by who did not know of the rule; before it is seeded.
         self.settle_expiry(at, db).await?;
         self.publish(at, db).await?;
+        let mut pending = self.pending.lock();
+        pending.retain(|pending| pending.db != db);
+        pending.extend(decided.pending);
+        drop(pending);
         self.try_again(db);
-        Ok(left)
+        Ok(decided.applied)
+    }
+
+    /// Makes the indexes that the rules need. If one cannot be made, those that were made before it are dropped again.
+    async fn make_indexes(&self, at: &mut At<'_>, changes: &Changes) -> Result<()> {
+        let needed = |unique: bool| {
+            changes.steps.iter().filter_map(move |step| match &step.work {
+                Work::Index(needed) if needed.unique == unique => Some((&step.rule, needed)),
+                _ => None,
+            })
+        };
+        let mut made = Vec::new();
+        // Those that may fail come first.
+        for (rule, needed) in needed(true).chain(needed(false)) {
+            let is_new = shape::stored::found(at, &needed.ns).await?.is_none();
+            match indexes::create(at, rule, needed).await {
+                Ok(()) => made.push((needed, is_new)),
+                Err(error) => {
+                    for (needed, is_new) in made.into_iter().rev() {
+                        undo_index(at, needed, is_new).await;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn write_down(&self, at: &mut At<'_>, db: &str, changes: &Changes, extent: Extent) -> Result<()> {
@@ -115,18 +245,30 @@ impl Life {
                     && step.rule.state_path().is_none(),
                 by: self.process.clone(),
                 shape: None,
+                replaced: known.as_ref().map(|known| carried(&known.row)).unwrap_or_default(),
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
-                Work::Seed | Work::Rebuild => row.total = plan::documents(at, &step.rule.host).await?,
+                Work::Seed | Work::Rebuild => {
+                    row.total = plan::documents(at, &step.rule.host).await?;
+                    if known.is_none_or(|known| !known.row.state.is_kept()) {
+                        // Whatever is there now is from before it.
+                        row.replaced =
+                            Progress { since: Some(replaced::begin(at, &step.rule).await?), ..Progress::default() };
+                    }
+                }
                 Work::Keep => {
                     let Some(known) = known else { continue };
                     row.state = known.row.state;
                     (row.done, row.total) = (known.row.done, known.row.total);
+                    row.replaced = known.row.replaced;
                     row.shape =
                         known.row.shape.map(|shape| shape.declared_as(&known.row.declaration, &row.declaration));
                 }
                 Work::Shape(change) => {
+                    if row.replaced.since.is_none() {
+                        row.replaced.since = Some(replaced::begin(at, &step.rule).await?);
+                    }
                     let shape = known.and_then(|known| known.row.shape).unwrap_or_default();
                     row.shape = Some(Shaping {
                         turn: Some(change.turn.clone()),
@@ -137,7 +279,7 @@ impl Life {
                 }
                 Work::Remove if shape::bucket_of(&step.rule).is_some() => {
                     if let Some(known) = known {
-                        let leaving = Leaving { with_data: extent.with_data, keep_buckets: false };
+                        let leaving = Leaving { with_data: extent.with_data, ..Leaving::default() };
                         shape::drop::begin(self, at, &known, leaving).await?;
                     }
                     continue;
@@ -147,10 +289,32 @@ impl Life {
                     row.with_data = extent.with_data;
                 }
             }
-            catalog::save(at, db, &row).await?;
-            self.put_entry(Entry::new(db, row, step.rule.clone())?);
+            let written = catalog::write_over(self, db, &row, None, |now, row| match &step.work {
+                Work::Keep if shape::bucket_of(&step.rule).is_none() => {
+                    (row.state, row.replaced) = (now.state.clone(), now.replaced.clone());
+                    (row.done, row.total) = (now.done, now.total);
+                }
+                Work::Rebuild if now.state.is_kept() => row.replaced = carried(now),
+                Work::Remove => row.replaced = carried(now),
+                _ => {}
+            });
+            if let Some(row) = written.await? {
+                self.put_entry(Entry::new(db, row, step.rule.clone())?);
+            }
         }
         Ok(())
+    }
+
+    /// A rule whose hosts are getting back what they had is changed when that is done: some have it already.
+    fn refuse_being_restored(&self, db: &str, changes: &Changes) -> Result<()> {
+        let is_restored = |rule: &Arc<Rule>| {
+            let is_it = |entry: &Entry| *entry.db == *db && entry.rule.name == rule.name && entry.row.replaced.restore;
+            self.entries().iter().any(is_it)
+        };
+        match changes.steps.iter().find(|step| is_restored(&step.rule)) {
+            Some(step) => Err(retire::being_restored(&step.rule)),
+            None => Ok(()),
+        }
     }
 
     /// Has the keeper try again what it failed in: what was wrong may have been mended, so it is not told any more.
@@ -166,9 +330,15 @@ impl Life {
             let moved = self.moved.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
-            let unfinished: Vec<Entry> =
-                self.entries().into_iter().filter(|entry| *entry.db == *db && entry.row.state != State::On).collect();
+            let waits = |entry: &Entry| entry.row.state == State::Restoring && self.is_restoring();
+            let unfinished: Vec<Entry> = self
+                .entries()
+                .into_iter()
+                .filter(|entry| *entry.db == *db && entry.row.state != State::On && !waits(entry))
+                .collect();
             if unfinished.is_empty() {
+                // What ends the last rule is done when its change of the catalog is: its expiry is given back in it.
+                let _changed = self.changing.lock().await;
                 return Ok(());
             }
             if let Some((entry, problem)) = unfinished.iter().find_map(|entry| Some((entry, entry.problem.clone()?))) {
@@ -179,6 +349,27 @@ impl Life {
             }
             self.check_stopped()?;
             let _ = tokio::time::timeout(std::time::Duration::from_millis(200), moved).await;
+        }
+    }
+}
+
+impl Decided {
+    fn pending_names(&self) -> Vec<Arc<str>> {
+        self.pending.iter().map(|pending| pending.rule.clone()).collect()
+    }
+}
+
+/// Drops an index again, and the collection if it was made with it. What fails stays: the error that led here is told.
+async fn undo_index(at: &mut At<'_>, needed: &Needed, is_new: bool) {
+    let which = Value::string(needed.name());
+    let op = AdminOp::DropIndexes { ns: needed.ns.clone(), which };
+    if let Err(error) = at.backend.admin(at.session, at.context, op).await {
+        tracing::warn!(%error, index = needed.name(), collection = %needed.ns, "the index could not be dropped again");
+    }
+    if is_new && matches!(shape::stored::is_empty(at, &needed.ns).await, Ok(true)) {
+        let dropped = shape::stored::drop_if_there(at, &needed.ns).await;
+        if let Err(error) = dropped {
+            tracing::warn!(%error, collection = %needed.ns, "the empty collection could not be dropped again");
         }
     }
 }

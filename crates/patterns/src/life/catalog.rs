@@ -3,15 +3,18 @@
 //! A row is `{ _id: <rule>, kind, declaration, state, position, epoch }` and what its state needs besides. The catalog
 //! remembers: a server that is started without a declaration enforces what it finds here.
 
-use super::names;
 use super::records::{At, by_id, find, update_one, update_op};
+use super::replaced::Progress;
 use super::shape::rows::Shaping;
 use super::states::State;
+use super::transient::{Began, is_transient};
+use super::{Life, names};
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::expr::Names;
 use document::update::Update;
-use document::{Doc, DocWriter, Result, Value};
+use document::value::order;
+use document::{Code, Doc, DocWriter, Result, Value};
 
 /// One rule as the catalog has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +37,8 @@ pub struct Row {
     pub by: String,
     /// Of a shape: where its documents are, and what is under way.
     pub shape: Option<Shaping>,
+    /// What was there before the rule, and what became of it.
+    pub replaced: Progress,
 }
 
 impl Row {
@@ -52,6 +57,7 @@ impl Row {
             tidy: row.get("tidy").is_some_and(|value| value.is_truthy()),
             by: text("by").unwrap_or_default(),
             shape: Shaping::read(row),
+            replaced: Progress::read(row),
         })
     }
 
@@ -73,7 +79,21 @@ impl Row {
         if let Some(shape) = &self.shape {
             row.append("shape", &Value::Document(shape.write()));
         }
+        self.replaced.write(&mut row);
         row.finish()
+    }
+
+    /// Hosts before it have values of the rule's own; `None` if no host has been seeded.
+    pub(crate) fn seeded_to(&self) -> Option<Value<'static>> {
+        let now = match &self.state {
+            State::On => Some(Value::MaxKey),
+            State::Seeding { position } => position.clone(),
+            State::Maintaining | State::Retiring | State::Restoring => None,
+        };
+        match (now, self.replaced.seeded_to.clone()) {
+            (Some(now), Some(before)) if order::compare(&now, &before).is_lt() => Some(before),
+            (now, before) => now.or(before),
+        }
     }
 }
 
@@ -121,6 +141,39 @@ pub(crate) async fn replace(at: &mut At<'_>, db: &str, row: &Row, epoch: i64) ->
     Ok(at.write(&update_op(&names::catalog(db), vec![statement])).await?.n > 0)
 }
 
+/// Writes a row that takes something over from the row as it is in the catalog: whoever seeds the rule saves its position there
+/// meanwhile, before this process knows of it. Gives it as it was written; `None` if the row is of another epoch than the one given.
+pub(crate) async fn write_over(
+    life: &Life,
+    db: &str,
+    row: &Row,
+    epoch: Option<i64>,
+    take_over: impl Fn(&Row, &mut Row),
+) -> Result<Option<Row>> {
+    loop {
+        life.check_stopped()?;
+        let context = life.context();
+        let mut began = Began::begin(life, &context).await?;
+        let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+        let now = at.one(&names::catalog(db), &Value::from(&*row.rule)).await?.as_ref().and_then(Row::read);
+        if epoch.is_some() && now.as_ref().map(|now| now.epoch) != epoch {
+            return Ok(None);
+        }
+        let mut new = row.clone();
+        if let Some(now) = &now {
+            take_over(now, &mut new);
+        }
+        let written = match save(&mut at, db, &new).await {
+            Ok(()) => began.commit().await,
+            failed => failed,
+        };
+        match written {
+            Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+            done => return done.map(|()| Some(new)),
+        }
+    }
+}
+
 /// When a rule was last changed; nothing if it is not there.
 pub(crate) async fn epoch(at: &mut At<'_>, db: &str, rule: &str) -> Result<Option<i64>> {
     let row = at.one(&names::catalog(db), &Value::from(rule)).await?;
@@ -138,8 +191,17 @@ pub(crate) async fn databases(at: &mut At<'_>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in at.backend.admin(at.session, at.context, list).await? {
         let Some(Value::String(db)) = entry.get("name") else { continue };
-        if has_catalog(at, db.as_str()).await? {
-            found.push(db.as_str().to_owned());
+        let db = db.as_str();
+        match has_catalog(at, db).await {
+            Ok(true) => found.push(db.to_owned()),
+            Ok(false) => {}
+            // A database of the server's own has no rules.
+            Err(error) if error.code() == Code::Unauthorized && matches!(db, "admin" | "config" | "local") => {}
+            Err(error) if error.code() == Code::Unauthorized => tracing::warn!(
+                database = db,
+                "the connection string's user may not list its collections: rules in it, if any, are not kept by this process"
+            ),
+            Err(error) => return Err(error),
         }
     }
     Ok(found)
@@ -154,6 +216,7 @@ async fn has_catalog(at: &mut At<'_>, db: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::replaced::Seeded;
     use super::*;
     use bson::doc;
 
@@ -171,6 +234,13 @@ mod tests {
             tidy: true,
             by: "p".to_owned(),
             shape: Some(Shaping::default()),
+            replaced: Progress {
+                since: Some(5),
+                seeded_to: Some(Value::Int32(3)),
+                seeded: Seeded { corrected: 1, filled: 2, removed: 3, left: 4, moved: 0 },
+                restore: true,
+                restored_to: Some(Value::MaxKey),
+            },
         };
         assert_eq!(Row::read(&row.write()), Some(row));
         assert_eq!(Row::read(&Doc::from(doc! { "_id": { "process": "x" }, "epoch": 1 })), None);

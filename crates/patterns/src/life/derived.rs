@@ -8,7 +8,7 @@ use super::transient::Began;
 use crate::rule::Rule;
 use document::backend::Backend;
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Capture, Delete, DeleteStatement, UpdateStatement, WriteOp};
+use document::op::{Capture, Delete, DeleteStatement, UpdateOp, UpdateStatement, WriteOp};
 use document::{DocWriter, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -18,11 +18,28 @@ pub(crate) async fn write(life: &Life, began: &mut Began<'_>, rule: &Rule, diffe
     if differences.is_empty() {
         return Ok(());
     }
-    let statements = match life.backend.abilities().forwards {
+    run(life, began, rule, &update_op(&rule.host, statements(life, differences))).await
+}
+
+/// The same for a rule that is not applied: as a client would write it, so that the collection's validator is asked.
+pub(crate) async fn write_once(
+    life: &Life,
+    began: &mut Began<'_>,
+    rule: &Rule,
+    differences: &[Difference],
+) -> Result<()> {
+    let op = match update_op(&rule.host, statements(life, differences)) {
+        WriteOp::Update(op) => WriteOp::Update(UpdateOp { bypass_validation: false, ..op }),
+        other => other,
+    };
+    run(life, began, rule, &op).await
+}
+
+fn statements(life: &Life, differences: &[Difference]) -> Vec<UpdateStatement> {
+    match life.backend.abilities().forwards {
         true => grouped(differences),
         false => differences.iter().map(one).collect(),
-    };
-    run(life, began, rule, &update_op(&rule.host, statements)).await
+    }
 }
 
 fn one(difference: &Difference) -> UpdateStatement {

@@ -5,18 +5,22 @@
 //! clients write meanwhile is right in the end, whatever was dropped before and after it.
 
 use super::records::At;
-use super::{Entry, Life, State, catalog, indexes, names, shape};
-use document::backend::{Backend, Relay, Session};
+use super::replaced::{self, Progress};
+use super::rights::Rights;
+use super::{Entry, Life, State, catalog, emptied, indexes, names, shape};
+use crate::rule::Rule;
+use document::backend::{Backend, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Namespace};
-use document::{Code, Doc, DocWriter, Error, Result, Value};
-use std::sync::Arc;
+use document::{Code, Doc, Result, Value};
 use std::sync::atomic::Ordering;
 
 impl Life {
     /// Empties the database on behalf of the client; answers when its rules are on again.
     pub(crate) async fn empty_database(&self, client: &mut Session, context: &Context, db: &str) -> Result<()> {
-        may_drop(client.relay.clone(), db).await?;
+        // Collection by collection needs less than the whole: the client must have the right to what it asked for.
+        let rights = Rights::of(&*self.backend, client.relay.as_ref(), "dropDatabase: 1").await?;
+        rights.need_on_database("dropDatabase", db)?;
         {
             let _changing = self.changing.lock().await;
             let mut session = Session::default();
@@ -43,6 +47,9 @@ impl Life {
             let mut row = entry.row.clone();
             (row.state, row.epoch, row.by) = (State::Maintaining, row.epoch + 1, self.process.clone());
             (row.done, row.total) = (0, 0);
+            // No host is from before the rule any more.
+            row.replaced =
+                Progress { since: row.replaced.since, seeded_to: Some(Value::MaxKey), ..Progress::default() };
             shape::reset::begin(&entry.rule, &mut row);
             if catalog::replace(at, db, &row, entry.row.epoch).await? {
                 self.put_entry(Entry::new(db, row, entry.rule.clone())?);
@@ -50,13 +57,20 @@ impl Life {
         }
         self.put_in_force()?;
         self.publish(at, db).await?;
-        drop_collections(&*self.backend, client, at.context, db).await?;
+        let is_link = |entry: &Entry| entry.row.state.is_kept() && shape::bucket_of(&entry.rule).is_none();
+        let links: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_link).collect();
+        let rules: Vec<&Rule> = links.iter().map(|entry| &*entry.rule).collect();
+        let emptied = emptied::collections(at, &rules).await?;
+        drop_collections(&*self.backend, client, at.context, db, &emptied).await?;
+        for ns in &emptied {
+            at.delete(ns, Filter::all()).await?;
+        }
         self.end_reset(at, db, &before).await?;
         // What was to be done is done by seeding.
         at.delete(&names::outbox(db), Filter::all()).await?;
+        replaced::forget::forget(at, db, None).await?;
         self.settle_expiry(at, db).await?;
         // Those of a shape are made with its collections.
-        let is_link = |entry: &Entry| entry.row.state.is_kept() && shape::bucket_of(&entry.rule).is_none();
         for entry in self.entries().into_iter().filter(of_db).filter(is_link) {
             for needed in indexes::missing(at, &entry.rule).await? {
                 indexes::create(at, &entry.rule, &needed).await?;
@@ -69,12 +83,13 @@ impl Life {
 /// How long the rules of an empty database are waited for.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Drops everything but what belongs to Pleach; views first, since they are made of others.
+/// Drops everything but what belongs to Pleach and `stays`; views first, since they are made of others.
 pub(crate) async fn drop_collections(
     backend: &dyn Backend,
     client: &mut Session,
     context: &Context,
     db: &str,
+    stays: &[Namespace],
 ) -> Result<()> {
     let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
     let rows = backend.admin(client, context, list).await?;
@@ -83,7 +98,7 @@ pub(crate) async fn drop_collections(
     for row in views.iter().chain(&collections) {
         let Some(Value::String(name)) = row.get("name") else { continue };
         let ns = Namespace::new(db, name.as_str());
-        if names::is_bookkeeping(&ns) || name.as_str().starts_with("system.") {
+        if names::is_bookkeeping(&ns) || name.as_str().starts_with("system.") || stays.contains(&ns) {
             continue;
         }
         match backend.admin(client, context, AdminOp::Drop { ns }).await {
@@ -92,34 +107,4 @@ pub(crate) async fn drop_collections(
         }
     }
     Ok(())
-}
-
-/// Collection by collection needs less than the whole: the client must have the right to what it asked for.
-async fn may_drop(relay: Option<Arc<dyn Relay>>, db: &str) -> Result<()> {
-    let Some(relay) = relay.filter(|relay| relay.is_authenticated()) else { return Ok(()) };
-    let mut command = DocWriter::new();
-    command.append("connectionStatus", &Value::Int32(1)).append("showPrivileges", &Value::Bool(true));
-    let status = relay.command("admin", command.finish()).await?;
-    let Some(Value::Document(info)) = status.get("authInfo") else { return Ok(()) };
-    let Some(Value::Array(privileges)) = info.get("authenticatedUserPrivileges") else { return Ok(()) };
-    let allows = |privilege: Value<'_>| {
-        let Value::Document(privilege) = privilege else { return false };
-        let (Some(Value::Document(on)), Some(Value::Array(actions))) =
-            (privilege.get("resource"), privilege.get("actions"))
-        else {
-            return false;
-        };
-        let text = |name: &str| on.get(name).and_then(|value| value.as_str().map(str::to_owned));
-        let covers = on.contains("anyResource")
-            || (text("db").is_some_and(|named| named.is_empty() || named == db)
-                && text("collection").is_some_and(|named| named.is_empty()));
-        covers && actions.iter().any(|action| matches!(action.as_str(), Some("dropDatabase" | "anyAction")))
-    };
-    match privileges.iter().any(allows) {
-        true => Ok(()),
-        false => Err(Error::new(
-            Code::Unauthorized,
-            format!("not authorized on {db} to execute command {{ dropDatabase: 1 }}"),
-        )),
-    }
 }

@@ -3,9 +3,9 @@
 
 use super::records::{At, aggregate, find};
 use crate::link::fence::fence_key;
-use crate::link::{Copies, CopyProgram, Program, Query, TallyProgram, key};
+use crate::link::{Copies, CopyProgram, Evaluated, Program, Query, TallyProgram, key};
 use crate::mql::{call, literal};
-use crate::rule::{Expression, Rule, Upkeep};
+use crate::rule::{Expression, Rule, Upkeep, WhenDeleted};
 use document::backend::{FenceKey, Mode};
 use document::filter::{Filter, Node};
 use document::pipeline::expr::Names;
@@ -16,10 +16,15 @@ use document::{ArrayWriter, Code, Doc, DocWriter, Env, Error, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
+/// So many hosts are evaluated at a time.
+const HOSTS: usize = 500;
+
 /// A rule, ready to be evaluated.
 pub(crate) struct Evaluator {
     rule: Arc<Rule>,
     way: Way,
+    /// Whether updates also write what the rule remembers in `_pleach`.
+    with_state: bool,
 }
 
 enum Way {
@@ -60,7 +65,12 @@ impl Evaluator {
                 return Err(Error::new(Code::InternalError, message));
             }
         };
-        Ok(Evaluator { rule: rule.clone(), way })
+        Ok(Evaluator { rule: rule.clone(), way, with_state: true })
+    }
+
+    /// For a rule that is not applied: nobody would keep the state right.
+    pub(crate) fn without_state(rule: &Arc<Rule>) -> Result<Evaluator> {
+        Ok(Evaluator { with_state: false, ..Evaluator::new(rule)? })
     }
 
     pub(crate) fn rule(&self) -> &Arc<Rule> {
@@ -125,6 +135,25 @@ impl Evaluator {
             Way::Tally(program) => program.host_key(host).into_iter().collect(),
             Way::Expression(_) => key::Values::new(),
         }
+    }
+
+    /// The `_id`s of the hosts that a job for this key changes or deletes, by what `at` sees.
+    pub(crate) async fn changed_by_job(&self, at: &mut At<'_>, key: &Value<'static>) -> Result<Vec<Value<'static>>> {
+        let hosts = at.find(find(&self.rule.host, self.hosts(key))).await?;
+        if self.deletes_hosts() && !self.has_source(at, key).await? {
+            let gone = hosts.iter().filter(|host| self.had_source(host, key));
+            return Ok(gone.filter_map(|host| host.get("_id")).collect());
+        }
+        let mut ids = Vec::new();
+        for some in hosts.chunks(HOSTS) {
+            ids.extend(self.differences(at, some).await?.into_iter().map(|difference| difference.id));
+        }
+        Ok(ids)
+    }
+
+    /// Whether hosts are deleted with their source.
+    pub(crate) fn deletes_hosts(&self) -> bool {
+        matches!(&self.rule.upkeep, Upkeep::Link(link) if link.when_deleted == WhenDeleted::Cascade)
     }
 
     /// The hosts whose field is not what it should be, by what `at` sees.
@@ -219,7 +248,10 @@ impl Evaluator {
             let expected = program.evaluated(row)?;
             let stored = program.stored(host);
             if !program.same(&stored, &expected) {
-                let update = program.set(&expected)?;
+                let update = match self.with_state {
+                    true => program.set(&expected)?,
+                    false => program.set(&Evaluated { state: None, ..expected.clone() })?,
+                };
                 differences.push(self.difference(host, stored.value, expected.value, update));
             }
         }
@@ -228,7 +260,7 @@ impl Evaluator {
 }
 
 /// The update that makes `after` of a document that is as it was looked at in the same transaction.
-fn becomes(before: &Doc<'static>, after: &Doc<'static>) -> Update {
+pub(crate) fn becomes(before: &Doc<'static>, after: &Doc<'static>) -> Update {
     let whole = call("$replaceWith", literal(Value::Document(after.borrow())));
     let program = Becomes { before: before.clone(), after: after.clone() };
     Update::native(std::iter::once(whole).collect(), None, Arc::new(program))

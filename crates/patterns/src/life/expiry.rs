@@ -48,6 +48,10 @@ impl Expiry {
         Expiry::of(ns, index).filter(|expiry| expiry.after < PUT_OFF)
     }
 
+    pub(crate) fn is_put_off(&self) -> bool {
+        self.after >= PUT_OFF
+    }
+
     pub(crate) fn is_of(&self, index: &Doc<'_>) -> bool {
         index.get("name").is_some_and(|name| name.as_str() == Some(&*self.index))
             && key(index).as_ref() == Some(&self.key)
@@ -68,7 +72,7 @@ impl Expiry {
         mql::object([("expires", Value::from(&*self.ns.collection)), ("index", Value::from(&*self.index))])
     }
 
-    fn read(db: &str, row: &Doc<'_>) -> Option<Expiry> {
+    pub(crate) fn read(db: &str, row: &Doc<'_>) -> Option<Expiry> {
         let (Some(Value::Document(id)), Some(Value::Document(key))) = (row.get("_id"), row.get("key")) else {
             return None;
         };

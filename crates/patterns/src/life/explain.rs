@@ -2,7 +2,9 @@
 
 use super::Life;
 use super::explain_read::read_op;
+use super::rights::Rights;
 use crate::layer::explain;
+use crate::layer::rights::checked;
 use crate::mql;
 use crate::plan::{Action, Plan, Step};
 use document::backend::Session;
@@ -16,17 +18,35 @@ use document::{Array, Doc, Error, Result, Value};
 
 impl Life {
     /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
-    pub(crate) async fn explain(&self, context: &Context, db: &str, command: &Doc<'_>) -> Result<Doc<'static>> {
+    /// The client needs the right to the command itself; its steps are rehearsed on the client's own line.
+    pub(crate) async fn explain(
+        &self,
+        client: &mut Session,
+        context: &Context,
+        db: &str,
+        command: &Doc<'_>,
+        rights: &Rights,
+    ) -> Result<Doc<'static>> {
         let Some(op) = write_op(db, command)? else {
             let told = match read_op(db, command)? {
-                Some(read) => explain::read_plan(&self.patterned.shared, context, &read)?,
+                Some(read) => {
+                    rights.need("find", read.ns())?;
+                    if let Some(shaped) = self.patterned.rules().shaped(read.ns()) {
+                        shaped.sides.iter().try_for_each(|side| rights.need("find", &side.stored))?;
+                    }
+                    explain::read_plan(&self.patterned.shared, context, &read)?
+                }
                 None => None,
             };
             return told.map_or_else(|| passes(db, command), Ok);
         };
-        let plan = explain::plan(&self.patterned.shared, &mut Session::default(), context, &op).await?;
+        let rules = self.patterned.rules();
+        rights.need_to_write(&op, rules.shaped(op.ns()).map(|shaped| &**shaped))?;
+        drop(rules);
+        let plan = explain::plan(&self.patterned.shared, client, context, &op).await;
+        let plan = checked(rights, &self.patterned.rules(), op.ns(), plan)?;
         match plan.steps.is_empty() {
-            true => Ok(Plan { steps: vec![Step { rules: Vec::new(), action: Action::Write(op) }] }.to_mql()),
+            true => Ok(Plan::of(vec![Step::from(Action::Write(op))]).to_mql()),
             false => Ok(plan.to_mql()),
         }
     }
@@ -52,7 +72,9 @@ fn passes(db: &str, command: &Doc<'_>) -> Result<Doc<'static>> {
         ("command", Value::Document(command.borrow())),
     ]);
     let none = || Value::Array(Array::empty());
-    let cost = mql::object([("read", Value::Int32(0)), ("written", Value::Int32(0)), ("bytes", Value::Int32(0))]);
+    let (read, bytes) = (i64::from(kind == "read"), i64::try_from(command.as_bytes().len()).unwrap_or(i64::MAX));
+    let numbers = [("read", read), ("written", 0), ("deferred", 0), ("bytes", bytes)];
+    let cost = mql::object(numbers.map(|(name, number)| (name, Value::Int64(number))));
     Ok(mql::document([
         ("rules", none()),
         ("steps", mql::list([step])),

@@ -4,22 +4,22 @@
 //! The pipeline is no snapshot while clients write, so what it names are suspects: each is looked at again, and drift is what
 //! differs every time.
 
-use super::audit::{Asked, Figures, Report, pending};
+use super::audit::{Asked, Figures, Report, count, count_before, leave_pending};
 use super::evaluate::{Difference, Evaluator};
 use super::records::{At, aggregate, find};
-use super::{Life, catalog, indexes};
-use crate::link::{Program, key};
+use super::states::State;
+use super::{Life, indexes};
+use crate::link::Program;
 use crate::mql;
 use crate::rule::{Rule, Upkeep};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Count, Namespace, ReadOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::order;
 use document::{Array, Result, Value};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many suspects are looked at together.
 const SUSPECTS: BatchLimit = BatchLimit { documents: 500, bytes: 16 << 20 };
@@ -32,46 +32,44 @@ const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Audits one rule.
-pub(super) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Result<Figures> {
-    let began = Instant::now();
-    let mut figures = Figures::new(&asked.rule);
+pub(super) async fn audit(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
     let evaluator = Evaluator::new(&asked.rule)?;
     let context = life.context();
     let (mut reading, mut looking) = (Session::default(), Session::default());
     let host = &asked.rule.host;
     let mut at = At { backend: &*life.backend, session: &mut looking, context: &context };
-    figures.checked = count(&mut at, host).await?;
+    figures.checked = match asked.kept() {
+        Some(State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring) => {
+            return Ok(());
+        }
+        Some(State::Seeding { position: Some(position) }) => count_before(&mut at, host, position).await?,
+        Some(State::On) | None => count(&mut at, host).await?,
+    };
     // Who may only read may not make the index that looking host by host needs.
     let is_indexed = indexes::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
     let few_sources = match &asked.rule.upkeep {
         Upkeep::Link(link) => count(&mut at, &link.source).await?.saturating_mul(SHARED_BY) <= figures.checked,
         Upkeep::Expression(_) | Upkeep::Bucket(_) => false,
     };
-    let known = Known { kept: asked.state.is_some(), is_indexed, few_sources };
+    let known = Known { kept: asked.kept().is_some(), is_indexed, few_sources };
     let stages = suspects(&asked.rule, known)?;
     let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
     let mut cursor = life.backend.read(&mut reading, &context, aggregate(host, pipeline)).await?;
+    let mut waiting = 0;
     loop {
         life.check_stopped()?;
         let batch = cursor.next(&mut reading, &context, SUSPECTS).await?;
         let ids = batch.documents.iter().filter_map(|row| row.get("_id"));
-        let ids: Vec<Value<'static>> =
-            ids.filter(|id| asked.state.as_ref().is_none_or(|state| state.reached(id))).collect();
-        for difference in confirmed(&mut at, &evaluator, asked, ids).await? {
-            report.add(&mut figures, difference);
-        }
+        let ids: Vec<Value<'static>> = ids.filter(|id| asked.kept().is_none_or(|state| state.reached(id))).collect();
+        let confirmed = confirmed(&mut at, &evaluator, asked, ids).await?;
+        waiting += confirmed.waiting;
+        confirmed.differences.into_iter().for_each(|difference| report.add(figures, difference));
         if batch.exhausted {
             break;
         }
     }
-    figures.time = began.elapsed();
-    Ok(figures)
-}
-
-async fn count(at: &mut At<'_>, ns: &Namespace) -> Result<u64> {
-    let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
-    let counted = at.all(ReadOp::Count(count)).await?;
-    Ok(counted.first().map_or(0, |row| u64::try_from(catalog::long(row.get("n"))).unwrap_or(0)))
+    figures.note_waiting(waiting);
+    Ok(())
 }
 
 /// What decides how the suspects are found.
@@ -111,34 +109,42 @@ fn suspects(rule: &Arc<Rule>, Known { kept, is_indexed, few_sources }: Known) ->
     Ok(stages.into_iter().collect())
 }
 
+/// Suspects after all looks.
+#[derive(Default)]
+struct Confirmed {
+    differences: Vec<Difference>,
+    /// How many the outbox will make right.
+    waiting: u64,
+}
+
 /// Those that differ however often they are looked at.
 async fn confirmed(
     at: &mut At<'_>,
     evaluator: &Evaluator,
     asked: &Asked,
     mut ids: Vec<Value<'static>>,
-) -> Result<Vec<Difference>> {
-    let mut differences = Vec::new();
+) -> Result<Confirmed> {
+    let mut confirmed = Confirmed::default();
     for look in 0..LOOKS {
         if ids.is_empty() {
-            return Ok(Vec::new());
+            break;
         }
         if look > 0 {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
         let wanted = Test::In(Arc::new(InSet::new(std::mem::take(&mut ids), Vec::new())));
         let hosts = at.find(find(&asked.rule.host, Filter::from_node(Node::field("_id", wanted)))).await?;
-        differences = evaluator.differences(at, &hosts).await?;
-        if asked.state.is_none() {
+        let mut differences = evaluator.differences(at, &hosts).await?;
+        if asked.kept().is_none() {
             differences.retain(is_visible);
         } else if !differences.is_empty() {
-            let pending = pending(at, &asked.rule).await?;
-            differences.retain(|difference| !difference.keys.iter().any(|value| pending.contains(&key::bytes(value))));
+            confirmed.waiting += leave_pending(at, &asked.rule, &mut differences).await?;
         }
         ids = differences.iter().map(|difference| difference.id.clone()).collect();
+        confirmed.differences = differences;
     }
-    differences.sort_by(|a, b| order::compare(&a.id, &b.id));
-    Ok(differences)
+    confirmed.differences.sort_by(|a, b| order::compare(&a.id, &b.id));
+    Ok(confirmed)
 }
 
 /// Whether the value itself differs, not only its type or its state.

@@ -17,7 +17,9 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 pub(crate) async fn keep(life: Arc<Life>) {
     while !life.is_stopped() {
         let Some(entry) = next(&life) else {
-            life.wake_keeper.notified().await;
+            let waits = life.entries().iter().any(|entry| entry.row.state == State::Restoring);
+            let limit = if waits { AFTER_FAILURE } else { Duration::MAX };
+            let _woken = tokio::time::timeout(limit, life.wake_keeper.notified()).await;
             continue;
         };
         let asked = life.asked.load(Ordering::Relaxed);
@@ -43,7 +45,8 @@ pub(crate) async fn keep(life: Arc<Life>) {
 /// The first rule that is not where it should be. What others are computed from comes first (see [`Life::sort`]); what
 /// failed is tried again after the rest.
 fn next(life: &Life) -> Option<Entry> {
-    let is_unfinished = |entry: &Entry| entry.row.state != State::On && life.is_ours(&entry.row);
+    let waits = |entry: &Entry| entry.row.state == State::Restoring && life.is_restoring();
+    let is_unfinished = |entry: &Entry| entry.row.state != State::On && life.is_ours(&entry.row) && !waits(entry);
     let unfinished = || life.entries().into_iter().filter(is_unfinished);
     unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())
 }
@@ -58,6 +61,9 @@ pub(crate) async fn bring_on(life: &Life) -> Result<()> {
 }
 
 async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+    if entry.row.state == State::Restoring {
+        return super::restore::wake(life, entry).await;
+    }
     if super::shape::bucket_of(&entry.rule).is_some() {
         return super::shape::advance(life, entry).await;
     }
@@ -76,7 +82,7 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
             tracing::info!(rule = &*entry.rule.name, "on");
             Ok(())
         }
-        State::On => Ok(()),
+        State::On | State::Restoring => Ok(()),
         State::Retiring => super::retire::retire(life, entry).await,
     }
 }

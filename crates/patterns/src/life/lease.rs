@@ -125,6 +125,10 @@ impl Life {
                 // Nothing is being written here: what the rules are now is all there is to know.
                 (place.loaded, place.seen) = (-1, registry.epoch);
             }
+            if registry.epoch < place.seen {
+                // The registry was removed meanwhile, by who thought to be the last, and counts anew.
+                (place.loaded, place.seen) = (-1, -1);
+            }
             if due {
                 registry::announce(&mut at, &place.ns, &self.process, &self.who, place.seen, lasts).await?;
             }
@@ -200,9 +204,14 @@ impl Life {
         for entry in self.entries().into_iter().filter(left) {
             let mut row = entry.row.clone();
             (row.by, row.epoch) = (self.process.clone(), row.epoch + 1);
-            if catalog::replace(at, &entry.db, &row, entry.row.epoch).await? {
+            // How far it came is known from the catalog alone.
+            let written = catalog::write_over(self, &entry.db, &row, Some(entry.row.epoch), |now, row| {
+                (row.state, row.replaced, row.shape) = (now.state.clone(), now.replaced.clone(), now.shape.clone());
+                (row.done, row.total) = (now.done, now.total);
+            });
+            if let Some(row) = written.await? {
                 tracing::info!(rule = &*row.rule, state = row.state.name(), "goes on here: who was about it is gone");
-                self.put_entry(super::Entry { row, reached: None, problem: None, ..entry });
+                self.put_entry(super::Entry::new(&entry.db, row, entry.rule.clone())?);
             }
         }
         self.put_in_force()?;
@@ -304,6 +313,14 @@ impl Life {
         self.refresh(at).await
     }
 
+    /// The same at once; false while another process changes rules.
+    pub(crate) async fn try_begin_change(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+        match self.place_of(db) {
+            Some(place) => Ok(registry::begin_change(at, &place, &self.process).await?.is_none()),
+            None => Ok(self.places.lock().is_empty()),
+        }
+    }
+
     pub(crate) async fn end_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
         match self.place_of(db) {
             Some(place) => registry::end_change(at, &place, &self.process).await,
@@ -375,5 +392,17 @@ pub(crate) async fn hold(life: Arc<Life>) {
         if let Err(error) = registry::remove(&mut at, &place.ns, &life.process).await {
             tracing::debug!(%error, "the lease on the rules could not be given back");
         }
+        if let Err(error) = remove_if_last(&mut at, &place.ns).await {
+            tracing::debug!(%error, "the registry of processes could not be removed");
+        }
     }
+}
+
+/// The last process leaves nothing behind where no database has rules.
+async fn remove_if_last(at: &mut At<'_>, place: &Namespace) -> Result<()> {
+    let registry = Registry::read(at, place).await?;
+    if !registry.processes.is_empty() || !catalog::databases(at).await?.is_empty() {
+        return Ok(());
+    }
+    super::shape::stored::drop_if_there(at, place).await
 }

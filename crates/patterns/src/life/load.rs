@@ -8,10 +8,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// MongoDB's code of what a database cannot do while it is being dropped.
+const DATABASE_DROP_PENDING: i32 = 215;
+
 impl Life {
     /// Reads the catalogs and puts what they say in force.
     pub async fn load(&self) -> Result<()> {
         self.reload().await
+    }
+
+    /// The same for a process that only reads, perhaps as a user who may not write.
+    pub async fn load_to_read(&self) -> Result<()> {
+        self.only_looks.store(true, Ordering::Relaxed);
+        self.reload().await
+    }
+
+    pub(crate) fn only_looks(&self) -> bool {
+        self.only_looks.load(Ordering::Relaxed)
     }
 
     /// What another process has done a moment ago, for who decides by it.
@@ -39,8 +52,15 @@ impl Life {
             rows.extend(catalog::load(at, &db).await?.into_iter().map(|row| (db.clone(), row)));
         }
         for db in rows.iter().map(|(db, _)| db.clone()).collect::<BTreeSet<_>>() {
-            if !known.contains(&db) {
-                self.backend.prepare(at.session, &db).await?;
+            if !known.contains(&db) && !self.only_looks() {
+                match self.backend.prepare(at.session, &db).await {
+                    // Its rules are dropped with it.
+                    Err(error) if error.code().number() == DATABASE_DROP_PENDING => {
+                        rows.retain(|(other, _)| *other != db);
+                        continue;
+                    }
+                    prepared => prepared?,
+                }
             }
             if self.backend.abilities().forwards {
                 self.note_expiries(at, &db).await?;

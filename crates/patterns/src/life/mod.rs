@@ -7,8 +7,8 @@
 pub mod apply;
 mod audit;
 pub mod catalog;
-pub mod command;
 mod derived;
+mod emptied;
 pub(crate) mod empty;
 pub(crate) mod evaluate;
 pub(crate) mod expiry;
@@ -22,16 +22,22 @@ mod load;
 pub mod names;
 mod outbox;
 mod plan;
+mod preview;
 mod raw;
 pub(crate) mod records;
 mod registry;
 mod repair;
+pub mod replaced;
+pub(crate) mod restore;
 mod retire;
+pub(crate) mod rights;
 mod seed;
 pub mod shape;
 pub mod states;
 mod status;
 mod transient;
+mod uninstall;
+pub mod verbs;
 mod walk;
 
 pub use states::State;
@@ -42,7 +48,7 @@ use crate::rule::Rule;
 use crate::rules::{Placed, Rules};
 use crate::shape::Side;
 use catalog::Row;
-use document::backend::Backend;
+use document::backend::{Backend, Session};
 use document::op::{Context, Namespace};
 use document::{Code, Error, Result, Value};
 use parking_lot::Mutex;
@@ -75,6 +81,8 @@ pub struct Life {
     /// The most hosts that one transaction of seeding or of the outbox is about.
     most_hosts: AtomicU64,
     stopped: AtomicBool,
+    /// This process only reads: it makes nothing ready for writers, and notes nothing.
+    only_looks: AtomicBool,
     /// All rules are switched off for this run.
     pub(crate) raw: AtomicBool,
     stopping: Notify,
@@ -90,6 +98,10 @@ pub struct Life {
     unpublished: AtomicBool,
     /// How well large collections of buckets were filled when it was last looked at.
     known_health: shape::health::Known,
+    /// Declared rules that need somebody's word before they are applied.
+    pub(crate) pending: Mutex<Vec<apply::Pending>>,
+    /// The clients that restore a dump.
+    restores: restore::Restores,
 }
 
 /// A rule as it is now.
@@ -130,7 +142,14 @@ impl Entry {
 
     fn placed(&self, ours: bool) -> Placed {
         let (rule, state) = (self.rule.clone(), self.shown(ours));
-        Placed { rule, state, sides: self.sides.clone(), held: self.held }
+        Placed {
+            rule,
+            state,
+            sides: self.sides.clone(),
+            held: self.held,
+            restoring: self.row.replaced.restore,
+            epoch: self.row.epoch,
+        }
     }
 
     /// The state that writers work by. How far another process has come with seeding is not known here: a change is a delta for
@@ -162,6 +181,7 @@ impl Life {
             wake_worker: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(false),
+            only_looks: AtomicBool::new(false),
             raw: AtomicBool::new(false),
             stopping: Notify::new(),
             tasks: Mutex::default(),
@@ -172,9 +192,28 @@ impl Life {
             lease_millis: AtomicU64::new(u64::try_from(lease::LASTS.as_millis()).unwrap_or(u64::MAX)),
             unpublished: AtomicBool::new(false),
             known_health: shape::health::Known::default(),
+            pending: Mutex::default(),
+            restores: restore::Restores::default(),
         });
         patterned.attach(&life);
         life
+    }
+
+    /// Begins to work when a verb has to change something, for a process that was opened by [`Life::load_to_read`]: a verb that is
+    /// refused leaves nothing behind, no lease either.
+    pub(crate) async fn start_if_due(self: &Arc<Self>) -> Result<()> {
+        if !self.only_looks() {
+            return Ok(());
+        }
+        let databases: std::collections::BTreeSet<Arc<str>> =
+            self.entries().into_iter().map(|entry| entry.db).collect();
+        for db in databases {
+            self.backend.prepare(&mut Session::default(), &db).await?;
+        }
+        self.only_looks.store(false, Ordering::Relaxed);
+        self.start().await?;
+        self.wake_keeper.notify_one();
+        Ok(())
     }
 
     /// Takes the lease on the rules, and starts the background work on the current runtime; [`Life::close`] ends both.
@@ -306,7 +345,8 @@ impl Life {
 
     /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
     fn enforce(&self, entries: &[Entry]) -> Result<()> {
-        self.patterned.set_rules(entries.iter().map(|entry| entry.placed(self.is_ours(&entry.row))).collect())
+        let in_force = entries.iter().filter(|entry| entry.row.state != State::Restoring);
+        self.patterned.set_rules(in_force.map(|entry| entry.placed(self.is_ours(&entry.row))).collect())
     }
 
     /// Waits until nothing is under way that began before the last change of rules.

@@ -25,6 +25,11 @@ pub fn retries(db: &str) -> Namespace {
     Namespace::new(db, "pleach.retries")
 }
 
+/// What hosts and documents were before a rule changed them.
+pub fn replaced(db: &str) -> Namespace {
+    Namespace::new(db, "pleach.replaced")
+}
+
 /// The processes that serve a MongoDB: in `admin`, or in each database where they may not write there.
 pub fn processes(db: &str) -> Namespace {
     Namespace::new(db, "pleach.processes")
@@ -32,7 +37,16 @@ pub fn processes(db: &str) -> Namespace {
 
 /// What a collection is called while it makes room for its new form, or is on its way back.
 pub fn aside(ns: &Namespace) -> Namespace {
-    Namespace::new(&ns.db, &format!("pleach.aside.{}", ns.collection))
+    Namespace::new(&ns.db, &format!("{ASIDE}{}", ns.collection))
+}
+
+/// What every collection that has made room is called by.
+pub const ASIDE: &str = "pleach.aside.";
+
+/// Whether `listCollections` leaves it out: all of ours but the catalog, which a dump needs, and documents of clients that have
+/// made room.
+pub fn is_hidden(collection: &str) -> bool {
+    collection.starts_with(PREFIX) && collection != "pleach.catalog" && !collection.starts_with(ASIDE)
 }
 
 /// Whether clients may only read it.

@@ -4,12 +4,14 @@
 //! A batch of hosts is one transaction, with the position saved in the job; the job is deleted only if its generation is
 //! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
 
-use super::evaluate::Evaluator;
+use super::evaluate::{Difference, Evaluator};
 use super::records::{At, find, update_one, update_op};
+use super::replaced::{self, Keeping, Replaced};
+use super::states::State;
 use super::transient::{Began, is_transient};
 use super::{Entry, Life, catalog, derived, names};
 use crate::gate::Point;
-use crate::rule::{Upkeep, WhenDeleted};
+use crate::rule::Upkeep;
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Context, Find};
@@ -240,7 +242,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     if !batch.is_empty() {
         let filter = with_ids(batch.to_vec()).and(evaluator.hosts(&job.key));
         let hosts = at.find(find(&rule.host, filter)).await?;
-        if deletes(&job.entry) && !evaluator.has_source(&mut at, &job.key).await? {
+        if evaluator.deletes_hosts() && !evaluator.has_source(&mut at, &job.key).await? {
             // A reference that was made when the source had gone is accepted, and stays.
             let with_copy = hosts.iter().filter(|host| evaluator.had_source(host, &job.key));
             let gone: Vec<Value<'static>> = with_copy.filter_map(|host| host.get("_id")).collect();
@@ -250,6 +252,10 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
         } else {
             life.pass(Point::Life("evaluate")).await?;
             let differences = evaluator.differences(&mut at, &hosts).await?;
+            if job.entry.row.state != State::On {
+                let keeping = Keeping::unfinished(&mut at, &[(rule.clone(), job.entry.row.epoch)]).await?;
+                replaced::keep_some(&mut at, &keeping, &replaced_by(&hosts, &differences)).await?;
+            }
             life.pass(Point::Life("write")).await?;
             derived::write(life, &mut began, rule, &differences).await?;
         }
@@ -269,13 +275,15 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     Ok(if last { Batch::Done } else { Batch::More })
 }
 
-fn with_ids(ids: Vec<Value<'static>>) -> Filter {
-    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+/// The hosts that are about to be changed.
+fn replaced_by<'h>(hosts: &'h [Doc<'static>], differences: &[Difference]) -> Vec<Replaced<'h>> {
+    let is_changed = |id: &Value<'_>| differences.iter().any(|difference| difference.id == *id);
+    let hosts = hosts.iter().map(|host| (host.get("_id").unwrap_or(Value::Null), host));
+    hosts.filter(|(id, _)| is_changed(id)).map(|(id, host)| Replaced { id, before: Some(host) }).collect()
 }
 
-/// Whether hosts go with their source.
-fn deletes(entry: &Entry) -> bool {
-    matches!(&entry.rule.upkeep, Upkeep::Link(link) if link.when_deleted == WhenDeleted::Cascade)
+fn with_ids(ids: Vec<Value<'static>>) -> Filter {
+    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
 }
 
 /// `{ $set: { position: { gen, after } } }`.

@@ -2,9 +2,12 @@
 
 use super::expiry::{self, Expiry};
 use super::indexes::{self, Needed};
+use super::preview::Preview;
 use super::records::At;
+use super::rights::{self, Rights, namespaces};
+use super::shape::moved::Moved;
 use super::shape::shown::Shown;
-use super::{Entry, Life, shape};
+use super::{Entry, Life, names, shape};
 use crate::declare::{Change, Difference, diff};
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
@@ -91,8 +94,48 @@ impl Changes {
         Ok(Changes { steps })
     }
 
+    /// The client must be able to read what the steps are about: rules that the declaration lacks are shown too.
+    pub(crate) fn need_to_see(&self, rights: &Rights) -> Result<()> {
+        let mut all = self.steps.iter().flat_map(|step| namespaces(&step.rule));
+        all.try_for_each(|ns| rights.need("find", &ns))
+    }
+
+    /// What the client would need to do the same by commands of its own.
+    pub(crate) fn need_to_make(&self, rights: &Rights, db: &str) -> Result<()> {
+        self.need_to_see(rights)?;
+        rights.need_all(&["insert", "update", "remove"], &names::catalog(db))?;
+        for step in &self.steps {
+            let host = &step.rule.host;
+            match &step.work {
+                Work::Index(needed) => rights.need("createIndex", &needed.ns)?,
+                Work::Expiry(expiry) => rights.need("collMod", &expiry.ns)?,
+                Work::Seed | Work::Rebuild => rights.need("update", host)?,
+                Work::Shape(_) => rights::need_to_reshape(rights, &step.rule)?,
+                Work::Remove if shape::bucket_of(&step.rule).is_some() => rights::need_to_reshape(rights, &step.rule)?,
+                Work::Remove => rights.need("update", host)?,
+                Work::Keep => {}
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn removed(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.steps.iter().filter(|step| matches!(step.work, Work::Remove)).map(|step| &step.rule)
+    }
+
+    /// Whether both do the same to the same rules. Indexes are looked at where they are made.
+    pub(crate) fn is_same(&self, other: &Changes) -> bool {
+        let shown = |changes: &Changes| -> Vec<(Arc<str>, &'static str)> {
+            let steps = changes.steps.iter().filter(|step| !matches!(step.work, Work::Index(_) | Work::Expiry(_)));
+            steps.map(|step| (step.rule.name.clone(), step.kind())).collect()
+        };
+        shown(self) == shown(other)
+    }
+
+    /// Without the steps of some rules.
+    pub(crate) fn without(mut self, names: &[Arc<str>]) -> Changes {
+        self.steps.retain(|step| !names.contains(&step.rule.name));
+        self
     }
 
     /// Only what adds: indexes and new rules.
@@ -104,24 +147,29 @@ impl Changes {
         self
     }
 
-    /// `{ steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
-    pub(crate) async fn show(&self, at: &mut At<'_>) -> Result<Doc<'static>> {
+    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
+    pub(crate) async fn show(&self, at: &mut At<'_>, preview: &Preview) -> Result<Doc<'static>> {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {
+            let moved = step.moved(at).await?;
             for Shown { kind, namespace, command } in step.shown(at)? {
                 let mut doc = DocWriter::new();
                 doc.append("rule", &Value::from(&*step.rule.name)).append("kind", &Value::from(kind));
                 doc.append("namespace", &Value::string(namespace.to_string()));
                 doc.append("command", &Value::Document(command));
+                if let Some(moved) = moved.iter().find(|moved| kind == "move" && moved.from == namespace) {
+                    moved.write(&mut doc);
+                }
                 steps.push(&Value::Document(doc.finish()));
+            }
+            read += moved.iter().map(Moved::read).sum::<i64>();
+            written += moved.iter().map(|moved| moved.readings).sum::<i64>();
+            if !moved.is_empty() {
+                continue;
             }
             let documents = documents(at, step.namespace()).await?;
             match &step.work {
-                Work::Shape(change) => {
-                    let moved = if change.rewrites() { documents } else { 0 };
-                    read += moved;
-                    written += moved;
-                }
+                Work::Shape(_) => {}
                 Work::Index(_) => read += documents,
                 Work::Seed | Work::Rebuild => {
                     read += documents;
@@ -135,7 +183,7 @@ impl Changes {
             }
         }
         let mut plan = DocWriter::new();
-        plan.append("steps", &Value::Array(steps.finish()));
+        plan.append("rules", &preview.show()).append("steps", &Value::Array(steps.finish()));
         plan.append("fences", &Value::Array(Array::empty())).append("deferred", &Value::Array(Array::empty()));
         plan.start_document("cost");
         plan.append("read", &Value::Int64(read)).append("written", &Value::Int64(written)).end();
@@ -153,6 +201,15 @@ impl Step {
         }
     }
 
+    /// What a change of form moves; nothing for other work.
+    async fn moved(&self, at: &mut At<'_>) -> Result<Vec<Moved>> {
+        match (&self.work, shape::bucket_of(&self.rule)) {
+            (Work::Shape(change), _) => shape::moved::moved(at, &self.rule, &change.turn).await,
+            (Work::Remove, Some(bucket)) => Ok(vec![shape::moved::given_back(at, bucket).await?]),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// As steps that a person could run.
     fn shown(&self, at: &At<'_>) -> Result<Vec<Shown>> {
         match (&self.work, shape::bucket_of(&self.rule)) {
@@ -167,7 +224,7 @@ impl Step {
         }
     }
 
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match &self.work {
             Work::Index(_) => "index",
             Work::Expiry(_) => "expiry",

@@ -37,7 +37,7 @@ impl Life {
     pub(crate) fn refuse_raw(&self) -> Result<()> {
         match self.raw.load(Ordering::Relaxed) {
             false => Ok(()),
-            true => Err(Error::new(Code::IllegalOperation, "the rules are switched off for this run (--raw)")
+            true => Err(Error::new(Code::OperationFailed, "the rules are switched off for this run (--raw)")
                 .with_hint("start the server without --raw")),
         }
     }

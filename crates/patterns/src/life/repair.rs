@@ -2,14 +2,18 @@
 //!
 //! A drifted document is evaluated anew in a transaction with its fences: what a client wrote since the audit looked is seen, and a
 //! client that writes at the same time conflicts. So a newer write is never overwritten.
+//!
+//! `once`: for rules that are not applied. Their fences and state would be kept by nobody, so neither is written: a value is right
+//! as of its transaction's snapshot, a write to the document meanwhile conflicts, and nothing keeps it right afterwards.
 
 use super::audit::{Asked, Drift, Figures, Hosts, Report};
 use super::evaluate::{Difference, Evaluator};
 use super::records::{At, find};
+use super::rights::Rights;
 use super::transient::{Began, is_transient};
-use super::{Life, derived, shape};
+use super::{Life, derived, inside, shape};
 use document::filter::{Filter, InSet, Node, Test};
-use document::{Error, Result, Value};
+use document::{Code, Error, Result, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,23 +23,34 @@ const BATCH: usize = 200;
 /// How often a whole batch is tried.
 const FEW_TIMES: u32 = 3;
 
+/// By what right values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upkeep {
+    /// The rules are applied: whoever writes keeps them.
+    Applied,
+    /// Nobody keeps them.
+    Once,
+}
+
 impl Life {
     /// Repairs every host of the rules that drifted; says what was changed.
-    pub(crate) async fn repair(&self, asked: &[Asked], examples: usize) -> Result<Report> {
-        let mut report = Report::new(examples);
+    pub(crate) async fn repair(
+        &self,
+        asked: &[Asked],
+        upkeep: Upkeep,
+        examples: usize,
+        rights: &Rights,
+    ) -> Result<Report> {
+        let mut report = Report::of_repair(examples);
+        let mut known = Vec::new();
         for asked in asked {
-            if shape::bucket_of(&asked.rule).is_some() {
-                shape::repair::repair(self, asked, &mut report).await?;
-                continue;
-            }
-            let began = Instant::now();
-            let mut figures = Figures::new(&asked.rule);
-            let mut hosts = Hosts::of(asked)?;
-            while let Some(part) = hosts.next(self).await? {
-                figures.checked += part.checked;
-                for batch in part.differences.chunks(BATCH) {
-                    self.repair_batch(&hosts.evaluator, batch, &mut figures, &mut report).await?;
+            let (began, mut figures) = (Instant::now(), Figures::new(asked));
+            if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
+                match shape::bucket_of(&asked.rule) {
+                    Some(_) => shape::repair::repair(self, asked, &mut figures, &mut report).await?,
+                    None => self.repair_rule(asked, upkeep, &mut figures, &mut report).await?,
                 }
+                self.note_extent(asked, &mut figures).await?;
             }
             figures.time = began.elapsed();
             report.rules.push(figures);
@@ -43,26 +58,52 @@ impl Life {
         Ok(report)
     }
 
+    async fn repair_rule(
+        &self,
+        asked: &Asked,
+        upkeep: Upkeep,
+        figures: &mut Figures,
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut hosts = match upkeep {
+            Upkeep::Applied => Hosts::of(asked)?,
+            Upkeep::Once => Hosts::once(asked)?,
+        };
+        let mut waiting = 0;
+        while let Some(part) = hosts.next(self).await? {
+            figures.checked += part.checked;
+            waiting += part.waiting;
+            for batch in part.differences.chunks(BATCH) {
+                self.repair_batch(&hosts.evaluator, upkeep, batch, figures, report).await?;
+            }
+        }
+        figures.note_waiting(waiting);
+        Ok(())
+    }
+
     /// All at once; one by one if that fails: clients that write all the time leave a gap for one document, and one that cannot
     /// be repaired holds up no other.
     async fn repair_batch(
         &self,
         evaluator: &Evaluator,
+        upkeep: Upkeep,
         batch: &[Difference],
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
-        if let Ok(repaired) = self.repair_some(evaluator, batch, FEW_TIMES).await {
+        if let Ok(repaired) = self.repair_some(evaluator, upkeep, batch, FEW_TIMES).await {
             repaired.into_iter().for_each(|difference| report.add(figures, difference));
             return Ok(());
         }
         for one in batch {
             self.check_stopped()?;
-            match self.repair_some(evaluator, std::slice::from_ref(one), u32::MAX).await {
+            match self.repair_some(evaluator, upkeep, std::slice::from_ref(one), u32::MAX).await {
                 Ok(repaired) => repaired.into_iter().for_each(|difference| report.add(figures, difference)),
+                // The next one would be refused as well.
+                Err(error) if error.code() == Code::Unauthorized => return Err(error),
                 Err(error) => {
                     let drift = Drift::of(evaluator.rule(), one.clone());
-                    report.failures.push((drift, error.to_string()));
+                    report.failures.push((drift, problem(&error)));
                 }
             }
         }
@@ -70,14 +111,24 @@ impl Life {
     }
 
     /// Evaluates the documents anew and writes what is wrong; gives what was.
-    async fn repair_some(&self, evaluator: &Evaluator, drifted: &[Difference], times: u32) -> Result<Vec<Difference>> {
+    async fn repair_some(
+        &self,
+        evaluator: &Evaluator,
+        upkeep: Upkeep,
+        drifted: &[Difference],
+        times: u32,
+    ) -> Result<Vec<Difference>> {
         let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
         let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
         let mut tried = 0;
         loop {
             self.check_stopped()?;
             tried += 1;
-            match self.repair_matching(evaluator, filter.clone()).await {
+            let repaired = match upkeep {
+                Upkeep::Applied => self.repair_matching(evaluator, filter.clone()).await,
+                Upkeep::Once => self.repair_once(evaluator, filter.clone()).await,
+            };
+            match repaired {
                 Err(error) if is_transient(&error) && tried < times => {
                     tokio::time::sleep(std::time::Duration::from_micros(rand::random_range(1..200))).await;
                 }
@@ -100,5 +151,33 @@ impl Life {
             began.commit().await?;
         }
         Ok(differences)
+    }
+
+    /// The same for a rule that is not applied: without fences.
+    async fn repair_once(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<Difference>, Error> {
+        let (context, rule) = (self.context(), evaluator.rule());
+        // Held until the commit: the effects on rules that are applied follow by these.
+        let _held = self.patterned.rules();
+        let mut began = Began::begin(self, &context).await?;
+        let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
+        let hosts = at.find(find(&rule.host, filter)).await?;
+        let mut differences = evaluator.differences(&mut at, &hosts).await?;
+        differences.retain(inside::is_visible);
+        if !differences.is_empty() {
+            derived::write_once(self, &mut began, rule, &differences).await?;
+            began.commit().await?;
+        }
+        Ok(differences)
+    }
+}
+
+/// Why a document could not be repaired, and what to do then.
+fn problem(error: &Error) -> String {
+    match error.code() {
+        Code::DocumentValidationFailure => format!(
+            "{}; the collection's validator does not allow the value: change the validator with collMod, or the document by hand",
+            error.message()
+        ),
+        _ => error.to_string(),
     }
 }

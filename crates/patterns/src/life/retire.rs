@@ -2,9 +2,10 @@
 
 use super::evaluate::value_at;
 use super::records::{At, update_one, update_op};
+use super::rights::{self, Rights};
 use super::shape::drop::Leaving;
 use super::transient::{Began, is_transient};
-use super::{Entry, Life, catalog, names, shape, walk};
+use super::{Entry, Life, catalog, names, plan, replaced, shape, walk};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
@@ -20,39 +21,66 @@ use std::sync::atomic::Ordering;
 const PART: u64 = 1_000;
 
 impl Life {
-    /// Drops a rule; what it leaves behind is removed in the background. Gives its database.
-    pub async fn drop_rule(&self, db: Option<&str>, rule: &str, leaving: Leaving) -> Result<Arc<str>> {
+    /// Drops a rule on behalf of this process; what it leaves behind is removed in the background. Returns its database.
+    pub async fn drop_rule(self: &Arc<Self>, db: Option<&str>, rule: &str, leaving: Leaving) -> Result<Arc<str>> {
+        self.drop_rule_for(&Rights::unrestricted(), db, rule, leaving).await
+    }
+
+    /// The same on behalf of a client.
+    pub(crate) async fn drop_rule_for(
+        self: &Arc<Self>,
+        rights: &Rights,
+        db: Option<&str>,
+        rule: &str,
+        leaving: Leaving,
+    ) -> Result<Arc<str>> {
         leaving.check()?;
+        if let Some(db) = db {
+            rights.need_to_look_into(db)?;
+        }
+        let entry = self.find_rule(db, rule, rights)?;
+        need_to_drop(rights, &entry)?;
+        if leaving.restore {
+            replaced::restore::need(rights, &entry.rule)?;
+        }
+        self.start_if_due().await?;
         let _changing = self.changing.lock().await;
-        let found: Vec<Entry> = self
-            .entries()
-            .into_iter()
-            .filter(|entry| &*entry.rule.name == rule && db.is_none_or(|db| *entry.db == *db))
-            .collect();
-        let entry = match found.as_slice() {
-            [entry] => entry,
-            [] => return Err(no_such_rule(self, db, rule)),
-            several => {
-                let databases: Vec<&str> = several.iter().map(|entry| &*entry.db).collect();
-                return Err(Error::new(
-                    Code::BadValue,
-                    format!("rule {rule} is kept in several databases: {}", databases.join(", ")),
-                )
-                .with_hint("name one with --db"));
-            }
-        };
+        let entry = &self.find_rule(db, rule, rights)?;
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
         self.begin_change(&mut at, &entry.db).await?;
-        let outcome = self.write_drop(&mut at, entry, leaving).await;
+        let outcome = self.write_drop(&mut at, entry, leaving, rights).await;
         self.end_change(&mut at, &entry.db).await?;
         outcome.map(|()| entry.db.clone())
     }
 
-    async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+    /// The rule of that name, among those that the client may read.
+    fn find_rule(&self, db: Option<&str>, rule: &str, rights: &Rights) -> Result<Entry> {
+        let is_meant = |entry: &Entry| &*entry.rule.name == rule && db.is_none_or(|db| *entry.db == *db);
+        let found: Vec<Entry> =
+            self.entries().into_iter().filter(|entry| is_meant(entry) && rights.may_see(&entry.rule)).collect();
+        match found.as_slice() {
+            [entry] => Ok(entry.clone()),
+            [] => Err(no_such_rule(self, db, rule, rights)),
+            several => {
+                let databases: Vec<&str> = several.iter().map(|entry| &*entry.db).collect();
+                let message = format!("rule {rule} is kept in several databases: {}", databases.join(", "));
+                Err(Error::new(Code::BadValue, message).with_hint("name one with --db"))
+            }
+        }
+    }
+
+    async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, leaving: Leaving, rights: &Rights) -> Result<()> {
         let Some(mut row) = self.row_of(entry) else {
-            return Err(no_such_rule(self, Some(&entry.db), &entry.rule.name));
+            return Err(no_such_rule(self, Some(&entry.db), &entry.rule.name, rights));
         };
+        if row.replaced.restore {
+            // It was asked for before: it continues.
+            return if leaving.restore { Ok(()) } else { Err(being_restored(&entry.rule)) };
+        }
+        if leaving.restore {
+            replaced::restore::check(at, &row, &entry.rule).await?;
+        }
         if shape::bucket_of(&entry.rule).is_some() {
             let current = Entry::new(&entry.db, row, entry.rule.clone())?;
             shape::drop::begin(self, at, &current, leaving).await?;
@@ -63,14 +91,22 @@ impl Life {
         leaving.refuse_buckets(&entry.rule)?;
         let since = row.epoch;
         row.state = super::State::Retiring;
+        row.replaced.restore = leaving.restore;
+        if leaving.restore {
+            (row.done, row.total) = (0, plan::documents(at, &entry.rule.host).await?);
+        }
         row.with_data = leaving.with_data;
         row.epoch += 1;
         row.by = self.process.clone();
         self.unpublished.store(true, Ordering::Relaxed);
-        if !catalog::replace(at, &entry.db, &row, since).await? {
+        let written = catalog::write_over(self, &entry.db, &row, Some(since), |now, row| {
+            row.replaced.seeded_to = now.seeded_to();
+            row.replaced.seeded = now.replaced.seeded;
+        });
+        let Some(row) = written.await? else {
             self.refresh(at).await?;
             return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
-        }
+        };
         self.put_entry(Entry { row, reached: None, problem: None, ..entry.clone() });
         self.put_in_force()?;
         self.publish(at, &entry.db).await?;
@@ -79,11 +115,27 @@ impl Life {
     }
 }
 
-fn no_such_rule(life: &Life, db: Option<&str>, rule: &str) -> Error {
+/// What the client would need to drop the rule's documents and fields by commands of its own.
+pub(crate) fn need_to_drop(rights: &Rights, entry: &Entry) -> Result<()> {
+    rights.need_all(&["update", "remove"], &names::catalog(&entry.db))?;
+    match shape::bucket_of(&entry.rule) {
+        Some(_) => rights::need_to_reshape(rights, &entry.rule),
+        None => rights.need("update", &entry.rule.host),
+    }
+}
+
+/// The error of who wants to change a rule whose hosts are getting back what they had.
+pub(crate) fn being_restored(rule: &Rule) -> Error {
+    let message = format!("rule {} is being dropped, and its documents are getting back what they had", rule.name);
+    Error::new(Code::ConflictingOperationInProgress, message).with_hint("wait until `pleach status` no longer shows it")
+}
+
+/// Names the rules of the database that the client may read.
+fn no_such_rule(life: &Life, db: Option<&str>, rule: &str, rights: &Rights) -> Error {
     let there: Vec<String> = life
         .entries()
         .iter()
-        .filter(|entry| db.is_none_or(|db| *entry.db == *db))
+        .filter(|entry| db.is_none_or(|db| *entry.db == *db) && rights.may_see(&entry.rule))
         .map(|entry| entry.rule.name.to_string())
         .collect();
     let error = Error::new(Code::BadValue, format!("there is no rule {rule}"));
@@ -103,7 +155,9 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     let jobs = Filter::equality("_id.rule", &Value::from(&*entry.rule.name));
     at.delete(&names::outbox(&entry.db), jobs).await?;
     let traces = Traces::of(&entry.rule, entry.row.with_data);
-    if traces.state || traces.with_data {
+    if entry.row.replaced.restore {
+        replaced::restore::restore(life, entry).await?;
+    } else if traces.state || traces.with_data {
         clean(life, entry, &traces).await?;
     }
     let _changing = life.changing.lock().await;
@@ -112,6 +166,8 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     }
     let context = life.context();
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    replaced::restore::end(&mut at, entry).await?;
+    life.tidy_indexes(&mut at, &entry.db).await?;
     catalog::remove(&mut at, &entry.db, &entry.row).await?;
     life.remove_entry(entry);
     life.put_in_force()?;

@@ -2,10 +2,11 @@
 //!
 //! One part of the hosts is one transaction: fences, the values by the transaction's own snapshot, what is wrong written, the
 //! position saved. So it can be killed anywhere and goes on from the position. Before a part is begun, writers are told that it
-//! is reached (see [`super::states`]).
+//! is reached (see [`super::states`]). What the hosts had is kept in the same transaction (see [`super::replaced`]).
 
 use super::evaluate::Evaluator;
 use super::records::At;
+use super::replaced::{self, Keeping};
 use super::states::State;
 use super::transient::{Began, is_transient};
 use super::{Entry, Life, catalog, derived, walk};
@@ -17,6 +18,9 @@ use std::time::Duration;
 /// How many hosts make a part: begun small, doubled while nothing is in the way, quartered after a conflict.
 const FIRST_PART: u64 = 500;
 const LARGEST_PART: u64 = 4_000;
+
+/// A part holds about so many bytes of hosts.
+const BYTES: usize = 16 << 20;
 
 /// After so many conflicts in a row it waits a little between two attempts.
 const PATIENCE: u32 = 50;
@@ -32,10 +36,11 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
         match one_part(life, &context, &evaluator, &row, part).await {
             // Somebody has changed or dropped the rule meanwhile: the keeper looks at it anew.
             Ok(None) => return life.reload().await,
-            Ok(Some(next)) => {
+            Ok(Some(Part { next, hosts, bytes })) => {
                 row = next;
                 life.advanced(&entry.db, &row);
-                (part, conflicts) = (life.at_most((part * 2).min(LARGEST_PART)), 0);
+                let fits = u64::try_from(BYTES / (bytes / hosts.max(1)).max(1)).unwrap_or(LARGEST_PART).max(1);
+                (part, conflicts) = (life.at_most((part * 2).min(LARGEST_PART).min(fits)), 0);
             }
             Err(error) if is_transient(&error) => {
                 part = (part / 4).max(1);
@@ -51,13 +56,20 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
     Ok(())
 }
 
+/// What came of a part.
+struct Part {
+    next: catalog::Row,
+    hosts: usize,
+    bytes: usize,
+}
+
 async fn one_part(
     life: &Life,
     context: &Context,
     evaluator: &Evaluator,
     row: &catalog::Row,
     part: u64,
-) -> Result<Option<catalog::Row>> {
+) -> Result<Option<Part>> {
     let rule = evaluator.rule();
     let from = match &row.state {
         State::Seeding { position } => position.as_ref(),
@@ -81,14 +93,20 @@ async fn one_part(
     at.backend.fence_all(at.session, &evaluator.fences(&hosts)).await?;
     life.pass(Point::Life("evaluate")).await?;
     let differences = evaluator.differences(&mut at, &hosts).await?;
+    if let Some(keeping) = Keeping::of(rule, row) {
+        life.pass(Point::Life("keep")).await?;
+        replaced::keep_part(&mut at, &keeping, &hosts, (from, to.as_ref())).await?;
+    }
     life.pass(Point::Life("write")).await?;
     derived::write(life, &mut began, rule, &differences).await?;
     let mut at = At { backend: &*life.backend, session: &mut began.session, context };
     let mut next = row.clone();
     next.state = State::Seeding { position: Some(reached) };
     next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
+    next.replaced.seeded.count(rule, &hosts, &differences);
     life.pass(Point::Life("save")).await?;
     catalog::save(&mut at, &rule.host.db, &next).await?;
     began.commit().await?;
-    Ok(Some(next))
+    let bytes = hosts.iter().map(|host| host.as_bytes().len()).sum();
+    Ok(Some(Part { next, hosts: hosts.len(), bytes }))
 }

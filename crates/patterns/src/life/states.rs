@@ -1,4 +1,5 @@
-//! The states of a rule (SEMANTICS R3): `absent → maintaining → seeding → on → retiring → absent`.
+//! The states of a rule (SEMANTICS R3): `absent → maintaining → seeding → on → retiring → absent`. While a dump is being restored the
+//! rules that it brings or touches are `restoring`; then they begin at `maintaining`.
 //!
 //! A rule is maintained by every writer before its seeding begins, so that nothing falls between the two. While it is being
 //! seeded, the position says which hosts are done: a change for a host before it is a delta; for any other host a shared
@@ -25,6 +26,8 @@ pub enum State {
     On,
     /// No longer kept; its traces are being removed.
     Retiring,
+    /// A dump is being restored that has the rule or its documents: not in force until that has ended.
+    Restoring,
 }
 
 impl State {
@@ -34,6 +37,7 @@ impl State {
             State::Seeding { .. } => "seeding",
             State::On => "on",
             State::Retiring => "retiring",
+            State::Restoring => "restoring",
         }
     }
 
@@ -43,13 +47,13 @@ impl State {
             State::On => true,
             State::Seeding { position: Some(Value::MaxKey) } => true,
             State::Seeding { position: Some(position) } => order::compare(id, position) == Ordering::Less,
-            State::Maintaining | State::Seeding { position: None } | State::Retiring => false,
+            State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring => false,
         }
     }
 
     /// Whether writers keep the rule at all.
     pub fn is_kept(&self) -> bool {
-        !matches!(self, State::Retiring)
+        !matches!(self, State::Retiring | State::Restoring)
     }
 
     /// From a row of the catalog; nothing if it is no state that we know.
@@ -59,6 +63,7 @@ impl State {
             "seeding" => State::Seeding { position: row.get("position").map(Value::into_owned) },
             "on" => State::On,
             "retiring" => State::Retiring,
+            "restoring" => State::Restoring,
             _ => return None,
         })
     }
@@ -99,6 +104,7 @@ mod tests {
             State::Seeding { position: Some(Value::Null) },
             State::On,
             State::Retiring,
+            State::Restoring,
         ] {
             let mut row = DocWriter::new();
             state.write(&mut row);

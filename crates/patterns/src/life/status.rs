@@ -1,16 +1,20 @@
 //! `status`: where each rule is, how far, what waits in the outbox.
 
 use super::records::{At, aggregate};
+use super::replaced::Seeded;
+use super::replaced::amount::{self, Amount};
+use super::rights::Rights;
 use super::states::State;
-use super::{Entry, Life, catalog, names, shape};
+use super::{Entry, Life, apply, catalog, names, shape};
 use crate::mql;
-use document::backend::Session;
-use document::op::Context;
+use document::backend::{Relay, Session};
+use document::op::{Context, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 use hashbrown::HashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What waits in one outbox, by rule.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,17 +25,46 @@ struct Waiting {
 
 impl Life {
     /// `{ rules: [ { rule, state, progress, lag_ms, pending, overridden } ], outbox: { pending, oldest_ms } }` (SEMANTICS F), of
-    /// one database or of all.
-    pub(crate) async fn status(&self, at: &mut At<'_>, db: Option<&str>) -> Result<Doc<'static>> {
-        let entries: Vec<Entry> =
-            self.entries().into_iter().filter(|entry| db.is_none_or(|db| *entry.db == *db)).collect();
+    /// one database or of all; of rules that the client may read. A rule says what its seeding did (`seeded`) and what is kept of
+    /// what it replaced (`kept`); what is kept of rules that are gone is listed beside them.
+    pub(crate) async fn status(&self, at: &mut At<'_>, db: Option<&str>, rights: &Rights) -> Result<Doc<'static>> {
+        let databases = match db {
+            Some(db) => vec![db.to_owned()],
+            None => catalog::databases(at).await?,
+        };
+        self.status_of(at, db, &databases, rights).await
+    }
+
+    /// The same; what is kept of rules that are gone is looked for in these databases.
+    async fn status_of(
+        &self,
+        at: &mut At<'_>,
+        db: Option<&str>,
+        others: &[String],
+        rights: &Rights,
+    ) -> Result<Doc<'static>> {
+        let is_shown = |entry: &Entry| db.is_none_or(|db| *entry.db == *db) && rights.may_see(&entry.rule);
+        let entries: Vec<Entry> = self.entries().into_iter().filter(is_shown).collect();
         let databases: BTreeSet<&str> = entries.iter().map(|entry| &*entry.db).collect();
         let (mut waiting, mut all) = (HashMap::new(), Waiting::default());
-        for db in databases {
+        for db in &databases {
             for (rule, figures) in jobs(at, db).await? {
+                if !entries.iter().any(|entry| *entry.db == **db && *entry.rule.name == *rule) {
+                    continue;
+                }
                 all.pending += figures.pending;
                 all.oldest_ms = all.oldest_ms.max(figures.oldest_ms);
-                waiting.insert((db.to_owned(), rule), figures);
+                waiting.insert(((*db).to_owned(), rule), figures);
+            }
+        }
+        let mut kept: BTreeMap<(String, String), Amount> = BTreeMap::new();
+        for db in databases.into_iter().chain(others.iter().map(String::as_str)).collect::<BTreeSet<_>>() {
+            for of in amount::all(at, db).await? {
+                let ns = Namespace::new(db, &of.collection);
+                if !of.amount.is_nothing() && rights.may("find", &ns) {
+                    let sum = kept.entry((db.to_owned(), of.rule)).or_default();
+                    *sum = sum.plus(of.amount);
+                }
             }
         }
         let mut rules = ArrayWriter::new();
@@ -39,24 +72,51 @@ impl Life {
             let key = (entry.db.to_string(), entry.rule.name.to_string());
             let waiting = waiting.get(&key).copied().unwrap_or_default();
             let health = shape::health::health(self, at, entry).await?;
-            rules.push(&Value::Document(self.show(entry, waiting, health)));
+            rules.push(&Value::Document(self.show(entry, waiting, health, kept.remove(&key))));
         }
         let mut status = DocWriter::new();
         status.append("rules", &Value::Array(rules.finish())).start_document("outbox");
         status.append("pending", &Value::Int64(all.pending)).append("oldest_ms", &Value::Int64(all.oldest_ms)).end();
+        if !kept.is_empty() {
+            status.append("kept", &Value::Array(kept.iter().map(show_gone).collect()));
+        }
+        self.show_pending(&mut status, db, rights);
         Ok(status.finish())
     }
 
-    /// `{ pleach: <status of all databases> }`, for `serverStatus`.
-    pub(crate) async fn server_status(&self, context: &Context) -> Result<Doc<'static>> {
+    /// `pending: [ { rule, database, reason } ]`: declared rules that wait for a flag of `apply`. Left out if there are none.
+    fn show_pending(&self, status: &mut DocWriter, db: Option<&str>, rights: &Rights) {
+        let pending = self.pending.lock().clone();
+        let is_shown = |rule: &&apply::Pending| db.is_none_or(|db| rule.db == db) && rights.may_look_into(&rule.db);
+        let mut list = ArrayWriter::new();
+        for rule in pending.iter().filter(is_shown) {
+            let mut row = DocWriter::new();
+            row.append("rule", &Value::from(&*rule.rule)).append("database", &Value::from(&*rule.db));
+            row.append("reason", &Value::from(&*rule.reason));
+            list.push(&Value::Document(row.finish()));
+        }
+        if !list.is_empty() {
+            status.append("pending", &Value::Array(list.finish()));
+        }
+    }
+
+    /// `{ pleach: <status of all databases that the client may read> }`, for `serverStatus`.
+    pub(crate) async fn server_status(&self, line: Option<&Arc<dyn Relay>>, context: &Context) -> Result<Doc<'static>> {
+        let rights = Rights::of(&*self.backend, line, "serverStatus: 1").await?;
         let mut session = Session::default();
         let mut at = At { backend: &*self.backend, session: &mut session, context };
         let mut answer = DocWriter::new();
-        answer.append("pleach", &Value::Document(self.status(&mut at, None).await?));
+        answer.append("pleach", &Value::Document(self.status_of(&mut at, None, &[], &rights).await?));
         Ok(answer.finish())
     }
 
-    fn show(&self, entry: &Entry, waiting: Waiting, health: Option<Doc<'static>>) -> Doc<'static> {
+    fn show(
+        &self,
+        entry: &Entry,
+        waiting: Waiting,
+        health: Option<Doc<'static>>,
+        kept: Option<Amount>,
+    ) -> Doc<'static> {
         let row = &entry.row;
         let mut rule = DocWriter::new();
         rule.append("rule", &Value::from(&*row.rule)).append("database", &Value::from(&*entry.db));
@@ -68,6 +128,12 @@ impl Life {
         rule.append("lag_ms", &Value::Int64(waiting.oldest_ms)).append("pending", &Value::Int64(waiting.pending));
         let overridden = i64::try_from(self.patterned.overridden(&entry.rule)).unwrap_or(i64::MAX);
         rule.append("overridden", &Value::Int64(overridden));
+        if row.replaced.seeded != Seeded::default() {
+            rule.append("seeded", &Value::Document(row.replaced.seeded.show()));
+        }
+        if let Some(kept) = kept {
+            rule.append("kept", &kept.show());
+        }
         if let Some(health) = health {
             rule.append("health", &Value::Document(health));
         }
@@ -76,6 +142,17 @@ impl Life {
         }
         rule.finish()
     }
+}
+
+/// What is kept of a rule that is gone.
+fn show_gone(((db, rule), amount): (&(String, String), &Amount)) -> Value<'static> {
+    let Amount { documents, bytes } = *amount;
+    mql::object([
+        ("rule", Value::from(&**rule)),
+        ("database", Value::from(&**db)),
+        ("documents", Value::Int64(documents)),
+        ("bytes", Value::Int64(bytes)),
+    ])
 }
 
 /// From 0 to 1.

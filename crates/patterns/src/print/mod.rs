@@ -46,6 +46,11 @@ pub fn code(rules: &[Arc<Rule>], language: Language) -> Result<String> {
     })
 }
 
+/// A value on one line, as a person types it into mongosh.
+pub fn in_shell(value: &Value<'_>) -> String {
+    values::one_line(value, &javascript::MONGOSH.style)
+}
+
 /// One rule, as far as code is concerned.
 struct Kept {
     /// `products.reviewCount: count of reviews by productId`

@@ -47,7 +47,7 @@ pub(super) fn render(value: &Value<'_>, style: &Style, indent: usize) -> String 
     }
 }
 
-fn one_line(value: &Value<'_>, style: &Style) -> String {
+pub(super) fn one_line(value: &Value<'_>, style: &Style) -> String {
     let joined = |items: Vec<String>| items.join(", ");
     match value {
         Value::Missing | Value::Null | Value::Undefined => style.null.to_owned(),

@@ -15,6 +15,10 @@ pub struct Placed {
     pub sides: Vec<Side>,
     /// Its collections are being renamed: who asks for them waits.
     pub held: bool,
+    /// Its hosts are getting back what they had: clients leave the field alone until that is done.
+    pub restoring: bool,
+    /// Which change of the catalog it is from; 0 if from none.
+    pub epoch: i64,
 }
 
 impl From<(Arc<Rule>, State)> for Placed {
@@ -26,6 +30,6 @@ impl From<(Arc<Rule>, State)> for Placed {
             }
             Upkeep::Bucket(_) | Upkeep::Link(_) | Upkeep::Expression(_) => Vec::new(),
         };
-        Placed { rule, state, sides, held: false }
+        Placed { rule, state, sides, held: false, restoring: false, epoch: 0 }
     }
 }

@@ -4,6 +4,7 @@
 use super::Run;
 use super::changes::Changes;
 use super::jobs;
+use super::originals::keep_matching;
 use crate::link::{CopyProgram, Program, SourceChange, Spread};
 use crate::rule::{Link, Upkeep, WhenDeleted};
 use crate::rules::Kept;
@@ -120,7 +121,7 @@ fn rejected(kept: &Kept, link: &Link, key: &Value<'_>, hosts: u64) -> Error {
         document::value::show::element(key),
         kept.rule.name,
     );
-    Error::new(Code::IllegalOperation, message).with_hint(format!(
+    Error::new(Code::OperationFailed, message).with_hint(format!(
         "delete or re-point them first: {{ {}: {} }}",
         link.local.path,
         document::value::show::element(key)
@@ -140,9 +141,11 @@ async fn put(
         Some(local) if kept.feeds => local.capture.clone(),
         _ => Capture::Nothing,
     };
+    let statement = program.spread(key, what)?;
+    keep_matching(run, &ns, std::slice::from_ref(&statement.filter)).await?;
     let op = WriteOp::Update(UpdateOp {
         ns: ns.clone(),
-        statements: vec![program.spread(key, what)?],
+        statements: vec![statement],
         ordered: true,
         bypass_validation: false,
         statement_ids: Vec::new(),

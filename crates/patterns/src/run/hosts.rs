@@ -2,6 +2,7 @@
 //! update, replacement or upsert must have restored or filled behind it (SEMANTICS R11, R31).
 
 use super::changes::Changes;
+use super::originals::{Written, keep_written};
 use super::{Run, recent};
 use crate::life::records;
 use crate::link::{Copies, CopyProgram, Program, TallyProgram, key};
@@ -169,8 +170,9 @@ async fn evaluate(
         let own = program.host_key(&host.after);
         match &host.before {
             Some(before) if same_key(program.host_key(before).as_ref(), own.as_ref()) => {
-                let stored = program.stored(before);
-                if !program.same(&stored, &program.stored(&host.after)) {
+                // A host that is not seeded yet may have neither value nor state: nothing is made of that.
+                let (stored, now) = (program.stored(before), program.stored(&host.after));
+                if stored.value != now.value || stored.state != now.state {
                     host.after = program.place(&host.after, &stored);
                 }
             }
@@ -235,6 +237,12 @@ pub(super) async fn restore(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mu
             }
         }
         complete(run, &rules, &mut hosts, When::AfterTheWrite).await?;
+        let written: Vec<Written<'_>> = ids
+            .iter()
+            .zip(&hosts)
+            .map(|((id, _), host)| Written { id: id.clone(), before: host.before.as_ref(), after: &host.after })
+            .collect();
+        keep_written(run, ns, &written).await?;
         let mut statements = Vec::new();
         for ((id, stored), host) in ids.iter().zip(&hosts) {
             if let Some(update) = difference(stored, &host.after, &rules)? {

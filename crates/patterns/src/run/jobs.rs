@@ -2,7 +2,9 @@
 
 use super::Run;
 use crate::layer::turns;
+use crate::life::evaluate::Evaluator;
 use crate::life::names;
+use crate::life::records::At;
 use crate::link::fence::fence_key;
 use crate::link::key;
 use crate::mql;
@@ -23,11 +25,25 @@ pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'
     }
     run.touched.push(turns::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
+    if run.trace.is_some() {
+        count(run, kept, value).await?;
+    }
     let op = upsert(kept, value, run.context.env.now)?;
     let retry = run.session.retry.take();
     let written = write(run, &op).await;
     run.session.retry = retry;
     written
+}
+
+/// Notes what the job will change, by what the transaction sees.
+async fn count(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+    let evaluator = Evaluator::new(&kept.rule)?;
+    let mut at = At { backend: &*run.shared.inner, session: run.session, context: run.context };
+    let ids = evaluator.changed_by_job(&mut at, &value.clone().into_owned()).await?;
+    if let Some(trace) = &mut run.trace {
+        trace.note_later(&kept.rule.host, &ids);
+    }
+    Ok(())
 }
 
 async fn write(run: &mut Run<'_>, op: &WriteOp) -> Result<()> {
@@ -58,7 +74,7 @@ fn upsert(kept: &Arc<Kept>, value: &Value<'_>, now: i64) -> Result<WriteOp> {
         ns: names::outbox(&kept.rule.host.db),
         statements: vec![statement],
         ordered: true,
-        bypass_validation: true,
+        bypass_validation: false,
         statement_ids: Vec::new(),
     }))
 }

@@ -9,6 +9,7 @@ pub(crate) mod collect;
 pub(crate) mod copies;
 pub(crate) mod hosts;
 pub(crate) mod jobs;
+mod originals;
 pub(crate) mod react;
 pub(crate) mod recent;
 pub(crate) mod statement;
@@ -96,9 +97,9 @@ impl<'a> Run<'a> {
     /// The client's own statement.
     pub(crate) async fn write(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(&[], || Action::Write(op.clone())).await?;
-        let written = self.shared.inner.write(self.session, self.context, op, capture).await?;
+        let written = self.shared.inner.write(self.session, self.context, op, self.seen(capture)).await?;
         self.check_rules()?;
-        Ok(written)
+        Ok(self.noted(op, written, capture))
     }
 
     /// A derived statement: its failure is the plan's, and it has no retry record of its own.
@@ -122,13 +123,29 @@ impl<'a> Run<'a> {
 
     async fn write_derived(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         let retry = self.session.retry.take();
-        let written = self.shared.inner.write(self.session, self.context, op, capture).await;
+        let written = self.shared.inner.write(self.session, self.context, op, self.seen(capture)).await;
         self.session.retry = retry;
         let mut written = written?;
         match written.errors.is_empty() {
-            true => Ok(written),
+            true => Ok(self.noted(op, written, capture)),
             false => Err(translated(written.errors.remove(0).error)),
         }
+    }
+
+    /// What a statement is to show: all of it, where its effects are to be counted.
+    fn seen<'c>(&self, capture: &'c Capture) -> &'c Capture {
+        if self.trace.is_some() { &Capture::Everything } else { capture }
+    }
+
+    /// Counts what a statement changed, if that is to be shown.
+    fn noted(&mut self, op: &WriteOp, mut written: Written, capture: &Capture) -> Written {
+        if let Some(trace) = &mut self.trace {
+            trace.note(op, &written);
+            if matches!(capture, Capture::Nothing) {
+                written.changes.clear();
+            }
+        }
+        written
     }
 
     /// All rows of a read.
@@ -247,7 +264,8 @@ impl<'a> Run<'a> {
             gate.pass(Point::Step { rules, action: &action }).await?;
         }
         if let Some(trace) = &mut self.trace {
-            trace.steps.push(Step { rules: rules.iter().map(|kept| kept.rule.clone()).collect(), action });
+            let rules = rules.iter().map(|kept| kept.rule.clone()).collect();
+            trace.steps.push(Step { rules, ..Step::from(action) });
         }
         Ok(())
     }

@@ -25,11 +25,16 @@ const LARGEST: usize = 4 << 10;
 /// Who asks for more sources at once reads them: one command is cheaper than as many conditions.
 const TOGETHER: usize = 16;
 
-/// What a rule has read lately, by key. It goes with the rules that it was read under.
+/// What a rule has read lately, by user and key. It goes with the rules that it was read under.
+///
+/// What was read for one user fills no insert of another, who may not be allowed to read the source (SEMANTICS R37).
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    sources: Mutex<HashMap<Vec<u8>, Source>>,
+    users: Mutex<HashMap<User, HashMap<Vec<u8>, Source>>>,
 }
+
+/// The user of a line; `None` where nobody authenticates.
+type User = Option<Arc<str>>;
 
 #[derive(Debug)]
 struct Source {
@@ -38,35 +43,44 @@ struct Source {
 }
 
 impl Recent {
-    fn find(&self, key: &[u8]) -> Option<(Doc<'static>, FenceVersion)> {
-        let sources = self.sources.lock();
-        let source = sources.get(key)?;
+    fn find(&self, user: &User, key: &[u8]) -> Option<(Doc<'static>, FenceVersion)> {
+        let users = self.users.lock();
+        let source = users.get(user)?.get(key)?;
         source.copy.clone().filter(|_| source.asked.elapsed() < FRESH)
     }
 
     /// Notes that a source is read; says whether it was a short time ago too.
-    fn is_warm(&self, key: &[u8]) -> bool {
+    fn is_warm(&self, user: &User, key: &[u8]) -> bool {
         let now = Instant::now();
-        let mut sources = self.sources.lock();
-        if sources.len() >= MANY {
-            sources.clear();
+        let mut users = self.users.lock();
+        if users.values().map(HashMap::len).sum::<usize>() >= MANY {
+            users.clear();
         }
+        let sources = users.entry(user.clone()).or_default();
         let before = sources.insert(key.to_vec(), Source { asked: now, copy: None });
         before.is_some_and(|before| now.duration_since(before.asked) < WARM)
     }
 
-    fn keep(&self, key: Vec<u8>, copy: Doc<'static>, version: FenceVersion, asked: Instant) {
+    fn keep(&self, user: &User, key: Vec<u8>, copy: Doc<'static>, version: FenceVersion, asked: Instant) {
         if copy.as_bytes().len() <= LARGEST {
-            self.sources.lock().insert(key, Source { asked, copy: Some((copy, version)) });
+            let mut users = self.users.lock();
+            users.entry(user.clone()).or_default().insert(key, Source { asked, copy: Some((copy, version)) });
         }
     }
 
     /// The source is about to change, or has changed.
     pub(crate) fn forget(&self, key: &[u8]) {
-        if let Some(source) = self.sources.lock().get_mut(key) {
-            source.copy = None;
+        for sources in self.users.lock().values_mut() {
+            if let Some(source) = sources.get_mut(key) {
+                source.copy = None;
+            }
         }
     }
+}
+
+/// The user that the run acts for.
+fn user(run: &Run<'_>) -> User {
+    run.session.relay.as_ref().and_then(|relay| relay.user())
 }
 
 /// The copies of all these sources, if each was read lately: their fences are then passed at the versions of that time.
@@ -74,10 +88,11 @@ pub(super) fn recall(run: &mut Run<'_>, kept: &Arc<Kept>, keys: &[Value<'static>
     if !run.relies || keys.len() > TOGETHER {
         return None;
     }
+    let user = user(run);
     let mut copies = Copies::new();
     let mut fences = Vec::with_capacity(keys.len());
     for value in keys {
-        let (copy, version) = kept.recent.find(&key::bytes(value))?;
+        let (copy, version) = kept.recent.find(&user, &key::bytes(value))?;
         copies.insert(value, copy);
         fences.push(version);
     }
@@ -100,14 +115,16 @@ pub(super) async fn remember(
     if !run.relies || keys.len() > TOGETHER || program.is_frozen() {
         return Ok(());
     }
-    let is_warm = |value: &&Value<'static>| kept.recent.is_warm(&key::bytes(value)) && copies.get(value).is_some();
+    let user = user(run);
+    let is_warm =
+        |value: &&Value<'static>| kept.recent.is_warm(&user, &key::bytes(value)) && copies.get(value).is_some();
     let warm: Vec<&Value<'static>> = keys.iter().filter(is_warm).collect();
     let Some(flights) = run.shared.inner.flights().filter(|_| !warm.is_empty()) else { return Ok(()) };
     let fences: Vec<FenceKey> = warm.iter().map(|value| fence_key(&kept.rule, value)).collect();
     let versions = flights.versions(run.session, run.context, &fences).await?;
     for (value, version) in warm.into_iter().zip(versions) {
         match (version, copies.get(value)) {
-            (Some(version), Some(copy)) => kept.recent.keep(key::bytes(value), copy.clone(), version, asked),
+            (Some(version), Some(copy)) => kept.recent.keep(&user, key::bytes(value), copy.clone(), version, asked),
             // Nobody has had this fence to himself yet: that gives it its first version.
             _ => run.exclusive(kept, value).await?,
         }

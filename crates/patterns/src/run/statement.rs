@@ -3,6 +3,7 @@
 use super::Run;
 use super::changes::{Changed, Changes};
 use super::hosts::{self, Host, When};
+use super::originals;
 use super::react::react;
 use super::together::Sent;
 use crate::rules::Local;
@@ -145,6 +146,7 @@ async fn completed(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Inse
     if !local.hosted.is_empty() {
         let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
         hosts::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+        keep(run, &op.ns, &hosts).await?;
         documents = hosts.into_iter().map(|host| host.after).collect();
     }
     Ok(Insert {
@@ -154,6 +156,16 @@ async fn completed(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Inse
         bypass_validation: op.bypass_validation,
         statement_ids: op.statement_ids.clone(),
     })
+}
+
+/// Keeps what hosts had before rules that are not on yet.
+async fn keep(run: &mut Run<'_>, ns: &Namespace, hosts: &[Host]) -> Result<()> {
+    let written = |host: &Host| host.after.get("_id").unwrap_or(Value::Missing);
+    let written: Vec<originals::Written<'_>> = hosts
+        .iter()
+        .map(|host| originals::Written { id: written(host), before: host.before.as_ref(), after: &host.after })
+        .collect();
+    originals::keep_written(run, ns, &written).await
 }
 
 /// What an insert changed, but for the statements that were done before.
@@ -220,6 +232,7 @@ async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Res
         None => return Ok(None),
     };
     hosts::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+    keep(run, &op.ns, &hosts).await?;
     let [Host { before, after }] = hosts;
     let whole = Update::parse(&Value::Document(after.clone()), &[], &mut Names::new())?;
     let statement = WriteOp::FindAndModify(Box::new(FindAndModify {

@@ -3,6 +3,7 @@
 use super::Run;
 use super::changes::Changes;
 use super::jobs;
+use super::originals::keep_matching;
 use crate::layer::turns::{self, HostHash};
 use crate::life::State;
 use crate::link::{HostUpdate, Program, TallyProgram, key};
@@ -146,6 +147,8 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
     if run.is_collecting() {
         return collect(run, host, &rules, statements, keys).await;
     }
+    let filters: Vec<Filter> = statements.iter().map(|(statement, _)| statement.filter.clone()).collect();
+    keep_matching(run, host, &filters).await?;
     let expected = u64::try_from(statements.len()).unwrap_or(u64::MAX);
     let capture = match run.rules.of(host) {
         Some(local) if feeds => local.capture.clone(),
@@ -266,7 +269,7 @@ fn up_to(state: &State) -> Result<Filter> {
             let condition = mql::call_with("$lt", [Value::from("$_id"), mql::call("$literal", position.borrow())]);
             Filter::parse(&mql::document([("$expr", condition)]), &mut Names::new())
         }
-        State::Maintaining | State::Seeding { position: None } | State::Retiring => {
+        State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring => {
             Ok(Filter::from_node(Node::Or(Vec::new())))
         }
     }

@@ -124,14 +124,14 @@ fn a_deleted_source_is_kept_unset_refused_or_takes_its_hosts_along() {
 
         let world = with_orders(&declared_policy("reject")).await;
         let (code, message) = world.refused(delete("customers", doc! {"_id": 1}, false)).await;
-        assert_eq!(code, 20);
+        assert_eq!(code, 96);
         assert!(message.starts_with("2 documents of orders refer to"), "{message}");
         world.did(delete("orders", doc! {"customerId": 1}, true)).await;
         world.did(delete("customers", doc! {"_id": 1}, false)).await;
         // Of many, those without hosts before the first that has some.
         world.did(insert("customers", vec![doc! {"_id": 0}])).await;
         let written = world.write(delete("customers", doc! {}, true)).await.unwrap();
-        assert_eq!((written.n, written.errors[0].error.code().number()), (0, 20));
+        assert_eq!((written.n, written.errors[0].error.code().number()), (0, 96));
         assert_eq!(world.all("customers").await, [doc! {"_id": 2, "name": "Bo"}]);
 
         let world = with_orders(&declared_policy("cascade")).await;

@@ -24,14 +24,14 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
         let admin = async |op| world.layer.admin(&mut Session::default(), &context(), op).await;
         for ns in [ns("posts"), ns("likes")] {
             let error = admin(AdminOp::Drop { ns: ns.clone() }).await.unwrap_err();
-            assert_eq!(error.code().number(), 20);
+            assert_eq!(error.code().number(), 96);
             assert!(error.hint().unwrap().contains("pleach drop posts.likeCount"), "{:?}", error.hint());
             let to = self::ns("elsewhere");
             let error =
                 admin(AdminOp::Rename { from: ns.clone(), to: to.clone(), drop_target: false }).await.unwrap_err();
-            assert_eq!(error.code().number(), 20);
+            assert_eq!(error.code().number(), 96);
             let error = admin(AdminOp::Rename { from: to, to: ns, drop_target: true }).await.unwrap_err();
-            assert_eq!(error.code().number(), 20);
+            assert_eq!(error.code().number(), 96);
         }
         world.engine_insert("pleach.catalog", vec![doc! {"_id": "posts.likeCount", "state": "on"}]).await;
         admin(AdminOp::DropDatabase { db: "shop".to_owned() }).await.unwrap();

@@ -35,10 +35,10 @@ pub(crate) struct Parsed {
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
     let request = call.request;
-    let head = Head { name: STRUCTURE, db: request.db.as_str(), target: request.target.as_str(), body: &request.body };
-    if let Some(error) = call.server.backend.refusal(&head) {
-        return Err(error);
-    }
+    let user = call.owner().user;
+    let (db, target) = (request.db.as_str(), request.target.as_str());
+    let head = Head { name: STRUCTURE, db, target, user: user.as_ref(), body: &request.body };
+    call.server.backend.refuse(&head, call.client.relay.as_ref()).await?;
     let pipeline = sources::replaced(call).await?;
     let parsed = parse_with(call.request, &call.context.env, false, pipeline)?;
     if parsed.explain {

@@ -2,7 +2,6 @@
 
 use super::Command;
 use crate::batch;
-use crate::cursors::Owner;
 use crate::dispatch::Call;
 use crate::params::{Param, required};
 use document::{Code, Error, Result, Text};
@@ -35,12 +34,12 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         return Err(Error::new(Code::InvalidNamespace, "Collection names cannot be empty"));
     }
     let namespace = format!("{}.{collection}", request.db);
-    let owner = Owner { session: call.session.id, transaction: call.transaction() };
+    let owner = call.owner();
     if request.generic.max_time_ms.is_some() {
         // Its owner is checked first, as in MongoDB; no cursor here waits for data.
-        call.server.cursors.check(id, &namespace, owner)?;
+        call.server.cursors.check(id, &namespace, &owner)?;
         return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
     }
-    let open = call.server.cursors.take(id, &namespace, owner)?;
+    let open = call.server.cursors.take(id, &namespace, &owner)?;
     batch::next(call, open, size).await
 }

@@ -42,7 +42,7 @@ async fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
                 if let Value::Document(metadata) = param.value
                     && metadata.as_bytes().len() <= MAX_METADATA
                 {
-                    call.client.metadata.lock().get_or_insert_with(|| metadata.into_owned());
+                    call.client.introduce(metadata, &*call.server.backend);
                 }
             }
             _ => {}
@@ -73,6 +73,8 @@ async fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
     reply.append("connectionId", call.client.id);
     reply.append("minWireVersion", 0).append("maxWireVersion", wire_version);
     reply.append("readOnly", false);
+    // Drivers ignore it; our own tools tell a Pleach from a MongoDB by it.
+    reply.append_text("pleach", env!("CARGO_PKG_VERSION"));
     for name in ["saslSupportedMechs", "speculativeAuthenticate"] {
         if let Some(value) = authentication.as_ref().and_then(|told: &Doc<'static>| told.get(name)) {
             reply.append(name, value);

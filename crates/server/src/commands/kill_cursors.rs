@@ -29,6 +29,8 @@ fn run(call: &mut Call<'_>) -> Result<()> {
         }
     }
     let ids = required(ids, STRUCTURE, "cursors")?;
+    let user = call.owner().user;
+    ids.iter().try_for_each(|id| call.server.cursors.check_user(*id, user.as_ref()))?;
     let (killed, not_found): (Vec<i64>, Vec<i64>) = ids.iter().partition(|id| call.server.cursors.kill(**id));
     let list = |ids: Vec<i64>| ids.into_iter().map(Value::Int64).collect::<Array<'static>>();
     call.reply.append("cursorsKilled", list(killed)).append("cursorsNotFound", list(not_found));

@@ -201,7 +201,10 @@ pub(crate) fn remember(
 fn attempt(session: &mut Session) -> Option<Attempt> {
     let (id, number) = (session.id?, session.retry?);
     let transaction = UpstreamTransaction::of(session)?;
-    (!transaction.is_joined()).then_some(Attempt { session: id, number })
+    if transaction.is_joined() {
+        return None;
+    }
+    Some(Attempt::new(&*transaction.via().ok()?, id, number))
 }
 
 /// Notes what the write answered; the record is saved with the commit.

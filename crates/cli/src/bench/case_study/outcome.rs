@@ -95,6 +95,7 @@ impl Outcome {
                 "index": self.per_event(sizes.index),
                 "disk": self.per_event(sizes.disk),
             },
+            "diskBytes": sizes.disk,
             "logBytes": sizes.log,
             "load": {
                 "seconds": loaded.time.as_secs_f64(),

@@ -41,15 +41,15 @@ pub(crate) struct Running {
 impl Running {
     /// On the store in `folder`; what it says goes to the file `said`.
     pub(crate) async fn embedded(folder: &Path, said: PathBuf) -> Result<Running, Failure> {
-        Running::start(&["--data".into(), folder.as_os_str().to_owned()], said).await
+        Running::start(&["--data".into(), folder.as_os_str().to_owned()], None, said).await
     }
 
-    /// In front of the MongoDB at `uri`.
+    /// In front of the MongoDB at `uri`, which is passed where no list of processes shows it.
     pub(crate) async fn proxy(uri: &str, said: PathBuf) -> Result<Running, Failure> {
-        Running::start(&["--upstream".into(), uri.into()], said).await
+        Running::start(&[], Some(uri), said).await
     }
 
-    async fn start(options: &[OsString], said: PathBuf) -> Result<Running, Failure> {
+    async fn start(options: &[OsString], upstream: Option<&str>, said: PathBuf) -> Result<Running, Failure> {
         let cannot = |error: std::io::Error| Failure::new(format!("cannot start a server to measure: {error}"));
         let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
             .args(["serve", "--port", "0", "--log", "warn"])
@@ -57,6 +57,8 @@ impl Running {
             .env_remove("PLEACH_DECLARE")
             .env_remove("PLEACH_DATA")
             .env_remove("PLEACH_UPSTREAM")
+            .env_remove("PLEACH_UPSTREAM_FILE")
+            .envs(upstream.map(|uri| ("PLEACH_UPSTREAM", uri)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&said).map_err(cannot)?)

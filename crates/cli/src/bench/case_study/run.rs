@@ -73,17 +73,20 @@ fn chosen(study: &CaseStudy) -> Result<Vec<Subject>, Failure> {
     }
 }
 
-/// The folder of the embedded stores; a temporary one goes with this.
+/// The folder of the embedded stores; a temporary one is removed with this.
 struct Folder {
     path: PathBuf,
-    temporary: bool,
+    _temporary: Option<tempfile::TempDir>,
 }
 
 impl Folder {
     fn of(study: &CaseStudy) -> Result<Folder, Failure> {
-        let (path, temporary) = match &study.data {
-            Some(path) => (path.clone(), false),
-            None => (std::env::temp_dir().join(format!("pleach-case-study-{}", std::process::id())), true),
+        let Some(path) = study.data.clone() else {
+            let temporary = tempfile::Builder::new()
+                .prefix("pleach-case-study-")
+                .tempdir()
+                .map_err(|error| Failure::new(format!("cannot make a temporary folder: {error}")))?;
+            return Ok(Folder { path: temporary.path().to_owned(), _temporary: Some(temporary) });
         };
         let cannot = |error: std::io::Error| Failure::new(format!("cannot use the folder {}: {error}", path.display()));
         std::fs::create_dir_all(&path).map_err(cannot)?;
@@ -91,15 +94,7 @@ impl Folder {
             return Err(Failure::new(format!("the folder {} is not empty", path.display()))
                 .hint("the study measures files: give it a new folder with --data"));
         }
-        Ok(Folder { path, temporary })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+        Ok(Folder { path, _temporary: None })
     }
 }
 
@@ -149,7 +144,10 @@ impl Bench<'_> {
                 process.stop()?;
                 let files = Files::of(&folder)?;
                 sizes = Sizes { index: 0, disk: files.data + files.log, log: Some(files.log), ..sizes };
-                if ingests { Some(self.start(subject.place, &folder).await?) } else { None }
+                match ingests {
+                    true => Some(self.start(subject.place, &self.to_go_on(&folder)?).await?),
+                    false => None,
+                }
             }
             other => Some(other),
         };
@@ -165,6 +163,20 @@ impl Bench<'_> {
             let _ = std::fs::remove_dir_all(&folder);
         }
         Ok(Row { subject, loaded, sizes, reported, ingest })
+    }
+
+    /// The store for what is measured after its files were counted: where they are kept, a copy, so that who looks at them finds
+    /// what was counted.
+    fn to_go_on(&self, folder: &Path) -> Result<PathBuf, Failure> {
+        if self.study.data.is_none() {
+            return Ok(folder.to_owned());
+        }
+        let mut name = folder.file_name().unwrap_or_default().to_owned();
+        name.push("-ingest");
+        let copy = folder.with_file_name(name);
+        copy_files(folder, &copy)
+            .map_err(|error| Failure::new(format!("cannot copy {}: {error}", folder.display())))?;
+        Ok(copy)
     }
 
     async fn readings(&self, place: Place) -> Result<readings::Readings, Failure> {
@@ -211,6 +223,19 @@ impl Bench<'_> {
     fn each(&self) -> Duration {
         Duration::from_millis((self.study.report_seconds * 50).clamp(50, 3_000))
     }
+}
+
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_files(&entry.path(), &target)?,
+            false => drop(std::fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
 }
 
 /// The server of one measurement.

@@ -1,7 +1,7 @@
 //! Operators that MongoDB knows and this server does not have: refused by name, never taken for a typing error.
 
 use super::form::{Arguments, fail};
-use super::{Expr, ExprDef, Form, Names};
+use super::{Expr, ExprDef, Form, Names, misc};
 use crate::error::{Error, Result};
 use crate::value::Value;
 
@@ -20,8 +20,11 @@ macro_rules! refused {
 
 refused!(TO_HASHED_INDEX_KEY, "$toHashedIndexKey", "Not supported: there are no hashed indexes.");
 
-/// Mistakes get MongoDB's errors; what is right is refused.
-fn parse_function(argument: &Value<'_>, _: &mut Names) -> Result<Expr> {
+/// The functions that views over buckets call in a real MongoDB, which has no operator for hex digits before 8.0.
+const HEX_DIGITS: &[&str] = &["function(b) { return b.hex() }", "function(b) { return b.hex().toUpperCase() }"];
+
+/// Mistakes get MongoDB's errors; what is right is refused, except for the one function that dumps of views have.
+fn parse_function(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     let arguments = Arguments::of(
         argument,
         31260,
@@ -34,11 +37,14 @@ fn parse_function(argument: &Value<'_>, _: &mut Names) -> Result<Expr> {
     if !matches!(body, Value::String(_) | Value::Code(_)) {
         return fail(31262, "The body function must evaluate to type string or code");
     }
-    let Value::Array(_) = arguments.required("args", 31263, "The args field must be specified.")? else {
+    let Value::Array(operands) = arguments.required("args", 31263, "The args field must be specified.")? else {
         return fail(31266, "The args field must be of type array");
     };
     if arguments.required("lang", 31418, "The lang field must be specified.")?.as_str() != Some("js") {
         return fail(31419, "Currently the only supported language specifier is 'js'.");
     }
-    Err(Error::not_implemented("The expression $function"))
+    match body.as_str().is_some_and(|body| HEX_DIGITS.contains(&body)) {
+        true => misc::HEX.form.parse(misc::HEX.name, &Value::Array(operands.borrow()), names),
+        false => Err(Error::not_implemented("The expression $function")),
+    }
 }

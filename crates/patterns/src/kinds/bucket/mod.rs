@@ -20,6 +20,7 @@ use crate::declare::tree::Content;
 use crate::rule::{ClientWrites, Rule, Upkeep};
 use crate::shape::bucket::{Body, Bucket, Layout, Period, Series};
 use document::op::Namespace;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const PATTERN: Pattern = Pattern {
@@ -161,8 +162,9 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
     if findings.errors() > before {
         return None;
     }
-    if let Body::Readings(readings) = &bucket.body {
-        readings::told(readings, block, findings);
+    match &bucket.body {
+        Body::Readings(readings) => readings::told(readings, block, findings),
+        Body::Slots(_) => slots::note(block, findings),
     }
     Some(Rule {
         name: target.name.clone(),
@@ -209,6 +211,7 @@ fn series(item: &Item<'_>, findings: &mut Findings) -> Option<Vec<Series>> {
         return None;
     };
     let mut all: Vec<Series> = Vec::new();
+    let mut seen = HashSet::new();
     let before = findings.errors();
     for (index, node) in items.iter().enumerate() {
         let at = item.at.inside(&index.to_string(), node.spot);
@@ -218,9 +221,9 @@ fn series(item: &Item<'_>, findings: &mut Findings) -> Option<Vec<Series>> {
             _ => names::top(&own, EXAMPLE, findings).map(|field| Series { field, hex: false }),
         };
         let Some(found) = found else { continue };
-        match all.iter().any(|series| series.field == found.field) {
-            true => findings.error(&at, format!("`{}` is there twice", found.field), "keep one of them"),
-            false => all.push(found),
+        match seen.insert(found.field.clone()) {
+            true => all.push(found),
+            false => findings.error(&at, format!("`{}` is there twice", found.field), "keep one of them"),
         }
     }
     (findings.errors() == before).then_some(all)

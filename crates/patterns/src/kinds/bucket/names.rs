@@ -4,6 +4,7 @@ use crate::declare::block::{Block, Item};
 use crate::declare::finding::Findings;
 use crate::declare::names;
 use crate::shape::bucket::{Body, Bucket, Layout, Slot};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The name of a top-level field that a reading may have.
@@ -50,7 +51,8 @@ pub(super) fn sound(name: &str, item: &Item<'_>, findings: &mut Findings) -> boo
 
 /// Names that would meet in the stored document or in a logical one.
 pub(super) fn distinct(bucket: &Bucket, block: &Block<'_>, findings: &mut Findings) {
-    let series = |name: &str| bucket.by.iter().any(|series| *series.field == *name);
+    let fields: HashSet<&str> = bucket.by.iter().map(|series| &*series.field).collect();
+    let series = |name: &str| fields.contains(name);
     let reading = |name: &str| *bucket.time == *name || series(name);
     if series(&bucket.time) {
         findings.error(

@@ -6,6 +6,7 @@ use crate::declare::finding::Findings;
 use crate::declare::spelling;
 use crate::declare::tree::Content;
 use crate::shape::bucket::{Grain, Inexact, Period, ReadingId, Readings, Stat, Unit};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A bucket is one document, and each insert rewrites it.
@@ -31,13 +32,18 @@ pub(super) fn read(block: &Block<'_>, every: Option<Period>, findings: &mut Find
 
 /// What is worth knowing about a valid one.
 pub(super) fn told(readings: &Readings, block: &Block<'_>, findings: &mut Findings) {
-    if readings.reading_id != ReadingId::Time {
+    match readings.reading_id {
         // SEMANTICS R14: as with MongoDB's own time series.
-        findings.note(
+        ReadingId::Stored | ReadingId::Indexed => findings.note(
             &block.key_at("reading_id"),
             "two readings may have the same `_id`: it is stored inside a bucket, where no unique index reaches it",
-            "`reading_id: time` makes it from series and time, and refuses a second one",
-        );
+            "nothing is lost by it; `reading_id: time` would refuse a second reading of a time, and drop the `_id`s that documents have",
+        ),
+        ReadingId::Time => findings.note(
+            &block.key_at("reading_id"),
+            "the `_id`s that documents have, and those that clients send, are dropped: `reading_id: time` makes `_id` from series and time",
+            "`reading_id: stored`, the default, keeps them",
+        ),
     }
 }
 
@@ -48,7 +54,7 @@ fn unit(item: &Item<'_>, every: Option<Period>, findings: &mut Findings) -> Opti
         item.expected("a map of one unit to a name", EXAMPLE, findings);
         return None;
     };
-    let [_] = entries.as_slice() else {
+    let [_] = &**entries else {
         findings.error(
             &item.at,
             format!("`unit` has {} entries, and a reading has one offset", entries.len()),
@@ -81,7 +87,7 @@ fn stats(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<
     let fields = Block::open(item.node, block.key_at("stats"), EXAMPLE, findings)?;
     let before = findings.errors();
     let mut all: Vec<(Arc<str>, Vec<Stat>)> = Vec::new();
-    let mut kept: Vec<String> = Vec::new();
+    let mut kept: HashSet<String> = HashSet::new();
     for field in fields.items() {
         let key = Item { at: fields.key_at(field.key), ..field.clone() };
         if !names::sound(field.key, &Item { key: "stats", ..key.clone() }, findings) {
@@ -107,7 +113,7 @@ fn stats(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<
                 true => findings.error(&own.at, format!("`stats.{name}` is there twice"), "keep one of them"),
                 false => figures.push(stat),
             }
-            kept.push(name);
+            kept.insert(name);
         }
         all.push((field.key.into(), figures));
     }

@@ -7,6 +7,7 @@ use crate::declare::spelling;
 use crate::declare::tree::Content;
 use crate::shape::bucket::{Grain, Layout, Period, Slot, Slots};
 use document::Value;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// So many entries in one document are still read and written fast: a day has 1,440 minutes.
@@ -25,6 +26,15 @@ const OF_READINGS: &[(&str, &str)] = &[
     ("reading_id", "the `_id` of a slot is its series and time, and it cannot be otherwise"),
     ("stats", "a slot keeps no single readings: name what it adds up in `sum`"),
 ];
+
+/// What is worth knowing about a valid one.
+pub(super) fn note(block: &Block<'_>, findings: &mut Findings) {
+    findings.note(
+        &block.key_at("slot"),
+        "the `_id`s that documents have are dropped: a slot adds documents up, and its `_id` is made from series and time",
+        "buckets without `slot` keep every document with its `_id`",
+    );
+}
 
 pub(super) fn read(
     block: &Block<'_>,
@@ -138,15 +148,18 @@ fn sums(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<V
     const EXAMPLE: &str = "write `sum: { approved: a, rejected: r }` or `sum: [approved, rejected]`";
     let before = findings.errors();
     let mut all: Vec<(Arc<str>, Arc<str>)> = Vec::new();
+    let (mut logicals, mut shorts) = (HashSet::new(), HashSet::new());
     let mut add = |item: &Item<'_>, logical: Arc<str>, short: Arc<str>, findings: &mut Findings| {
         let told = |name: &str, findings: &mut Findings| {
             findings.error(&item.at, format!("`{name}` is there twice"), "each sum has a name of its own");
         };
-        if all.iter().any(|(known, _)| *known == logical) {
+        if logicals.contains(&logical) {
             told(&logical, findings);
-        } else if all.iter().any(|(_, known)| *known == short) {
+        } else if shorts.contains(&short) {
             told(&short, findings);
         } else {
+            logicals.insert(logical.clone());
+            shorts.insert(short.clone());
             all.push((logical, short));
         }
     };

@@ -32,7 +32,7 @@ pub(in crate::layer) fn redefinition(rules: &Rules, ns: &Namespace, change: &Doc
         Some((name, _)) => {
             let rule = &shaped.rule.name;
             let message = format!("collMod is not allowed to change '{name}' of '{ns}': it belongs to rule {rule}");
-            Err(Error::new(Code::IllegalOperation, message)
+            Err(Error::new(Code::OperationFailed, message)
                 .with_hint(format!("change the declaration, or remove the rule with `pleach drop {rule}`")))
         }
         None => Ok(()),

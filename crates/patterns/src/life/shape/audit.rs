@@ -1,7 +1,7 @@
 //! Audit of a shape: is every bucket as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
 
 use super::bucket_of;
-use crate::life::audit::{Asked, Drift, Figures, Report};
+use crate::life::audit::{Asked, Drift, Figures, Note, Report, count};
 use crate::life::records::{At, by_id, find};
 use crate::life::{Life, walk};
 use crate::rule::Rule;
@@ -11,18 +11,15 @@ use document::backend::{BatchLimit, Session};
 use document::op::{Find, ReadOp};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
-use std::time::Instant;
 
 const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
-/// Where the buckets of a rule are: what is kept says it, else the declaration.
-pub(crate) fn places(life: &Life, rule: &Arc<Rule>) -> Vec<(Side, Arc<Bucket>)> {
-    let entries = life.entries();
-    let kept = entries.iter().find(|entry| Arc::ptr_eq(&entry.rule, rule));
-    let sides = match (kept, bucket_of(rule)) {
-        (Some(entry), _) => entry.sides.clone(),
-        (None, Some(bucket)) => vec![Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
-        (None, None) => Vec::new(),
+/// Where the buckets of a rule are: the catalog says it of an applied one, else the declaration.
+pub(crate) fn places(asked: &Asked) -> Vec<(Side, Arc<Bucket>)> {
+    let sides = match (asked.sides.is_empty(), bucket_of(&asked.rule)) {
+        (false, _) => asked.sides.clone(),
+        (true, Some(bucket)) => vec![Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
+        (true, None) => Vec::new(),
     };
     let bucket = |side: Side| match &side.form {
         Form::Bucket(bucket) => Some((side.clone(), bucket.clone())),
@@ -32,20 +29,31 @@ pub(crate) fn places(life: &Life, rule: &Arc<Rule>) -> Vec<(Side, Arc<Bucket>)> 
 }
 
 /// Looks at every bucket of a rule.
-pub(crate) async fn audit(life: &Life, asked: &Asked, report: &mut Report) -> Result<()> {
-    let began = Instant::now();
-    let mut figures = Figures::new(&asked.rule);
-    for (side, bucket) in places(life, &asked.rule) {
+pub(crate) async fn audit(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+    for (side, bucket) in places(asked) {
         let mut flawed = Flawed::of(&side);
         while let Some(part) = flawed.next(life, &bucket).await? {
             figures.checked += part.checked;
             for (document, flaws) in &part.flawed {
-                report.note(&mut figures, drift(&asked.rule, &side, document, flaws));
+                report.note(figures, drift(&asked.rule, &side, document, flaws));
             }
         }
     }
-    figures.time = began.elapsed();
-    report.rules.push(figures);
+    note_moving(life, asked, figures).await
+}
+
+/// Documents that are not in buckets yet, or no longer, were not looked at.
+pub(crate) async fn note_moving(life: &Life, asked: &Asked, figures: &mut Figures) -> Result<()> {
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut documents = 0;
+    for side in asked.sides.iter().filter(|side| matches!(side.form, Form::Plain)) {
+        documents += count(&mut at, &side.stored).await?;
+    }
+    if documents > 0 {
+        figures.unchecked += documents;
+        figures.notes.push(Note::Moving { documents });
+    }
     Ok(())
 }
 

@@ -118,7 +118,7 @@ async fn refuse_what_cannot_move(at: &mut At<'_>, rule: &Rule, found: &Found) ->
     let logical = &rule.host;
     let refused = |what: &str, hint: &str| {
         let message = format!("the readings of {logical} cannot become buckets as they are: {what}");
-        Err(Error::new(Code::IllegalOperation, message).with_hint(hint.to_owned()))
+        Err(Error::new(Code::OperationFailed, message).with_hint(hint.to_owned()))
     };
     if found.options.get("capped").is_some_and(|capped| capped.is_truthy()) {
         return refused("it is capped", "copy them into an ordinary collection first");
@@ -126,7 +126,8 @@ async fn refuse_what_cannot_move(at: &mut At<'_>, rule: &Rule, found: &Found) ->
     for index in expiry::indexes(at, logical).await? {
         let name = index.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         if index.get("unique").is_some_and(|unique| unique.is_truthy()) {
-            let hint = "drop the index; `reading_id: time` keeps one reading per series and time";
+            let hint =
+                "drop the index; `reading_id: time` keeps one reading per series and time, and drops their `_id`s";
             return refused(&format!("its index {name} is unique, and nobody would keep that"), hint);
         }
         if matches!(index.get("expireAfterSeconds"), Some(value) if value.is_number()) {
@@ -151,7 +152,7 @@ async fn refuse_documents(at: &mut At<'_>, rule: &Rule, ns: &Namespace) -> Resul
     }
 }
 
-fn under_way(rule: &Rule) -> Error {
+pub(crate) fn under_way(rule: &Rule) -> Error {
     let message = format!("the collection of rule {} is still being brought into another form", rule.name);
     Error::new(Code::ConflictingOperationInProgress, message).with_hint("wait until `pleach status` shows it `on`")
 }

@@ -14,13 +14,20 @@ pub struct Leaving {
     pub with_data: bool,
     /// Of a bucket rule: the buckets stay as they are stored, and the view over them.
     pub keep_buckets: bool,
+    /// Everything gets back what it had before the rule.
+    pub restore: bool,
 }
 
 impl Leaving {
     pub(crate) fn check(self) -> Result<()> {
-        match self.with_data && self.keep_buckets {
-            true => Err(Error::bad_value("'with_data' and 'keep_buckets' contradict each other")),
-            false => Ok(()),
+        let chosen = [("with_data", self.with_data), ("keep_buckets", self.keep_buckets), ("restore", self.restore)];
+        let mut chosen = chosen.into_iter().filter(|(_, is)| *is).map(|(name, _)| name);
+        match (chosen.next(), chosen.next()) {
+            (Some(one), Some(other)) => {
+                Err(Error::bad_value(format!("'{one}' and '{other}' contradict each other"))
+                    .with_hint("say one of them"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -48,6 +55,7 @@ pub(crate) async fn begin(life: &Life, at: &mut At<'_>, entry: &Entry, leaving: 
     };
     row.state = State::Retiring;
     row.with_data = leaving.with_data;
+    row.replaced.restore = leaving.restore;
     row.epoch += 1;
     row.by.clone_from(&life.process);
     (row.done, row.total) = (0, 0);

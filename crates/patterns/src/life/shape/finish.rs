@@ -4,6 +4,7 @@ use super::rows::Turn;
 use super::{readers, stored, turn};
 use crate::gate::Point;
 use crate::life::records::At;
+use crate::life::replaced::restore;
 use crate::life::{Entry, Life, State, catalog};
 use crate::shape::{Form, Side};
 use document::backend::Session;
@@ -93,7 +94,9 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
             stored::drop_if_there(&mut at, &made.stored).await?;
         }
     }
+    life.tidy_indexes(&mut at, &db).await?;
     life.pass(Point::Life("forget")).await?;
+    restore::end(&mut at, &entry).await?;
     catalog::remove(&mut at, &db, &entry.row).await?;
     life.remove_entry(&entry);
     life.put_in_force()?;

@@ -109,6 +109,12 @@ async fn sample(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<
     Ok(both)
 }
 
+/// How many buckets there are, and how many readings they hold. All are looked at.
+pub(super) async fn counted(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<(i64, i64)> {
+    let all = look(at, stored, bucket, Vec::new()).await?;
+    Ok((all.buckets, all.readings))
+}
+
 async fn look(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket, first: Vec<Value<'static>>) -> Result<Figures> {
     let pipeline = Pipeline::parse(&figures(bucket, first), &mut Names::new())?;
     let rows = at.all(aggregate(stored, pipeline)).await?;

@@ -10,6 +10,7 @@ pub(crate) mod change;
 pub mod drop;
 pub(crate) mod finish;
 pub(crate) mod health;
+pub(crate) mod moved;
 pub(crate) mod moves;
 mod place;
 mod readers;
@@ -39,7 +40,7 @@ pub(crate) fn bucket_of(rule: &Rule) -> Option<&Arc<Bucket>> {
 pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
     let turn = entry.row.shape.as_ref().and_then(|shape| shape.turn.as_ref());
     match (&entry.row.state, turn) {
-        (State::On, _) => Ok(()),
+        (State::On | State::Restoring, _) => Ok(()),
         (State::Retiring, Some(turn)) if turn.places.is_empty() => finish::off(life, entry).await,
         (State::Retiring, None) if entry.row.with_data => finish::off(life, entry).await,
         (_, Some(_)) => turn::run(life, entry).await,

@@ -9,6 +9,7 @@ use super::place::{self, Open};
 use super::stored;
 use crate::gate::Point;
 use crate::life::records::{At, by_id};
+use crate::life::replaced::documents::Originals;
 use crate::life::transient::{Began, is_transient};
 use crate::life::{Entry, Life, catalog, walk};
 use crate::shape::{Form, Side};
@@ -185,11 +186,15 @@ impl Mover<'_> {
         }
         life.pass(Point::Life("put")).await?;
         let Load { logical, mut emptied, mut misfits } = load;
-        let stay = self.put(&mut at, logical).await?;
+        let moved = i64::try_from(logical.len()).unwrap_or(i64::MAX);
+        let stay = self.put(&mut at, row, logical).await?;
         emptied.retain(|id| !stay.iter().any(|(owner, _)| owner == id));
         misfits.extend(stay);
         let mut row = row.clone();
         row.done += i64::try_from(emptied.len()).unwrap_or(i64::MAX);
+        if row.state.is_kept() {
+            row.replaced.seeded.moved += (moved - i64::try_from(misfits.len()).unwrap_or(0)).max(0);
+        }
         if let Some(shape) = &mut row.shape {
             // At the end the next walk, if there is one, begins with what came meanwhile.
             shape.moved = next.clone().map(|next| (self.from.stored.collection.to_string(), next));
@@ -237,11 +242,21 @@ impl Mover<'_> {
     async fn put(
         &mut self,
         at: &mut At<'_>,
+        row: &catalog::Row,
         logical: Vec<(Value<'static>, Doc<'static>)>,
     ) -> Result<Vec<(Value<'static>, String)>> {
+        let originals = row.replaced.since.map(|since| Originals { rule: &self.entry.rule, since });
+        let from = match &self.from.form {
+            Form::Plain => None,
+            Form::Bucket(bucket) => Some(bucket),
+        };
         let bucket = match &self.to.form {
             Form::Plain => {
-                let documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
+                let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
+                if let (Some(originals), Some(from), true) = (&originals, from, row.replaced.restore) {
+                    self.life.pass(Point::Life("give back")).await?;
+                    documents = originals.give_back(at, from, documents).await?;
+                }
                 if !documents.is_empty() {
                     at.insert(&self.to.stored, documents).await?;
                 }
@@ -250,11 +265,13 @@ impl Mover<'_> {
             Form::Bucket(bucket) => bucket,
         };
         let mut stay: Vec<(Value<'static>, String)> = Vec::new();
+        let mut moved = Vec::with_capacity(logical.len());
         let (mut owners, mut readings) = (Vec::with_capacity(logical.len()), Vec::with_capacity(logical.len()));
         for (owner, document) in logical {
             match bucket.encode(&document) {
                 Ok(encoded) => {
-                    readings.push((owners.len(), encoded));
+                    readings.push((owners.len(), encoded.clone()));
+                    moved.push((document, encoded));
                     owners.push(owner);
                 }
                 Err(error) => stay.push((owner, error.to_string())),
@@ -262,6 +279,15 @@ impl Mover<'_> {
         }
         readings.retain(|(index, _)| owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner)));
         let refused = place::put(at, bucket, &mut self.open, readings).await?;
+        if let Some(originals) = &originals {
+            let is_put = |(index, _): &(usize, _)| {
+                owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner))
+                    && !refused.iter().any(|(other, _)| other == index)
+            };
+            let put: Vec<_> = moved.into_iter().enumerate().filter(is_put).map(|(_, one)| one).collect();
+            self.life.pass(Point::Life("keep")).await?;
+            originals.keep(at, from.map(|from| &**from), bucket, &put).await?;
+        }
         if refused.is_empty() {
             return Ok(stay);
         }

@@ -1,7 +1,7 @@
 //! Repair of a shape: each flawed bucket is read again in a transaction and written as it should be, so that a newer write is
 //! never overwritten. What its readings do not tell cannot be mended, and is said.
 
-use super::audit::{Flawed, drift, places};
+use super::audit::{Flawed, drift, note_moving, places};
 use crate::life::Life;
 use crate::life::audit::{Asked, Figures, Report};
 use crate::life::records::{At, update_one, update_op};
@@ -14,23 +14,18 @@ use document::pipeline::expr::Names;
 use document::update::Update;
 use document::{Doc, Result, Value};
 use std::sync::Arc;
-use std::time::Instant;
 
-pub(crate) async fn repair(life: &Life, asked: &Asked, report: &mut Report) -> Result<()> {
-    let began = Instant::now();
-    let mut figures = Figures::new(&asked.rule);
-    for (side, bucket) in places(life, &asked.rule) {
+pub(crate) async fn repair(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+    for (side, bucket) in places(asked) {
         let mut flawed = Flawed::of(&side);
         while let Some(part) = flawed.next(life, &bucket).await? {
             figures.checked += part.checked;
             for (document, flaws) in part.flawed {
-                one(life, &asked.rule, &side, &bucket, (document, flaws), &mut figures, report).await?;
+                one(life, &asked.rule, &side, &bucket, (document, flaws), figures, report).await?;
             }
         }
     }
-    figures.time = began.elapsed();
-    report.rules.push(figures);
-    Ok(())
+    note_moving(life, asked, figures).await
 }
 
 async fn one(

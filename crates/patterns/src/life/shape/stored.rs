@@ -61,9 +61,9 @@ pub(crate) async fn free_name(at: &mut At<'_>, ns: &Namespace) -> Result<Namespa
     Ok(name)
 }
 
-/// How stages are written for this backend.
-pub(crate) fn dialect(at: &At<'_>) -> Dialect {
-    if at.backend.abilities().forwards { Dialect::MongoDb } else { Dialect::Embedded }
+/// How stages are written: so that a dump can be restored into any MongoDB.
+pub(crate) fn dialect(_: &At<'_>) -> Dialect {
+    Dialect::MongoDb
 }
 
 fn unpacking(side: &Side, dialect: Dialect) -> Array<'static> {

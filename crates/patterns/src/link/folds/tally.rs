@@ -398,6 +398,13 @@ impl TallyProgram {
     /// As [`TallyProgram::expected`], in one pass over hosts and children: for who may not make the index that the other form
     /// needs. Gives hosts whose value differs.
     pub fn differing_without_index(&self) -> Result<Array<'static>> {
+        let differ = call_with("$ne", [field("stored"), field("expected")]);
+        let stages = self.meeting()?;
+        Ok(stages.iter().map(Value::into_owned).chain([call("$match", object([("$expr", differ)]))]).collect())
+    }
+
+    /// The same with `{ _id, stored, expected }` of every host.
+    pub fn meeting(&self) -> Result<Array<'static>> {
         let by = self.link.foreign.path.dotted();
         let mut children = Vec::new();
         if self.link.each_foreign() {
@@ -424,14 +431,12 @@ impl TallyProgram {
             ("stored", Value::from("$hosts.stored")),
             ("expected", call_with("$ifNull", [Value::from("$expected"), empty])),
         ]);
-        let differ = call_with("$ne", [field("stored"), field("expected")]);
         let stages = [
             call("$project", object(shown)),
             call("$unionWith", union),
             call("$group", met),
             call("$unwind", Value::from("$hosts")),
             call("$project", told),
-            call("$match", object([("$expr", differ)])),
         ];
         Ok(stages.into_iter().collect())
     }

@@ -23,7 +23,7 @@ impl Grammar {
             let mut details = DocWriter::new();
             details.start_document("details").append("field", &Value::from(field)).append("value", &Value::from(name));
             details.append("pattern", &Value::from(self.pattern())).append("reason", &Value::from(what)).end();
-            let message = format!("Document failed validation: '{field}' names a slot: \"{name}\" {what}");
+            let message = format!("Document failed validation: \"{name}\" {what}, and '{field}' names a slot");
             Err(Error::new(Code::DocumentValidationFailure, message).with_info(details.finish()))
         };
         if name.is_empty() || name.starts_with('$') || name.contains(['.', '\0']) {

@@ -97,7 +97,7 @@ impl Bucket {
     /// A stored document that is not as buckets are.
     pub(super) fn broken(&self, stored: &Doc<'_>, what: &str) -> Error {
         let id = stored.borrow().get("_id").unwrap_or(Value::Null).into_owned();
-        Error::bad_value(format!("{} has a broken bucket, _id: {}: {what}", self.into, show::element(&id)))
+        Error::bad_value(format!("{} has a broken bucket: {what} (_id {})", self.into, show::element(&id)))
             .with_hint("pleach audit lists such buckets")
     }
 }

@@ -40,6 +40,7 @@ pub use decode::Each;
 pub use entry::{Encoded, Entry};
 pub use flaws::Flaw;
 pub use grammar::Grammar;
+pub(crate) use hex::Digits;
 pub use key::Key;
 pub(crate) use slot_key::parts as slot_parts;
 pub use slot_key::{slot_key, slot_start};
@@ -68,7 +69,7 @@ pub struct Bucket {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     pub field: Arc<str>,
-    /// `as: hex`: an even number of hex digits, stored as bytes, given back in upper case.
+    /// `as: hex`: an even number of hex digits, stored as bytes, given back in lower case.
     pub hex: bool,
 }
 

@@ -235,10 +235,8 @@ fn hex_test(test: &Test) -> Option<Test> {
     }
 }
 
-/// The bytes of a text as it is given back; nothing for other texts. What is no text is not looked at.
+/// The bytes of hex digits; nothing for other texts. What is no text is not looked at.
 pub(super) fn bytes_of(value: &Value<'_>) -> Option<Option<Vec<u8>>> {
     let Value::String(digits) = value else { return None };
-    let digits = digits.as_str();
-    let given_back = !digits.bytes().any(|digit| digit.is_ascii_lowercase());
-    Some(document::value::hex::to_bytes(digits).filter(|_| given_back))
+    Some(document::value::hex::to_bytes(digits.as_str()))
 }

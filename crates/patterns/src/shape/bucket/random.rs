@@ -33,7 +33,7 @@ pub(super) fn readings(bucket: &Bucket, seed: u64, count: usize) -> Vec<bson::Do
                 0 if !bucket.packed => None,
                 1 if !bucket.packed => Some(Bson::Null),
                 roll if series.hex => {
-                    Some(Bson::from(["", "00", "ABCD", "0011FF"][usize::try_from(roll).unwrap() % 4]))
+                    Some(Bson::from(["", "00", "abcd", "0011ff"][usize::try_from(roll).unwrap() % 4]))
                 }
                 2 => Some(Bson::from(7)),
                 3 => Some(Bson::from(doc! { "site": 1, "row": "x" })),

@@ -193,14 +193,14 @@ fn number(text: Value<'static>, place: usize, digits: usize) -> Value<'static> {
     call("$toInt", call_with("$substrBytes", [text, int(place), int(digits)]))
 }
 
-/// Bytes as upper-case hex digits; null and missing as they are.
+/// Bytes as lower-case hex digits; null and missing as they are.
 fn hex(bytes: Value<'static>, dialect: Dialect) -> Value<'static> {
     let digits = match dialect {
         Dialect::Embedded => return call("$_internalPleachHex", bytes),
         Dialect::MongoDb => call(
             "$function",
             object([
-                ("body", Value::from("function(b) { return b.hex().toUpperCase() }")),
+                ("body", Value::from("function(b) { return b.hex() }")),
                 ("args", crate::mql::list([bytes.borrow()])),
                 ("lang", Value::from("js")),
             ]),

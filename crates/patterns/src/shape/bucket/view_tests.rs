@@ -157,7 +157,9 @@ fn pushed_filters_are_ranges_of_keys() {
         doc! { "key": "AB", "date": from },
         doc! { "_id": { "$eq": bytes(&[0xAB, 0x20, 0x24, 2]) } },
     );
-    check(&samples::events(true), doc! { "key": "ab" }, doc! { "$alwaysFalse": 1 });
+    let range = doc! { "$and": [{ "_id": { "$gte": bytes(&[0xAB, 0, 0, 0]) } }, { "_id": { "$lte": bytes(&[0xAB, 255, 255, 255]) } }] };
+    check(&samples::events(true), doc! { "key": "ab" }, range);
+    check(&samples::events(true), doc! { "key": "no" }, doc! { "$alwaysFalse": 1 });
 }
 
 /// The stage stands for the view's stages: a backend that is a real MongoDB is sent these.

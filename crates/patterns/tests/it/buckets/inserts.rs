@@ -146,7 +146,7 @@ fn clients_do_not_write_to_what_is_stored() {
             delete("sensor_hours", doc! {}, true),
         ] {
             let (code, message) = buckets.world.refused(op).await;
-            assert_eq!(code, 20);
+            assert_eq!(code, 96);
             assert!(message.contains("'shop.sensor_data'"), "{message}");
         }
     });

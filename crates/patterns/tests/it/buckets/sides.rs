@@ -19,7 +19,8 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
     if plain_first {
         sides.reverse();
     }
-    let placed = Placed { rule: rule(&buckets.bucket), state: State::On, sides, held: false };
+    let placed =
+        Placed { rule: rule(&buckets.bucket), state: State::On, sides, held: false, restoring: false, epoch: 0 };
     buckets.world.layer.set_rules(vec![placed]).unwrap();
     buckets
 }

@@ -25,7 +25,7 @@ pub(super) fn quarters(layout: Layout, packed: bool) -> Bucket {
 
 fn forms() -> Vec<(Bucket, &'static str)> {
     vec![
-        (quarters(Layout::FieldNames, true), "ABCD"),
+        (quarters(Layout::FieldNames, true), "abcd"),
         (quarters(Layout::FieldNames, false), "k"),
         (quarters(Layout::Array, false), "k"),
     ]
@@ -90,7 +90,7 @@ fn a_bulk_of_increments_is_one_command_on_what_is_stored() {
     let buckets = Buckets::with_gate(quarters(Layout::FieldNames, true), gate.clone());
     run(async {
         let inc = |n: i64| {
-            let query = doc! {"s": format!("{:02X}", n % 50), "ts": at(n % 3 * 24 * HOUR)};
+            let query = doc! {"s": format!("{:02x}", n % 50), "ts": at(n % 3 * 24 * HOUR)};
             statement(query, doc! {"$inc": {"approved": 1, "rejected": 2}}, &["upsert"])
         };
         let written = buckets.did(updates(NAME, (0..250).map(inc).collect(), false)).await;

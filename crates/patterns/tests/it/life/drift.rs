@@ -17,14 +17,15 @@ fn drift_is_found_and_repaired() {
         village.behind(update("products", doc! { "_id": 3 }, doc! { "$set": { "reviewCount": "many" } }, &[])).await;
         let report = village.ask("audit", doc! {}).await.unwrap();
         assert_eq!((report.get_i64("checked").unwrap(), report.get_i64("drifted").unwrap()), (4, 3));
-        let entry = |id: i32, stored: Bson, expected: i32| {
-            let id = Bson::Int32(id);
-            Bson::from(doc! {
-                "rule": "products.reviewCount", "collection": "products", "_id": id, "field": "reviewCount",
-                "stored": stored, "expected": expected,
-            })
+        // What is missing is left out.
+        let entry = |id: i32, stored: Option<Bson>, expected: i32| {
+            let mut entry =
+                doc! { "rule": "products.reviewCount", "collection": "products", "_id": id, "field": "reviewCount" };
+            entry.extend(stored.map(|stored| ("stored".to_owned(), stored)));
+            entry.extend(doc! { "expected": expected, "database": "shop" });
+            Bson::from(entry)
         };
-        let drift = vec![entry(1, Bson::Int32(2), 3), entry(2, Bson::Null, 2), entry(3, "many".into(), 2)];
+        let drift = vec![entry(1, Some(Bson::Int32(2)), 3), entry(2, None, 2), entry(3, Some("many".into()), 2)];
         assert_eq!(report.get_array("drift").unwrap(), &drift);
         let few = village.ask("audit", doc! { "examples": 1 }).await.unwrap();
         assert_eq!((few.get_array("drift").unwrap().len(), few.get_i64("drifted").unwrap()), (1, 3));

@@ -4,6 +4,7 @@ mod buckets;
 mod drift;
 mod dying;
 mod outbox;
+mod restoring;
 mod seeding;
 mod several;
 mod stopped;

@@ -163,3 +163,38 @@ fn another_goes_on_with_what_a_process_has_left() {
         engine.close();
     });
 }
+
+#[test]
+fn what_was_there_is_kept_whichever_process_changes_it_first() {
+    run(async {
+        let (engine, _folder) = store();
+        let (first, second) = (Process::start(&engine, LONG).await, Process::start(&engine, LONG).await);
+        let product = |id: i32| match id % 3 {
+            0 => doc! { "_id": id },
+            _ => doc! { "_id": id, "total": 1_000 + id },
+        };
+        first.village.behind(insert("products", (0..150).map(product).collect())).await;
+        first.village.life.limit_hosts(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut clients = first.village.clients(0..1, 150, &stop);
+        clients.extend(second.village.clients(2..5, 150, &stop));
+        first.village.overwriting(SUM, true).await.unwrap();
+        second.village.ask("drop", doc! { "rule": "products.total", "restore": true }).await.unwrap();
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            assert!(client.await.unwrap() > 5);
+        }
+        for found in first.village.find("products", doc! {}).await {
+            let id = found.get_i32("_id").unwrap();
+            let had = if id < 150 {
+                product(id)
+            } else {
+                doc! { "_id": id }
+            };
+            assert_eq!(found, had);
+        }
+        first.village.life.close().await;
+        second.village.life.close().await;
+        engine.close();
+    });
+}

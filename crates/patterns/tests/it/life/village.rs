@@ -74,12 +74,21 @@ impl Village {
     pub(crate) async fn ask(&self, verb: &str, fields: bson::Document) -> Result<bson::Document> {
         let mut body = doc! { "pleach": verb };
         body.extend(fields);
-        let answer = self.life.command(&surroundings(), "shop", &Doc::from(body)).await?;
+        let answer = self.life.command(&mut Session::default(), &surroundings(), "shop", &Doc::from(body)).await?;
         Ok(bson::Document::try_from(&answer).unwrap())
     }
 
     pub(crate) async fn apply(&self, collections: &str) -> Result<bson::Document> {
         self.ask("apply", doc! { "declaration": declared(collections) }).await
+    }
+
+    /// The same, whatever becomes of the values that are there.
+    pub(crate) async fn overwrite(&self, collections: &str) -> Result<bson::Document> {
+        self.overwriting(collections, true).await
+    }
+
+    pub(crate) async fn overwriting(&self, collections: &str, wait: bool) -> Result<bson::Document> {
+        self.ask("apply", doc! { "declaration": declared(collections), "wait": wait, "overwrite": true }).await
     }
 
     /// Every derived value is right.

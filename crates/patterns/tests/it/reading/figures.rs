@@ -35,7 +35,7 @@ fn a_report_of_the_case_study_is_a_sum_over_slots() {
                     "_id": null, "a": { "$sum": "$approved" }, "n": { "$sum": "$noFunds" }, "p": { "$sum": "$pending" },
                     "days": { "$sum": 1 }, "most": { "$max": "$approved" }, "mean": { "$avg": "$pending" },
                 };
-                let stages = [doc! { "$match": { "key": "AB01", "ts": date } }, doc! { "$group": group }];
+                let stages = [doc! { "$match": { "key": "ab01", "ts": date } }, doc! { "$group": group }];
                 assert_eq!(figures(&world, &stages).await.as_deref(), Some("slots"));
                 same(&world, |ns| aggregate(ns, &stages), true, &format!("{stages:?}")).await;
             }

@@ -2,6 +2,7 @@
 
 use super::samples::*;
 use bson::{Bson, Document, doc};
+use document::op::Namespace;
 use patterns::shape::bucket::{Body, Bucket, ReadingId, Slot};
 
 /// A small generator: the same questions in every run.
@@ -23,7 +24,55 @@ impl Dice {
 }
 
 const HOUR: i64 = 3_600_000;
-const KEYS: [&str; 3] = ["AB01", "AB02", "FF"];
+const KEYS: [&str; 5] = ["AB01", "ab02", "aB02", "FF", "ff"];
+
+/// How clients may write keys, and what is none.
+const ASKED: [&str; 8] = ["AB01", "ab01", "aB01", "AB02", "FF", "ff", "nohex", "A"];
+
+/// The same question with its keys as they are given back: what a plain collection of these documents is asked.
+pub(crate) fn in_lower_case(question: &Bson) -> Bson {
+    match question {
+        Bson::String(text) if ASKED.contains(&text.as_str()) => text.to_lowercase().into(),
+        Bson::Document(doc) => lower(doc).into(),
+        Bson::Array(items) => items.iter().map(in_lower_case).collect::<Vec<_>>().into(),
+        Bson::RegularExpression(pattern) => {
+            let pattern = pattern.pattern.as_str().to_lowercase();
+            let (pattern, options) = (pattern.try_into().unwrap(), "".try_into().unwrap());
+            Bson::RegularExpression(bson::Regex { pattern, options })
+        }
+        other => other.clone(),
+    }
+}
+
+/// As [`in_lower_case`], of a document.
+pub(crate) fn lower(question: &Document) -> Document {
+    question.iter().map(|(name, value)| (name.clone(), in_lower_case(value))).collect()
+}
+
+/// What a namespace is asked: keys as a client writes them, or as they are in the plain collection.
+pub(crate) fn asked_of<'q, T: ?Sized>(ns: &Namespace, written: &'q T, plain: &'q T) -> &'q T {
+    if *ns.collection == *PLAIN { plain } else { written }
+}
+
+fn about_keys(dice: &mut Dice) -> Document {
+    let (key, other) = (dice.pick(&ASKED), dice.pick(&ASKED));
+    let pattern = dice.pick(&["^AB", "^ab0", "0[12]$", "F"]).try_into().unwrap();
+    let regex = bson::Regex { pattern, options: "".try_into().unwrap() };
+    match dice.below(12) {
+        0 => doc! { "key": { "$eq": key } },
+        1 => doc! { "key": { "$ne": key } },
+        2 => doc! { "key": { "$in": [key, other] } },
+        3 => doc! { "key": { "$nin": [key, other] } },
+        4 => doc! { "key": { "$gte": key } },
+        5 => doc! { "key": { "$not": { "$lt": key } } },
+        6 => doc! { "$nor": [{ "key": key }, { "key": other }] },
+        7 => doc! { "$expr": { "$eq": ["$key", key] } },
+        8 => doc! { "$expr": { "$in": ["$key", [key, other]] } },
+        9 => doc! { "key": regex },
+        10 => doc! { "_id.key": key },
+        _ => doc! { "key": { "$not": regex } },
+    }
+}
 
 fn span(bucket: &Bucket) -> i64 {
     match &bucket.body {
@@ -80,7 +129,7 @@ pub(crate) fn documents(bucket: &Bucket, dice: &mut Dice, number: usize) -> Vec<
                     when = bucket.every.start(when);
                     doc.insert(&**field, dice.pick(&["DE", "FR", "IT"]));
                 }
-                if !seen.insert(format!("{doc:?}{when}")) {
+                if !seen.insert(format!("{doc:?}{when}").to_lowercase()) {
                     continue;
                 }
                 for (sum, _) in &slots.sums {
@@ -97,7 +146,7 @@ pub(crate) fn documents(bucket: &Bucket, dice: &mut Dice, number: usize) -> Vec<
             }
             Body::Readings(readings) => {
                 if readings.reading_id == ReadingId::Time {
-                    if !seen.insert(format!("{doc:?}{when}")) {
+                    if !seen.insert(format!("{doc:?}{when}").to_lowercase()) {
                         continue;
                     }
                 } else {
@@ -131,10 +180,11 @@ pub(crate) fn a_filter(bucket: &Bucket, dice: &mut Dice) -> Document {
         let (low, high) = (moment(bucket, dice), moment(bucket, dice));
         let (low, high) = (low.min(high), low.max(high));
         let days = |at: i64| at - at.rem_euclid(24 * HOUR);
-        let key = dice.pick(&["AB01", "AB02", "ab01", "FF", "nohex", "A"]);
+        let key = dice.pick(&ASKED);
         let series = series(dice).unwrap_or(Bson::Null);
         let first = &*bucket.by[0].field;
-        all.push(match dice.below(16) {
+        all.push(match dice.below(20) {
+            16..20 if bucket.by.iter().any(|series| series.hex) => about_keys(dice),
             0 | 1 => doc! { "ts": { "$gte": at(low), "$lt": at(high) } },
             2 => doc! { "ts": { "$gt": at(days(low)), "$lte": at(days(high)) } },
             3 => doc! { "ts": at(days(low)) },
@@ -203,6 +253,10 @@ pub(crate) fn a_pipeline(bucket: &Bucket, dice: &mut Dice) -> Vec<Document> {
                 group.insert(format!("f{at}"), accumulator);
             }
             stages.push(doc! { "$group": group });
+            if dice.chance(30) {
+                let (key, other) = (dice.pick(&ASKED), dice.pick(&ASKED));
+                stages.push(doc! { "$match": { "$nor": [{ "_id": key }, { "_id.one": { "$in": [key, other] } }] } });
+            }
             if dice.chance(30) {
                 stages.push(doc! { "$project": { "f0": 1 } });
             }

@@ -25,15 +25,29 @@ fn questions_are_answered_as_by_a_plain_collection() {
                     query.limit = dice.chance(60).then(|| u64::try_from(dice.below(20)).unwrap() + 1);
                 }
                 let told = format!("{number}.{round}: find {filter} {} {}", query.sort, query.projection);
-                same(&world, |ns| query.op(ns), ordered, &told).await;
+                let plain = Query { filter: lower(&filter), ..query.clone() };
+                same(&world, |ns| asked_of(&ns, &query, &plain).op(ns), ordered, &told).await;
                 let limit = dice.chance(30).then_some(7);
-                same(&world, |ns| count(ns, filter.clone(), 0, limit), true, &told).await;
+                same(
+                    &world,
+                    |ns| count(ns.clone(), asked_of(&ns, &filter, &plain.filter).clone(), 0, limit),
+                    true,
+                    &told,
+                )
+                .await;
                 let key = dice.pick(&["ts", "sensorId", "key", "temp", "tags.k", "in.x", "tags.0.v", "_id", "site.a"]);
                 let told = format!("{number}.{round}: distinct {key} {filter}");
-                same(&world, |ns| distinct(ns, key, filter.clone()), true, &told).await;
+                same(
+                    &world,
+                    |ns| distinct(ns.clone(), key, asked_of(&ns, &filter, &plain.filter).clone()),
+                    true,
+                    &told,
+                )
+                .await;
                 let stages = a_pipeline(&bucket, &mut dice);
                 let told = format!("{number}.{round}: {stages:?}");
-                same(&world, |ns| aggregate(ns, &stages), false, &told).await;
+                let lowered: Vec<_> = stages.iter().map(lower).collect();
+                same(&world, |ns| aggregate(ns.clone(), asked_of(&ns, &stages, &lowered)), false, &told).await;
             }
         });
     }

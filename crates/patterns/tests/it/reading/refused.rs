@@ -23,9 +23,9 @@ fn indexes_and_streams_belong_to_the_stored_collection() {
             assert!(refused.hint().unwrap().contains("'shop.stored'"), "{:?}", refused.hint());
         }
         let stream = Doc::from(doc! { "aggregate": LOGICAL, "pipeline": [{ "$changeStream": {} }] });
-        let head = |target| Head { name: "aggregate", db: "shop", target: Some(target), body: &stream };
-        assert_eq!(world.layer.refusal(&head(LOGICAL)).unwrap().code().number(), 166);
-        assert!(world.layer.refusal(&head(STORED)).is_none());
+        let head = |target| Head { name: "aggregate", db: "shop", target: Some(target), user: None, body: &stream };
+        assert_eq!(world.layer.refuse(&head(LOGICAL), None).await.unwrap_err().code().number(), 166);
+        world.layer.refuse(&head(STORED), None).await.unwrap();
         let hidden = ReadOp::Find(Find { show_record_id: true, ..find(LOGICAL, doc! {}) });
         let refused = world.read(&mut Session::default(), hidden).await.unwrap_err();
         assert_eq!(told(&refused), (168, "Option showRecordId not supported in aggregation.".to_owned()));
@@ -39,7 +39,7 @@ fn what_is_planned_does_not_pass() {
         let passes = |body: bson::Document| {
             let body = Doc::from(body);
             let (name, target) = body.iter().next().map(|(name, target)| (name.to_string(), target)).unwrap();
-            let head = Head { name: &name, db: "shop", target: target.as_str(), body: &body };
+            let head = Head { name: &name, db: "shop", target: target.as_str(), user: None, body: &body };
             world.layer.is_unconcerned(&head)
         };
         for (planned, body) in [

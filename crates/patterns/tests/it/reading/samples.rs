@@ -130,6 +130,7 @@ pub(crate) fn at(ms: i64) -> Bson {
 pub(crate) const START: i64 = 1_704_067_200_000;
 
 /// A find as a client writes it.
+#[derive(Clone)]
 pub(crate) struct Query {
     pub(crate) filter: Document,
     pub(crate) sort: Document,

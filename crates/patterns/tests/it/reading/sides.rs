@@ -24,7 +24,8 @@ fn both_sides_answer() {
             Side { stored: ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
             Side { stored: ns("old"), form: Form::Plain },
         ];
-        let placed = Placed { rule: rule(bucket.clone()), state: State::On, sides, held: false };
+        let placed =
+            Placed { rule: rule(bucket.clone()), state: State::On, sides, held: false, restoring: false, epoch: 0 };
         world.layer.set_rules(vec![placed]).unwrap();
         for round in 0..60 {
             let filter = a_filter(&bucket, &mut dice);

@@ -2,6 +2,7 @@
 
 use super::plan::{Doubt, Plan, in_words};
 use crate::layer::Shared;
+use crate::layer::shaped::digits;
 use crate::mql::{document, list, object};
 use crate::shape::Shaped;
 use document::backend::Session;
@@ -16,6 +17,7 @@ pub(in crate::layer) async fn explain(
     shaped: &Shaped,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
+    let op = &*digits::read(shaped, op, context)?;
     let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
     let explained = Explained::Read(plan.op.clone());
     let stored = shared.inner.explain(session, context, explained, verbosity).await?;
@@ -41,10 +43,12 @@ pub(in crate::layer) fn planned(
     op: &ReadOp,
     shaped: &Shaped,
 ) -> Result<Doc<'static>> {
+    let op = &*digits::read(shaped, op, context)?;
     let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
     let words = command(shared, shaped, op, context, &plan)?;
     let bytes = i64::try_from(words.as_bytes().len()).unwrap_or(i64::MAX);
-    let cost = object([("read", Value::Int64(1)), ("written", Value::Int64(0)), ("bytes", Value::Int64(bytes))]);
+    let numbers = [("read", 1), ("written", 0), ("deferred", 0), ("bytes", bytes)];
+    let cost = object(numbers.map(|(name, number)| (name, Value::Int64(number))));
     let mut writer = DocWriter::new();
     for (name, value) in told(shaped, &plan, words, None).iter() {
         writer.append(name.as_str(), &value);

@@ -19,6 +19,7 @@ mod snapshot;
 pub(in crate::layer) use explain::{explain, planned};
 
 use super::super::Shared;
+use super::digits;
 use crate::shape::Shaped;
 use document::Result;
 use document::backend::{Cursor, Session};
@@ -33,7 +34,8 @@ pub(in crate::layer) async fn open(
     op: &ReadOp,
     shaped: &Shaped,
 ) -> Result<Box<dyn Cursor>> {
-    let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
+    let op = digits::read(shaped, op, context)?;
+    let plan = Plan::new(shaped, &op, context, shared.inner.abilities().forwards)?;
     run(shared, session, context, plan).await
 }
 

@@ -27,8 +27,16 @@ pub(super) enum Fate {
 }
 
 /// The reading after an update; nothing if that changes nothing.
-pub(super) fn updated(found: &Found, update: &Update, env: &Env) -> Result<Option<Doc<'static>>> {
-    let Applied::Changed(after) = update.apply(&found.doc, &found.details, env)? else { return Ok(None) };
+pub(super) fn updated(shaped: &Shaped, found: &Found, update: &Update, env: &Env) -> Result<Option<Doc<'static>>> {
+    let Applied::Changed(mut after) = update.apply(&found.doc, &found.details, env)? else { return Ok(None) };
+    if let Some(Form::Bucket(bucket)) = shaped.sides.get(found.side).map(|side| &side.form)
+        && let Some(lower) = bucket.in_lower_case(&after)
+    {
+        if lower.as_bytes() == found.doc.as_bytes() {
+            return Ok(None);
+        }
+        after = lower;
+    }
     let id = |doc: &Doc<'static>| doc.get("_id").unwrap_or(Value::Missing);
     match order::equal(&id(&found.doc), &id(&after)) {
         true => Ok(Some(after)),
@@ -248,14 +256,6 @@ async fn has_slot(steps: &mut Steps<'_>, bucket: &Bucket, stored: &Namespace, en
         }
     }
     Ok(false)
-}
-
-/// Whether `_id` is made of series and time.
-pub(super) fn is_derived(bucket: &Bucket) -> bool {
-    match &bucket.body {
-        Body::Slots(_) => true,
-        Body::Readings(readings) => readings.reading_id == ReadingId::Time,
-    }
 }
 
 /// Whether the changed reading belongs where it was.

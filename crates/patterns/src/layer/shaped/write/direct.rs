@@ -5,7 +5,6 @@
 //! is why a reading that meets a full bucket is tried at the next one under the same number, and why nothing but the
 //! command itself decides whether it goes this way: sent again it must go the same way.
 
-use super::change::is_derived;
 use super::open::{self, Open};
 use super::place::{BYTES, greatest, is_unique};
 use super::refused::{self, is_taken, is_too_large};
@@ -53,7 +52,7 @@ pub(super) async fn reading(
     let bytes = entries.first().map_or(0, size);
     let most = at_most(bucket);
     // Where the time is the `_id`, one bucket has room for all times of the period, and there is no other.
-    let only_one = is_derived(bucket);
+    let only_one = bucket.derives_id();
     let has_room = |open: &Open| only_one || open.count < most && (open.count == 0 || open.bytes + bytes <= BYTES);
     let mut n = match shared.opens.get(place) {
         // All times of the period fit into one bucket: it alone can say whether this one is taken.

@@ -5,6 +5,7 @@ use super::candidates::holding;
 use super::steps::{Steps, Stop};
 use super::{how, insert, one, ones};
 use crate::layer::explain::with_plan;
+use crate::layer::shaped::digits;
 use crate::layer::{Shared, slice, transact};
 use crate::plan::Plan;
 use crate::retry::Attempts;
@@ -23,6 +24,7 @@ pub(crate) async fn explain(
     shaped: &Arc<Shaped>,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
+    let op = &*digits::write(shaped, op, context)?;
     let plan = plan(shared, session, context, op, shaped).await?;
     let all = Filter::all();
     let filter = match op {
@@ -45,6 +47,7 @@ pub(crate) async fn plan(
     op: &WriteOp,
     shaped: &Arc<Shaped>,
 ) -> Result<Plan> {
+    let op = &*digits::write(shaped, op, context)?;
     let mut attempts = Attempts::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };

@@ -2,7 +2,7 @@
 
 use super::attempt::{self, Part};
 use super::candidates::first;
-use super::change::{self, Changes, Existing, Fate, is_derived};
+use super::change::{self, Changes, Existing, Fate};
 use super::direct::{self, How, One};
 use super::place::{self, Reading};
 use super::refused::duplicate;
@@ -112,7 +112,7 @@ fn encoded(shaped: &Shaped, op: &Insert, context: &Context) -> (Vec<Coming>, Vec
     let (mut documents, mut refused) = (Vec::with_capacity(op.documents.len()), Vec::new());
     let Some(bucket) = shaped.bucket() else { return (documents, refused) };
     for (at, doc) in op.documents.iter().enumerate() {
-        let doc = if is_derived(bucket) { doc.clone() } else { with_id(doc, &context.env) };
+        let doc = if bucket.derives_id() { doc.clone() } else { with_id(doc, &context.env) };
         match bucket.encode(&doc) {
             Ok(encoded) => documents.push((at, doc, encoded)),
             Err(error) => {
@@ -142,7 +142,7 @@ fn how(op: &Insert) -> How {
 fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
     let side = shaped.sides.first()?;
     match &side.form {
-        Form::Bucket(bucket) if shaped.sides.len() == 1 || !is_derived(bucket) => {
+        Form::Bucket(bucket) if shaped.sides.len() == 1 || !bucket.derives_id() => {
             direct::is_one_statement(bucket).then_some((bucket, &side.stored))
         }
         Form::Bucket(_) | Form::Plain => None,
@@ -152,7 +152,7 @@ fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
 /// The collection that a document goes to as it is, by one statement: on the way back, if no other document may be it.
 fn plain(shaped: &Shaped) -> Option<&Namespace> {
     let side = shaped.sides.first().filter(|side| matches!(side.form, Form::Plain))?;
-    shaped.bucket().is_some_and(|bucket| !is_derived(bucket)).then_some(&side.stored)
+    shaped.bucket().is_some_and(|bucket| !bucket.derives_id()).then_some(&side.stored)
 }
 
 /// The buckets, where they are the only place of the documents.
@@ -202,7 +202,7 @@ pub(super) async fn added(
     let coming = left.iter().filter_map(|index| documents.get(*index));
     if let Some(side) = shaped.sides.first()
         && let Form::Bucket(bucket) = &side.form
-        && (shaped.sides.len() == 1 || !is_derived(bucket))
+        && (shaped.sides.len() == 1 || !bucket.derives_id())
     {
         let readings: Vec<Reading> =
             coming.map(|(at, _, encoded)| Reading { at: *at, encoded: encoded.clone() }).collect();
@@ -235,7 +235,7 @@ pub(super) async fn put(
     for (at, doc) in documents {
         let encoded = bucket.encode(&doc).map_err(Stop::of(at))?;
         ids.push(encoded.id.clone());
-        if shaped.sides.len() == 1 || !is_derived(bucket) {
+        if shaped.sides.len() == 1 || !bucket.derives_id() {
             new.push((at, doc));
             continue;
         }

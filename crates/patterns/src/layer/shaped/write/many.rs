@@ -109,13 +109,15 @@ impl<'o> Many<'o> {
                     left.swap_remove(place);
                     let fate = match self.update {
                         None => Some(Fate::Gone),
-                        Some(update) => match updated(&found, update, &env).and_then(|after| fits(steps, after)) {
-                            Ok(after) => after.map(Fate::Becomes),
-                            Err(error) => {
-                                failed = Some(error);
-                                break;
+                        Some(update) => {
+                            match updated(&shaped, &found, update, &env).and_then(|after| fits(steps, after)) {
+                                Ok(after) => after.map(Fate::Becomes),
+                                Err(error) => {
+                                    failed = Some(error);
+                                    break;
+                                }
                             }
-                        },
+                        }
                     };
                     written.n += 1;
                     if let Some(fate) = fate {

@@ -21,6 +21,7 @@ mod statement;
 mod steps;
 
 use super::super::{Shared, bulk, slice};
+use super::digits;
 use crate::shape::Shaped;
 use attempt::Part;
 use direct::{How, One};
@@ -40,6 +41,7 @@ pub(crate) async fn run(
     op: &WriteOp,
     shaped: &Arc<Shaped>,
 ) -> Result<Written> {
+    let op = &*digits::write(shaped, op, context)?;
     match (op, session.transaction.is_some()) {
         (WriteOp::Insert(insert), false) => insert::run(shared, session, context, insert, shaped).await,
         (WriteOp::Insert(insert), true) => insert::joined(shared, session, context, insert, shaped).await,

@@ -44,7 +44,7 @@ pub(crate) fn stored(ns: &Namespace, shaped: &Shaped) -> Error {
     let (logical, rule) = (&shaped.logical, &shaped.rule.name);
     let message =
         format!("'{ns}' holds what '{logical}' is made of (rule {rule}): clients may read it, but not write to it");
-    Error::new(Code::IllegalOperation, message).with_hint(format!("write to '{logical}' instead"))
+    Error::new(Code::OperationFailed, message).with_hint(format!("write to '{logical}' instead"))
 }
 
 /// Whether a statement failed because a stored document with that `_id` is there.

@@ -1,7 +1,7 @@
 //! One client's statement about one document, in a transaction: update, delete, findAndModify (R17).
 
 use super::candidates::{Found, first};
-use super::change::{Changes, Fate, is_derived, updated};
+use super::change::{Changes, Fate, updated};
 use super::insert::{self, logical};
 use super::steps::{Steps, Stop};
 use document::filter::{Details, Filter};
@@ -33,7 +33,7 @@ async fn update(steps: &mut Steps<'_>, statement: &UpdateStatement, at: usize, b
             false => Ok(Written::default()),
         };
     };
-    let after = updated(&found, &statement.update, &steps.context.env).map_err(Stop::of(at))?;
+    let after = updated(steps.shaped, &found, &statement.update, &steps.context.env).map_err(Stop::of(at))?;
     let modified = u64::from(after.is_some());
     if let Some(after) = after {
         becomes(steps, &found, Fate::Becomes(after), at, bypass).await?;
@@ -59,7 +59,7 @@ async fn find_and_modify(steps: &mut Steps<'_>, op: &FindAndModify, at: usize) -
             (written.document, details) = (Some(found.doc), found.details);
         }
         (Modify::Update { update, return_new, .. }, Some(found)) => {
-            let after = updated(&found, update, &steps.context.env).map_err(Stop::of(at))?;
+            let after = updated(steps.shaped, &found, update, &steps.context.env).map_err(Stop::of(at))?;
             (written.n, written.modified) = (1, u64::from(after.is_some()));
             let mut shown = found.doc.clone();
             if let Some(after) = after {
@@ -111,7 +111,7 @@ pub(super) async fn upsert(
 
 /// What the `_id` says of series and time, where it is made of them and the document lacks it.
 fn with_key(steps: &Steps<'_>, doc: Doc<'static>) -> Doc<'static> {
-    let derived = steps.shaped.bucket().is_some_and(|bucket| is_derived(bucket));
+    let derived = steps.shaped.bucket().is_some_and(|bucket| bucket.derives_id());
     let (true, Some(Value::Document(id))) = (derived, doc.get("_id")) else { return doc };
     let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + id.as_bytes().len());
     for (name, value) in doc.iter() {

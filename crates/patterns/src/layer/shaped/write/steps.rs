@@ -121,8 +121,12 @@ impl<'a> Steps<'a> {
     pub(super) async fn write(&mut self, op: &WriteOp) -> Result<Written> {
         self.pass(|| Action::Write(op.clone())).await?;
         let retry = self.session.retry.take();
-        let written = self.shared.inner.write(self.session, self.context, op, &Capture::Nothing).await;
+        let capture = if self.trace.is_some() { Capture::Everything } else { Capture::Nothing };
+        let written = self.shared.inner.write(self.session, self.context, op, &capture).await;
         self.session.retry = retry;
+        if let (Some(trace), Ok(written)) = (&mut self.trace, &written) {
+            trace.note(op, written);
+        }
         match written {
             Ok(written) => match written.errors.first() {
                 Some(failed) if is_transient(&failed.error) => Err(failed.error.clone()),
@@ -143,7 +147,7 @@ impl<'a> Steps<'a> {
             gate.pass(Point::Step { rules: &[], action: &action }).await?;
         }
         if let Some(trace) = &mut self.trace {
-            trace.steps.push(Step { rules: vec![self.shaped.rule.clone()], action });
+            trace.steps.push(Step { rules: vec![self.shaped.rule.clone()], ..Step::from(action) });
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::drop::Leaving;
 use super::rows::{Place, Shaping, Turn};
 use super::{advance, bucket_of, drop as dropping, stored};
 use crate::life::records::At;
+use crate::life::replaced::Progress;
 use crate::life::{Entry, Life, State, catalog};
 use crate::mql;
 use crate::rule::Rule;
@@ -38,12 +39,13 @@ impl Life {
         self.entries().into_iter().filter(|entry| *entry.db == *db).filter_map(made).collect()
     }
 
-    /// Makes one. `options` are as `listCollections` shows them.
+    /// Makes one. `options` are as `listCollections` shows them; buckets that are there are taken over only if it is asked to.
     pub(crate) async fn create_timeseries(
         &self,
         context: &Context,
         ns: &Namespace,
         options: &Doc<'static>,
+        adopts: bool,
     ) -> Result<()> {
         self.refuse_raw()?;
         let rule = Arc::new(rule(ns, options)?);
@@ -55,9 +57,12 @@ impl Life {
             if let Some(bucket) = bucket_of(&rule)
                 && stored::found(&mut at, &bucket.into).await?.is_some()
             {
-                let message = format!("Collection {} already exists.", bucket.into);
-                return Err(Error::new(Code::NamespaceExists, message)
-                    .with_hint("the buckets of the time-series collection are stored under that name"));
+                if !adopts {
+                    let message = format!("Collection {} already exists.", bucket.into);
+                    return Err(Error::new(Code::NamespaceExists, message)
+                        .with_hint("the buckets of the time-series collection are stored under that name"));
+                }
+                super::adopt::check(&mut at, &rule, bucket).await?;
             }
             self.save_timeseries(&mut at, &rule, options).await?;
         }
@@ -114,6 +119,7 @@ impl Life {
             tidy: false,
             by: self.process.clone(),
             shape: Some(Shaping { turn: Some(turn), timeseries: Some(options.clone()), ..Shaping::default() }),
+            replaced: Progress::default(),
         };
         catalog::save(at, &rule.host.db, &row).await?;
         self.put_entry(Entry::new(&rule.host.db, row, rule.clone())?);
@@ -144,7 +150,7 @@ impl Life {
             let _changing = self.changing.lock().await;
             let mut session = Session::default();
             let mut at = At { backend: &*self.backend, session: &mut session, context };
-            let leaving = Leaving { with_data: true, keep_buckets: false };
+            let leaving = Leaving { with_data: true, ..Leaving::default() };
             dropping::begin(self, &mut at, &entry, leaving).await?;
         }
         self.bring_to_end(&entry.rule).await?;

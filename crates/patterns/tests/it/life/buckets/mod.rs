@@ -2,6 +2,7 @@
 
 mod busy;
 mod moved;
+mod restored;
 mod slots;
 mod station;
 mod stopped;

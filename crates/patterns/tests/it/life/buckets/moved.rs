@@ -134,6 +134,8 @@ fn one_reading_of_a_time_where_that_is_declared() {
         village.behind(insert("sensor_data", vec![twice])).await;
         let rules = HOURS.replace("at_most: 10", "at_most: 2, reading_id: time");
         let error = village.apply(&rules).await.unwrap_err();
+        assert!(error.message().contains("the `_id` of 21 documents of sensor_data would be lost"), "{error}");
+        let error = village.overwrite(&rules).await.unwrap_err();
         assert!(error.message().contains("_id 500: there is another reading"), "{error}");
         village.ask("drop", doc! { "rule": "sensor_data.bucket" }).await.unwrap();
         village.close().await;

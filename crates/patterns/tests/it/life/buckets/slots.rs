@@ -51,7 +51,9 @@ fn events_add_up_in_every_form() {
         village.behind(insert("events", (0..60).map(event).collect())).await;
         village.life.limit_hosts(17);
         let expected = slots(60);
+        village.overwrite(EVENTS).await.unwrap();
         for rules in [EVENTS, ARRAYS, EVENTS] {
+            // From slots to slots no `_id` is lost.
             village.apply(rules).await.unwrap();
             assert_eq!(found(&village).await, expected, "{rules}");
             village.assert_clean().await;

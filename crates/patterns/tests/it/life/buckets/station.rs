@@ -55,7 +55,7 @@ impl Village {
             let row = Document::try_from(&row).unwrap();
             let name = row.get_str("name").unwrap();
             let kind = row.get_str("type").unwrap();
-            if !["pleach.catalog", "pleach.outbox", "system.views"].contains(&name) {
+            if !["pleach.catalog", "pleach.outbox", "pleach.replaced", "system.views"].contains(&name) {
                 names.push(if kind == "collection" { name.to_owned() } else { format!("{name}:{kind}") });
             }
         }

@@ -61,7 +61,7 @@ impl Scope {
         Some(())
     }
 
-    /// Digits in upper case are what readings have; nothing else is worth a figure.
+    /// Hex digits are what readings have; nothing else is worth a figure.
     fn hex(&mut self, bucket: &Bucket, path: &Path, test: &Test, nodes: &mut Vec<Node>) -> Option<()> {
         let keys: Vec<Vec<u8>> = match test {
             Test::Eq(value) => vec![bytes(value)?],
@@ -94,8 +94,7 @@ fn contains_expression(node: &Node) -> bool {
     }
 }
 
-/// The bytes of an even number of hex digits in upper case.
+/// The bytes of an even number of hex digits.
 fn bytes(value: &Value<'_>) -> Option<Vec<u8>> {
-    let digits = value.as_str().filter(|digits| !digits.bytes().any(|digit| digit.is_ascii_lowercase()))?;
-    document::value::hex::to_bytes(digits)
+    document::value::hex::to_bytes(value.as_str()?)
 }

@@ -1,0 +1,281 @@
+//! What `audit` and `repair` print alike: counts, notes and documents, within 80 columns.
+
+use crate::args::verbs::{self, Audit};
+use crate::ask::{Question, grouped, list, number, text};
+use crate::declaration::File;
+use crate::report::{Failure, Verdict};
+use crate::table::{WIDTH, cut, folded, table};
+use crate::target::Target;
+
+/// A value is not cut below this.
+const NARROWEST: usize = 9;
+
+/// Asks for an audit or a repair.
+pub(crate) async fn ask(
+    question: Question,
+    audit: &Audit,
+    file: Option<&File>,
+    target: &mut Target,
+) -> Result<bson::Document, Failure> {
+    let mut question = question.on(audit.db.as_deref()).declared(file).with("examples", i64::from(audit.examples));
+    if let Some(rule) = &audit.rule {
+        question = question.with("rule", &**rule);
+    }
+    let (db, question) = question.finish();
+    target.ask(&db, question).await
+}
+
+/// 0: all was compared and is right. 1: it drifted, or not all could be compared yet. 2: it could not be compared.
+pub(crate) fn verdict(answer: &bson::Document) -> Verdict {
+    match text(answer, "outcome") {
+        "right" => Verdict::Fine,
+        "impossible" => Verdict::Failed,
+        _ => Verdict::Findings,
+    }
+}
+
+/// Said where no rule was compared.
+pub(crate) fn without_rules(file: Option<&File>) -> String {
+    match file {
+        Some(file) => {
+            format!("nothing was checked: the declaration has no rules for database `{}`\n", file.declaration.database)
+        }
+        None => "nothing was checked: no rules are applied there\n\
+                 \nTo compare the documents with a declaration, add --declare FILE.\n"
+            .to_owned(),
+    }
+}
+
+/// The counts per rule; columns that matter less are left out where names are long.
+pub(crate) fn figures(answer: &bson::Document) -> String {
+    let rules = list(answer, "rules");
+    let row = |rule: &&bson::Document| {
+        let (checked, drifted) = (number(rule, "checked"), number(rule, "drifted"));
+        #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+        let share = if checked == 0 { 0.0 } else { drifted as f64 * 100.0 / checked as f64 };
+        [
+            text(rule, "database").to_owned(),
+            text(rule, "rule").to_owned(),
+            grouped(checked),
+            grouped(number(rule, "unchecked")),
+            grouped(drifted),
+            format!("{share:.1} %"),
+            format!("{:.2}", rule.get_f64("seconds").unwrap_or_default()),
+        ]
+    };
+    let rows: Vec<[String; 7]> = rules.iter().map(row).collect();
+    let headings = ["database", "rule", ">checked", ">unchecked", ">drifted", ">share", ">seconds"];
+    let has_unchecked = number(answer, "unchecked") > 0;
+    let columns = |without: &[&str]| {
+        let is_shown = |name: &str| !without.contains(&name) && (name != ">unchecked" || has_unchecked);
+        let shown: Vec<&str> = headings.into_iter().filter(|name| is_shown(name)).collect();
+        let cells = |row: &[String; 7]| {
+            let cells = headings.iter().zip(row).filter(|(name, _)| is_shown(name));
+            cells.map(|(_, cell)| cell.clone()).collect()
+        };
+        (shown, rows.iter().map(cells).collect::<Vec<Vec<String>>>())
+    };
+    let (mut shown, mut cells) = columns(&[]);
+    if width(&shown, &cells) > WIDTH {
+        (shown, cells) = columns(&[">share", ">seconds"]);
+    }
+    table(&shown, cells)
+}
+
+/// What is said about each rule besides its counts; once where several share it.
+pub(crate) fn notes(answer: &bson::Document) -> String {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for rule in list(answer, "rules") {
+        for note in list(rule, "notes") {
+            let (said, name) = (text(note, "text"), text(rule, "rule"));
+            match notes.iter_mut().find(|(other, _)| *other == said) {
+                Some((_, rules)) => rules.push(name),
+                None => notes.push((said, vec![name])),
+            }
+        }
+    }
+    let mut out = String::new();
+    for (said, rules) in notes {
+        out.push_str(&wrapped(&rules.join(", "), 0));
+        out.push_str(&wrapped(said, 2));
+    }
+    if !out.is_empty() {
+        out.insert(0, '\n');
+    }
+    out
+}
+
+/// The documents that are named. A bucket has a row for each of its flaws.
+pub(crate) fn documents(answer: &bson::Document) -> String {
+    let drift = list(answer, "drift");
+    let has_flaws = drift.iter().any(|drift| !list(drift, "flaws").is_empty());
+    let row = |drift: &bson::Document, of: &bson::Document| {
+        let mut row = vec![text(drift, "database").to_owned(), text(drift, "rule").to_owned(), value(drift.get("_id"))];
+        if has_flaws {
+            row.push(text(of, "field").to_owned());
+        }
+        let only = match text(drift, "only") {
+            "type" => " (another type)",
+            "state" => " (in _pleach)",
+            _ => "",
+        };
+        let expected = match (of.get("expected"), of.get_bool("repairable")) {
+            // What a bucket does not tell.
+            (None, Ok(false)) => "(unknown)".to_owned(),
+            (expected, _) => format!("{}{only}", value(expected)),
+        };
+        row.extend([value(of.get("stored")), expected]);
+        row
+    };
+    let mut rows = Vec::new();
+    for drift in &drift {
+        let flaws = list(drift, "flaws");
+        match flaws.is_empty() {
+            true => rows.push(row(drift, drift)),
+            false => rows.extend(flaws.iter().map(|flaw| row(drift, flaw))),
+        }
+    }
+    match has_flaws {
+        true => fitted(&["database", "rule", "_id", "field", "stored", "expected"], rows),
+        // The rule's name is that of the field.
+        false => fitted(&["database", "rule", "_id", "stored", "expected"], rows),
+    }
+}
+
+/// How many documents are not among those that are named.
+pub(crate) fn more(answer: &bson::Document) -> String {
+    let named = i64::try_from(list(answer, "drift").len()).unwrap_or(0);
+    match (number(answer, "drifted") - named, named) {
+        (..=0, _) => String::new(),
+        (more, 0) => format!("{} not named (--examples N names N of them)\n", documents_of(more)),
+        (more, _) => format!("… and {} more (--examples N)\n", grouped(more)),
+    }
+}
+
+/// `1 document`, `2 documents`
+pub(crate) fn documents_of(number: i64) -> String {
+    match number {
+        1 => "1 document".to_owned(),
+        number => format!("{} documents", grouped(number)),
+    }
+}
+
+/// A value as people read it.
+fn value(value: Option<&bson::Bson>) -> String {
+    value.map_or_else(|| "(missing)".to_owned(), |value| crate::ask::shown(Some(value)))
+}
+
+/// How wide the widest cell of a column is.
+fn column_width(heading: &str, rows: &[Vec<String>], column: usize) -> usize {
+    let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+    cells.chain([heading.trim_start_matches('>').chars().count()]).max().unwrap_or(0)
+}
+
+/// How wide a table would be that is not folded: a space before and behind each cell.
+fn width(headings: &[&str], rows: &[Vec<String>]) -> usize {
+    headings.iter().enumerate().map(|(column, heading)| column_width(heading, rows, column) + 2).sum()
+}
+
+/// A table whose widest values are cut until it fits; names stay whole.
+fn fitted(headings: &[&str], mut rows: Vec<Vec<String>>) -> String {
+    while width(headings, &rows) > WIDTH {
+        let values = headings.iter().enumerate().skip(2);
+        let widest = values.map(|(column, heading)| (column_width(heading, &rows, column), column)).max();
+        let Some((wide, column)) = widest.filter(|(wide, _)| *wide > NARROWEST) else { break };
+        for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+            if cell.chars().count() >= wide {
+                *cell = cut(cell.trim_end_matches('…'), wide - 1);
+                if !cell.ends_with('…') {
+                    cell.pop();
+                    cell.push('…');
+                }
+            }
+        }
+    }
+    table(headings, rows)
+}
+
+/// Text in lines of at most 80 columns, each indented.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    folded(&" ".repeat(indent), text)
+}
+
+/// The words of a command line for the same target and declaration.
+pub(crate) fn command(verb: &str, audit: &Audit, with_declaration: bool) -> String {
+    let mut words = vec![format!("pleach {verb}")];
+    for file in audit.declare.iter().filter(|_| with_declaration) {
+        words.push(format!("--declare {}", quoted(&file.display().to_string())));
+    }
+    if let (true, Some(db)) = (verb == "repair", &audit.db) {
+        words.push(format!("--db {}", quoted(db)));
+    }
+    if let (true, Some(rule)) = (verb == "repair", &audit.rule) {
+        words.push(format!("--rule {}", quoted(rule)));
+    }
+    words.push(place(&audit.target));
+    format!("  {}\n", words.join(" ").trim_end())
+}
+
+/// The target as it was named; a password is not repeated.
+fn place(target: &verbs::Target) -> String {
+    for (name, file) in [("--server-file", &target.server_file), ("--upstream-file", &target.upstream_file)] {
+        if let Some(file) = file {
+            return format!("{name} {}", quoted(&file.display().to_string()));
+        }
+    }
+    match (&target.server, &target.data, &target.upstream) {
+        (Some(uri), _, _) => format!("--server {}", quoted(&without_password(uri))),
+        (_, Some(folder), _) => format!("--data {}", quoted(&folder.display().to_string())),
+        (_, _, Some(uri)) => format!("--upstream {}", quoted(&without_password(uri))),
+        (None, None, None) => String::new(),
+    }
+}
+
+fn without_password(uri: &str) -> String {
+    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
+    match rest.rsplit_once('@') {
+        Some((user, host)) => {
+            let name = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{name}:PASSWORD@{host}")
+        }
+        None => uri.to_owned(),
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+,=".contains(letter);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_repeated() {
+        for (uri, shown) in [
+            ("mongodb://127.0.0.1:27017", "mongodb://127.0.0.1:27017"),
+            ("mongodb://ann:s3cret@db/shop", "mongodb://ann:PASSWORD@db/shop"),
+            ("mongodb://ann:a@b/c@db", "mongodb://ann:PASSWORD@db"),
+            ("mongodb://db/?replicaSet=rs", "mongodb://db/?replicaSet=rs"),
+        ] {
+            assert_eq!(without_password(uri), shown);
+        }
+        assert_eq!(quoted("mongodb://db/?a=1&b=2"), "'mongodb://db/?a=1&b=2'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn a_table_of_long_values_fits() {
+        let row = |n: usize| {
+            vec!["shop".to_owned(), "orders.customer".to_owned(), "x".repeat(n), "y".repeat(60), "(missing)".to_owned()]
+        };
+        let shown = fitted(&["database", "rule", "_id", "stored", "expected"], vec![row(24), row(3)]);
+        assert!(shown.lines().count() == 3 && shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+        assert!(shown.contains("yyyy…") && shown.contains("(missing)") && shown.contains(&"x".repeat(15)), "{shown}");
+    }
+}

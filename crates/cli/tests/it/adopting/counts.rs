@@ -1,0 +1,147 @@
+//! What `plan` counts in the data, and what it says about references and names.
+
+use super::{COPY, Door, orders};
+use bson::{Document, doc, oid::ObjectId};
+
+#[test]
+fn plan_counts_what_apply_then_does() {
+    for door in Door::both("plan-counts") {
+        orders(&door);
+        door.declare(COPY);
+        let (code, plan) = door.json(&["plan"]);
+        assert_eq!(code, Some(1));
+        let rule = &plan["rules"][0];
+        let counts = ["hosts", "has", "right", "corrected", "removed", "filled", "references", "dangling"];
+        let found: Vec<i64> = counts.iter().map(|name| rule[*name].as_i64().unwrap()).collect();
+        assert_eq!(found, [10, 7, 6, 1, 0, 2, 10, 1], "{plan:#}");
+        assert!(plan["steps"].as_array().unwrap().len() == 2, "{plan:#}");
+        let (code, out, _) = door.told(&["plan"]);
+        assert_eq!(code, Some(1));
+        assert!(out.contains("orders.customer new: 10 documents: 6 right, 1 corrected, 2 filled; 1 index"), "{out}");
+        assert!(
+            out.contains("1 of 10 references in orders.customerId have no document in customers, such as 99"),
+            "{out}"
+        );
+        assert!(!out.contains("$lookup"), "{out}");
+        assert!(door.told(&["plan", "--full"]).1.contains("$lookup"));
+        // A dangling reference is reported, not refused.
+        let (code, out, said) = door.told(&["apply"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(out.contains("have no document in customers"), "{out}");
+        assert!(out.contains("orders.customer: 1 corrected, 2 filled, 0 removed"), "{out}");
+        assert_eq!(door.json(&["plan"]).0, Some(0));
+        assert_eq!(door.json(&["audit", "--declare", "pleach.yaml"]).0, Some(0));
+    }
+}
+
+#[test]
+fn every_kind_of_field_is_counted() {
+    for door in Door::both("kinds") {
+        let product = |id: i32, fields: Document| {
+            let mut product = doc! { "_id": id, "sku": format!("s{id}") };
+            product.extend(fields);
+            product
+        };
+        door.insert(
+            "products",
+            vec![
+                product(1, doc! { "n": 2, "avg": 4.5, "total": 9 }),
+                product(2, doc! { "n": 7, "avg": 4, "total": 0 }),
+                product(3, doc! { "n": 0_i64 }),
+                doc! { "_id": 4, "n": 0, "avg": 3 },
+            ],
+        );
+        let review = |id: i32, product: i32, rating: i32| doc! { "_id": id, "pid": product, "rating": rating };
+        door.insert("reviews", vec![review(1, 1, 4), review(2, 1, 5), review(3, 2, 4), review(4, 99, 1)]);
+        let item = |product: i32, copy: Option<&str>| match copy {
+            Some(sku) => doc! { "p": product, "product": { "sku": sku } },
+            None => doc! { "p": product },
+        };
+        door.insert(
+            "orders",
+            vec![
+                doc! { "_id": 1, "items": [item(1, Some("s1")), item(2, Some("s2"))] },
+                doc! { "_id": 2, "items": [item(1, Some("old")), item(2, Some("s2"))] },
+                doc! { "_id": 3, "items": [item(1, Some("s1")), item(2, None), item(99, None)] },
+                doc! { "_id": 4, "items": [{ "product": { "sku": "orphan" } }] },
+                doc! { "_id": 5 },
+            ],
+        );
+        let counted = "n: { count: reviews, by: pid }, avg: { avg: rating, from: reviews, by: pid }";
+        let others = "total: { sum: rating, from: reviews, by: pid }, name: { expr: { $toUpper: $sku } }";
+        let copies = "items.product: { from: products, by: items.p, fields: [sku] }";
+        door.declare(&format!(
+            "{{ products: {{ computed: {{ {counted}, {others} }} }}, orders: {{ extended_reference: {{ {copies} }} }} }}"
+        ));
+        let (_, plan) = door.json(&["plan"]);
+        for (rule, expected) in [
+            // hosts, has, right, corrected, removed, filled
+            ("products.n", [4, 4, 3, 1, 0, 0]),
+            ("products.avg", [4, 3, 2, 1, 0, 1]),
+            ("products.total", [4, 2, 1, 1, 0, 2]),
+            ("products.name", [4, 0, 0, 0, 0, 4]),
+            ("orders.items.product", [5, 3, 1, 1, 1, 1]),
+        ] {
+            let row = plan["rules"].as_array().unwrap().iter().find(|row| row["rule"] == rule).unwrap();
+            let counts = ["hosts", "has", "right", "corrected", "removed", "filled"];
+            let found: Vec<i64> = counts.iter().map(|name| row[*name].as_i64().unwrap()).collect();
+            assert_eq!(found, expected, "{rule}: {row:#}");
+            let dangling = match rule {
+                "products.name" => None,
+                "orders.items.product" => Some((7, 1)),
+                _ => Some((4, 1)),
+            };
+            let found = row["references"].as_i64().zip(row["dangling"].as_i64());
+            assert_eq!(found, dangling, "{rule}: {row:#}");
+        }
+    }
+}
+
+#[test]
+fn references_of_another_type_are_told_with_an_example() {
+    for door in Door::both("types") {
+        let id = ObjectId::parse_str("65ab00000000000000000001").unwrap();
+        door.insert("customers", vec![doc! { "_id": id, "name": "Ada" }]);
+        door.insert("orders", vec![doc! { "_id": 1, "customerId": id.to_hex() }]);
+        door.declare(COPY);
+        let (_, out, _) = door.told(&["plan"]);
+        assert!(
+            out.contains(
+                "orders.customerId holds strings such as \"65ab00000000000000000001\", customers._id holds ObjectIds"
+            ),
+            "{out}"
+        );
+        // The same of a count.
+        door.declare("{ customers: { computed: { n: { count: orders, by: customerId } } } }");
+        let (_, out, _) = door.told(&["plan"]);
+        assert!(out.contains("none of the 1 references in orders.customerId has a document in customers"), "{out}");
+        assert!(out.contains("holds strings such as"), "{out}");
+    }
+}
+
+#[test]
+fn plan_shows_what_would_be_removed() {
+    for door in Door::both("removing") {
+        orders(&door);
+        door.declare(COPY);
+        assert_eq!(door.told(&["apply"]).0, Some(0));
+        door.declare("{ orders: { computed: { double: { expr: { $multiply: [$_id, 2] } } } } }");
+        let (code, out, _) = door.told(&["plan"]);
+        assert_eq!(code, Some(1));
+        assert!(out.contains("gone from the declaration") && out.contains("needs --remove"), "{out}");
+        let (_, plan) = door.json(&["plan", "--remove", "--with-data"]);
+        let removed = plan["rules"].as_array().unwrap().iter().find(|rule| rule["work"] == "remove").unwrap();
+        assert_eq!(
+            (&removed["documents"], &removed["fields"]),
+            (&9.into(), &serde_json::json!(["customer"])),
+            "{plan:#}"
+        );
+        assert_eq!(
+            door.all("orders").iter().filter(|row| row.as_document().unwrap().contains_key("customer")).count(),
+            9
+        );
+        let (code, _, said) = door.told(&["apply", "--remove", "--with-data"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!door.all("orders").iter().any(|row| row.as_document().unwrap().contains_key("customer")));
+    }
+}

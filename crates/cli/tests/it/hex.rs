@@ -1,0 +1,212 @@
+//! `as: hex` takes either case everywhere and gives lower case back: buckets answer as a plain collection does that holds the
+//! keys in lower case and is asked in lower case.
+
+use crate::doors::{Door, doors};
+use bson::{Bson, DateTime, Document, Regex, doc};
+
+const KEYS: &[&str] = &["AB01", "ab01", "Ab01", "FF", "ff", "0c", "0C"];
+
+fn at(minutes: i64) -> DateTime {
+    DateTime::from_millis(1_704_067_200_000 + minutes * 60_000)
+}
+
+/// What the plain collection is asked: the keys of a question in lower case.
+fn lower(value: &Bson) -> Bson {
+    match value {
+        Bson::String(text) if KEYS.contains(&text.as_str()) || ["AB", "DD", "^AB0"].contains(&text.as_str()) => {
+            text.to_lowercase().into()
+        }
+        Bson::Document(doc) => lower_all(doc).into(),
+        Bson::Array(items) => items.iter().map(lower).collect::<Vec<_>>().into(),
+        Bson::RegularExpression(regex) => {
+            let pattern = regex.pattern.as_str().to_lowercase().try_into().unwrap();
+            Bson::RegularExpression(Regex { pattern, options: regex.options.clone() })
+        }
+        other => other.clone(),
+    }
+}
+
+fn lower_all(doc: &Document) -> Document {
+    doc.iter().map(|(name, value)| (name.clone(), lower(value))).collect()
+}
+
+/// The logical collection and a plain one that the same is done to.
+struct Pair {
+    door: Door,
+    /// Whether the buckets make the `_id` of series and time.
+    derived: bool,
+}
+
+impl Pair {
+    /// The command on both; what they answer, without what only one of them can say.
+    fn same(&self, command: Document) -> Document {
+        let (mut logical, mut plain) = (command.clone(), lower_all(&command));
+        let verb = command.keys().next().unwrap().clone();
+        logical.insert(verb.clone(), "readings");
+        plain.insert(verb, "plain");
+        let (found, expected) = (told(&self.door.ask(logical)), told(&self.door.ask(plain)));
+        assert_eq!(found, expected, "{command}");
+        found
+    }
+
+    fn same_documents(&self, after: &str) {
+        assert_eq!(self.door.all("readings"), self.door.all("plain"), "{after}");
+    }
+
+    fn insert(&self, mut reading: Document) {
+        self.door.must(doc! { "insert": "readings", "documents": [reading.clone()] });
+        if self.derived {
+            let key = lower(&reading["key"]);
+            let mut whole = doc! { "_id": { "key": key.clone(), "at": reading["at"].clone() }, "key": key };
+            reading.remove("_id");
+            reading.remove("key");
+            whole.extend(reading);
+            reading = whole;
+        }
+        self.door.must(doc! { "insert": "plain", "documents": [lower_all(&reading)] });
+    }
+}
+
+fn told(reply: &Document) -> Document {
+    let wanted = ["ok", "n", "nModified", "upserted", "writeErrors", "value", "values", "code"];
+    let mut told: Document =
+        reply.iter().filter(|(name, _)| wanted.contains(&name.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
+    if let Ok(cursor) = reply.get_document("cursor") {
+        told.insert("rows", cursor["firstBatch"].clone());
+    }
+    told
+}
+
+fn questions() -> Vec<Document> {
+    let regex = |pattern: &str| Regex { pattern: pattern.try_into().unwrap(), options: "".try_into().unwrap() };
+    let mut all = Vec::new();
+    for key in KEYS {
+        all.extend([
+            doc! { "key": *key },
+            doc! { "key": { "$eq": *key } },
+            doc! { "key": { "$ne": *key } },
+            doc! { "key": { "$in": [*key, "0C"] } },
+            doc! { "key": { "$nin": [*key, "0C"] } },
+            doc! { "key": { "$gt": *key } },
+            doc! { "key": { "$lte": *key } },
+            doc! { "key": { "$not": { "$gte": *key } } },
+            doc! { "$or": [{ "key": *key }, { "v": { "$lt": 2 } }] },
+            doc! { "$nor": [{ "key": *key }] },
+            doc! { "$expr": { "$eq": ["$key", *key] } },
+            doc! { "$expr": { "$in": ["$key", [*key, "0C"]] } },
+            doc! { "$expr": { "$and": [{ "$ne": [{ "$literal": *key }, "$key"] }, { "$gt": ["$v", 1] }] } },
+        ]);
+    }
+    all.extend([
+        doc! { "key": regex("^AB") },
+        doc! { "key": { "$not": regex("F$") } },
+        doc! { "key": { "$regex": "^AB0" } },
+        doc! { "key": "xyz" },
+        doc! { "key": "ABC" },
+        doc! { "key": 5 },
+        doc! { "key": null },
+    ]);
+    all
+}
+
+fn reads(pair: &Pair) {
+    let sort = doc! { "key": 1, "at": 1, "v": 1 };
+    for filter in questions() {
+        // The regular expressions of the plain side are lower case already.
+        pair.same(doc! { "find": 1, "filter": &filter, "sort": &sort });
+        pair.same(doc! { "count": 1, "query": &filter });
+        let stages = vec![doc! { "$match": &filter }, doc! { "$sort": &sort }];
+        pair.same(doc! { "aggregate": 1, "pipeline": stages, "cursor": {} });
+    }
+    for key in KEYS {
+        for stages in [
+            vec![doc! { "$group": { "_id": "$key", "n": { "$sum": 1 } } }, doc! { "$match": { "_id": *key } }],
+            vec![
+                doc! { "$set": { "k": "$key" } },
+                doc! { "$match": { "k": { "$ne": *key } } },
+                doc! { "$sort": &sort },
+            ],
+            vec![doc! { "$project": { "is": { "$eq": ["$key", *key] }, "v": 1 } }, doc! { "$sort": { "v": 1 } }],
+            vec![doc! { "$sort": &sort }, doc! { "$limit": 4 }, doc! { "$match": { "key": *key } }],
+            vec![doc! { "$facet": { "a": [{ "$match": { "key": *key } }, { "$count": "n" }] } }],
+        ] {
+            pair.same(doc! { "aggregate": 1, "pipeline": stages, "cursor": {} });
+        }
+    }
+    pair.same(doc! { "distinct": 1, "key": "v", "query": { "key": "FF" } });
+    let asked = doc! { "find": 1, "filter": { "$expr": { "$eq": ["$key", "$$wanted"] } }, "let": { "wanted": "ff" }, "sort": &sort };
+    pair.same(asked);
+}
+
+fn writes(pair: &Pair) {
+    let update = |q: Document, u: Document, more: Document| {
+        let mut statement = doc! { "q": q, "u": u };
+        statement.extend(more);
+        doc! { "update": 1, "updates": [statement] }
+    };
+    for (key, other) in [("AB01", "ff"), ("FF", "AB01"), ("0C", "FF"), ("Ab01", "0C")] {
+        pair.same(update(doc! { "key": key }, doc! { "$inc": { "w": 1 } }, doc! { "multi": true }));
+        pair.same_documents(key);
+        pair.same(update(doc! { "key": key, "at": at(3) }, doc! { "$set": { "w": 9 } }, doc! {}));
+        pair.same_documents(key);
+        let modify = doc! { "findAndModify": 1, "query": { "key": other }, "sort": { "at": 1, "v": 1 }, "update": { "$set": { "seen": true } }, "new": true };
+        pair.same(modify);
+        pair.same_documents(other);
+        // The same key in another case is no change.
+        pair.same(update(doc! { "key": key }, doc! { "$set": { "key": key } }, doc! { "multi": true }));
+        pair.same_documents(key);
+    }
+    let upsert = update(
+        doc! { "key": "DD", "at": at(900) },
+        doc! { "$set": { "v": 77 }, "$setOnInsert": { "_id": 900 } },
+        doc! { "upsert": true },
+    );
+    if !pair.derived {
+        pair.same(upsert.clone());
+        pair.same(upsert);
+        pair.same_documents("upsert");
+        // To another series, in the other case.
+        pair.same(update(doc! { "key": "DD" }, doc! { "$set": { "key": "AB" } }, doc! {}));
+        pair.same_documents("moved");
+    } else {
+        let id = doc! { "key": "FF", "at": at(1) };
+        pair.same(doc! { "find": 1, "filter": { "_id": &id } });
+        pair.same(update(doc! { "_id": &id }, doc! { "$set": { "w": 5 } }, doc! {}));
+        pair.same(doc! { "find": 1, "filter": { "_id": { "$in": [&id] } } });
+        pair.same(doc! { "find": 1, "filter": { "_id.key": "FF" }, "sort": { "at": 1 } });
+        pair.same_documents("by _id");
+    }
+    let bad = doc! { "update": "readings", "updates": [{ "q": { "key": "FF" }, "u": { "$set": { "key": "xyz" } } }] };
+    let reply = pair.door.ask(bad);
+    let error = reply.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
+    assert_eq!(error.get_i32("code").unwrap(), 2, "{error}");
+    assert!(error.get_str("errmsg").unwrap().contains("an even number of hex digits"), "{error}");
+    pair.same(doc! { "delete": 1, "deletes": [{ "q": { "key": "FF", "at": at(1) }, "limit": 1 }] });
+    pair.same_documents("one deleted");
+    pair.same(doc! { "delete": 1, "deletes": [{ "q": { "key": { "$in": ["AB01", "0C"] } }, "limit": 0 }] });
+    pair.same_documents("deleted");
+}
+
+#[test]
+fn keys_of_either_case_mean_the_same() {
+    for (name, derived, extra) in [
+        ("hexstored", false, doc! {}),
+        ("hextime", true, doc! { "reading_id": "time" }),
+        ("hexday", false, doc! { "every": "day" }),
+    ] {
+        for door in doors(name, "keys of either case") {
+            let mut bucket =
+                doc! { "time": "at", "by": [{ "field": "key", "as": "hex" }], "every": "hour", "at_most": 3 };
+            bucket.extend(extra.clone());
+            door.apply(doc! { "readings": { "bucket": bucket } });
+            let pair = Pair { door, derived };
+            for (number, key) in (0..21).zip(KEYS.iter().cycle()) {
+                pair.insert(doc! { "_id": number, "key": *key, "at": at(i64::from(number) * 7 % 100), "v": number });
+            }
+            pair.same_documents("inserts");
+            reads(&pair);
+            writes(&pair);
+            pair.door.finish();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The indexes that a rule needs: what is there is used, what is made is removed with the rule.
+
+use crate::both_doors::{Door, both};
+use bson::{Document, doc};
+use judge::client::Client;
+
+fn rule() -> Document {
+    doc! { "orders": { "extended_reference": {
+        "product": { "from": "products", "by": "sku", "match": "sku", "fields": ["name"] },
+    } } }
+}
+
+/// The rule keeps copies of sources that are found by an optional field.
+fn is_kept(door: &Door, client: &mut Client) {
+    door.insert(client, "products", vec![doc! { "_id": "new", "sku": "new", "name": "a" }]);
+    door.insert(client, "orders", vec![doc! { "_id": "new", "sku": "new" }]);
+    door.run(
+        client,
+        doc! { "update": "products", "updates": [{ "q": { "_id": "new" }, "u": { "$set": { "name": "b" } } }] },
+    );
+    let orders = door.find(client, "orders");
+    assert_eq!(orders.last().unwrap().get_document("product").ok(), Some(&doc! { "name": "b" }), "{}", door.name);
+    let twice = doc! { "insert": "products", "documents": [{ "sku": "new" }], "$db": &door.db };
+    let refused = client.command(&twice).unwrap().document;
+    assert_eq!(refused.get_array("writeErrors").unwrap().len(), 1, "{refused}");
+    for collection in ["products", "orders"] {
+        door.run(client, doc! { "delete": collection, "deletes": [{ "q": { "_id": "new" }, "limit": 1 }] });
+    }
+}
+
+/// Drops the rule; returns the indexes that it says to leave.
+fn drop_rule(door: &Door, client: &mut Client) -> Vec<String> {
+    let answer = door.run(client, doc! { "pleach": "drop", "rule": "orders.product" });
+    let names = answer.get_array("left_indexes").cloned().unwrap_or_default();
+    names.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn documents_without_the_field_are_left_alone() {
+    for door in both("optional") {
+        let mut client = door.client();
+        door.insert(&mut client, "products", vec![doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3, "sku": "x" }]);
+        let applied = door.apply(&mut client, rule());
+        assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{applied}");
+        assert_eq!(door.indexes(&mut client, "products"), ["sku_1"], "{}", door.name);
+        door.insert(&mut client, "products", vec![doc! { "_id": 4 }]);
+        is_kept(&door, &mut client);
+        assert!(drop_rule(&door, &mut client).is_empty());
+        assert_eq!(door.indexes(&mut client, "products"), [""; 0], "{}", door.name);
+        assert_eq!(door.indexes(&mut client, "orders"), [""; 0], "{}", door.name);
+
+        // Null is no reference either.
+        door.insert(&mut client, "products", vec![doc! { "_id": 5, "sku": null }, doc! { "_id": 6, "sku": null }]);
+        let applied = door.apply(&mut client, rule());
+        assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{applied}");
+        assert_eq!(door.indexes(&mut client, "products"), ["sku_1", "sku_1_pleach"], "{}", door.name);
+        is_kept(&door, &mut client);
+        assert!(drop_rule(&door, &mut client).is_empty());
+        assert_eq!(door.indexes(&mut client, "products"), [""; 0], "{}", door.name);
+
+        // Values that are there twice are an answer, and nothing is left of the attempt.
+        door.insert(&mut client, "products", vec![doc! { "_id": 7, "sku": "x" }]);
+        let refused = door.apply(&mut client, rule());
+        assert_eq!(refused.get_i32("code").ok(), Some(11_000), "{refused}");
+        assert!(refused.get_str("errmsg").unwrap().contains("{ sku: \"x\" }"), "{refused}");
+        assert_eq!(door.indexes(&mut client, "products"), [""; 0], "{}", door.name);
+        let ours = door.listed(&mut client, doc! { "name": { "$regex": "^pleach" } });
+        assert!(ours.is_empty(), "{}: {ours:?}", door.name);
+        door.clean();
+    }
+}
+
+#[test]
+fn an_index_that_serves_is_used_and_stays() {
+    let partial = |filter: Document| doc! { "key": { "sku": 1 }, "name": "sku_1", "unique": true, "partialFilterExpression": filter };
+    for door in both("serves") {
+        let mut client = door.client();
+        door.insert(&mut client, "products", vec![doc! { "_id": 1 }, doc! { "_id": 2 }]);
+        for (own, serves, after_apply, after_drop) in [
+            (doc! { "key": { "sku": 1 }, "name": "own", "unique": true, "sparse": true }, true, vec!["own"], "own"),
+            (partial(doc! { "sku": { "$exists": true } }), true, vec!["sku_1"], "sku_1"),
+            // It keeps values apart and finds none: one beside it does that.
+            (partial(doc! { "sku": { "$type": "string" } }), true, vec!["sku_1", "sku_1_pleach"], "sku_1"),
+            // Of the name that ours would have, and of no use.
+            (doc! { "key": { "sku": 1 }, "name": "sku_1" }, false, vec!["sku_1", "sku_1_pleach"], "sku_1"),
+            (doc! { "key": { "other": 1 }, "name": "sku_1" }, false, vec!["sku_1", "sku_1_pleach"], "sku_1"),
+        ] {
+            door.run(&mut client, doc! { "createIndexes": "products", "indexes": [own.clone()] });
+            let applied = door.apply(&mut client, rule());
+            assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{own}: {applied}");
+            assert_eq!(door.indexes(&mut client, "products"), after_apply, "{} {own}", door.name);
+            is_kept(&door, &mut client);
+            let left = drop_rule(&door, &mut client);
+            assert_eq!(left, if serves { vec![format!("products.{after_drop}")] } else { Vec::new() }, "{own}");
+            assert_eq!(door.indexes(&mut client, "products"), [after_drop], "{} {own}", door.name);
+            door.run(&mut client, doc! { "dropIndexes": "products", "index": "*" });
+        }
+        door.clean();
+    }
+}
+
+#[test]
+fn an_index_that_another_rule_needs_stays() {
+    for door in both("shared") {
+        let mut client = door.client();
+        let applied = door.apply(
+            &mut client,
+            doc! { "a": { "computed": {
+                "n": { "count": "b", "by": "aId" }, "s": { "sum": "x", "from": "b", "by": "aId" },
+            } } },
+        );
+        assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{applied}");
+        door.run(&mut client, doc! { "pleach": "drop", "rule": "a.n" });
+        assert_eq!(door.indexes(&mut client, "b"), ["aId_1"], "{}", door.name);
+        // Dropped and made anew by the client, it is the client's own.
+        door.run(&mut client, doc! { "dropIndexes": "b", "index": "aId_1" });
+        door.run(&mut client, doc! { "createIndexes": "b", "indexes": [{ "key": { "aId": 1 }, "name": "aId_1" }] });
+        door.run(&mut client, doc! { "pleach": "drop", "rule": "a.s" });
+        assert_eq!(door.indexes(&mut client, "b"), ["aId_1"], "{}", door.name);
+        door.clean();
+    }
+}

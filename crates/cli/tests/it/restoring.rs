@@ -1,0 +1,189 @@
+//! What was there before a rule, on both doors: kept while it is seeded, given back by `drop --restore`, freed by `forget`.
+
+use crate::serving::{Serving, pleach};
+use crate::upstream::database;
+use bson::{DateTime, Document, doc};
+use judge::client::Client;
+use std::process::Output;
+
+/// A server on the embedded store, and one in front of a real MongoDB if there is one.
+fn doors(test: &str) -> Vec<Serving> {
+    let mut doors = vec![Serving::start(&[])];
+    doors.extend(judge::real::uri_or_skip(test).map(|uri| Serving::upstream(&uri, &[])));
+    doors
+}
+
+const RULES: &str = "
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, fields: [name], when_deleted: unset }
+      items.product: { from: products, by: items.productId, fields: [title], when_deleted: unset }
+      authors: { from: customers, by: authorIds, each: true, fields: [name] }
+    computed:
+      stats.lines: { count: lines, by: orderId }
+      stats.total: { sum: n, from: lines, by: orderId }
+      mean: { avg: n, from: lines, by: orderId }
+      double: { expr: { $multiply: [$price, 2] } }
+";
+
+const NAMES: [&str; 7] = [
+    "orders.customer",
+    "orders.items.product",
+    "orders.authors",
+    "orders.stats.lines",
+    "orders.stats.total",
+    "orders.mean",
+    "orders.double",
+];
+
+fn orders() -> Vec<Document> {
+    vec![
+        doc! { "_id": 1, "price": 4 },
+        doc! { "_id": 2, "customerId": 1, "price": 4, "customer": { "name": "Ann" }, "double": 8, "mean": 1.5 },
+        doc! { "_id": 3, "customer": { "name": "stale", "x": 1 }, "customerId": 1, "double": "eight", "price": 1, "z": 1 },
+        doc! { "_id": 4, "customer": "text", "customerId": 99, "note": 1, "price": 1.5, "mean": null, "$odd": 1, "a.b": 2 },
+        doc! { "_id": 5, "price": 1, "items": [
+        { "productId": 1, "product": { "title": "old" }, "n": 1 }, { "productId": 2 }, 7,
+        { "product": { "title": "no reference" }, "n": 2 }, { "productId": 77, "product": 5, "n": 3 } ] },
+        doc! { "_id": 6, "authors": [{ "name": "Ann" }, null], "authorIds": [1, 2, 50], "price": 1 },
+        doc! { "_id": 7, "authors": "none", "authorIds": [], "price": 1, "items": [] },
+        doc! { "_id": 8, "stats": { "lines": 44, "own": 1, "total": "x" }, "price": 1 },
+        doc! { "_id": 9, "stats": {}, "price": 1, "_pleach": { "mine": 1 } },
+        doc! { "_id": "text", "price": 2, "double": 4 },
+    ]
+}
+
+fn put(client: &mut Client, db: &str, collection: &str, documents: Vec<Document>) {
+    client.must(&doc! { "insert": collection, "documents": documents, "$db": db }).unwrap();
+}
+
+fn all(client: &mut Client, db: &str, collection: &str) -> Vec<String> {
+    let found = client.must(&doc! { "find": collection, "sort": { "_id": 1 }, "batchSize": 1000, "$db": db }).unwrap();
+    let found = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// Whatever becomes of the values that are there.
+fn apply(client: &mut Client, db: &str, rules: &str) -> Document {
+    let declaration = format!("database: {db}\ncollections: {rules}");
+    let asked = doc! { "pleach": "apply", "declaration": declaration };
+    let mut flagged = asked.clone();
+    flagged.extend(doc! { "overwrite": true, "$db": db });
+    match client.must(&flagged) {
+        Err(error) if error.to_string().contains("takes no field 'overwrite'") => {
+            let mut asked = asked;
+            asked.insert("$db", db);
+            client.must(&asked).unwrap()
+        }
+        answer => answer.unwrap(),
+    }
+}
+
+fn run(serving: &Serving, args: &[&str]) -> (Output, String, String) {
+    let server = format!("mongodb://{}", serving.address);
+    let output = pleach().args(args).args(["--server", &server]).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    (output, out, err)
+}
+
+fn rule(client: &mut Client, db: &str, name: &str) -> Document {
+    let status = client.must(&doc! { "pleach": "status", "$db": db }).unwrap();
+    let rules = status.get_array("rules").unwrap().clone();
+    let mut rules = rules.iter().filter_map(|rule| rule.as_document().cloned());
+    rules.find(|rule| rule.get_str("rule").is_ok_and(|rule| rule == name)).unwrap_or_else(|| panic!("{status}"))
+}
+
+#[test]
+fn every_document_gets_back_what_it_had() {
+    for serving in doors("what was there before a rule") {
+        let (mut client, db) = (serving.client(), database("restored"));
+        put(&mut client, &db, "orders", orders());
+        let customer = |id: i32, name: &str| doc! { "_id": id, "name": name };
+        put(&mut client, &db, "customers", vec![customer(1, "Ann"), customer(2, "Bob")]);
+        put(&mut client, &db, "products", vec![doc! { "_id": 1, "title": "Book" }, doc! { "_id": 2, "title": "Pen" }]);
+        put(&mut client, &db, "lines", (0..20).map(|id| doc! { "_id": id, "orderId": id % 12, "n": id }).collect());
+        let before = all(&mut client, &db, "orders");
+        apply(&mut client, &db, RULES);
+        let double = rule(&mut client, &db, "orders.double");
+        let seeded = double.get_document("seeded").unwrap();
+        assert_eq!(*seeded, doc! { "corrected": 1_i64, "filled": 7_i64, "removed": 0_i64, "left": 2_i64 });
+        let customer = rule(&mut client, &db, "orders.customer");
+        let seeded = customer.get_document("seeded").unwrap();
+        assert_eq!(seeded.get_i64("removed").unwrap(), 1, "{customer}");
+        let kept = customer.get_document("kept").unwrap();
+        assert_eq!(kept.get_i64("documents").unwrap(), 3, "{customer}");
+        let (_, out, _) = run(&serving, &["status"]);
+        assert!(out.contains("kept documents") && out.contains("orders.customer"), "{out}");
+        // Clients go on: values change with what they are made of.
+        put(&mut client, &db, "lines", vec![doc! { "_id": 100, "orderId": 2, "n": 5 }]);
+        let change = doc! { "q": { "_id": 1 }, "u": { "$set": { "name": "Anna" } } };
+        client.must(&doc! { "update": "customers", "updates": [change], "$db": &db }).unwrap();
+        put(&mut client, &db, "orders", vec![doc! { "_id": "z new", "price": 5, "customerId": 2 }]);
+        for name in NAMES {
+            let (output, out, err) = run(&serving, &["drop", name, "--restore", "--db", &db]);
+            assert!(output.status.success() && out.contains("has what it had before"), "{output:?}");
+            assert!(!err.contains("forget"), "{err}");
+        }
+        let mut expected = before;
+        expected.push(doc! { "_id": "z new", "price": 5, "customerId": 2 }.to_string());
+        assert_eq!(all(&mut client, &db, "orders"), expected);
+        assert!(all(&mut client, &db, "pleach.replaced").is_empty());
+        client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+    }
+}
+
+#[test]
+fn what_is_kept_outlives_the_rule_until_it_is_forgotten() {
+    for serving in doors("what is kept of a dropped rule") {
+        let (mut client, db) = (serving.client(), database("forgotten"));
+        let products = (0..3).map(|id| doc! { "_id": id, "reviewCount": 99 });
+        put(&mut client, &db, "products", products.collect());
+        put(&mut client, &db, "reviews", (0..9).map(|id| doc! { "_id": id, "productId": id % 3 }).collect());
+        apply(&mut client, &db, "{ products: { computed: { reviewCount: { count: reviews, by: productId } } } }");
+        let (output, _, err) = run(&serving, &["drop", "products.reviewCount", "--db", &db]);
+        assert!(output.status.success() && err.contains("3 documents"), "{output:?}");
+        assert!(err.contains("`pleach forget products.reviewCount` frees them"), "{err}");
+        let (_, out, _) = run(&serving, &["status"]);
+        assert!(out.contains("gone") && out.contains("products.reviewCount"), "{out}");
+        for contradicting in [["--restore", "--with-data"], ["--restore", "--keep-buckets"]] {
+            let args = [&["drop", "products.reviewCount"], &contradicting[..]].concat();
+            assert_eq!(run(&serving, &args).0.status.code(), Some(2));
+        }
+        let (output, out, _) = run(&serving, &["forget", "products.reviewCount", "--db", &db]);
+        assert!(output.status.success() && out.contains("freed 3 documents ("), "{output:?}");
+        assert!(all(&mut client, &db, "pleach.replaced").is_empty());
+        let (output, _, err) = run(&serving, &["forget", "products.reviewCount", "--db", &db]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(err.contains("nothing is kept of a rule products.reviewCount"), "{err}");
+        let refused = client.must(&doc! { "insert": "pleach.replaced", "documents": [{}], "$db": &db }).unwrap_err();
+        assert!(refused.to_string().contains("belongs to Pleach"), "{refused}");
+        client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+    }
+}
+
+#[test]
+fn readings_and_events_get_back_what_buckets_threw_away() {
+    const BEGIN: i64 = 1_709_251_200_000;
+    let reading = |number: i32| {
+        let ts = DateTime::from_millis(BEGIN + i64::from(number) * 5_000_123);
+        doc! { "_id": format!("r{number:02}"), "s": number % 2, "ts": ts, "n": number }
+    };
+    for serving in doors("documents that a conversion throws away") {
+        for body in ["every: day, at_most: 50, reading_id: time", "every: month, slot: day, sum: { n: n }"] {
+            let (mut client, db) = (serving.client(), database("thrown"));
+            put(&mut client, &db, "data", (0..40).map(reading).collect());
+            let before = all(&mut client, &db, "data");
+            let rules = format!("{{ data: {{ bucket: {{ into: stored, time: ts, by: [s], {body} }} }} }}");
+            apply(&mut client, &db, &rules);
+            let applied = rule(&mut client, &db, "data.bucket");
+            assert_eq!(*applied.get_document("seeded").unwrap(), doc! { "moved": 40_i64 });
+            assert_eq!(applied.get_document("kept").unwrap().get_i64("documents").unwrap(), 40, "{applied}");
+            assert_ne!(all(&mut client, &db, "data"), before);
+            let (output, out, _) = run(&serving, &["drop", "data.bucket", "--restore", "--db", &db]);
+            assert!(output.status.success() && out.contains("as they were before"), "{output:?}");
+            assert_eq!(all(&mut client, &db, "data"), before, "{body}");
+            client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What a client is told of commands that rules concern (SEMANTICS R37). Statements run on the client's own line, so MongoDB
+//! refuses what the client may not do. Where none was sent, because nothing matched or a rule refuses, the client's privileges
+//! are looked at here; and no error names a collection that the client may not read.
+
+use super::Shared;
+use crate::life::names;
+use crate::life::rights::{Rights, namespaces, role};
+use crate::plan::Plan;
+use crate::rules::Rules;
+use document::backend::{Head, Relay};
+use document::op::{AdminOp, Modify, Namespace, WriteOp, Written};
+use document::{Code, Doc, Error, Result};
+use std::sync::Arc;
+
+/// The outcome of a client's write as the client may see it. Costs nothing where something was written.
+pub(super) async fn of_write(
+    shared: &Shared,
+    line: Option<Arc<dyn Relay>>,
+    op: &WriteOp,
+    outcome: Result<Written>,
+) -> Result<Written> {
+    let Some(line) = line.filter(|_| !outcome.as_ref().is_ok_and(|written| has_written(op, written))) else {
+        return outcome;
+    };
+    let rights = for_write(shared, Some(&line), op).await?;
+    let rules = shared.rules();
+    match outcome {
+        Ok(mut written) => {
+            for failed in &mut written.errors {
+                failed.error = discreet(&rights, &rules, op.ns(), failed.error.clone());
+            }
+            Ok(written)
+        }
+        Err(error) => Err(discreet(&rights, &rules, op.ns(), error)),
+    }
+}
+
+/// Whether a statement that writes was sent and did something: then MongoDB has decided.
+fn has_written(op: &WriteOp, written: &Written) -> bool {
+    let deletes = match op {
+        WriteOp::Delete(_) => true,
+        WriteOp::FindAndModify(op) => matches!(op.action, Modify::Remove),
+        WriteOp::Insert(_) => true,
+        WriteOp::Update(_) => false,
+    };
+    written.errors.is_empty() && (written.modified > 0 || !written.upserted.is_empty() || deletes && written.n > 0)
+}
+
+/// The rights of the sender of a write; fails unless it may send it.
+async fn for_write(shared: &Shared, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
+    let rights = Rights::of(&*shared.inner, line, &named(op)).await?;
+    rights.need_to_write(op, shared.rules().shaped(op.ns()).map(|shaped| &**shaped))?;
+    Ok(rights)
+}
+
+/// The command as a refusal names it.
+fn named(op: &WriteOp) -> String {
+    let command = match op {
+        WriteOp::Insert(_) => "insert",
+        WriteOp::Update(_) => "update",
+        WriteOp::Delete(_) => "delete",
+        WriteOp::FindAndModify(_) => "findAndModify",
+    };
+    format!("{command}: \"{}\"", op.ns().collection)
+}
+
+/// Fails unless the client may send the write that is to be explained.
+pub(super) async fn before_explain(shared: &Shared, line: Option<Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
+    for_write(shared, line.as_ref(), op).await
+}
+
+/// A plan is shown only to a client that may read every collection in it. A rehearsal that was refused says no more.
+pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: Result<Plan>) -> Result<Plan> {
+    let plan = plan.map_err(|error| discreet(rights, rules, asked, error))?;
+    let of_rules = plan.steps.iter().flat_map(|step| &step.rules).flat_map(|rule| namespaces(rule));
+    let mut all = plan.steps.iter().filter_map(|step| step.namespace().cloned()).chain(of_rules);
+    all.try_for_each(|ns| rights.need("find", &ns)).map_err(|error| discreet(rights, rules, asked, error))?;
+    Ok(plan)
+}
+
+/// Fails unless the client may define this: asked only where a rule concerns the collection, since Pleach may refuse or change
+/// it before MongoDB sees it.
+pub(super) async fn before_admin(
+    shared: &Shared,
+    line: Option<Arc<dyn Relay>>,
+    op: &AdminOp,
+) -> Result<Option<Rights>> {
+    let Some((action, command, ns)) = needed(op) else { return Ok(None) };
+    if line.is_none() || !is_concerned(&shared.rules(), op, ns) {
+        return Ok(None);
+    }
+    let rights = Rights::of(&*shared.inner, line.as_ref(), &format!("{command}: \"{}\"", ns.collection)).await?;
+    rights.need(action, ns)?;
+    Ok(Some(rights))
+}
+
+fn is_concerned(rules: &Rules, op: &AdminOp, ns: &Namespace) -> bool {
+    let concerns = |ns: &Namespace| {
+        let is_of_rule = rules.of(ns).is_some() || rules.shaped(ns).is_some() || rules.stored(ns).is_some();
+        is_of_rule || names::is_bookkeeping(ns)
+    };
+    match op {
+        AdminOp::Rename { from, to, .. } => concerns(from) || concerns(to),
+        _ => concerns(ns),
+    }
+}
+
+/// What MongoDB asks of the sender.
+fn needed(op: &AdminOp) -> Option<(&'static str, &'static str, &Namespace)> {
+    Some(match op {
+        AdminOp::CollMod { ns, .. } => ("collMod", "collMod", ns),
+        AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => ("createCollection", "create", ns),
+        AdminOp::CreateIndexes { ns, .. } => ("createIndex", "createIndexes", ns),
+        AdminOp::Drop { ns } => ("dropCollection", "drop", ns),
+        AdminOp::DropIndexes { ns, .. } => ("dropIndex", "dropIndexes", ns),
+        AdminOp::ListIndexes { ns } => ("listIndexes", "listIndexes", ns),
+        AdminOp::Rename { from, .. } => ("renameCollectionSameDB", "renameCollection", from),
+        _ => return None,
+    })
+}
+
+/// The outcome of a definition as the client may see it.
+pub(super) fn of_admin(
+    shared: &Shared,
+    rights: Option<&Rights>,
+    ns: Option<&Namespace>,
+    outcome: Result<Vec<Doc<'static>>>,
+) -> Result<Vec<Doc<'static>>> {
+    match (rights, ns) {
+        (Some(rights), Some(ns)) => outcome.map_err(|error| discreet(rights, &shared.rules(), ns, error)),
+        _ => outcome,
+    }
+}
+
+/// The collection that a definition is about.
+pub(super) fn target(op: &AdminOp) -> Option<Namespace> {
+    needed(op).map(|(_, _, ns)| ns.clone())
+}
+
+/// A change stream that is refused is refused to a client that may watch the collection; others get MongoDB's error.
+pub(super) async fn refuse_stream(
+    shared: &Shared,
+    command: &Head<'_>,
+    line: Option<&Arc<dyn Relay>>,
+    refused: Error,
+) -> Result<()> {
+    let (Some(line), Some(target)) = (line, command.target) else { return Err(refused) };
+    let ns = Namespace::new(command.db, target);
+    let rights = Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{target}\"")).await?;
+    rights.need_all(&["changeStream", "find"], &ns)?;
+    Err(discreet(&rights, &shared.rules(), &ns, refused))
+}
+
+/// Fails unless the client may write where its pipeline ends: where that has no result, nothing is sent that MongoDB could refuse.
+pub(super) async fn before_sink(
+    shared: &Shared,
+    command: &Head<'_>,
+    line: Option<&Arc<dyn Relay>>,
+    target: &Namespace,
+) -> Result<()> {
+    let (Some(line), Some(source)) = (line, command.target) else { return Ok(()) };
+    let rights = Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{source}\"")).await?;
+    let rules = shared.rules();
+    match rules.shaped(target) {
+        Some(shaped) => shaped.sides.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
+        None => rights.need_all(&["insert", "update"], target),
+    }
+}
+
+/// `$out` into a collection of a rule, likewise.
+pub(super) async fn refuse_sink(
+    shared: &Shared,
+    line: Option<Arc<dyn Relay>>,
+    ns: &Namespace,
+    target: &Namespace,
+    refused: Error,
+) -> Error {
+    let Some(line) = line else { return refused };
+    let checked = async {
+        let rights = Rights::of(&*shared.inner, Some(&line), &format!("aggregate: \"{}\"", ns.collection)).await?;
+        rights.need("find", ns)?;
+        rights.need_all(&["insert", "remove"], target)?;
+        Ok(rights)
+    };
+    match checked.await {
+        Ok(rights) => discreet(&rights, &shared.rules(), ns, refused),
+        Err(error) => error,
+    }
+}
+
+/// The error, without the names of collections and rules that the client may not read. Its own collection it knows.
+fn discreet(rights: &Rights, rules: &Rules, asked: &Namespace, error: Error) -> Error {
+    let hides = |text: &str| {
+        let mentioned = |name: &str| mentions(text, name);
+        rules.all().iter().any(|kept| {
+            let hidden = |ns: &Namespace| ns != asked && !rights.may("find", ns) && mentioned(&ns.collection);
+            namespaces(&kept.rule).iter().any(hidden) || !rights.may_see(&kept.rule) && mentioned(&kept.rule.name)
+        })
+    };
+    let whole = format!("{} {} {:?}", error.message(), error.hint().unwrap_or_default(), error.info());
+    if !hides(&whole) {
+        return told_right(rights, asked, error);
+    }
+    let message = match error.code() {
+        Code::Unauthorized => format!(
+            "not authorized on {}: a rule that involves '{asked}' needs a right on another collection",
+            asked.db
+        ),
+        _ => format!("refused by a rule that involves '{asked}' and another collection"),
+    };
+    let hint = "you may not read the other collection; ask whoever declared the rule";
+    error
+        .labels()
+        .iter()
+        .fold(Error::new(error.code(), message), |error, label| error.with_label(label))
+        .with_hint(hint)
+}
+
+/// MongoDB's refusal of a statement that follows from the client's: what the client lacks, instead of the whole statement.
+fn told_right(rights: &Rights, asked: &Namespace, error: Error) -> Error {
+    if error.code() != Code::Unauthorized {
+        return error;
+    }
+    let Some((action, collection)) = refused_statement(error.message()) else { return error };
+    let ns = Namespace::new(&asked.db, collection);
+    if ns == *asked {
+        return error;
+    }
+    let message = format!(
+        "not authorized on {} to execute command {{ {} }}: a rule needs {action} on {ns}",
+        asked.db,
+        rights.command()
+    );
+    Error::new(Code::Unauthorized, message).with_hint(format!(
+        "ask for the role {} on {}, or another one with that action",
+        role(action),
+        asked.db
+    ))
+}
+
+/// What `not authorized on shop to execute command { update: "products", … }` was about.
+fn refused_statement(message: &str) -> Option<(&'static str, &str)> {
+    let (_, command) = message.split_once("execute command { ")?;
+    let (name, rest) = command.split_once(": \"")?;
+    let (collection, _) = rest.split_once('"')?;
+    let action = match name {
+        "update" => "update",
+        "insert" => "insert",
+        "delete" => "remove",
+        "find" | "aggregate" => "find",
+        _ => return None,
+    };
+    Some((action, collection))
+}
+
+/// Whether a text has the name as a word of its own.
+fn mentions(text: &str, name: &str) -> bool {
+    let is_inside = |character: Option<char>| character.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(name).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + name.len()..).and_then(|text| text.chars().next());
+        !is_inside(before) && !is_inside(after)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_mentioned_as_a_word() {
+        assert!(mentions("not authorized to update 'shop.products'", "products"));
+        assert!(mentions("products.reviewCount", "products"));
+        assert!(!mentions("byproducts of it", "products"));
+        assert!(!mentions("products_old", "products"));
+        assert!(mentions("byproducts and products", "products"));
+    }
+
+    #[test]
+    fn a_refused_statement_is_recognised() {
+        let message = "not authorized on shop to execute command { update: \"products\", ordered: true }";
+        assert_eq!(refused_statement(message), Some(("update", "products")));
+        assert_eq!(refused_statement("not authorized on shop to execute command { ping: 1 }"), None);
+    }
+}

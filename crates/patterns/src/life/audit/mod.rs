@@ -1,0 +1,275 @@
+//! `audit`: is every derived value what it should be? Streams stored against expected and gives only the differences.
+//!
+//! Hosts are read part by part, each part with what its values come from in one snapshot, so that clients may go on writing. What
+//! is still in the outbox is no drift, and what seeding has not reached is not looked at; both are counted as not checked.
+
+mod note;
+mod presence;
+mod report;
+
+pub(crate) use note::Note;
+pub(crate) use presence::Presence;
+pub(crate) use report::{Drift, Figures, Report};
+
+use super::evaluate::{Difference, Evaluator};
+use super::records::{At, aggregate, find};
+use super::rights::Rights;
+use super::states::State;
+use super::transient::{Began, is_transient};
+use super::{Life, catalog, inside, names, shape, walk};
+use crate::declare::Change;
+use crate::link::key;
+use crate::mql;
+use crate::rule::Rule;
+use crate::shape::Side;
+use document::backend::Session;
+use document::filter::Filter;
+use document::op::{Count, Find, Namespace, ReadOp};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::{Doc, Result, Value};
+use hashbrown::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How many hosts are compared at a time.
+const PART: u64 = 4_000;
+
+/// A rule to compare by.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    /// In the form of the declaration if one was sent.
+    pub(crate) rule: Arc<Rule>,
+    /// Where the applied rule of this name is in its life; `None` if it is not applied.
+    pub(crate) state: Option<State>,
+    /// How the applied rule differs from this one.
+    pub(crate) differs: Option<Change>,
+    /// Of a shape that is applied in this form: where its documents are.
+    pub(crate) sides: Vec<Side>,
+    /// The rules are switched off for this run.
+    pub(crate) raw: bool,
+}
+
+impl Asked {
+    /// Where the rule is in its life; `None` if values of this form are kept by nobody.
+    pub(crate) fn kept(&self) -> Option<&State> {
+        self.state.as_ref().filter(|_| self.differs != Some(Change::Rebuild))
+    }
+
+    fn is_retiring(&self) -> bool {
+        matches!(self.state, Some(State::Retiring))
+    }
+
+    /// Whether documents may be ahead of seeding.
+    pub(crate) fn is_seeding(&self) -> bool {
+        matches!(self.kept(), Some(State::Maintaining | State::Restoring | State::Seeding { .. }))
+    }
+
+    /// What is known before anything is compared.
+    fn notes(&self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if self.differs.is_some() {
+            notes.push(Note::Differs);
+        }
+        if self.is_retiring() {
+            notes.push(Note::Retiring);
+        }
+        if self.raw {
+            notes.push(Note::Raw);
+        }
+        notes
+    }
+}
+
+impl Life {
+    /// Compares every host of the rules.
+    pub(crate) async fn audit(&self, asked: &[Asked], examples: usize, rights: &Rights) -> Result<Report> {
+        let mut report = Report::of_audit(examples);
+        let mut known = Vec::new();
+        for asked in asked {
+            let (began, mut figures) = (Instant::now(), Figures::new(asked));
+            if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
+                match (shape::bucket_of(&asked.rule).is_some(), self.backend.abilities().forwards) {
+                    (true, _) => shape::audit::audit(self, asked, &mut figures, &mut report).await?,
+                    (false, true) => inside::audit(self, asked, &mut figures, &mut report).await?,
+                    (false, false) => self.compare(asked, &mut figures, &mut report).await?,
+                }
+                self.note_extent(asked, &mut figures).await?;
+            }
+            figures.time = began.elapsed();
+            report.rules.push(figures);
+        }
+        Ok(report)
+    }
+
+    async fn compare(&self, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+        let (mut hosts, mut waiting) = (Hosts::of(asked)?, 0);
+        while let Some(part) = hosts.next(self).await? {
+            figures.checked += part.checked;
+            waiting += part.waiting;
+            part.differences.into_iter().for_each(|difference| report.add(figures, difference));
+        }
+        figures.note_waiting(waiting);
+        Ok(())
+    }
+
+    /// Notes what of the rule does not exist; says whether there is something to compare.
+    pub(crate) async fn is_comparable(
+        &self,
+        asked: &Asked,
+        figures: &mut Figures,
+        rights: &Rights,
+        known: &mut Vec<Presence>,
+    ) -> Result<bool> {
+        let db = &*asked.rule.host.db;
+        if asked.is_retiring() {
+            return Ok(false);
+        }
+        if !known.iter().any(|presence| presence.is_of(db)) {
+            let (mut session, context) = (Session::default(), self.context());
+            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            known.push(Presence::of(&mut at, db, rights).await?);
+        }
+        let presence = known.iter().find(|presence| presence.is_of(db));
+        let missing = presence.and_then(|presence| presence.missing(asked, rights));
+        let is_comparable = matches!(missing, None | Some(Note::NoSource { .. }));
+        figures.notes.extend(missing);
+        Ok(is_comparable)
+    }
+
+    /// Notes what was not compared, and that there was nothing.
+    pub(crate) async fn note_extent(&self, asked: &Asked, figures: &mut Figures) -> Result<()> {
+        let bucket = shape::bucket_of(&asked.rule);
+        if asked.is_seeding() && bucket.is_none() {
+            let (mut session, context) = (Session::default(), self.context());
+            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let all = count(&mut at, &asked.rule.host).await?;
+            let unchecked = all.saturating_sub(figures.checked + figures.unchecked);
+            figures.unchecked += unchecked;
+            if unchecked > 0 {
+                figures.notes.push(Note::Seeding { checked: figures.checked, unchecked: figures.unchecked });
+            }
+        }
+        if figures.checked + figures.unchecked + figures.drifted == 0 {
+            let collection = bucket.map_or(&asked.rule.host, |bucket| &bucket.into).clone();
+            figures.notes.push(Note::Empty { collection });
+        }
+        Ok(())
+    }
+}
+
+/// How many documents a collection has.
+pub(crate) async fn count(at: &mut At<'_>, ns: &Namespace) -> Result<u64> {
+    let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
+    let counted = at.all(ReadOp::Count(count)).await?;
+    Ok(number(counted.first().and_then(|row| row.get("n"))))
+}
+
+/// How many of its documents come before an `_id`.
+pub(crate) async fn count_before(at: &mut At<'_>, ns: &Namespace, position: &Value<'static>) -> Result<u64> {
+    let before = mql::call_with("$lt", [Value::from("$_id"), mql::literal(position.borrow())]);
+    let stages = [mql::call("$match", mql::object([("$expr", before)])), mql::call("$count", Value::from("n"))];
+    let pipeline = Pipeline::parse(&stages.into_iter().collect(), &mut Names::new())?;
+    let counted = at.all(aggregate(ns, pipeline)).await?;
+    Ok(number(counted.first().and_then(|row| row.get("n"))))
+}
+
+fn number(value: Option<Value<'_>>) -> u64 {
+    u64::try_from(catalog::long(value)).unwrap_or(0)
+}
+
+/// The hosts of a rule, compared part by part.
+pub(crate) struct Hosts {
+    pub(crate) evaluator: Evaluator,
+    from: Option<Value<'static>>,
+    /// Where seeding is: what lies behind is not looked at.
+    until: Option<Value<'static>>,
+    ended: bool,
+    kept: bool,
+}
+
+pub(crate) struct Part {
+    pub(crate) checked: u64,
+    pub(crate) differences: Vec<Difference>,
+    /// How many differ because their job is still in the outbox.
+    pub(crate) waiting: u64,
+}
+
+impl Hosts {
+    pub(crate) fn of(asked: &Asked) -> Result<Hosts> {
+        let (until, ended) = match asked.kept() {
+            None | Some(State::On | State::Seeding { position: Some(Value::MaxKey) }) => (None, false),
+            Some(State::Seeding { position: Some(position) }) => (Some(position.clone()), false),
+            Some(State::Maintaining | State::Retiring | State::Restoring | State::Seeding { position: None }) => {
+                (None, true)
+            }
+        };
+        let evaluator = Evaluator::new(&asked.rule)?;
+        Ok(Hosts { evaluator, from: None, until, ended, kept: asked.kept().is_some() })
+    }
+
+    /// Those of a rule that nobody keeps: only what clients see is compared and made right.
+    pub(crate) fn once(asked: &Asked) -> Result<Hosts> {
+        let evaluator = Evaluator::without_state(&asked.rule)?;
+        Ok(Hosts { evaluator, from: None, until: None, ended: false, kept: false })
+    }
+
+    /// The next part; nothing after the last.
+    pub(crate) async fn next(&mut self, life: &Life) -> Result<Option<Part>> {
+        if self.ended {
+            return Ok(None);
+        }
+        loop {
+            life.check_stopped()?;
+            match self.look(life).await {
+                Ok((part, next)) => {
+                    self.ended = next.is_none();
+                    self.from = next;
+                    return Ok(Some(part));
+                }
+                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn look(&self, life: &Life) -> Result<(Part, Option<Value<'static>>)> {
+        let context = life.context();
+        // A transaction that writes nothing: one snapshot for the hosts, what they come from, and the outbox.
+        let mut began = Began::begin(life, &context).await?;
+        let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+        let host = &self.evaluator.rule().host;
+        let range = walk::range(host, self.from.as_ref(), self.until.as_ref());
+        let mut hosts = at.find(Find { limit: Some(PART + 1), ..range }).await?;
+        let next = match hosts.len() as u64 > PART {
+            true => hosts.pop().and_then(|host| host.get("_id")),
+            false => None,
+        };
+        let mut differences = self.evaluator.differences(&mut at, &hosts).await?;
+        let mut waiting = 0;
+        if !self.kept {
+            differences.retain(inside::is_visible);
+        } else if !differences.is_empty() {
+            waiting = leave_pending(&mut at, self.evaluator.rule(), &mut differences).await?;
+        }
+        Ok((Part { checked: hosts.len() as u64, differences, waiting }, next))
+    }
+}
+
+/// Takes out what the outbox will make right; says how many that were.
+pub(crate) async fn leave_pending(at: &mut At<'_>, rule: &Rule, differences: &mut Vec<Difference>) -> Result<u64> {
+    let (pending, before) = (pending(at, rule).await?, differences.len());
+    differences.retain(|difference| !difference.keys.iter().any(|value| pending.contains(&key::bytes(value))));
+    Ok((before - differences.len()) as u64)
+}
+
+/// The keys of a rule that are in the outbox.
+async fn pending(at: &mut At<'_>, rule: &Rule) -> Result<HashSet<Vec<u8>>> {
+    let jobs = Filter::equality("_id.rule", &Value::from(&*rule.name));
+    let rows = at.find(find(&names::outbox(&rule.host.db), jobs)).await?;
+    let key = |row: &Doc<'static>| match row.get("_id") {
+        Some(Value::Document(id)) => Some(key::bytes(&id.get("key")?)),
+        _ => None,
+    };
+    Ok(rows.iter().filter_map(key).collect())
+}

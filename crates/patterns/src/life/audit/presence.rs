@@ -1,0 +1,101 @@
+//! Which of a rule's collections exist. A misspelt name would otherwise look like a collection without documents.
+
+use super::Asked;
+use super::note::Note;
+use crate::declare::spelling::nearest;
+use crate::life::names;
+use crate::life::records::At;
+use crate::life::rights::Rights;
+use crate::life::shape;
+use crate::rule::Upkeep;
+use document::filter::Filter;
+use document::op::{AdminOp, Namespace};
+use document::{Code, Doc, Result, Value};
+use std::collections::BTreeSet;
+
+/// The names in one database.
+pub(crate) struct Presence {
+    db: String,
+    /// `None` if they may not be listed: then every collection is taken to exist.
+    collections: Option<BTreeSet<String>>,
+    near: Option<String>,
+}
+
+impl Presence {
+    /// Looks into a database. Names that the client may not read are not suggested.
+    pub(crate) async fn of(at: &mut At<'_>, db: &str, rights: &Rights) -> Result<Presence> {
+        let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
+        let collections = names_of(at, list).await?;
+        let mut near = None;
+        if collections.as_ref().is_some_and(|names| names.is_empty()) {
+            let list = AdminOp::ListDatabases { filter: Filter::all(), name_only: true };
+            let others = names_of(at, list).await?.unwrap_or_default();
+            let readable = others.iter().map(|name| &**name).filter(|name| !is_internal(name));
+            near = nearest(db, readable.filter(|name| rights.may_look_into(name))).map(str::to_owned);
+        }
+        Ok(Presence { db: db.to_owned(), collections, near })
+    }
+
+    pub(crate) fn is_of(&self, db: &str) -> bool {
+        self.db == db
+    }
+
+    pub(crate) fn has(&self, ns: &Namespace) -> bool {
+        self.collections.as_ref().is_none_or(|names| names.contains(&*ns.collection))
+    }
+
+    /// The name that was perhaps meant.
+    fn near(&self, ns: &Namespace, rights: &Rights) -> Option<String> {
+        let names = self.collections.iter().flatten().map(|name| &**name);
+        let readable = names.filter(|name| {
+            let other = Namespace { collection: (*name).into(), ..ns.clone() };
+            !names::is_bookkeeping(&other) && !name.starts_with("system.") && rights.may("find", &other)
+        });
+        nearest(&ns.collection, readable).map(str::to_owned)
+    }
+
+    /// What of the rule does not exist.
+    pub(crate) fn missing(&self, asked: &Asked, rights: &Rights) -> Option<Note> {
+        let rule = &asked.rule;
+        let lacks = |ns: &Namespace| Note::NoCollection { collection: ns.clone(), near: self.near(ns, rights) };
+        if self.collections.as_ref().is_some_and(|names| names.is_empty()) {
+            return Some(Note::NoDatabase { near: self.near.clone() });
+        }
+        if let Some(first) = asked.sides.first() {
+            return (!asked.sides.iter().any(|side| self.has(&side.stored))).then(|| lacks(&first.stored));
+        }
+        if let Some(bucket) = shape::bucket_of(rule) {
+            return match (self.has(&bucket.into), self.has(&rule.host)) {
+                (true, _) => None,
+                (false, true) => Some(Note::NotInBuckets { into: bucket.into.clone() }),
+                (false, false) => Some(lacks(&rule.host)),
+            };
+        }
+        if !self.has(&rule.host) {
+            return Some(lacks(&rule.host));
+        }
+        match &rule.upkeep {
+            Upkeep::Link(link) if *link.source.db == *self.db && !self.has(&link.source) => {
+                Some(Note::NoSource { source: link.source.clone(), near: self.near(&link.source, rights) })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_internal(db: &str) -> bool {
+    matches!(db, "admin" | "config" | "local")
+}
+
+/// The `name` of each row; nothing if listing is not allowed.
+async fn names_of(at: &mut At<'_>, list: AdminOp) -> Result<Option<BTreeSet<String>>> {
+    let name = |row: &Doc<'static>| match row.get("name") {
+        Some(Value::String(name)) => Some(name.as_str().to_owned()),
+        _ => None,
+    };
+    match at.backend.admin(at.session, at.context, list).await {
+        Ok(rows) => Ok(Some(rows.iter().filter_map(name).collect())),
+        Err(error) if error.code() == Code::Unauthorized => Ok(None),
+        Err(error) => Err(error),
+    }
+}

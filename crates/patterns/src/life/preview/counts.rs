@@ -1,0 +1,250 @@
+//! What becomes of the values of a field: how many hosts have one, how many are right, would be corrected, removed, filled.
+//!
+//! In front of a real MongoDB the definition of the field runs there and only the counts come back ([`super::inside`]). Else the
+//! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
+
+use super::fate::{self, Fate};
+use super::refusal::{Need, Refusal};
+use super::sample::shown;
+use super::{documents, grouped, inside, long};
+use crate::life::evaluate::{Difference, Evaluator, value_at};
+use crate::life::inside::is_visible;
+use crate::life::records::At;
+use crate::life::transient::{Began, is_transient};
+use crate::life::{Life, walk};
+use crate::link::Program;
+use crate::link::key;
+use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
+use document::op::Find;
+use document::pipeline::expr::Names;
+use document::project::Projection;
+use document::value::Path;
+use document::{Doc, DocWriter, Result, Value};
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// How many hosts are looked at together.
+const PART: u64 = 4_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) hosts: u64,
+    /// How many have a value now: those that are right, would be corrected or removed.
+    pub(crate) right: u64,
+    pub(crate) corrected: u64,
+    pub(crate) removed: u64,
+    pub(crate) filled: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, fate: Fate, hosts: u64) {
+        self.hosts += hosts;
+        match fate {
+            Fate::Absent => {}
+            Fate::Right => self.right += hosts,
+            Fate::Filled => self.filled += hosts,
+            Fate::Corrected => self.corrected += hosts,
+            Fate::Removed => self.removed += hosts,
+        }
+    }
+
+    pub(crate) fn has(&self) -> u64 {
+        self.right + self.corrected + self.removed
+    }
+
+    pub(super) fn show(&self, doc: &mut DocWriter) {
+        doc.append("hosts", &long(self.hosts)).append("has", &long(self.has())).append("right", &long(self.right));
+        doc.append("corrected", &long(self.corrected)).append("removed", &long(self.removed));
+        doc.append("filled", &long(self.filled));
+    }
+
+    /// Values that exist are neither removed nor, by more than half, changed without a word. Values that the rule itself has
+    /// made by its old declaration can be made again: of them only those count whose source may be gone.
+    pub(super) fn refusal(&self, rule: &Rule, was: Option<&Rule>) -> Option<Refusal> {
+        let (removes, changes) = (self.removed > 0, self.corrected * 2 > self.has());
+        let refused = match was.map(|was| &was.upkeep) {
+            None => removes || changes,
+            Some(Upkeep::Link(Link { fold: Fold::One { .. }, when_changed, .. })) => {
+                removes || (changes && *when_changed == WhenChanged::Keep)
+            }
+            Some(_) => false,
+        };
+        if !refused {
+            return None;
+        }
+        let (name, field, of) = (&rule.name, &rule.field, documents(self.has()));
+        let what = match (self.removed, self.corrected) {
+            (removed, 0) => format!("would disappear from {}", grouped(removed)),
+            (0, corrected) => format!("would change in {}", grouped(corrected)),
+            (removed, corrected) => {
+                format!("would disappear from {} and change in {}", grouped(removed), grouped(corrected))
+            }
+        };
+        let reason = format!("rule {name}: `{field}` {what} of the {of} that have it");
+        Some(Refusal { need: Need::Overwrite, reason })
+    }
+}
+
+/// Counts the hosts of a rule that keeps a field; with it what is to be said of documents that cannot be evaluated.
+pub(super) async fn look(life: &Life, at: &mut At<'_>, rule: &Arc<Rule>) -> Result<(Counts, Option<String>)> {
+    if at.backend.abilities().forwards {
+        match inside::counts(at, rule).await {
+            Ok(Some(counts)) => return Ok((counts, None)),
+            Ok(None) => {}
+            // An old server, or a document that cannot be evaluated: the walk says which.
+            Err(error) => tracing::debug!(%error, rule = &*rule.name, "the counts are taken document by document"),
+        }
+    }
+    let mut walk = Walk::of(rule)?;
+    let mut counts = Counts::default();
+    let mut from: Option<Value<'static>> = None;
+    loop {
+        life.check_stopped()?;
+        match walk.part(life, at, from.as_ref(), &mut counts).await {
+            Ok(None) => return Ok((counts, walk.failures())),
+            Ok(next) => from = next,
+            Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Walks the hosts of a rule.
+struct Walk {
+    evaluator: Evaluator,
+    /// The value is one per element of an array.
+    in_array: bool,
+    /// What of a host is needed. `None` means all of it.
+    paths: Option<Vec<Path>>,
+    /// How many hosts cannot be evaluated; the first of them, and why.
+    failing: u64,
+    failure: Option<String>,
+}
+
+impl Walk {
+    fn of(rule: &Arc<Rule>) -> Result<Walk> {
+        let program = Program::new(rule)?;
+        let in_array = matches!(&program, Some(Program::Copy(program)) if !program.is_plain());
+        let paths = program.map(|program| program.watched_host().to_vec());
+        Ok(Walk { evaluator: Evaluator::new(rule)?, in_array, paths, failing: 0, failure: None })
+    }
+
+    /// Counts one part; gives where the next one begins.
+    async fn part(
+        &mut self,
+        life: &Life,
+        at: &mut At<'_>,
+        from: Option<&Value<'static>>,
+        counts: &mut Counts,
+    ) -> Result<Option<Value<'static>>> {
+        let host = &self.evaluator.rule().host;
+        let mut find = Find { limit: Some(PART + 1), ..walk::range(host, from, None) };
+        if at.backend.abilities().forwards {
+            // No transaction: a server without a replica set can be looked at too.
+            find.projection = self.projection(&find)?;
+            let hosts = at.find(find).await?;
+            return self.count(at, hosts, counts).await;
+        }
+        let context = life.context();
+        let mut began = Began::begin(life, &context).await?;
+        let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+        let hosts = at.find(find).await?;
+        self.count(&mut at, hosts, counts).await
+    }
+
+    async fn count(
+        &mut self,
+        at: &mut At<'_>,
+        mut hosts: Vec<Doc<'static>>,
+        counts: &mut Counts,
+    ) -> Result<Option<Value<'static>>> {
+        let next = match hosts.len() as u64 > PART {
+            true => hosts.pop().and_then(|host| host.get("_id")),
+            false => None,
+        };
+        let mut differences = match self.evaluator.differences(at, &hosts).await {
+            Ok(differences) => differences,
+            Err(error) if is_transient(&error) => return Err(error),
+            Err(_) => self.one_by_one(at, &mut hosts).await?,
+        };
+        differences.retain(is_visible);
+        let fate = |stored: &Value<'_>, expected: &Value<'_>| match self.in_array {
+            true => fate::of_elements(stored, expected),
+            false => fate::of_value(stored, expected),
+        };
+        let mut part = Counts::default();
+        let mut by_id = HashMap::with_capacity(differences.len());
+        for difference in &differences {
+            by_id.insert(key::bytes(&difference.id), difference);
+        }
+        for host in &hosts {
+            let id = host.get("_id").map_or_else(Vec::new, |id| key::bytes(&id));
+            let fate = match by_id.get(&id) {
+                Some(difference) => fate(&difference.stored, &difference.expected),
+                None => {
+                    let stored = value_at(host, &self.evaluator.rule().field);
+                    fate(&stored, &stored)
+                }
+            };
+            part.add(fate, 1);
+        }
+        *counts = counts.plus(part);
+        Ok(next)
+    }
+
+    /// Sorts out the hosts that cannot be evaluated.
+    async fn one_by_one(&mut self, at: &mut At<'_>, hosts: &mut Vec<Doc<'static>>) -> Result<Vec<Difference>> {
+        let (mut differences, mut sound) = (Vec::new(), Vec::with_capacity(hosts.len()));
+        for host in hosts.drain(..) {
+            match self.evaluator.differences(at, std::slice::from_ref(&host)).await {
+                Ok(own) => {
+                    differences.extend(own);
+                    sound.push(host);
+                }
+                Err(error) if is_transient(&error) => return Err(error),
+                Err(error) => {
+                    self.failing += 1;
+                    let id = host.get("_id").map_or_else(String::new, |id| shown(&id));
+                    self.failure.get_or_insert_with(|| format!("_id {id}: {}", error.message()));
+                }
+            }
+        }
+        *hosts = sound;
+        Ok(differences)
+    }
+
+    fn failures(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        let number = documents(self.failing);
+        Some(format!("{number} cannot be evaluated, and the rule does not get past them: {failure}"))
+    }
+
+    /// Only what the evaluation needs.
+    fn projection(&self, find: &Find) -> Result<Option<Arc<Projection>>> {
+        let Some(paths) = &self.paths else { return Ok(None) };
+        let mut shown = DocWriter::new();
+        shown.append("_id", &Value::Int32(1));
+        for (index, path) in paths.iter().enumerate() {
+            let is_inside = |(other, outer): (usize, &Path)| {
+                other != index && outer.is_prefix_of(path) && (other < index || outer.parts.len() < path.parts.len())
+            };
+            if path.first() != "_id" && !paths.iter().enumerate().any(is_inside) {
+                shown.append(&path.dotted(), &Value::Int32(1));
+            }
+        }
+        let shown = shown.finish();
+        Ok(Some(Arc::new(Projection::parse_find(&shown, &find.filter, &mut Names::new())?)))
+    }
+}
+
+impl Counts {
+    fn plus(self, other: Counts) -> Counts {
+        Counts {
+            hosts: self.hosts + other.hosts,
+            right: self.right + other.right,
+            corrected: self.corrected + other.corrected,
+            removed: self.removed + other.removed,
+            filled: self.filled + other.filled,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What applying a declaration would do to the data that exists: one file per question. Reads, and changes nothing.
+//!
+//! [`counts`] says what becomes of the values of a field, [`references`] which references have no source, [`names`] which
+//! collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`] which `_id`s would be lost,
+//! [`removal`] what goes with a rule. `plan` shows the answers; `apply` refuses by them.
+
+mod counts;
+mod fate;
+mod inside;
+mod names;
+mod readings;
+mod references;
+mod refusal;
+mod removal;
+mod sample;
+mod schema;
+mod validators;
+
+pub(crate) use refusal::Refusal;
+
+use super::plan::{Changes, Work};
+use super::records::At;
+use super::rights::Rights;
+use super::{Life, shape};
+use crate::declare::reads;
+use crate::rule::Rule;
+use counts::Counts;
+use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use references::References;
+use removal::Removal;
+use std::sync::Arc;
+
+/// What would become of the data of each rule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preview {
+    pub(crate) rules: Vec<Outlook>,
+}
+
+/// What would become of the data of one rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Outlook {
+    pub(crate) rule: Arc<Rule>,
+    /// `seed`, `rebuild`, `move`, `upkeep`, `index`, `expiry`, `remove` or `none`.
+    pub(crate) work: &'static str,
+    pub(crate) counts: Option<Counts>,
+    pub(crate) references: Option<References>,
+    /// How many documents would get another `_id`.
+    pub(crate) ids_lost: Option<u64>,
+    pub(crate) removal: Option<Removal>,
+    /// What a person should know, a sentence each.
+    pub(crate) notes: Vec<String>,
+    pub(crate) refusals: Vec<Refusal>,
+}
+
+/// What is asked for beside the declaration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Rules that the declaration lacks are to be removed …
+    pub(crate) remove: bool,
+    /// … with their fields.
+    pub(crate) with_data: bool,
+}
+
+impl Preview {
+    /// Looks at the data of all rules of the declaration, and of those that are to go.
+    pub(crate) async fn look(
+        life: &Life,
+        at: &mut At<'_>,
+        rights: &Rights,
+        changes: &Changes,
+        declared: &[Rule],
+        wanted: Wanted,
+    ) -> Result<Preview> {
+        let mut known = names::Known::new(declared);
+        let mut rules = Vec::new();
+        for rule in declared {
+            let step = changes.steps.iter().filter(|step| step.rule.name == rule.name && step.rule.host == rule.host);
+            // What changes data stands behind the indexes that it needs.
+            let Some(step) = step.last() else {
+                rules.push(Outlook::new(Arc::new(rule.clone()), "none"));
+                continue;
+            };
+            let mut outlook = Outlook::new(step.rule.clone(), step.kind());
+            match &step.work {
+                Work::Seed | Work::Rebuild => {
+                    names::look(at, rights, &mut known, &mut outlook).await?;
+                    let (counts, failures) = counts::look(life, at, &step.rule).await?;
+                    outlook.notes.extend(failures);
+                    let was = life.kept(&step.rule);
+                    outlook.refusals.extend(counts.refusal(&step.rule, was.as_deref()));
+                    outlook.counts = Some(counts);
+                    references::look(at, &mut outlook).await?;
+                    outlook.note_unsettled(changes);
+                }
+                Work::Shape(change) => {
+                    names::look(at, rights, &mut known, &mut outlook).await?;
+                    if change.rewrites() {
+                        readings::look(at, &mut outlook).await?;
+                    }
+                }
+                Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
+            }
+            rules.push(outlook);
+        }
+        validators::look(at, changes, &mut rules).await?;
+        for rule in changes.removed() {
+            let mut outlook = Outlook::new(rule.clone(), "remove");
+            match wanted.remove {
+                true => outlook.removal = Some(Removal::look(at, rule, wanted.with_data).await?),
+                false => outlook.refusals.push(Refusal::kept(rule)),
+            }
+            rules.push(outlook);
+        }
+        Ok(Preview { rules })
+    }
+
+    /// The reasons to refuse, with the rule that each is about.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = (&Outlook, &Refusal)> {
+        self.rules.iter().flat_map(|outlook| outlook.refusals.iter().map(move |refusal| (outlook, refusal)))
+    }
+
+    /// `[ { rule, work, hosts, has, right, corrected, removed, filled, references, dangling, notes, refused } ]`.
+    pub(crate) fn show(&self) -> Value<'static> {
+        let mut list = ArrayWriter::new();
+        self.rules.iter().for_each(|outlook| {
+            list.push(&Value::Document(outlook.show()));
+        });
+        Value::Array(list.finish())
+    }
+}
+
+impl Outlook {
+    fn new(rule: Arc<Rule>, work: &'static str) -> Outlook {
+        Outlook {
+            rule,
+            work,
+            counts: None,
+            references: None,
+            ids_lost: None,
+            removal: None,
+            notes: Vec::new(),
+            refusals: Vec::new(),
+        }
+    }
+
+    /// Counts are of the data as it is now; what another rule of the same `apply` makes first is not in them.
+    fn note_unsettled(&mut self, changes: &Changes) {
+        let reads = reads(&self.rule);
+        let changed = changes.steps.iter().filter(|step| matches!(step.work, Work::Seed | Work::Rebuild));
+        let names: Vec<&str> = changed
+            .filter(|step| step.rule.name != self.rule.name && reads.iter().any(|read| read.touches(&step.rule)))
+            .map(|step| &*step.rule.name)
+            .collect();
+        if !names.is_empty() {
+            self.notes.push(format!("the counts are of the data as it is now: {} is made first", names.join(", ")));
+        }
+    }
+
+    pub(crate) fn show(&self) -> Doc<'static> {
+        let mut doc = DocWriter::new();
+        doc.append("rule", &Value::from(&*self.rule.name)).append("work", &Value::from(self.work));
+        if let Some(counts) = &self.counts {
+            counts.show(&mut doc);
+        }
+        if let Some(references) = &self.references {
+            doc.append("references", &long(references.all)).append("dangling", &long(references.dangling));
+        }
+        if let Some(lost) = self.ids_lost {
+            doc.append("ids_lost", &long(lost));
+        }
+        if let Some(removal) = &self.removal {
+            removal.show(&mut doc);
+        }
+        if !self.notes.is_empty() {
+            let notes = self.notes.iter().map(|note| Value::from(&**note));
+            doc.append("notes", &Value::Array(notes.collect()));
+        }
+        if !self.refusals.is_empty() {
+            let refusals = self.refusals.iter().map(|refusal| Value::Document(refusal.show()));
+            doc.append("refused", &Value::Array(refusals.collect()));
+        }
+        doc.finish()
+    }
+}
+
+impl Life {
+    /// The rule of that name as it is kept now.
+    fn kept(&self, rule: &Rule) -> Option<Arc<Rule>> {
+        let same = |entry: &&super::Entry| entry.rule.host == rule.host && entry.rule.name == rule.name;
+        self.entries().iter().filter(|entry| entry.row.state.is_kept()).find(same).map(|entry| entry.rule.clone())
+    }
+}
+
+/// Whether the rule stores its collection in another form.
+fn is_shape(rule: &Rule) -> bool {
+    shape::bucket_of(rule).is_some()
+}
+
+fn long(number: u64) -> Value<'static> {
+    Value::Int64(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// 1 document, 2 documents.
+fn documents(number: u64) -> String {
+    match number {
+        1 => "1 document".to_owned(),
+        number => format!("{} documents", grouped(number)),
+    }
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,173 @@
+//! Which references have no source. If none has, the declaration or the data is almost surely wrong: what it looks like is said.
+
+use super::{Outlook, grouped, sample};
+use crate::life::records::{At, aggregate};
+use crate::life::{catalog, shape};
+use crate::link::key;
+use crate::mql::{call, call_with, field, list, object};
+use crate::rule::{Fold, Key, Link, Rule, Upkeep};
+use document::backend::{BatchLimit, Session};
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Find, Namespace};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::project::Projection;
+use document::{Array, Result, Value};
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How many references are looked up together.
+const BATCH: BatchLimit = BatchLimit { documents: 2_000, bytes: 4 << 20 };
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct References {
+    pub(crate) all: u64,
+    pub(crate) dangling: u64,
+    /// One that has no source.
+    example: Option<Value<'static>>,
+}
+
+/// The two sides of a link: who refers, and to what.
+struct Sides<'r> {
+    from: (&'r Namespace, &'r Key),
+    to: (&'r Namespace, &'r Key),
+    /// How many arrays a reference may be inside of.
+    arrays: usize,
+    filter: Option<&'r Filter>,
+}
+
+impl<'r> Sides<'r> {
+    fn of(rule: &'r Rule, link: &'r Link) -> Sides<'r> {
+        let (host, source) = ((&rule.host, &link.local), (&link.source, &link.foreign));
+        match &link.fold {
+            Fold::One { .. } => {
+                // One copy per element of an array that reference and copy share.
+                let shared = link.local.path.parts.len() > 1 && link.local.path.first() == rule.field.first();
+                let arrays = if link.local.each || shared { link.local.path.parts.len() } else { 0 };
+                Sides { from: host, to: source, arrays, filter: None }
+            }
+            Fold::Tally(_) => {
+                let arrays = if link.foreign.each { link.foreign.path.parts.len() } else { 0 };
+                Sides { from: source, to: host, arrays, filter: link.filter.as_ref() }
+            }
+        }
+    }
+
+    /// Rows `{ _id: reference, n }`; `grouped` gives each reference once.
+    fn rows(&self, grouped: bool) -> Result<Pipeline> {
+        let mut stages = Vec::new();
+        if let Some(filter) = self.filter {
+            stages.push(call("$match", Value::Document(filter.source.clone())));
+        }
+        let reference = field(&self.from.1.path.dotted());
+        stages.push(call("$project", object([("_id", Value::Int32(0)), ("ref", reference)])));
+        stages.extend((0..self.arrays).map(|_| call("$unwind", field("ref"))));
+        let unlinked = list(["missing", "null", "undefined", "array"].map(Value::from));
+        let links = call_with("$not", [call_with("$in", [call("$type", field("ref")), unlinked])]);
+        stages.push(call("$match", object([("$expr", links)])));
+        stages.push(match grouped {
+            true => call("$group", object([("_id", field("ref")), ("n", call("$sum", Value::Int32(1)))])),
+            false => call("$project", object([("_id", field("ref")), ("n", call("$literal", Value::Int32(1)))])),
+        });
+        let stages: Array<'static> = stages.into_iter().collect();
+        Pipeline::parse(&stages, &mut Names::new())
+    }
+
+    /// Of these references, those that something has.
+    async fn found(&self, at: &mut At<'_>, references: Vec<Value<'static>>) -> Result<HashSet<Vec<u8>>> {
+        let (ns, side) = self.to;
+        let path = side.path.dotted();
+        let wanted = Test::In(Arc::new(InSet::new(references, Vec::new())));
+        let filter = Filter::from_node(Node::field(&path, wanted));
+        let shown = match &*path {
+            "_id" => crate::mql::document([("_id", Value::Int32(1))]),
+            path => crate::mql::document([("_id", Value::Int32(0)), (path, Value::Int32(1))]),
+        };
+        let projection = Some(Arc::new(Projection::parse_find(&shown, &filter, &mut Names::new())?));
+        let rows = at.find(Find { projection, ..Find::matching(ns.clone(), filter) }).await?;
+        Ok(rows.iter().flat_map(|row| key::linked(row, side).values).map(|value| key::bytes(&value)).collect())
+    }
+}
+
+/// Counts the references of a rule that links two collections, and says what is odd about them.
+pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
+    let rule = outlook.rule.clone();
+    let Upkeep::Link(link) = &rule.upkeep else { return Ok(()) };
+    let sides = Sides::of(&rule, link);
+    let references = count(at, &sides).await?;
+    if references.all > 0 && references.dangling == references.all {
+        outlook.notes.push(all_dangling(at, &sides, &references).await?);
+    } else if references.dangling > 0 {
+        let (ns, path) = (&sides.from.0.collection, &sides.from.1.path);
+        let such = references.example.as_ref().map(|example| format!(", such as {}", sample::shown(example)));
+        outlook.notes.push(format!(
+            "{} of {} references in {ns}.{path} have no document in {}{}",
+            grouped(references.dangling),
+            grouped(references.all),
+            sides.to.0.collection,
+            such.unwrap_or_default()
+        ));
+    }
+    outlook.references = Some(references);
+    Ok(())
+}
+
+async fn count(at: &mut At<'_>, sides: &Sides<'_>) -> Result<References> {
+    // A real MongoDB groups them on its disk; here they come one by one, so that memory stays bounded.
+    let pipeline = sides.rows(at.backend.abilities().forwards)?;
+    let mut reading = Session::default();
+    let mut cursor = at.backend.read(&mut reading, at.context, aggregate(sides.from.0, pipeline)).await?;
+    let mut counted = References::default();
+    loop {
+        let batch = cursor.next(&mut reading, at.context, BATCH).await?;
+        let mut references: HashMap<Vec<u8>, (Value<'static>, u64)> = HashMap::new();
+        for row in &batch.documents {
+            let Some(value) = row.get("_id") else { continue };
+            let number = u64::try_from(catalog::long(row.get("n"))).unwrap_or(0);
+            references.entry(key::bytes(&value)).or_insert_with(|| (value.into_owned(), 0)).1 += number;
+        }
+        if !references.is_empty() {
+            let found = sides.found(at, references.values().map(|(value, _)| value.clone()).collect()).await?;
+            for (key, (value, number)) in references {
+                counted.all += number;
+                if !found.contains(&key) {
+                    counted.dangling += number;
+                    counted.example.get_or_insert(value);
+                }
+            }
+        }
+        if batch.exhausted {
+            return Ok(counted);
+        }
+    }
+}
+
+/// What it looks like if no reference has a source.
+async fn all_dangling(at: &mut At<'_>, sides: &Sides<'_>, references: &References) -> Result<String> {
+    let ((from, by), (to, side)) = (sides.from, sides.to);
+    let (from_path, to_path) = (format!("{}.{}", from.collection, by.path), format!("{}.{}", to.collection, side.path));
+    let number = grouped(references.all);
+    let none = format!("none of the {number} references in {from_path} has a document in {}", to.collection);
+    if shape::stored::found(at, to).await?.is_none() {
+        return Ok(format!("{none}: that collection does not exist"));
+    }
+    let documents = sample::documents(at, to).await?;
+    let keys: Vec<Value<'static>> = documents.iter().flat_map(|doc| key::linked(doc, side).values).collect();
+    let Some(example) = &references.example else { return Ok(none) };
+    match keys.first() {
+        None if documents.is_empty() => Ok(format!("{none}: that collection is empty")),
+        None => Ok(format!("{none}: no document there has `{}`", side.path)),
+        Some(first) if keys.iter().all(|key| sample::kind(key) != sample::kind(example)) => Ok(format!(
+            "{none}: {from_path} holds {} such as {}, {to_path} holds {} such as {}: values of different types never match",
+            sample::kind(example),
+            sample::shown(example),
+            sample::kind(first),
+            sample::shown(first)
+        )),
+        Some(first) => Ok(format!(
+            "{none}: almost surely a wrong `by`, `from` or `match`. {from_path} holds {}, {to_path} holds {}",
+            sample::shown(example),
+            sample::shown(first)
+        )),
+    }
+}

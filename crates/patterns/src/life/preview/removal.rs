@@ -1,0 +1,51 @@
+//! What goes with a rule that is removed: which fields, and how many documents are touched.
+
+use super::long;
+use crate::life::records::{At, aggregate};
+use crate::life::{catalog, shape};
+use crate::mql::{call, document};
+use crate::rule::Rule;
+use document::op::Namespace;
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::{Array, Doc, DocWriter, Result, Value};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Removal {
+    /// The paths that are taken away.
+    fields: Vec<String>,
+    /// How many documents are changed, or become plain documents again.
+    documents: u64,
+}
+
+impl Removal {
+    pub(super) async fn look(at: &mut At<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
+        if shape::bucket_of(rule).is_some() {
+            return Ok(Removal { fields: Vec::new(), documents: count(at, &rule.host, Doc::empty()).await? });
+        }
+        let mut fields = Vec::new();
+        if with_data {
+            fields.push(rule.field.dotted());
+        }
+        fields.extend(rule.state_path().map(|path| path.dotted()));
+        if fields.is_empty() {
+            return Ok(Removal::default());
+        }
+        let exists = |path: &String| document([(&**path, call("$exists", Value::Bool(true)))]);
+        let any = document([("$or", Value::Array(fields.iter().map(|path| Value::Document(exists(path))).collect()))]);
+        Ok(Removal { documents: count(at, &rule.host, any).await?, fields })
+    }
+
+    pub(super) fn show(&self, doc: &mut DocWriter) {
+        let fields = self.fields.iter().map(|field| Value::from(&**field));
+        doc.append("fields", &Value::Array(fields.collect())).append("documents", &long(self.documents));
+    }
+}
+
+async fn count(at: &mut At<'_>, ns: &Namespace, filter: Doc<'static>) -> Result<u64> {
+    let stages: Array<'static> =
+        [call("$match", Value::Document(filter)), call("$count", Value::from("n"))].into_iter().collect();
+    let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
+    let rows = at.all(aggregate(ns, pipeline)).await?;
+    Ok(rows.first().map_or(0, |row| u64::try_from(catalog::long(row.get("n"))).unwrap_or(0)))
+}

@@ -1,0 +1,251 @@
+//! What a validator must say so that it allows a field: the smallest change of a `$jsonSchema`.
+
+use crate::mql::{call, document, list, object};
+use document::filter::Filter;
+use document::pipeline::expr::Names;
+use document::{Doc, DocWriter, Env, Value};
+
+/// A field that must be allowed.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) path: Vec<String>,
+    /// A value that it may have; an empty document stands for any document, a missing value for any value.
+    pub(super) value: Value<'static>,
+}
+
+/// Whether subschemas (`anyOf` …) are changed too: only where nothing else helps, for one of them may allow the field already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Own,
+    Subschemas,
+}
+
+/// The validator with every `$jsonSchema` in it changed so that it allows the field.
+pub(super) fn allowing(validator: &Doc<'_>, wanted: &Wanted, reach: Reach) -> Doc<'static> {
+    let mut out = DocWriter::new();
+    for (name, value) in validator.iter() {
+        let value = match (name.as_str(), &value) {
+            ("$jsonSchema", Value::Document(schema)) => Value::Document(
+                allowed(schema, &wanted.path, &wanted.value, reach).unwrap_or_else(|| schema.clone().into_owned()),
+            ),
+            ("$and", Value::Array(clauses)) => list(clauses.iter().map(|clause| match clause {
+                Value::Document(clause) => Value::Document(allowing(&clause, wanted, reach)),
+                other => other.into_owned(),
+            })),
+            (name, Value::Document(test)) if *wanted.path.join(".") == *name => of_type(test, &wanted.value),
+            _ => value.into_owned(),
+        };
+        out.append(name.as_str(), &value);
+    }
+    out.finish()
+}
+
+/// `{ field: { $type: … } }` with the value's type beside the others.
+fn of_type(test: &Doc<'_>, value: &Value<'static>) -> Value<'static> {
+    let fields = test.iter().map(|(name, operand)| match name.as_str() {
+        "$type" if !accepts(&document([("v", call("$type", operand.borrow()))]), value) => {
+            (name.as_str().to_owned(), with_type(&operand, value))
+        }
+        name => (name.to_owned(), operand.into_owned()),
+    });
+    let fields: Vec<(String, Value<'static>)> = fields.collect();
+    object(fields.iter().map(|(name, value)| (&**name, value.borrow())))
+}
+
+/// The schema changed so that it allows the path; `None` if it does.
+fn allowed(schema: &Doc<'_>, path: &[String], value: &Value<'static>, reach: Reach) -> Option<Doc<'static>> {
+    let (first, rest) = path.split_first()?;
+    let mut changed: Option<Doc<'static>> = None;
+    let mut change = |name: &str, value: Value<'static>| {
+        let before = changed.take().unwrap_or_else(|| schema.clone().into_owned());
+        changed = Some(with(&before, name, &value));
+    };
+    if reach == Reach::Subschemas {
+        for name in ["allOf", "anyOf", "oneOf"] {
+            if let Some(Value::Array(parts)) = schema.get(name) {
+                let parts = parts.iter().map(|part| match part {
+                    Value::Document(part) => {
+                        Value::Document(allowed(&part, path, value, reach).unwrap_or_else(|| part.into_owned()))
+                    }
+                    other => other.into_owned(),
+                });
+                change(name, list(parts));
+            }
+        }
+    }
+    // The path leads through an array.
+    if let Some(Value::Document(items)) = schema.get("items")
+        && let Some(items) = allowed(&items, path, value, reach)
+    {
+        change("items", Value::Document(items));
+    }
+    let properties = match schema.get("properties") {
+        Some(Value::Document(properties)) => properties.into_owned(),
+        _ => Doc::empty(),
+    };
+    let own = match properties.get(first) {
+        Some(Value::Document(own)) if rest.is_empty() => widened(&own, value, reach),
+        Some(Value::Document(own)) => allowed(&own, rest, value, reach),
+        Some(_) => None,
+        None if is_patterned(schema, first) => None,
+        None => match schema.get("additionalProperties") {
+            Some(Value::Bool(false)) => Some(described(rest, value)),
+            Some(Value::Document(others)) if rest.is_empty() && !satisfies(&others, value) => {
+                Some(described(rest, value))
+            }
+            _ => None,
+        },
+    };
+    if let Some(own) = own {
+        change("properties", Value::Document(with(&properties, first, &Value::Document(own))));
+    }
+    changed.filter(|changed| changed.as_bytes() != schema.as_bytes())
+}
+
+/// A property's schema that also takes the value; `None` if it does.
+fn widened(own: &Doc<'_>, value: &Value<'static>, reach: Reach) -> Option<Doc<'static>> {
+    let is_any_document = matches!(value, Value::Document(doc) if doc.is_empty());
+    let has_its_type = || {
+        ["bsonType", "type"].iter().all(|name| match own.get(name) {
+            Some(types) => satisfies(&document([(*name, types)]), value),
+            None => true,
+        })
+    };
+    if satisfies(own, value) || (is_any_document && has_its_type()) {
+        return None;
+    }
+    let mut wider = own.clone().into_owned();
+    for name in ["bsonType", "type"] {
+        if let Some(types) = own.get(name)
+            && !satisfies(&document([(name, types.borrow())]), value)
+        {
+            wider = with(&wider, name, &with_type(&types, value));
+        }
+    }
+    if let Value::Document(fields) = value {
+        for (name, value) in fields.iter() {
+            let path = [name.as_str().to_owned()];
+            wider = allowed(&wider, &path, &value.into_owned(), reach).unwrap_or(wider);
+        }
+    }
+    Some(if satisfies(&wider, value) { wider } else { described(&[], value) })
+}
+
+/// A schema for what a rule keeps.
+fn described(rest: &[String], value: &Value<'static>) -> Doc<'static> {
+    let kind = if rest.is_empty() { kind(value) } else { "object" };
+    match kind {
+        "null" | "missing" => Doc::empty(),
+        kind => document([("bsonType", Value::from(kind))]),
+    }
+}
+
+fn with_type(types: &Value<'_>, value: &Value<'static>) -> Value<'static> {
+    let mut all: Vec<Value<'static>> = match types {
+        Value::Array(types) => types.iter().map(Value::into_owned).collect(),
+        one => vec![one.clone().into_owned()],
+    };
+    all.push(Value::from(kind(value)));
+    list(all)
+}
+
+/// The type as schemas and `$type` name it. A number may become another number.
+fn kind(value: &Value<'_>) -> &'static str {
+    match value {
+        value if value.is_number() => "number",
+        Value::Document(_) => "object",
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::DateTime(_) => "date",
+        Value::ObjectId(_) => "objectId",
+        Value::Null => "null",
+        other => other.type_name(),
+    }
+}
+
+fn satisfies(schema: &Doc<'_>, value: &Value<'static>) -> bool {
+    let property = object([("v", Value::Document(schema.borrow()))]);
+    accepts(&document([("$jsonSchema", object([("properties", property)]))]), value)
+}
+
+/// Whether a filter on the field `v` takes the value. What cannot be read is not judged.
+fn accepts(filter: &Doc<'_>, value: &Value<'static>) -> bool {
+    let Ok(filter) = Filter::parse(filter, &mut Names::new()) else { return true };
+    filter.matches(&document([("v", value.borrow())]), &Env::fixed()).unwrap_or(true)
+}
+
+fn is_patterned(schema: &Doc<'_>, name: &str) -> bool {
+    let Some(Value::Document(patterns)) = schema.get("patternProperties") else { return false };
+    let matches = |pattern: &str| {
+        let filter = document([("v", call("$regex", Value::from(pattern)))]);
+        Filter::parse(&filter, &mut Names::new())
+            .and_then(|filter| filter.matches(&document([("v", Value::from(name))]), &Env::fixed()))
+            .unwrap_or(false)
+    };
+    patterns.iter().any(|(pattern, _)| matches(pattern.as_str()))
+}
+
+/// The document with the field; in its place if it has it.
+fn with(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Doc<'static> {
+    let mut out = DocWriter::new();
+    for (other, old) in doc.iter() {
+        match other.as_str() == name {
+            true => out.append(name, value),
+            false => out.append(other.as_str(), &old),
+        };
+    }
+    if !doc.contains(name) {
+        out.append(name, value);
+    }
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Bson, bson, doc};
+
+    #[track_caller]
+    fn check(validator: bson::Document, path: &str, value: Bson, expected: bson::Document) {
+        let path = path.split('.').map(str::to_owned).collect();
+        let wanted = Wanted { path, value: Value::from(value) };
+        let changed = allowing(&Doc::from(validator), &wanted, Reach::Own);
+        assert_eq!(bson::Document::try_from(&changed).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_schema_is_changed_as_little_as_can_be() {
+        let closed = |properties: bson::Document| {
+            doc! { "$jsonSchema": { "properties": properties, "additionalProperties": false } }
+        };
+        let id = || doc! { "_id": {} };
+        let with_copy = doc! { "_id": {}, "customer": { "bsonType": "object" } };
+        check(closed(id()), "customer", bson!({ "name": "Ada" }), closed(with_copy.clone()));
+        check(closed(with_copy.clone()), "customer", bson!({ "name": "Ada" }), closed(with_copy));
+        check(
+            closed(doc! { "n": { "bsonType": "string" } }),
+            "n",
+            bson!(1),
+            closed(doc! { "n": { "bsonType": ["string", "number"] } }),
+        );
+        check(
+            closed(doc! { "c": { "bsonType": "object", "properties": { "name": {} }, "additionalProperties": false } }),
+            "c",
+            bson!({ "name": "Ada", "mail": "a" }),
+            closed(
+                doc! { "c": { "bsonType": "object", "properties": { "name": {}, "mail": { "bsonType": "string" } }, "additionalProperties": false } },
+            ),
+        );
+        let item = |properties: bson::Document| {
+            closed(
+                doc! { "items": { "bsonType": "array", "items": { "bsonType": "object", "properties": properties, "additionalProperties": false } } },
+            )
+        };
+        check(item(doc! {}), "items.product", bson!({}), item(doc! { "product": { "bsonType": "object" } }));
+        check(doc! { "n": { "$type": "string" } }, "n", bson!(1), doc! { "n": { "$type": ["string", "number"] } });
+        check(doc! { "a": { "$gt": 1 } }, "n", bson!(1), doc! { "a": { "$gt": 1 } });
+        let patterned = doc! { "$jsonSchema": { "patternProperties": { "^n": {} }, "additionalProperties": false } };
+        check(patterned.clone(), "n", bson!(1), patterned);
+    }
+}

@@ -1,0 +1,206 @@
+//! Validators that would refuse what a rule writes: found before they refuse every write of a client.
+
+use super::refusal::{Need, Refusal};
+use super::schema::{Reach, Wanted, allowing};
+use super::{Outlook, sample};
+use crate::life::evaluate::Evaluator;
+use crate::life::plan::{Changes, Step, Work};
+use crate::life::records::At;
+use crate::life::shape;
+use crate::link::Program;
+use crate::mql::{document, list};
+use crate::rule::{Fold, Rule, Tally, Upkeep};
+use document::filter::{Details, Filter};
+use document::op::Namespace;
+use document::pipeline::expr::{Names, field_of_document};
+use document::update::Applied;
+use document::{Doc, DocWriter, Result, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Adds a refusal to each rule whose collection has a validator in its way.
+pub(super) async fn look(at: &mut At<'_>, changes: &Changes, outlooks: &mut [Outlook]) -> Result<()> {
+    let changes_data = |step: &&Step| match &step.work {
+        Work::Seed | Work::Rebuild => true,
+        Work::Shape(change) => change.rewrites(),
+        _ => false,
+    };
+    let steps: Vec<&Step> = changes.steps.iter().filter(changes_data).collect();
+    let hosts: BTreeSet<String> = steps.iter().map(|step| step.rule.host.to_string()).collect();
+    for host in hosts {
+        let rules: Vec<&Arc<Rule>> =
+            steps.iter().map(|step| &step.rule).filter(|rule| rule.host.to_string() == host).collect();
+        let Some(ns) = rules.first().map(|rule| rule.host.clone()) else { continue };
+        let Some(validator) = enforced(at, &ns).await? else { continue };
+        let found = match rules.as_slice() {
+            [rule] if super::is_shape(rule) => vec![of_shape(rule)],
+            rules => conflicts(at, &ns, &validator, rules).await?,
+        };
+        for (rule, refusal) in found {
+            let outlook = outlooks.iter_mut().find(|outlook| outlook.rule.name == rule && outlook.rule.host == ns);
+            if let Some(outlook) = outlook {
+                outlook.refusals.push(refusal);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The validator that refuses writes. `None` if there is none, or if it only warns.
+async fn enforced(at: &mut At<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
+    let Some(found) = shape::stored::found(at, ns).await? else { return Ok(None) };
+    let says = |name: &str, word: &str| found.options.get(name).is_some_and(|value| value.as_str() == Some(word));
+    if says("validationAction", "warn") || says("validationLevel", "off") {
+        return Ok(None);
+    }
+    match found.options.get("validator") {
+        Some(Value::Document(validator)) if !validator.is_empty() => Ok(Some(validator.into_owned())),
+        _ => Ok(None),
+    }
+}
+
+/// The collection becomes a view, which no validator watches.
+fn of_shape(rule: &Rule) -> (Arc<str>, Refusal) {
+    let ns = &rule.host.collection;
+    let command = [("collMod", Value::from(&**ns)), ("validator", Value::Document(Doc::empty()))];
+    let reason = format!("rule {}: the validator of {ns} would no longer be enforced: {ns} becomes a view", rule.name);
+    (rule.name.clone(), Refusal { need: Need::Command(document(command)), reason })
+}
+
+/// The rules that the validator would refuse, each with the change that allows all of them.
+async fn conflicts(
+    at: &mut At<'_>,
+    ns: &Namespace,
+    validator: &Doc<'static>,
+    rules: &[&Arc<Rule>],
+) -> Result<Vec<(Arc<str>, Refusal)>> {
+    // What cannot be read is MongoDB's alone to judge.
+    let Ok(filter) = Filter::parse(validator, &mut Names::new()) else { return Ok(Vec::new()) };
+    let hosts = sample::documents(at, ns).await?;
+    let passes = |doc: &Doc<'_>, filter: &Filter, at: &At<'_>| filter.matches(doc, &at.context.env).unwrap_or(true);
+    let hosts: Vec<Doc<'static>> = hosts.into_iter().filter(|host| passes(host, &filter, at)).collect();
+    let (mut repaired, mut refused) = (validator.clone(), Vec::new());
+    for rule in rules {
+        let wanted = wanted(at, rule, &hosts).await?;
+        let written = written(at, rule, &hosts).await?;
+        let mut own = Repair { before: validator.clone(), after: validator.clone() };
+        let mut all = Repair { before: repaired.clone(), after: repaired };
+        for repair in [&mut own, &mut all] {
+            for wanted in &wanted {
+                repair.after = allowing(&repair.after, wanted, Reach::Own);
+            }
+            repair.suit(at, &wanted, &written);
+        }
+        repaired = all.after;
+        if own.before.as_bytes() != own.after.as_bytes() {
+            refused.push(rule);
+        }
+    }
+    let command = document([("collMod", Value::from(&*ns.collection)), ("validator", Value::Document(repaired))]);
+    let refusal = |rule: &&&Arc<Rule>| {
+        let state = rule.state_path().map_or_else(String::new, |_| " and `_pleach`".to_owned());
+        let reason = format!(
+            "rule {}: the validator of {} would refuse what it writes (`{}`{state})",
+            rule.name, ns.collection, rule.field
+        );
+        (rule.name.clone(), Refusal { need: Need::Command(command.clone()), reason })
+    };
+    Ok(refused.iter().map(refusal).collect())
+}
+
+/// A validator that is being changed.
+struct Repair {
+    before: Doc<'static>,
+    after: Doc<'static>,
+}
+
+impl Repair {
+    /// Changes it until all documents pass: subschemas too, and in the end clauses that refuse a document are left out.
+    fn suit(&mut self, at: &At<'_>, wanted: &[Wanted], documents: &[Doc<'static>]) {
+        let refuses = |validator: &Doc<'_>, doc: &Doc<'static>| {
+            let filter = Filter::parse(validator, &mut Names::new());
+            filter.is_ok_and(|filter| !filter.matches(doc, &at.context.env).unwrap_or(true))
+        };
+        if documents.iter().any(|doc| refuses(&self.after, doc)) {
+            for wanted in wanted {
+                self.after = allowing(&self.after, wanted, Reach::Subschemas);
+            }
+        }
+        for doc in documents {
+            if refuses(&self.after, doc) {
+                let mut clauses = DocWriter::new();
+                for (name, value) in self.after.iter() {
+                    if !refuses(&document([(name.as_str(), value.borrow())]), doc) {
+                        clauses.append(name.as_str(), &value);
+                    }
+                }
+                self.after = clauses.finish();
+            }
+        }
+    }
+}
+
+/// The hosts as the rule would write them.
+async fn written(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Doc<'static>>> {
+    let mut all = Vec::new();
+    let Ok(differences) = Evaluator::new(rule)?.differences(at, hosts).await else { return Ok(all) };
+    for difference in differences {
+        let is_it = |host: &&Doc<'static>| host.get("_id").is_some_and(|id| id == difference.id);
+        let Some(host) = hosts.iter().find(is_it) else { continue };
+        if let Ok(Applied::Changed(after)) = difference.update.apply(host, &Details::default(), &at.context.env) {
+            all.push(after);
+        }
+    }
+    Ok(all)
+}
+
+/// What the rule writes, as far as can be said from the declaration and some documents.
+async fn wanted(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Wanted>> {
+    let path: Vec<String> = rule.field.parts.iter().map(|part| part.name.to_string()).collect();
+    let mut values: Vec<Value<'static>> = Vec::new();
+    match (Program::new(rule)?, &rule.upkeep) {
+        (Some(Program::Copy(program)), Upkeep::Link(link)) => {
+            let sources = sample::documents(at, &link.source).await?;
+            let mut copies: Vec<Value<'static>> =
+                sources.iter().map(|source| Value::Document(program.copy(source))).collect();
+            if copies.is_empty() {
+                // A document of some kind.
+                copies.push(Value::Document(Doc::empty()));
+            }
+            match link.local.each {
+                true => values.push(list(copies)),
+                false => values.extend(copies),
+            }
+        }
+        (Some(Program::Tally(program)), Upkeep::Link(link)) => {
+            values.push(program.evaluated(None)?.value);
+            match &link.fold {
+                Fold::Tally(Tally::Sum(path)) => {
+                    let children = sample::documents(at, &link.source).await?;
+                    let numbers = children.iter().map(|child| field_of_document(child, &path.parts).into_owned());
+                    values.extend(numbers.filter(Value::is_number));
+                }
+                Fold::Tally(Tally::Avg(_)) => values.push(Value::Double(0.5)),
+                Fold::Tally(Tally::Count) | Fold::One { .. } => {}
+            }
+        }
+        (_, Upkeep::Expression(expression)) => {
+            for host in hosts {
+                // One that cannot be evaluated gets no value.
+                let Ok(right) = expression.set.transform(host, &at.context.env) else { continue };
+                values.push(field_of_document(&right, &rule.field.parts).into_owned());
+            }
+        }
+        _ => {}
+    }
+    values.retain(|value| !value.is_missing());
+    if values.is_empty() {
+        // Of a kind that nobody knows yet.
+        values.push(Value::Missing);
+    }
+    let mut all: Vec<Wanted> = values.into_iter().map(|value| Wanted { path: path.clone(), value }).collect();
+    if rule.state_path().is_some() {
+        all.push(Wanted { path: vec!["_pleach".to_owned()], value: Value::Document(Doc::empty()) });
+    }
+    Ok(all)
+}

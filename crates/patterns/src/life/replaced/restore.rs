@@ -1,0 +1,219 @@
+//! `drop RULE --restore`: every host gets back what it had, and what the rule filled is removed.
+//!
+//! A part of the hosts is one transaction: the hosts, what was kept of them, the values put back, the rows removed, the position
+//! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
+
+use super::handover::{Handed, hand_over};
+use super::{Amount, Places, amount, host_of, rows_between};
+use crate::gate::Point;
+use crate::life::evaluate::{Difference, becomes};
+use crate::life::records::{At, find};
+use crate::life::rights::Rights;
+use crate::life::transient::{Began, is_transient};
+use crate::life::{Entry, Life, catalog, derived, names, walk};
+use crate::link::key;
+use crate::rule::Rule;
+use document::backend::Session;
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Context, Count, Durability, ReadOp};
+use document::value::order;
+use document::{Array, Code, Doc, Error, Result, Value};
+use hashbrown::HashMap;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// How many hosts are looked at in one transaction.
+const PART: u64 = 500;
+
+/// A transaction writes about so many bytes.
+const BYTES: usize = 8 << 20;
+
+/// What the client would need to do it by commands of its own, besides what `drop` needs.
+pub(crate) fn need(rights: &Rights, rule: &Rule) -> Result<()> {
+    rights.need_all(&["find", "update"], &rule.host)?;
+    rights.need_all(&["find", "remove"], &names::replaced(&rule.host.db))
+}
+
+/// Fails if what was kept of the rule's hosts is not there: then giving it back would only take values away.
+pub(crate) async fn check(at: &mut At<'_>, row: &catalog::Row, rule: &Rule) -> Result<()> {
+    let refused = |why: &str, hint: String| Err(Error::new(Code::OperationFailed, why.to_owned()).with_hint(hint));
+    let hint = format!("`pleach drop {}` without --restore leaves the values as they are", rule.name);
+    let Some(since) = row.replaced.since else {
+        let why = format!(
+            "nothing is kept of what was there before rule {}: it was freed by `forget`, or the rule came with a dump or from an older version",
+            rule.name
+        );
+        return refused(&why, hint);
+    };
+    let expected = amount::of_life(at, rule, since).await?.unwrap_or_default().documents;
+    let there = count(at, rule, since).await?;
+    if there < expected {
+        let why = format!(
+            "of {expected} documents that were kept before rule {} changed them, {} holds only {there}",
+            rule.name,
+            names::replaced(&rule.host.db)
+        );
+        let hint = format!("a dump may have left them out: restore that collection first; {hint}");
+        return refused(&why, hint);
+    }
+    Ok(())
+}
+
+async fn count(at: &mut At<'_>, rule: &Rule, since: i64) -> Result<i64> {
+    let (first, last) =
+        (super::host_id(&rule.name, since, None), super::host_id(&rule.name, since, Some(&Value::MaxKey)));
+    let range = vec![Node::field("_id", Test::Gte(first)), Node::field("_id", Test::Lte(last))];
+    let filter = Filter::from_node(Node::And(range));
+    let op = Count { ns: names::replaced(&rule.host.db), filter, skip: 0, limit: None, hint: None };
+    let rows = at.all(ReadOp::Count(op)).await?;
+    Ok(rows.first().map_or(0, |row| catalog::long(row.get("n"))))
+}
+
+/// Gives back what is left; the caller removes the rule.
+pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
+    let Some(since) = entry.row.replaced.since else { return Ok(()) };
+    let places = Places::of(&entry.rule);
+    let (mut row, mut part) = (entry.row.clone(), life.at_most(PART));
+    while !matches!(row.replaced.restored_to, Some(Value::MaxKey)) {
+        life.check_stopped()?;
+        let context = Context { durability: Durability::Relaxed, ..life.context() };
+        match one_part(life, &context, entry, &row, since, &places, part).await {
+            Ok(None) => return life.reload().await,
+            Ok(Some(Part { next, bytes, hosts })) => {
+                row = next;
+                life.advanced(&entry.db, &row);
+                part = sized(life, bytes, hosts);
+            }
+            Err(error) if is_transient(&error) => {
+                part = (part / 4).max(1);
+                tokio::time::sleep(std::time::Duration::from_micros(rand::random_range(20..1_000))).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// How many hosts of this size make a part.
+fn sized(life: &Life, bytes: usize, hosts: usize) -> u64 {
+    let each = bytes / hosts.max(1);
+    life.at_most(u64::try_from(BYTES / each.max(1)).unwrap_or(PART).clamp(1, PART))
+}
+
+struct Part {
+    next: catalog::Row,
+    bytes: usize,
+    hosts: usize,
+}
+
+/// `None` if somebody has changed the rule meanwhile.
+async fn one_part(
+    life: &Life,
+    context: &Context,
+    entry: &Entry,
+    row: &catalog::Row,
+    since: i64,
+    places: &Places,
+    part: u64,
+) -> Result<Option<Part>> {
+    let (rule, from) = (&entry.rule, row.replaced.restored_to.as_ref());
+    let mut outside = Session::default();
+    let mut at = At { backend: &*life.backend, session: &mut outside, context };
+    let to = walk::boundary(&mut at, &rule.host, from, part).await?;
+    // Held until the commit: who declares the rule anew in another process waits for this one.
+    let _held = life.patterned.rules();
+    let mut began = Began::begin(life, context).await?;
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
+        return Ok(None);
+    }
+    life.pass(Point::Life("take")).await?;
+    let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
+    let kept = at.find(rows_between(rule, since, from, to.as_ref())).await?;
+    let was: HashMap<Vec<u8>, &Doc<'static>> =
+        kept.iter().filter_map(|row| Some((key::bytes(&host_of(row)?), row))).collect();
+    let (mut differences, mut used, mut amount) = (Vec::new(), Vec::new(), Amount::default());
+    let mut handed = Vec::new();
+    for host in &hosts {
+        let id = host.get("_id").unwrap_or(Value::Null);
+        let record = was.get(&key::bytes(&id));
+        let right = match record.map(|row| (row, row.get("was"))) {
+            Some((row, Some(Value::Array(record)))) => {
+                used.extend(row.get("_id"));
+                if !record.is_empty() {
+                    amount.add(row);
+                }
+                let right = places.give_back(host, &record);
+                let entries = places.in_the_way(&right, &record);
+                if !entries.is_empty() {
+                    handed.push(Handed { host: id.clone(), entries });
+                }
+                right
+            }
+            _ if is_seeded(row, &id) => places.give_back(host, &Array::empty()),
+            // Seeding has not come to it: it has what it had.
+            _ => continue,
+        };
+        if right.as_bytes() != host.as_bytes() {
+            differences.push(difference(host, &right));
+        }
+    }
+    life.pass(Point::Life("give back")).await?;
+    derived::write(life, &mut began, rule, &differences).await?;
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    if !used.is_empty() {
+        at.delete(&names::replaced(&rule.host.db), among(used)).await?;
+        let taken = Amount { documents: -amount.documents, bytes: -amount.bytes };
+        amount::add(&mut at, rule, since, taken).await?;
+        hand_over(life, &mut at, entry, &handed).await?;
+    }
+    let mut next = row.clone();
+    next.replaced.restored_to = Some(to.unwrap_or(Value::MaxKey));
+    next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
+    life.pass(Point::Life("save")).await?;
+    catalog::save(&mut at, &rule.host.db, &next).await?;
+    began.commit().await?;
+    let bytes = hosts.iter().map(|host| host.as_bytes().len()).sum();
+    Ok(Some(Part { next, bytes, hosts: hosts.len() }))
+}
+
+/// Whether the rule had seeded the host when it was dropped.
+fn is_seeded(row: &catalog::Row, id: &Value<'_>) -> bool {
+    match &row.replaced.seeded_to {
+        Some(Value::MaxKey) => true,
+        Some(to) => order::compare(id, to) == Ordering::Less,
+        None => false,
+    }
+}
+
+fn difference(host: &Doc<'static>, right: &Doc<'static>) -> Difference {
+    Difference {
+        id: host.get("_id").unwrap_or(Value::Null),
+        keys: Default::default(),
+        stored: Value::Missing,
+        expected: Value::Missing,
+        update: becomes(host, right),
+    }
+}
+
+pub(crate) fn among(ids: Vec<Value<'static>>) -> Filter {
+    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+}
+
+/// Removes the row of the amount if nothing is left of it: else `status` shows it until `forget`.
+pub(crate) async fn end(at: &mut At<'_>, entry: &Entry) -> Result<()> {
+    let Some(since) = entry.row.replaced.since.filter(|_| entry.row.replaced.restore) else { return Ok(()) };
+    let rest = document::op::Find { limit: Some(1), ..rows_between(&entry.rule, since, None, None) };
+    match at.find(rest).await?.is_empty() {
+        true => amount::remove(at, &entry.db, &entry.rule.name, since).await,
+        false => Ok(()),
+    }
+}
+
+/// The rows of some hosts.
+pub(crate) async fn rows(at: &mut At<'_>, db: &str, ids: Vec<Value<'static>>) -> Result<Vec<Doc<'static>>> {
+    match ids.is_empty() {
+        true => Ok(Vec::new()),
+        false => at.find(find(&names::replaced(db), among(ids))).await,
+    }
+}

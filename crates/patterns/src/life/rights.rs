@@ -1,0 +1,154 @@
+//! What a client may do, by its own privileges (SEMANTICS R37): asked before a verb shows or changes anything.
+//!
+//! A verb's work is done by the background connection, which may do everything. So each verb names what the client would need
+//! if it sent the same commands itself, and is refused as MongoDB refuses: 13, before anything has changed.
+
+use crate::rule::{Rule, Upkeep};
+use crate::shape::Shaped;
+use document::backend::{Backend, Privileges, Relay};
+use document::op::{Modify, Namespace, WriteOp};
+use document::{Code, Error, Result};
+use std::sync::Arc;
+
+/// The privileges of the client that asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Rights {
+    /// `None` if nobody is restricted: the embedded store, or a MongoDB without access control.
+    privileges: Option<Privileges>,
+    /// The command, as a refusal names it.
+    command: String,
+}
+
+impl Rights {
+    /// Asks the server behind for the privileges of the line's user. A client that has not authenticated has none.
+    pub(crate) async fn of(backend: &dyn Backend, line: Option<&Arc<dyn Relay>>, command: &str) -> Result<Rights> {
+        let (privileges, command) = (backend.privileges(line).await?, command.to_owned());
+        match &privileges {
+            Some(known) if known.is_anonymous() => {
+                let name = command.split(':').next().unwrap_or_default();
+                Err(Error::new(Code::Unauthorized, format!("command {name} requires authentication")))
+            }
+            _ => Ok(Rights { privileges, command }),
+        }
+    }
+
+    /// The command that the rights are asked for.
+    pub(crate) fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Of this process itself, which acts for nobody else.
+    pub(crate) fn unrestricted() -> Rights {
+        Rights { privileges: None, command: String::new() }
+    }
+
+    pub(crate) fn may(&self, action: &str, ns: &Namespace) -> bool {
+        self.privileges.as_ref().is_none_or(|privileges| privileges.allows(action, ns))
+    }
+
+    /// Whether the client may read every collection of a rule, and so know of it.
+    pub(crate) fn may_see(&self, rule: &Rule) -> bool {
+        namespaces(rule).iter().all(|ns| self.may("find", ns))
+    }
+
+    /// Whether the client may read anything in the database.
+    pub(crate) fn may_look_into(&self, db: &str) -> bool {
+        self.privileges.as_ref().is_none_or(|privileges| privileges.allows_somewhere_in("find", db))
+    }
+
+    /// Fails with MongoDB's error unless the client may do this to the collection.
+    pub(crate) fn need(&self, action: &str, ns: &Namespace) -> Result<()> {
+        match self.may(action, ns) {
+            true => Ok(()),
+            false => Err(self.refusal(action, &ns.db, &ns.to_string())),
+        }
+    }
+
+    pub(crate) fn need_all(&self, actions: &[&str], ns: &Namespace) -> Result<()> {
+        actions.iter().try_for_each(|action| self.need(action, ns))
+    }
+
+    pub(crate) fn need_on_database(&self, action: &str, db: &str) -> Result<()> {
+        match self.privileges.as_ref().is_none_or(|privileges| privileges.allows_on_database(action, db)) {
+            true => Ok(()),
+            false => Err(self.refusal(action, db, db)),
+        }
+    }
+
+    /// Fails if the client may read nothing in a database that it named.
+    pub(crate) fn need_to_look_into(&self, db: &str) -> Result<()> {
+        match self.may_look_into(db) {
+            true => Ok(()),
+            false => Err(self.refusal("find", db, db)),
+        }
+    }
+
+    /// Fails unless the client may send the write itself. A collection in another form is written where it is stored.
+    pub(crate) fn need_to_write(&self, op: &WriteOp, shaped: Option<&Shaped>) -> Result<()> {
+        let Some(shaped) = shaped else { return self.need_all(&actions(op), op.ns()) };
+        let actions: &[&str] = match op {
+            WriteOp::Insert(_) => &["update", "insert"],
+            WriteOp::Update(_) | WriteOp::Delete(_) | WriteOp::FindAndModify(_) => &["find", "update"],
+        };
+        shaped.sides.iter().try_for_each(|side| self.need_all(actions, &side.stored))
+    }
+
+    fn refusal(&self, action: &str, db: &str, on: &str) -> Error {
+        Error::new(
+            Code::Unauthorized,
+            format!("not authorized on {db} to execute command {{ {} }}: it needs {action} on {on}", self.command),
+        )
+        .with_hint(format!("ask for the role {} on {db}, or another one with that action", role(action)))
+    }
+}
+
+/// The smallest of MongoDB's own roles that has the action.
+pub(crate) fn role(action: &str) -> &'static str {
+    match action {
+        "find" | "listCollections" | "listIndexes" | "collStats" => "read",
+        "collMod" | "bypassDocumentValidation" | "dropDatabase" | "validate" => "dbAdmin",
+        _ => "readWrite",
+    }
+}
+
+/// The collections that a rule reads or writes.
+pub(crate) fn namespaces(rule: &Rule) -> Vec<Namespace> {
+    let mut all = vec![rule.host.clone()];
+    match &rule.upkeep {
+        Upkeep::Link(link) => all.push(link.source.clone()),
+        Upkeep::Bucket(bucket) => all.push(bucket.into.clone()),
+        Upkeep::Expression(_) => {}
+    }
+    all
+}
+
+/// What it takes to store a collection in another form, or as it was: its documents move, and the names are exchanged.
+pub(crate) fn need_to_reshape(rights: &Rights, rule: &Rule) -> Result<()> {
+    for ns in namespaces(rule) {
+        rights.need_all(&["find", "insert", "update", "remove"], &ns)?;
+        rights.need_all(&["createCollection", "createIndex", "dropCollection", "renameCollectionSameDB"], &ns)?;
+    }
+    Ok(())
+}
+
+/// What MongoDB asks of the sender of a write.
+fn actions(op: &WriteOp) -> Vec<&'static str> {
+    let updating = |upsert: bool| if upsert { vec!["update", "insert"] } else { vec!["update"] };
+    let (mut actions, bypasses) = match op {
+        WriteOp::Insert(op) => (vec!["insert"], op.bypass_validation),
+        WriteOp::Update(op) => (updating(op.statements.iter().any(|statement| statement.upsert)), op.bypass_validation),
+        WriteOp::Delete(_) => (vec!["remove"], false),
+        WriteOp::FindAndModify(op) => {
+            let mut actions = match &op.action {
+                Modify::Remove => vec!["remove"],
+                Modify::Update { upsert, .. } => updating(*upsert),
+            };
+            actions.push("find");
+            (actions, op.bypass_validation)
+        }
+    };
+    if bypasses {
+        actions.push("bypassDocumentValidation");
+    }
+    actions
+}

@@ -1,0 +1,60 @@
+//! How much a change of form moves: buckets and readings as they are stored now, counted. For `plan`.
+
+use super::health;
+use super::rows::{self, Turn};
+use crate::life::records::At;
+use crate::rule::Rule;
+use crate::shape::Form;
+use document::filter::Filter;
+use document::op::{Count, Namespace, ReadOp};
+use document::{DocWriter, Result, Value};
+
+/// What is moved from one place.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    /// Where it is when the move begins: a collection that is renamed for it has its new name.
+    pub(crate) from: Namespace,
+    /// Stored documents that are buckets; none where the documents are plain.
+    pub(crate) buckets: i64,
+    /// Logical documents.
+    pub(crate) readings: i64,
+}
+
+impl Moved {
+    /// How many stored documents are read.
+    pub(crate) fn read(&self) -> i64 {
+        if self.buckets > 0 { self.buckets } else { self.readings }
+    }
+
+    pub(crate) fn write(&self, step: &mut DocWriter) {
+        step.append("buckets", &Value::Int64(self.buckets)).append("readings", &Value::Int64(self.readings));
+    }
+}
+
+/// What the turn moves to its first place, by the place that it is moved from. Nothing is renamed yet.
+pub(crate) async fn moved(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Vec<Moved>> {
+    let sides = rows::sides(&turn.places, &rule.host.db)?;
+    let mut all = Vec::new();
+    for side in sides.into_iter().skip(1) {
+        let earlier = turn.renames.iter().find(|(_, to)| **to == *side.stored.collection);
+        let now = earlier.map_or_else(|| side.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from));
+        let (buckets, readings) = match &side.form {
+            Form::Plain => (0, documents(at, &now).await?),
+            Form::Bucket(bucket) => health::counted(at, &now, bucket).await?,
+        };
+        all.push(Moved { from: side.stored, buckets, readings });
+    }
+    Ok(all)
+}
+
+/// What a removed shape gives back.
+pub(crate) async fn given_back(at: &mut At<'_>, bucket: &crate::shape::bucket::Bucket) -> Result<Moved> {
+    let (buckets, readings) = health::counted(at, &bucket.into, bucket).await?;
+    Ok(Moved { from: bucket.into.clone(), buckets, readings })
+}
+
+async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
+    let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
+    let rows = at.all(ReadOp::Count(count)).await?;
+    Ok(rows.first().and_then(|row| row.get("n")).and_then(|n| n.as_i64_exact()).unwrap_or_default())
+}

@@ -1,0 +1,29 @@
+//! `audit`: compares every derived value with what it should be. Changes nothing.
+
+use super::{Call, Verb};
+use crate::life::records::At;
+use crate::life::rights::namespaces;
+use document::backend::Session;
+use document::{Doc, Result};
+
+pub(super) const VERB: Verb = Verb {
+    name: "audit",
+    help: "Compares every derived value with what it should be and gives the differences.",
+    fields: &["declaration", "rule", "examples"],
+    changes: false,
+    run: |call| Box::pin(run(call)),
+};
+
+async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
+    let rules = call.selected().await?;
+    for asked in &rules {
+        namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
+    }
+    let report = call.life.audit(&rules, call.request.examples()?, &call.rights).await?;
+    if report.is_right() {
+        let mut session = Session::default();
+        let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+        call.life.all_right(&mut at, &rules).await?;
+    }
+    Ok(report.show())
+}

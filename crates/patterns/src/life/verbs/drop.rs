@@ -1,0 +1,46 @@
+//! `drop`: removes a rule and, if asked, what it kept.
+
+use super::{Call, Verb};
+use crate::life::names;
+use crate::life::records::At;
+use crate::life::replaced::amount::{self, Amount};
+use crate::life::shape::drop::Leaving;
+use document::backend::Session;
+use document::{Doc, DocWriter, Result, Value};
+
+pub(super) const VERB: Verb = Verb {
+    name: "drop",
+    help: "Removes a rule and, if asked, its field, or gives every document back what it had; readings become plain documents again.",
+    fields: &["rule", "with_data", "keep_buckets", "restore", "wait"],
+    changes: true,
+    run: |call| Box::pin(run(call)),
+};
+
+async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
+    let request = &call.request;
+    let rule = request.text("rule")?.ok_or_else(|| request.lacks("rule"))?;
+    let with_data = request.flag("with_data", false)?;
+    let restore = request.flag("restore", false)?;
+    let leaving = Leaving { with_data, keep_buckets: request.flag("keep_buckets", false)?, restore };
+    let left = call.life.indexes_left(&call.rights, call.context, request.db.as_deref(), &rule).await?;
+    let db = call.life.drop_rule_for(&call.rights, request.db.as_deref(), &rule, leaving).await?;
+    if request.flag("wait", true)? {
+        call.life.settle(&db).await?;
+    }
+    let mut answer = DocWriter::new();
+    answer.append("rule", &Value::from(&*rule)).append("database", &Value::from(&*db));
+    answer.append("with_data", &Value::Bool(with_data)).append("restore", &Value::Bool(restore));
+    if !left.is_empty() {
+        answer.append("left_indexes", &Value::Array(left.iter().map(|name| Value::from(&**name)).collect()));
+    }
+    let (mut session, ns) = (Session::default(), names::replaced(&db));
+    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let kept = match call.rights.may("find", &ns) {
+        true => amount::of_rule(&mut at, &db, &rule).await?,
+        false => Amount::default(),
+    };
+    if !kept.is_nothing() {
+        answer.append("kept", &kept.show());
+    }
+    Ok(answer.finish())
+}

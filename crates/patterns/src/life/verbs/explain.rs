@@ -1,0 +1,20 @@
+//! `explain`: what a command would do, rules included, with the client's own rights. Keeps nothing.
+
+use super::{Call, Verb};
+use document::{Doc, Result, Value};
+
+pub(super) const VERB: Verb = Verb {
+    name: "explain",
+    help: "Says what a command would do, rules included; runs nothing.",
+    fields: &["command"],
+    changes: false,
+    run: |call| Box::pin(run(call)),
+};
+
+async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
+    let Some(Value::Document(command)) = call.request.body.get("command") else {
+        return Err(call.request.lacks("command"));
+    };
+    let db = call.request.db.as_deref().unwrap_or("admin");
+    call.life.explain(call.client, call.context, db, &command, &call.rights).await
+}

@@ -1,0 +1,93 @@
+//! The wire command `{ pleach: <verb>, … }`, on the database or on `admin`: one file per verb. The command line sends the same
+//! and prints the same answers.
+
+mod apply;
+mod audit;
+mod check;
+mod drop;
+mod explain;
+mod forget;
+mod plan;
+mod repair;
+mod request;
+mod selection;
+mod status;
+mod uninstall;
+
+pub use check::findings;
+
+use super::Life;
+use super::rights::Rights;
+use document::backend::{Answer, Session};
+use document::op::Context;
+use document::{Doc, Result};
+use request::Request;
+use std::sync::Arc;
+
+/// One verb of the command.
+pub struct Verb {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// The fields it takes besides its own name.
+    pub fields: &'static [&'static str],
+    /// Whether it changes data or rules: refused while the rules are switched off.
+    pub changes: bool,
+    /// Looks at the client's rights first, then does it.
+    run: for<'a> fn(&'a mut Call<'_>) -> Answer<'a, Doc<'static>>,
+}
+
+/// All verbs, sorted by name.
+pub const VERBS: &[&Verb] = &[
+    &apply::VERB,
+    &audit::VERB,
+    &check::VERB,
+    &drop::VERB,
+    &explain::VERB,
+    &forget::VERB,
+    &plan::VERB,
+    &repair::VERB,
+    &status::VERB,
+    &uninstall::VERB,
+];
+
+/// One command, and what its verb works with.
+pub(crate) struct Call<'a> {
+    pub(crate) life: &'a Arc<Life>,
+    pub(crate) request: Request<'a>,
+    pub(crate) rights: Rights,
+    /// The client's session: a verb that runs a client's statement does it on the client's own line.
+    pub(crate) client: &'a mut Session,
+    pub(crate) context: &'a Context,
+}
+
+impl Life {
+    /// Answers the command for the client of this session.
+    pub async fn command(
+        self: &Arc<Self>,
+        client: &mut Session,
+        context: &Context,
+        db: &str,
+        body: &Doc<'_>,
+    ) -> Result<Doc<'static>> {
+        let request = Request::read(db, body)?;
+        let verb = request.verb;
+        let rights = Rights::of(&*self.backend, client.relay.as_ref(), &format!("pleach: \"{}\"", verb.name)).await?;
+        if verb.changes {
+            self.refuse_raw()?;
+        }
+        self.catch_up().await?;
+        self.after_restore(request.db.as_deref(), true).await;
+        (verb.run)(&mut Call { life: self, request, rights, client, context }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_are_sorted_and_documented() {
+        assert!(VERBS.is_sorted_by(|a, b| a.name < b.name));
+        assert!(VERBS.iter().all(|verb| verb.help.ends_with('.')));
+    }
+}

@@ -1,0 +1,31 @@
+//! `plan`: what applying a declaration would do. Changes nothing.
+
+use super::{Call, Verb};
+use crate::life::preview::{Preview, Wanted};
+use crate::life::records::At;
+use crate::life::rights::namespaces;
+use document::backend::Session;
+use document::{Doc, Result};
+
+pub(super) const VERB: Verb = Verb {
+    name: "plan",
+    help: "Says what applying a declaration would do, with counts of the values that are there.",
+    fields: &["declaration", "remove", "with_data"],
+    changes: false,
+    run: |call| Box::pin(run(call)),
+};
+
+async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
+    let declaration = call.request.declaration()?;
+    for rule in &declaration.rules {
+        namespaces(rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
+    }
+    let wanted =
+        Wanted { remove: call.request.flag("remove", false)?, with_data: call.request.flag("with_data", false)? };
+    let mut session = Session::default();
+    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let changes = call.life.plan(&mut at, &declaration.database, &declaration.rules).await?;
+    changes.need_to_see(&call.rights)?;
+    let preview = Preview::look(call.life, &mut at, &call.rights, &changes, &declaration.rules, wanted).await?;
+    changes.show(&mut at, &preview).await
+}

@@ -1,0 +1,104 @@
+//! `repair`: makes every derived value right that is not; of rules that are not applied only if asked for (`once`).
+
+use super::{Call, Verb};
+use crate::life::audit::Asked;
+use crate::life::records::At;
+use crate::life::repair::Upkeep;
+use crate::life::rights::namespaces;
+use crate::life::shape;
+use document::backend::Session;
+use document::{Code, Doc, Error, Result};
+
+pub(super) const VERB: Verb = Verb {
+    name: "repair",
+    help: "Makes every derived value right that is not; with once: true also of rules that are not applied.",
+    fields: &["declaration", "rule", "examples", "once"],
+    changes: true,
+    run: |call| Box::pin(run(call)),
+};
+
+async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
+    let upkeep = match call.request.flag("once", false)? {
+        true => Upkeep::Once,
+        false => Upkeep::Applied,
+    };
+    let rules = call.selected().await?;
+    match upkeep {
+        Upkeep::Applied => refuse_unapplied(&rules)?,
+        Upkeep::Once => refuse_applied(call, &rules)?,
+    }
+    for asked in &rules {
+        namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
+        match shape::bucket_of(&asked.rule) {
+            Some(bucket) => call.rights.need_all(&["update", "insert", "remove"], &bucket.into)?,
+            None => call.rights.need("update", &asked.rule.host)?,
+        }
+    }
+    if upkeep == Upkeep::Applied {
+        call.life.start_if_due().await?;
+    }
+    let report = call.life.repair(&rules, upkeep, call.request.examples()?, &call.rights).await?;
+    if report.is_right() {
+        let mut session = Session::default();
+        let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+        call.life.all_right(&mut at, &rules).await?;
+    }
+    Ok(report.show())
+}
+
+/// `rule a is`, or `rule a (and 2 more) is`.
+fn named(rules: &[&Asked]) -> Option<String> {
+    match rules {
+        [] => None,
+        [only] => Some(format!("rule {} is", only.rule.name)),
+        [first, more @ ..] => Some(format!("rule {} (and {} more) is", first.rule.name, more.len())),
+    }
+}
+
+/// Values that nobody keeps would be wrong again with the next write.
+fn refuse_unapplied(rules: &[Asked]) -> Result<()> {
+    let unapplied: Vec<&Asked> = rules.iter().filter(|asked| asked.state.is_none()).collect();
+    if let Some(named) = named(&unapplied) {
+        let message = format!("{named} declared and not applied: nobody would keep it right");
+        return Err(Error::new(Code::OperationFailed, message)
+            .with_hint("run `pleach apply` first, or make the values right this once with `pleach repair --once`"));
+    }
+    let differing: Vec<&Asked> = rules.iter().filter(|asked| asked.differs.is_some()).collect();
+    if let Some(named) = named(&differing) {
+        let message = format!("{named} applied in another form than the declaration's");
+        return Err(Error::new(Code::OperationFailed, message).with_hint(
+            "`pleach apply` applies the declaration's form; without a declaration, `pleach repair` repairs by the applied one",
+        ));
+    }
+    Ok(())
+}
+
+/// What is kept is repaired by those who keep it, and only a field can be made right without that.
+fn refuse_applied(call: &Call<'_>, rules: &[Asked]) -> Result<()> {
+    if !call.request.has("declaration") {
+        return Err(Error::failed_to_parse("pleach repair with 'once' needs 'declaration'")
+            .with_hint("`once` is for rules that are declared and not applied"));
+    }
+    let applied: Vec<&Asked> = rules.iter().filter(|asked| asked.state.is_some()).collect();
+    if let Some(named) = named(&applied) {
+        let message = format!("{named} applied, and `once` is for rules that are not");
+        return Err(Error::new(Code::OperationFailed, message)
+            .with_hint("`pleach repair` without --once repairs them; --rule RULE names one that is not applied"));
+    }
+    if let Some(asked) = rules.iter().find(|asked| shape::bucket_of(&asked.rule).is_some()) {
+        let message = format!("`{}` stores documents in another form: that cannot be done once", asked.rule.name);
+        return Err(Error::new(Code::OperationFailed, message)
+            .with_hint("`pleach apply` brings the documents into buckets; --rule RULE names a rule of a field"));
+    }
+    if call.life.is_unannounced() {
+        let hosts: Vec<_> = rules.iter().map(|asked| &asked.rule.host).collect();
+        let concerned =
+            call.life.entries().into_iter().find(|entry| namespaces(&entry.rule).iter().any(|ns| hosts.contains(&ns)));
+        if let Some(entry) = concerned {
+            let message = format!("the rule `{}` is applied and uses the same documents", entry.rule.name);
+            return Err(Error::new(Code::OperationFailed, message)
+                .with_hint("start `pleach serve --upstream` and send the repair through it with --server URI"));
+        }
+    }
+    Ok(())
+}

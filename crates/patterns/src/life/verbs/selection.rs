@@ -1,0 +1,120 @@
+//! Which rules an audit or a repair is about: those of the declaration, or those that are applied; one of them if named.
+
+use super::Call;
+use crate::declare::spelling::nearest;
+use crate::declare::{Declaration, change};
+use crate::life::audit::Asked;
+use crate::life::records::At;
+use crate::life::{Entry, Life, catalog};
+use crate::rule::Rule;
+use document::backend::Session;
+use document::{Code, Error, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Call<'_> {
+    /// Rules that the client may not read are left out, unless its own declaration has them.
+    pub(super) async fn selected(&mut self) -> Result<Vec<Asked>> {
+        let declaration = match self.request.has("declaration") {
+            true => Some(self.request.declaration()?),
+            false => None,
+        };
+        let db = declaration.as_ref().map(|declaration| &*declaration.database).or(self.request.db.as_deref());
+        if let (None, Some(db)) = (&declaration, db) {
+            self.rights.need_to_look_into(db)?;
+        }
+        let entries = self.life.applied(db).await?;
+        let raw = self.life.raw.load(Ordering::Relaxed);
+        let mut list: Vec<Asked> = match &declaration {
+            Some(declaration) => declared(declaration, &entries, raw),
+            None => {
+                let visible = entries.iter().filter(|entry| self.rights.may_see(&entry.rule));
+                visible.map(|entry| as_applied(entry, raw)).collect()
+            }
+        };
+        if let Some(name) = self.request.text("rule")? {
+            let near = nearest(&name, list.iter().map(|asked| &*asked.rule.name)).map(str::to_owned);
+            list.retain(|asked| *asked.rule.name == *name);
+            if list.is_empty() {
+                let error = Error::new(Code::BadValue, format!("there is no rule {name}"));
+                return Err(match near {
+                    Some(near) => error.with_hint(format!("did you mean `{near}`?")),
+                    None => error.with_hint("`pleach status` shows the rules that are applied"),
+                });
+            }
+        }
+        Ok(list)
+    }
+}
+
+fn as_applied(entry: &Entry, raw: bool) -> Asked {
+    Asked {
+        rule: entry.rule.clone(),
+        state: Some(entry.row.state.clone()),
+        differs: None,
+        sides: entry.sides.clone(),
+        raw,
+    }
+}
+
+/// The declaration's own rules, each with what is applied under its name.
+fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<Asked> {
+    let asked = |rule: &Rule| {
+        let same = |entry: &&Entry| entry.db == declaration.database && entry.rule.name == rule.name;
+        let Some(entry) = entries.iter().find(same) else {
+            return Asked { rule: Arc::new(rule.clone()), state: None, differs: None, sides: Vec::new(), raw: false };
+        };
+        match change(&entry.rule, rule) {
+            None => as_applied(entry, raw),
+            differs => Asked { rule: Arc::new(rule.clone()), differs, sides: Vec::new(), ..as_applied(entry, raw) },
+        }
+    };
+    declaration.rules.iter().map(asked).collect()
+}
+
+impl Life {
+    /// The rules that are applied to a database, or to all; those that the catalog has while they are switched off.
+    async fn applied(&self, db: Option<&str>) -> Result<Vec<Entry>> {
+        let mut entries = self.entries();
+        if self.raw.load(Ordering::Relaxed) {
+            let (mut session, context) = (Session::default(), self.context());
+            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let databases = match db {
+                Some(db) => vec![db.to_owned()],
+                None => catalog::databases(&mut at).await?,
+            };
+            entries.clear();
+            for db in databases {
+                for row in catalog::load(&mut at, &db).await? {
+                    entries.push(Entry::of(&db, row)?);
+                }
+            }
+        }
+        entries.retain(|entry| db.is_none_or(|db| *entry.db == *db));
+        Ok(entries)
+    }
+
+    /// Whether other processes that keep the rules of a MongoDB do not know of this one, which perhaps may only read: it changes
+    /// nothing there that concerns them.
+    pub(super) fn is_unannounced(&self) -> bool {
+        self.backend.abilities().forwards && self.only_looks()
+    }
+
+    /// These rules were found right, or made so: if they are all of a database, no audit is due there any more.
+    pub(super) async fn all_right(&self, at: &mut At<'_>, rules: &[Asked]) -> Result<()> {
+        if self.is_unannounced() {
+            return Ok(());
+        }
+        let is_among = |entry: &&Entry| rules.iter().any(|asked| Arc::ptr_eq(&asked.rule, &entry.rule));
+        let (entries, mut databases) = (self.entries(), BTreeSet::new());
+        databases.extend(rules.iter().map(|asked| asked.rule.host.db.clone()));
+        for db in databases {
+            let of_it = || entries.iter().filter(|entry| entry.db == db);
+            if of_it().count() > 0 && of_it().all(|entry| is_among(&entry)) && self.audit_due(at, &db).await? {
+                self.audited(at, &db).await?;
+            }
+        }
+        Ok(())
+    }
+}
