@@ -1,4 +1,7 @@
-"""Make a fresh mongod a one-node replica set and wait until it takes writes. Standard library only."""
+"""Make a fresh mongod a one-node replica set and wait until it takes writes. Standard library only.
+
+python3 initiate.py PORT [NAME]: with a name, the first user of a server with access control, who may do everything.
+"""
 
 import socket
 import struct
@@ -44,6 +47,10 @@ def main():
             if time.monotonic() > deadline:
                 sys.exit("error: no primary after 60 s")
             time.sleep(0.02)
+        if len(sys.argv) > 2:
+            reply = command(connection, {"createUser": sys.argv[2], "pwd": "judge", "roles": ["root"]})
+            if b"\x01ok\0\x00\x00\x00\x00\x00\x00\xf0\x3f" not in reply:
+                sys.exit("error: the first user could not be made")
 
 
 main()

@@ -1,6 +1,6 @@
 //! A really full disk: writers fill it, then another process takes the last byte while they write. What was acknowledged must
 //! be there throughout, what was refused must say so, reads go on, deletes and drops free room, and the server goes on by
-//! itself or, if its store had to stop, after a restart, even if it was killed in that state.
+//! itself when there is room, also if its store had to stop, or was killed in that state.
 
 use crate::process::{self, Place, Server};
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +15,12 @@ use std::time::{Duration, Instant};
 
 const DB: &str = "full";
 const OUT_OF_DISK_SPACE: i32 = 14_031;
+/// What the refusal says of a store that takes no more writes, room or not; whether the write had an effect is open then.
+const STOPPED: &str = "opened anew";
+/// What it says of a disk on which deletes and drops are still taken.
+const NEARLY_FULL: &str = "nearly full";
+/// How long the store may take to write out what is in memory and to remove what that leaves.
+const SETTLED: Duration = Duration::from_secs(10);
 /// Documents in one insert, and the bytes that fill each.
 const BATCH: i64 = 10;
 const FILLER: usize = 8_000;
@@ -56,11 +62,12 @@ pub(crate) fn run(binary: &Path, folder: &Path, rounds: usize, workers: usize) -
 
         writers = write(&server, writers, Some(&fill)).with_context(|| about("filled from outside"))?;
         verify(&mut client, &writers).with_context(|| about("filled from outside"))?;
-        let needs_restart = needs_restart(&mut client)?;
-        stopped += usize::from(needs_restart);
-        if !needs_restart && round % 2 == 0 {
+        let has_stopped = has_stopped(&mut client)?;
+        stopped += usize::from(has_stopped);
+        if has_stopped || round % 2 == 0 {
             std::fs::remove_file(&fill)?;
-            until_accepted(&mut client, &mut writers).with_context(|| about("room again, without a restart"))?;
+            let mut client = until_served(&server, &mut writers).with_context(|| about("room again"))?;
+            verify(&mut client, &writers).with_context(|| about("room again"))?;
             writers = write(&server, writers, Some(&fill)).with_context(|| about("filled again"))?;
         }
         server.kill()?;
@@ -83,7 +90,7 @@ pub(crate) fn run(binary: &Path, folder: &Path, rounds: usize, workers: usize) -
         acknowledged += writers.iter().map(|writer| writer.acknowledged.len()).sum::<usize>();
     }
     println!(
-        "full disk: {rounds} rounds, {acknowledged} acknowledged documents, none lost; the store had to be restarted in {stopped}"
+        "full disk: {rounds} rounds, {acknowledged} acknowledged documents, none lost; the store stopped and was opened anew in {stopped}"
     );
     Ok(())
 }
@@ -158,7 +165,7 @@ fn insert(client: &mut Client, writer: &mut Writer) -> Result<bool> {
         return Ok(true);
     }
     ensure!(reply.get_i32("code").ok() == Some(OUT_OF_DISK_SPACE), "refused with another code: {reply}");
-    if !reply.get_str("errmsg")?.contains("restart") {
+    if !reply.get_str("errmsg")?.contains(STOPPED) {
         writer.refused.push(first);
     }
     Ok(false)
@@ -198,12 +205,38 @@ fn until_room(client: &mut Client, writers: &mut [Writer]) -> Result<()> {
     Ok(())
 }
 
-fn needs_restart(client: &mut Client) -> Result<bool> {
+/// As [`until_room`], of a server that may have to open its store anew: connections end then. What the store itself takes may
+/// leave the disk nearly full although the other process has given its part back: then a drop makes room.
+fn until_served(server: &Server, writers: &mut [Writer]) -> Result<Client> {
+    let (since, mut has_dropped) = (Instant::now(), false);
+    loop {
+        if let Ok(mut client) = Client::connect(&server.address) {
+            let Some(writer) = writers.first_mut() else { bail!("no writers") };
+            if let Ok(true) = insert(&mut client, writer) {
+                return Ok(client);
+            }
+            if !has_dropped && since.elapsed() > SETTLED && refusal(&mut client)?.contains(NEARLY_FULL) {
+                client.must(&doc! { "drop": "documents", "$db": DB })?;
+                writers.iter_mut().for_each(|writer| writer.acknowledged.clear());
+                has_dropped = true;
+            }
+        }
+        ensure!(since.elapsed() < PATIENCE, "there is room, but inserts are refused");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn has_stopped(client: &mut Client) -> Result<bool> {
     // A stopped store is noticed within a second.
     std::thread::sleep(Duration::from_millis(1500));
-    let reply =
-        client.command(&doc! { "insert": "probe", "documents": [{}], "$db": DB, "writeConcern": { "w": 1 } })?.document;
-    Ok(reply.get_str("errmsg").is_ok_and(|message| message.contains("restart")))
+    Ok(refusal(client)?.contains(STOPPED))
+}
+
+/// Why a small insert is refused; empty if it is taken.
+fn refusal(client: &mut Client) -> Result<String> {
+    let insert = doc! { "insert": "probe", "documents": [{}], "$db": DB, "writeConcern": { "w": 1 } };
+    let reply = client.command(&insert)?.document;
+    Ok(reply.get_str("errmsg").unwrap_or_default().to_owned())
 }
 
 /// All that was acknowledged and nothing that was refused, by the documents and by the index.

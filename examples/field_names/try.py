@@ -18,7 +18,7 @@ def show(what, value, expected):
 
 
 show("what clients see", shop.events.find_one({"key": "00A1", "date": FIFTH}), {
-    "_id": {"key": "00A1", "date": FIFTH}, "key": "00A1", "date": FIFTH, "approved": 2, "noFunds": 1,
+    "_id": {"key": "00a1", "date": FIFTH}, "key": "00a1", "date": FIFTH, "approved": 2, "noFunds": 1,
 })
 show("what is stored", shop.events_buckets.find_one({"_id": BUCKET}), {
     "_id": BUCKET, "items": {"0205": {"a": 2, "n": 1}, "0206": {"p": 1}},
