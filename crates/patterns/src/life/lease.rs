@@ -295,28 +295,38 @@ impl Life {
         }
     }
 
-    /// Lets one process at a time change the rules of a database.
+    /// Lets one process at a time change the rules of a database. Fails if another one takes longer than two leases over a single
+    /// change; the change of a process that is no more is waited for until its lease is removed.
     pub(crate) async fn begin_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
         let Some(place) = self.place_of(db) else { return self.check_place(db) };
-        let end = Instant::now() + self.lease_lasts();
-        while let Some(who) = registry::begin_change(at, &place, &self.process).await? {
-            if Instant::now() > end {
+        let (number, mut waiting) = (self.next_change(), None);
+        while let Some(changer) = registry::begin_change(at, &place, &self.process, number).await? {
+            let since = match waiting.take() {
+                Some((change, since)) if change == changer.change && changer.is_alive => since,
+                _ => Instant::now(),
+            };
+            if since.elapsed() > 2 * self.lease_lasts() {
                 return Err(Error::new(
                     Code::ConflictingOperationInProgress,
-                    format!("another Pleach is changing the rules of {db}: {who}"),
+                    format!("another Pleach is changing the rules of {db}: {}", changer.process_name),
                 )
                 .with_hint("try again when it is done"));
             }
+            waiting = Some((changer.change, since));
             self.check_stopped()?;
             self.wait_for_stop(LOOK_AGAIN).await;
         }
         self.refresh(at).await
     }
 
+    fn next_change(&self) -> i64 {
+        self.changes.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// The same at once; false while another process changes rules.
     pub(crate) async fn try_begin_change(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
         match self.place_of(db) {
-            Some(place) => Ok(registry::begin_change(at, &place, &self.process).await?.is_none()),
+            Some(place) => Ok(registry::begin_change(at, &place, &self.process, self.next_change()).await?.is_none()),
             None => Ok(self.places.lock().is_empty()),
         }
     }

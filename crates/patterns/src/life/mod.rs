@@ -53,7 +53,7 @@ use document::op::{Context, Namespace};
 use document::{Code, Error, Result, Value};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 /// Makes what an operation of our own carries: the time, ids, patience.
@@ -94,6 +94,8 @@ pub struct Life {
     holding: tokio::sync::Mutex<lease::Holding>,
     places: Mutex<Vec<Namespace>>,
     lease_millis: AtomicU64,
+    /// Changes of rules that this process has begun.
+    changes: AtomicI64,
     /// The catalog was changed, and the other processes were not told yet.
     unpublished: AtomicBool,
     /// How well large collections of buckets were filled when it was last looked at.
@@ -189,6 +191,7 @@ impl Life {
             who: format!("process {} on {}", std::process::id(), host()),
             holding: tokio::sync::Mutex::default(),
             places: Mutex::default(),
+            changes: AtomicI64::new(0),
             lease_millis: AtomicU64::new(u64::try_from(lease::LASTS.as_millis()).unwrap_or(u64::MAX)),
             unpublished: AtomicBool::new(false),
             known_health: shape::health::Known::default(),

@@ -2,7 +2,8 @@
 //!
 //! A row `{ _id: <process>, who, until, seen, trace }` is a lease; `until` is by the server's clock. The row
 //! `{ _id: "epoch", epoch }` is counted up with every change of rules, and `seen` says up to where a process works by them. The
-//! row `{ _id: "changing", process }` is there while one of them changes rules.
+//! row `{ _id: "changing", process, change }` is there while one of them changes rules; `change` tells one change of a process from
+//! its next.
 
 use super::catalog::long;
 use super::records::{At, aggregate, update_one, update_op};
@@ -35,8 +36,8 @@ pub(crate) struct Announced {
 pub(crate) struct Registry {
     pub(crate) epoch: i64,
     pub(crate) processes: Vec<Announced>,
-    /// Who is changing rules.
-    pub(crate) changing: Option<String>,
+    /// The process that is changing rules, and which of its changes that is.
+    pub(crate) changing: Option<(String, i64)>,
 }
 
 impl Registry {
@@ -49,7 +50,9 @@ impl Registry {
             let text = |name: &str| row.get(name).and_then(|value| value.as_str().map(str::to_owned));
             match text("_id").as_deref() {
                 Some(EPOCH) => registry.epoch = long(row.get("epoch")),
-                Some(CHANGING) => registry.changing = text("process"),
+                Some(CHANGING) => {
+                    registry.changing = text("process").map(|process| (process, long(row.get("change"))));
+                }
                 Some(process) => registry.processes.push(Announced {
                     process: process.to_owned(),
                     who: text("who").unwrap_or_default(),
@@ -122,24 +125,45 @@ pub(crate) async fn publish(at: &mut At<'_>, place: &Namespace) -> Result<()> {
     at.write(&upsert(place, EPOCH, update)).await.map(drop)
 }
 
-/// Begins a change of rules; gives who is about one already.
-pub(crate) async fn begin_change(at: &mut At<'_>, place: &Namespace, process: &str) -> Result<Option<String>> {
-    let row = mql::document([("_id", Value::from(CHANGING)), ("process", Value::from(process))]);
-    match at.insert(place, vec![row]).await {
-        Err(error) if error.code() == Code::DuplicateKey => {}
-        other => return other.map(|()| None),
-    }
-    let registry = Registry::read(at, place).await?;
-    match registry.changing {
-        Some(other) if other == process => Ok(None),
-        Some(other) => match registry.processes.into_iter().find(|announced| announced.process == other) {
-            Some(announced) => Ok(Some(announced.who)),
-            None => {
-                end_change(at, place, &other).await?;
-                Ok(Some("a process that is gone".to_owned()))
+/// The process that is changing rules while another one wants to.
+#[derive(Debug)]
+pub(crate) struct Changer {
+    pub(crate) process_name: String,
+    /// Which change it is: the same one, as long as this is equal.
+    pub(crate) change: (String, i64),
+    /// Whether its lease is valid; if not, the change ends as soon as the lease is removed.
+    pub(crate) is_alive: bool,
+}
+
+/// Begins a change of rules, or returns the process that is changing rules already. The claim of a process that is no more is
+/// removed.
+pub(crate) async fn begin_change(
+    at: &mut At<'_>,
+    place: &Namespace,
+    process: &str,
+    change: i64,
+) -> Result<Option<Changer>> {
+    let row = || {
+        let change = ("change", Value::Int64(change));
+        mql::document([("_id", Value::from(CHANGING)), ("process", Value::from(process)), change])
+    };
+    // A claim that was given back or removed between the insert and the look leaves the place free.
+    loop {
+        match at.insert(place, vec![row()]).await {
+            Err(error) if error.code() == Code::DuplicateKey => {}
+            other => return other.map(|()| None),
+        }
+        let registry = Registry::read(at, place).await?;
+        let Some((other, change)) = registry.changing else { continue };
+        if other == process {
+            return Ok(None);
+        }
+        match registry.processes.into_iter().find(|announced| announced.process == other) {
+            Some(Announced { who, left, .. }) => {
+                return Ok(Some(Changer { process_name: who, change: (other, change), is_alive: left > 0 }));
             }
-        },
-        None => Ok(Some("another process".to_owned())),
+            None => end_change(at, place, &other).await?,
+        }
     }
 }
 

@@ -198,3 +198,24 @@ fn what_was_there_is_kept_whichever_process_changes_it_first() {
         engine.close();
     });
 }
+
+#[test]
+fn a_change_that_a_dead_process_has_begun_is_waited_for_and_replaced() {
+    run(async {
+        let (engine, _folder) = store();
+        let first = Process::start(&engine, SHORT).await;
+        first.village.fill(6, 20).await;
+        // Killed in the middle of a change of rules: its lease lasts a little longer than one of ours.
+        let until = bson::DateTime::from_millis(bson::DateTime::now().timestamp_millis() + 1_200);
+        let rows = vec![
+            doc! { "_id": "dead", "who": "process 1 on nowhere", "until": until, "seen": i64::MAX, "trace": {} },
+            doc! { "_id": "changing", "process": "dead", "change": 7_i64 },
+        ];
+        first.village.behind(testing::insert(Namespace::new("admin", "pleach.processes"), rows)).await;
+        first.village.apply(COUNT).await.unwrap();
+        first.village.assert_clean().await;
+        assert_eq!(leases(&engine).await.len(), 1);
+        first.village.life.close().await;
+        engine.close();
+    });
+}
