@@ -42,6 +42,12 @@ pub struct Session {
     pub restores: bool,
 }
 
+/// A command that may be passed on, from its arrival to its answer.
+pub trait UnderWay: Send + Sync {
+    /// The server behind refused the command.
+    fn refused(&self);
+}
+
 /// A statement of a client's transaction, which lives in the server behind the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined {
@@ -220,8 +226,8 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
-    /// Held while a command that may pass is under way: who changes what passes waits until it is dropped.
-    fn under_way(&self, _command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
+    /// Held while a command that may pass is under way: a change of what passes waits until it is dropped.
+    fn under_way(&self, _command: &Head<'_>) -> Option<Box<dyn UnderWay>> {
         None
     }
 

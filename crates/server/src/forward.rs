@@ -10,13 +10,15 @@ use crate::reply::{Form, Reply};
 use crate::session::Role;
 use crate::state::Server;
 use bytes::Bytes;
-use document::backend::{Head, Relay};
+use document::backend::{Head, Relay, UnderWay};
 use document::{Doc, Error, Value};
-use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 use wire::message::flags;
 use wire::{Header, Message, OpCode, encode};
+
+/// Where the body of a reply begins: behind the header, the flags and the kind of the section.
+const BODY: usize = Header::SIZE + 5;
 
 /// A message that is passed on.
 pub(crate) struct Passing<'a> {
@@ -28,7 +30,7 @@ pub(crate) struct Passing<'a> {
     /// The command to send in place of the client's.
     rewritten: Option<Doc<'static>>,
     /// Until it is answered, what passes does not change.
-    _under_way: Option<Box<dyn Any + Send + Sync>>,
+    under_way: Option<Box<dyn UnderWay>>,
 }
 
 /// Old clients send these by OP_QUERY before they know what the server is.
@@ -84,7 +86,7 @@ pub(crate) fn passing<'a>(
         body,
         authenticates,
         rewritten,
-        _under_way: under_way,
+        under_way,
     })
 }
 
@@ -109,8 +111,18 @@ fn is_ours(cursors: &Cursors, head: &Head<'_>) -> bool {
 
 /// Whether a reply ends the exchange of an authentication.
 fn is_done(reply: &[u8]) -> bool {
-    const BODY: usize = Header::SIZE + 5;
     reply.get(BODY..).is_some_and(|body| Doc::trusted(body).get("done").is_some_and(|done| done.is_truthy()))
+}
+
+/// Whether the reply to the first statement of a transaction is an error; other replies are not looked at.
+fn is_refused(passing: &Passing<'_>, reply: &[u8]) -> bool {
+    if passing.legacy || !passing.body.contains("startTransaction") {
+        return false;
+    }
+    reply.get(BODY..).is_some_and(|body| {
+        let body = Doc::trusted(body);
+        body.contains("writeErrors") || !body.get("ok").is_some_and(|ok| ok.is_truthy())
+    })
 }
 
 /// Authentication by the certificate of the connection: ours is not the client's, so it cannot be relayed.
@@ -138,6 +150,12 @@ pub(crate) async fn pass(
         let _unknown_for_now = relay.identify().await;
     }
     let close = relay.is_lost();
+    if let Some(under_way) = &passing.under_way
+        && result.is_ok()
+        && is_refused(passing, &buffer)
+    {
+        under_way.refused();
+    }
     match result {
         Ok(()) => Answer { buffer, send: expects_reply, close },
         Err(error) => {

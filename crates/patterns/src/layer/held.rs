@@ -1,6 +1,7 @@
 //! A client's transaction, with the oldest rules that its statements worked by.
 
 use super::Shared;
+use super::joined::SessionOf;
 use crate::rules::Rules;
 use document::backend::{Answer, Durable, Transaction};
 use document::op::Context;
@@ -8,24 +9,20 @@ use std::any::Any;
 use std::sync::Arc;
 
 pub(super) struct Held {
-    inner: Box<dyn Transaction>,
-    /// Who changes the rules waits until nobody holds the old ones.
-    rules: Arc<Rules>,
+    pub(super) inner: Box<dyn Transaction>,
+    /// A change of rules waits until the old ones are dropped.
+    pub(super) rules: Arc<Rules>,
     /// How many jobs there were when it began.
-    jobs: u64,
-    shared: Arc<Shared>,
-}
-
-impl Held {
-    pub(super) fn new(inner: Box<dyn Transaction>, rules: Arc<Rules>, jobs: u64, shared: Arc<Shared>) -> Held {
-        Held { inner, rules, jobs, shared }
-    }
+    pub(super) jobs: u64,
+    /// The transaction in the server behind that this is a statement of.
+    pub(super) joins: Option<(SessionOf, i64)>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Transaction for Held {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let Held { inner, rules, jobs, shared } = *self;
+            let Held { inner, rules, jobs, shared, .. } = *self;
             inner.commit(context).await?;
             shared.wake_jobs(jobs);
             drop(rules);
@@ -35,7 +32,7 @@ impl Transaction for Held {
 
     fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
         Box::pin(async move {
-            let Held { inner, rules, jobs, shared } = *self;
+            let Held { inner, rules, jobs, shared, .. } = *self;
             let durable = inner.publish(context).await?;
             shared.wake_jobs(jobs);
             drop(rules);
@@ -45,6 +42,9 @@ impl Transaction for Held {
 
     fn abort(self: Box<Self>) {
         self.inner.abort();
+        if let Some((session, number)) = &self.joins {
+            self.shared.joined.ended(session, *number);
+        }
     }
 
     fn as_any_mut(&mut self) -> &mut dyn Any {

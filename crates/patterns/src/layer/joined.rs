@@ -4,7 +4,7 @@
 use super::Shared;
 use crate::rules::Rules;
 use document::Value;
-use document::backend::Head;
+use document::backend::{Head, UnderWay};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Joined {
         open.get(session).is_some_and(|known| known.number == number && !Arc::ptr_eq(&known.rules, rules))
     }
 
-    fn ended(&self, session: &SessionOf, number: i64) {
+    pub(super) fn ended(&self, session: &SessionOf, number: i64) {
         let mut open = self.open.lock();
         if open.get(session).is_some_and(|known| known.number == number) {
             open.remove(session);
@@ -63,27 +63,42 @@ impl Joined {
 }
 
 /// A command on its way.
-pub(super) struct UnderWay {
+pub(super) struct OnItsWay {
     _rules: Arc<Rules>,
     /// The transaction that is over when this is.
     ends: Option<(SessionOf, i64)>,
+    /// The transaction that begins with this, unless the server refuses it.
+    begins: Option<(SessionOf, i64)>,
     shared: Arc<Shared>,
 }
 
-impl UnderWay {
-    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> UnderWay {
-        let mut ends = None;
+impl OnItsWay {
+    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> OnItsWay {
+        let (mut ends, mut begins) = (None, None);
         if let Some((session, number)) = transaction(command) {
             match command.name {
                 "commitTransaction" | "abortTransaction" => ends = Some((session, number)),
-                _ => shared.joined.note(session, number, &rules),
+                _ => {
+                    shared.joined.note(session.clone(), number, &rules);
+                    begins = command.body.contains("startTransaction").then_some((session, number));
+                }
             }
         }
-        UnderWay { _rules: rules, ends, shared: shared.clone() }
+        OnItsWay { _rules: rules, ends, begins, shared: shared.clone() }
     }
 }
 
-impl Drop for UnderWay {
+impl UnderWay for OnItsWay {
+    /// A transaction whose first statement failed does not exist. A later one that failed may leave it open: a command that could
+    /// not be parsed, for example.
+    fn refused(&self) {
+        if let Some((session, number)) = &self.begins {
+            self.shared.joined.ended(session, *number);
+        }
+    }
+}
+
+impl Drop for OnItsWay {
     fn drop(&mut self) {
         if let Some((session, number)) = &self.ends {
             self.shared.joined.ended(session, *number);

@@ -35,10 +35,11 @@ use arc_swap::ArcSwap;
 use document::Doc;
 use document::backend::{
     Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restoring, Session, Transaction,
+    UnderWay,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use held::Held;
-use joined::{Joined, UnderWay};
+use joined::{Joined, OnItsWay};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -214,9 +215,9 @@ impl Backend for Patterned {
         self.shared.rules().shaped(view).is_some()
     }
 
-    fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn Any + Send + Sync>> {
+    fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn UnderWay>> {
         let rules = self.shared.rules();
-        Some(Box::new(UnderWay::new(&self.shared, rules, command)))
+        Some(Box::new(OnItsWay::new(&self.shared, rules, command)))
     }
 
     fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
@@ -252,14 +253,15 @@ impl Backend for Patterned {
             hold::until_begun(&self.shared, session, context).await?;
             let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
             self.shared.inner.begin(session, context).await?;
+            let mut joins = None;
             if let (Some(joined), Some(id)) = (session.joined, session.id) {
                 let user = session.relay.as_ref().and_then(|relay| relay.user());
-                self.shared.joined.note((id, user), joined.number, &rules);
+                self.shared.joined.note((id, user.clone()), joined.number, &rules);
+                joins = Some(((id, user), joined.number));
             }
-            session.transaction = session
-                .transaction
-                .take()
-                .map(|inner| -> Box<dyn Transaction> { Box::new(Held::new(inner, rules, jobs, self.shared.clone())) });
+            session.transaction = session.transaction.take().map(|inner| -> Box<dyn Transaction> {
+                Box::new(Held { inner, rules, jobs, joins, shared: self.shared.clone() })
+            });
             Ok(())
         })
     }

@@ -1,6 +1,7 @@
 //! What is remembered for one user: cursors, retry records, sessions, copies read a moment ago.
 
-use super::{World, code, on, roles, verb};
+use super::{World, code, declaration, on, roles, verb};
+use crate::mongod::until;
 use crate::upstream::{rows, session};
 use bson::{Bson, Document, doc};
 use judge::client::Client;
@@ -98,4 +99,24 @@ fn nobody_learns_what_it_may_not_read() {
         rows(&world.root.must(&on("shop", doc! { "find": "orders", "filter": { "_id": 30 } })).unwrap(), "firstBatch")
             .is_empty()
     );
+}
+
+#[test]
+fn transactions_that_are_refused_delay_no_change_of_rules() {
+    let Some(mut world) = World::new("transactions that are refused") else { return };
+    for (number, user) in [(1, "nobody"), (2, "elsewhere"), (3, "reader")] {
+        for (part, collection) in [(0, "notes"), (1, "reviews"), (2, "readings")] {
+            let begin = doc! {
+                "insert": collection, "documents": [{ "sensorId": 1, "ts": bson::DateTime::from_millis(0) }],
+                "lsid": session(100 + 10 * number + part), "txnNumber": 1_i64, "startTransaction": true, "autocommit": false, "$db": "shop",
+            };
+            let reply = world.client(user).command(&begin).unwrap().document;
+            assert_ne!(code(&reply), 0, "{user}: {reply}");
+        }
+    }
+    let mut wider = declaration("shop");
+    let products = doc! { "reviewCount": { "count": "reviews", "by": "productId" }, "mean": { "avg": "stars", "from": "reviews", "by": "productId" } };
+    wider.get_document_mut("collections").unwrap().insert("products", doc! { "computed": products });
+    world.client("admin").must(&verb("apply", doc! { "declaration": wider, "wait": false })).unwrap();
+    until("the rule is on", || world.states("shop").contains(&"products.mean on".to_owned()));
 }
