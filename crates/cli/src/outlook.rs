@@ -52,10 +52,17 @@ fn work(rule: &Document, steps: &[&Document]) -> String {
 /// `1,000 documents: 900 right, 80 corrected, 10 removed, 10 filled`
 fn counts(rule: &Document) -> String {
     let hosts = number(rule, "hosts");
-    let parts: Vec<String> = ["right", "corrected", "removed", "filled"]
+    let kinds = [
+        ("right", "right"),
+        ("sourceless", "left without a source"),
+        ("corrected", "corrected"),
+        ("removed", "removed"),
+        ("filled", "filled"),
+    ];
+    let parts: Vec<String> = kinds
         .iter()
-        .filter(|name| number(rule, name) > 0)
-        .map(|name| format!("{} {name}", grouped(number(rule, name))))
+        .filter(|(name, _)| number(rule, name) > 0)
+        .map(|(name, words)| format!("{} {words}", grouped(number(rule, name))))
         .collect();
     match (hosts, parts.is_empty()) {
         (0, _) => "no documents yet".to_owned(),

@@ -326,6 +326,15 @@ impl Life {
 
     /// Waits until every rule of the database is on or gone, or one does not get on.
     pub async fn settle(&self, db: &str) -> Result<()> {
+        self.settle_rules(db, |_| true).await
+    }
+
+    /// Waits until a rule that was dropped is gone, whatever becomes of the others.
+    pub(crate) async fn settle_dropped(&self, db: &str, rule: &str) -> Result<()> {
+        self.settle_rules(db, |entry| *entry.rule.name == *rule).await
+    }
+
+    async fn settle_rules(&self, db: &str, concerns: impl Fn(&Entry) -> bool) -> Result<()> {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
@@ -334,7 +343,7 @@ impl Life {
             let unfinished: Vec<Entry> = self
                 .entries()
                 .into_iter()
-                .filter(|entry| *entry.db == *db && entry.row.state != State::On && !waits(entry))
+                .filter(|entry| *entry.db == *db && concerns(entry) && entry.row.state != State::On && !waits(entry))
                 .collect();
             if unfinished.is_empty() {
                 // What ends the last rule is done when its change of the catalog is: its expiry is given back in it.

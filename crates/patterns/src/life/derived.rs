@@ -18,6 +18,7 @@ pub(crate) async fn write(life: &Life, began: &mut Began<'_>, rule: &Rule, diffe
     if differences.is_empty() {
         return Ok(());
     }
+    check_way(rule, differences)?;
     run(life, began, rule, &update_op(&rule.host, statements(life, differences))).await
 }
 
@@ -28,11 +29,18 @@ pub(crate) async fn write_once(
     rule: &Rule,
     differences: &[Difference],
 ) -> Result<()> {
+    check_way(rule, differences)?;
     let op = match update_op(&rule.host, statements(life, differences)) {
         WriteOp::Update(op) => WriteOp::Update(UpdateOp { bypass_validation: false, ..op }),
         other => other,
     };
     run(life, began, rule, &op).await
+}
+
+/// What is on the way to a field would be lost: it came past Pleach, and stays.
+fn check_way(rule: &Rule, differences: &[Difference]) -> Result<()> {
+    let obstacle = differences.iter().find_map(|difference| difference.obstacle.as_ref());
+    obstacle.map_or(Ok(()), |obstacle| Err(obstacle.error(rule)))
 }
 
 fn statements(life: &Life, differences: &[Difference]) -> Vec<UpdateStatement> {
@@ -107,6 +115,7 @@ async fn run(life: &Life, began: &mut Began<'_>, rule: &Rule, op: &WriteOp) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::Fate;
     use bson::{Bson, bson, doc};
     use document::Doc;
     use document::pipeline::expr::Names;
@@ -118,6 +127,8 @@ mod tests {
             keys: Default::default(),
             stored: Value::Missing,
             expected: Value::Missing,
+            fate: Fate::Filled,
+            obstacle: None,
             update: Update::parse(&Value::from(update), &[], &mut Names::new()).unwrap(),
         }
     }

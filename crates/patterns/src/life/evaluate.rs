@@ -3,7 +3,8 @@
 
 use super::records::{At, aggregate, find};
 use crate::link::fence::fence_key;
-use crate::link::{Copies, CopyProgram, Evaluated, Program, Query, TallyProgram, key};
+use crate::link::obstacle::{Arrays, Obstacle};
+use crate::link::{Copies, CopyProgram, Evaluated, Fate, Program, Query, TallyProgram, key};
 use crate::mql::{call, literal};
 use crate::rule::{Expression, Rule, Upkeep, WhenDeleted};
 use document::backend::{FenceKey, Mode};
@@ -13,7 +14,7 @@ use document::update::{Native, Update};
 use document::value::Path;
 use document::value::path::Part;
 use document::{ArrayWriter, Code, Doc, DocWriter, Env, Error, Result, Value};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// So many hosts are evaluated at a time.
@@ -47,6 +48,10 @@ pub(crate) struct Difference {
     pub(crate) keys: key::Values,
     pub(crate) stored: Value<'static>,
     pub(crate) expected: Value<'static>,
+    /// What becomes of the value; `Right` if only what the rule remembers beside it differs.
+    pub(crate) fate: Fate,
+    /// What leaves no room for the value.
+    pub(crate) obstacle: Option<Obstacle>,
     /// Makes it right.
     pub(crate) update: Update,
 }
@@ -167,7 +172,8 @@ impl Evaluator {
                     let right = own.expression.set.transform(host, &at.context.env)?;
                     let (stored, expected) = (value_at(host, &self.rule.field), value_at(&right, &self.rule.field));
                     if stored != expected {
-                        differences.push(self.difference(host, stored, expected, own.update.clone()));
+                        let fate = Fate::of(&stored, &expected);
+                        differences.push(self.difference(host, (stored, expected), fate, own.update.clone()));
                     }
                 }
                 Ok(differences)
@@ -175,14 +181,45 @@ impl Evaluator {
         }
     }
 
-    fn difference(&self, host: &Doc<'static>, stored: Value<'_>, expected: Value<'_>, update: Update) -> Difference {
+    fn difference(
+        &self,
+        host: &Doc<'static>,
+        (stored, expected): (Value<'_>, Value<'_>),
+        fate: Fate,
+        update: Update,
+    ) -> Difference {
         Difference {
             id: host.get("_id").unwrap_or(Value::Null),
             keys: self.keys(host),
             stored: stored.into_owned(),
             expected: expected.into_owned(),
+            fate,
+            obstacle: self.obstacle(host),
             update,
         }
+    }
+
+    /// What leaves no room in the host for the value.
+    pub(crate) fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
+        match &self.way {
+            Way::Copy(program) => program.obstacle(host),
+            Way::Tally(program) => program.obstacle(host),
+            Way::Expression(_) => Obstacle::on_way(host, &self.rule.field.parts, Arrays::AreEntered),
+        }
+    }
+
+    /// The hosts, of these, whose copies stay although their source does not exist.
+    pub(crate) async fn sourceless(&self, at: &mut At<'_>, hosts: &[Doc<'static>]) -> Result<HashSet<Vec<u8>>> {
+        let Way::Copy(program) = &self.way else { return Ok(HashSet::new()) };
+        let (keys, mut found) = (self.distinct_keys(hosts), HashSet::new());
+        if !keys.is_empty() {
+            let rows = rows(at, program.sources(&keys)?).await?;
+            found.extend(rows.iter().filter_map(|row| row.get("_id")).map(|value| key::bytes(&value)));
+        }
+        let is_missing = |key: &Value<'static>| !found.contains(&key::bytes(key));
+        let ids =
+            hosts.iter().filter(|host| self.keys(host).iter().any(|key| is_missing(key) && self.had_source(host, key)));
+        Ok(ids.filter_map(|host| host.get("_id")).map(|id| key::bytes(&id)).collect())
     }
 
     /// Each link value of the hosts once.
@@ -221,8 +258,8 @@ impl Evaluator {
                 true => placements.update()?,
                 false => Some(becomes(host, &right)),
             };
-            let Some(update) = update else { continue };
-            differences.push(self.difference(host, stored, expected, update));
+            let (Some(update), Some(fate)) = (update, placements.fate()) else { continue };
+            differences.push(self.difference(host, (stored, expected), fate, update));
         }
         Ok(differences)
     }
@@ -252,7 +289,8 @@ impl Evaluator {
                     true => program.set(&expected)?,
                     false => program.set(&Evaluated { state: None, ..expected.clone() })?,
                 };
-                differences.push(self.difference(host, stored.value, expected.value, update));
+                let fate = Fate::of(&stored.value, &expected.value);
+                differences.push(self.difference(host, (stored.value, expected.value), fate, update));
             }
         }
         Ok(differences)

@@ -103,7 +103,7 @@ async fn one_part(
     let mut next = row.clone();
     next.state = State::Seeding { position: Some(reached) };
     next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
-    next.replaced.seeded.count(rule, &hosts, &differences);
+    next.replaced.seeded.count(hosts.len(), &differences);
     life.pass(Point::Life("save")).await?;
     catalog::save(&mut at, &rule.host.db, &next).await?;
     began.commit().await?;

@@ -5,18 +5,22 @@
 //! knows what a changed source means for the hosts, how a host's own field is evaluated, and `expected`: the pipeline that
 //! defines the field. [`owned`] says which paths of a host belong to rules.
 
+pub mod fate;
 pub mod fence;
 pub mod folds;
 pub mod key;
+pub mod obstacle;
 pub mod owned;
 pub mod put;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use fate::Fate;
 pub use folds::amount::Amount;
 pub use folds::host_update::HostUpdate;
 pub use folds::one::{Copies, CopyProgram, Placements, SourceChange, Spread};
 pub use folds::tally::{Deltas, Evaluated, TallyProgram};
+pub use obstacle::Obstacle;
 
 use crate::rule::{Fold, Rule, Upkeep};
 use document::op::{Capture, Namespace};

@@ -5,6 +5,7 @@ use super::changes::Changes;
 use super::originals::{Written, keep_written};
 use super::{Run, recent};
 use crate::life::records;
+use crate::link::obstacle::{Arrays, Obstacle};
 use crate::link::{Copies, CopyProgram, Program, TallyProgram, key};
 use crate::rule::{ClientWrites, Expression, Upkeep};
 use crate::rules::Kept;
@@ -83,6 +84,9 @@ fn express(kept: &Kept, expression: &Expression, hosts: &mut [Host], env: &Env) 
             expression.reads.iter().chain([&kept.rule.field]).any(|path| at(before, path) != at(&host.after, path))
         });
         if concerned {
+            if let Some(obstacle) = Obstacle::on_way(&host.after, &kept.rule.field.parts, Arrays::AreEntered) {
+                return Err(obstacle.error(&kept.rule));
+            }
             host.after = expression.set.transform(&host.after, env)?;
         }
     }
@@ -124,6 +128,9 @@ async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts:
     };
     for number in concerned {
         if let Some(host) = hosts.get_mut(number) {
+            if let Some(obstacle) = program.obstacle(&host.after) {
+                return Err(obstacle.error(&kept.rule));
+            }
             host.after = program.fill(&host.after, host.before.as_ref(), &copies)?.apply(&host.after)?;
         }
     }
@@ -173,6 +180,7 @@ async fn evaluate(
                 // A host that is not seeded yet may have neither value nor state: nothing is made of that.
                 let (stored, now) = (program.stored(before), program.stored(&host.after));
                 if stored.value != now.value || stored.state != now.state {
+                    check_way(kept, program, &host.after)?;
                     host.after = program.place(&host.after, &stored);
                 }
             }
@@ -186,12 +194,17 @@ async fn evaluate(
     for (number, own) in fresh {
         let Some(host) = hosts.get_mut(number) else { continue };
         let row = own.as_ref().and_then(|own| rows.get(&key::bytes(own)));
+        check_way(kept, program, &host.after)?;
         host.after = program.place(&host.after, &program.evaluated(row)?);
     }
     if when == When::AfterTheWrite {
         keys.iter().for_each(|own| run.note_evaluated(kept, own));
     }
     Ok(())
+}
+
+fn check_way(kept: &Kept, program: &TallyProgram, host: &Doc<'_>) -> Result<()> {
+    program.obstacle(host).map_or(Ok(()), |obstacle| Err(obstacle.error(&kept.rule)))
 }
 
 /// What the children of some hosts give, by key; their exclusive fences are passed first.

@@ -76,8 +76,8 @@ fn every_kind_of_field_is_counted() {
         let (_, plan) = door.json(&["plan"]);
         for (rule, expected) in [
             // hosts, has, right, corrected, removed, filled
-            ("products.n", [4, 4, 3, 1, 0, 0]),
-            ("products.avg", [4, 3, 2, 1, 0, 1]),
+            ("products.n", [4, 4, 2, 2, 0, 0]),
+            ("products.avg", [4, 3, 1, 2, 0, 1]),
             ("products.total", [4, 2, 1, 1, 0, 2]),
             ("products.name", [4, 0, 0, 0, 0, 4]),
             ("orders.items.product", [5, 3, 1, 1, 1, 1]),
@@ -143,5 +143,61 @@ fn plan_shows_what_would_be_removed() {
         let (code, _, said) = door.told(&["apply", "--remove", "--with-data"]);
         assert_eq!(code, Some(0), "{said}");
         assert!(!door.all("orders").iter().any(|row| row.as_document().unwrap().contains_key("customer")));
+    }
+}
+
+#[test]
+fn what_apply_does_is_what_plan_said() {
+    for door in Door::both("plan-apply") {
+        let counted = "{ hosts: { computed: { n: { count: sources, by: hid } } } }";
+        let listed =
+            "{ hosts: { extended_reference: { tags: { from: sources, by: ids, each: true, fields: [name] } } } }";
+        let in_items =
+            "{ hosts: { extended_reference: { items.product: { from: sources, by: items.pid, fields: [name] } } } }";
+        let copied = "{ hosts: { extended_reference: { customer: { from: sources, by: cid, fields: [name] } } } }";
+        let ada = || doc! { "name": "Ada" };
+        // corrected, removed, filled, sourceless, needs --overwrite
+        let cases: Vec<(&str, Document, [i64; 4], bool)> = vec![
+            (counted, doc! { "n": 0.0 }, [1, 0, 0, 0], false),
+            (counted, doc! { "n": 0_i64 }, [1, 0, 0, 0], false),
+            (counted, doc! { "n": 0 }, [0, 0, 0, 0], false),
+            (counted, doc! { "n": 3 }, [1, 0, 0, 0], true),
+            (listed, doc! { "tags": null }, [0, 1, 0, 0], true),
+            (listed, doc! { "tags": [] }, [0, 1, 0, 0], true),
+            (listed, doc! { "tags": [null] }, [0, 1, 0, 0], true),
+            (listed, doc! { "ids": [1, 2], "tags": [ada(), null] }, [0, 0, 0, 0], false),
+            (listed, doc! { "ids": [1], "tags": [] }, [0, 0, 1, 0], false),
+            (in_items, doc! { "items": [{ "pid": 9, "product": [] }] }, [0, 1, 0, 0], true),
+            (in_items, doc! { "items": [{ "pid": 1 }] }, [0, 0, 1, 0], false),
+            (copied, doc! { "cid": [1, 2], "customer": 7 }, [0, 0, 0, 0], false),
+            (copied, doc! { "cid": "1", "customer": ada() }, [0, 0, 0, 1], false),
+            (copied, doc! { "cid": 1, "customer": ada() }, [0, 0, 0, 0], false),
+        ];
+        for (rules, host, [corrected, removed, filled, sourceless], refused) in cases {
+            door.must(doc! { "dropDatabase": 1 });
+            door.insert("sources", vec![doc! { "_id": 1, "hid": 99, "name": "Ada" }]);
+            let mut stored = doc! { "_id": 1 };
+            stored.extend(host.clone());
+            door.insert("hosts", vec![stored]);
+            door.declare(rules);
+            let plan = door.json(&["plan"]).1;
+            let rule = &plan["rules"][0];
+            let found = ["corrected", "removed", "filled", "sourceless"].map(|name| rule[name].as_i64().unwrap());
+            assert_eq!(found, [corrected, removed, filled, sourceless], "{host}: {plan:#}");
+            let needs = |flag: &str| {
+                let all = rule["refused"].as_array().cloned().unwrap_or_default();
+                all.iter().any(|refusal| refusal["flag"] == flag)
+            };
+            assert_eq!(needs("overwrite"), refused, "{host}: {plan:#}");
+            let (code, done) = door.json(&["apply", "--overwrite", "--create-missing"]);
+            assert_eq!(code, Some(0), "{done:#}");
+            let status = door.json(&["status"]).1;
+            let is_ours = |row: &&serde_json::Value| row["database"] == *door.db;
+            let seeded = &status["rules"].as_array().unwrap().iter().find(is_ours).unwrap()["seeded"];
+            let found = ["corrected", "removed", "filled"].map(|name| seeded[name].as_i64().unwrap());
+            assert_eq!(found, [corrected, removed, filled], "{host}: {status:#}");
+            let rule = rule["rule"].as_str().unwrap();
+            assert_eq!(door.told(&["drop", rule, "--with-data", "--db", &door.db]).0, Some(0));
+        }
     }
 }

@@ -3,17 +3,14 @@
 //! In front of a real MongoDB the definition of the field runs there and only the counts come back ([`super::inside`]). Else the
 //! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
 
-use super::fate::{self, Fate};
 use super::refusal::{Need, Refusal};
 use super::sample::shown;
 use super::{documents, grouped, inside, long};
 use crate::life::evaluate::{Difference, Evaluator, value_at};
-use crate::life::inside::is_visible;
 use crate::life::records::At;
 use crate::life::transient::{Began, is_transient};
 use crate::life::{Life, walk};
-use crate::link::Program;
-use crate::link::key;
+use crate::link::{Fate, Program, key};
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
 use document::op::Find;
 use document::pipeline::expr::Names;
@@ -31,7 +28,11 @@ pub(crate) struct Counts {
     pub(crate) hosts: u64,
     /// How many have a value now: those that are right, would be corrected or removed.
     pub(crate) right: u64,
+    /// Stay although their source does not exist.
+    pub(crate) sourceless: u64,
     pub(crate) corrected: u64,
+    /// Of these, those that only get another type.
+    pub(crate) retyped: u64,
     pub(crate) removed: u64,
     pub(crate) filled: u64,
 }
@@ -42,18 +43,24 @@ impl Counts {
         match fate {
             Fate::Absent => {}
             Fate::Right => self.right += hosts,
+            Fate::Sourceless => self.sourceless += hosts,
             Fate::Filled => self.filled += hosts,
+            Fate::Retyped => {
+                self.corrected += hosts;
+                self.retyped += hosts;
+            }
             Fate::Corrected => self.corrected += hosts,
             Fate::Removed => self.removed += hosts,
         }
     }
 
     pub(crate) fn has(&self) -> u64 {
-        self.right + self.corrected + self.removed
+        self.right + self.sourceless + self.corrected + self.removed
     }
 
     pub(super) fn show(&self, doc: &mut DocWriter) {
         doc.append("hosts", &long(self.hosts)).append("has", &long(self.has())).append("right", &long(self.right));
+        doc.append("sourceless", &long(self.sourceless));
         doc.append("corrected", &long(self.corrected)).append("removed", &long(self.removed));
         doc.append("filled", &long(self.filled));
     }
@@ -61,7 +68,8 @@ impl Counts {
     /// Values that exist are neither removed nor, by more than half, changed without a word. Values that the rule itself has
     /// made by its old declaration can be made again: of them only those count whose source may be gone.
     pub(super) fn refusal(&self, rule: &Rule, was: Option<&Rule>) -> Option<Refusal> {
-        let (removes, changes) = (self.removed > 0, self.corrected * 2 > self.has());
+        let changed = self.corrected - self.retyped;
+        let (removes, changes) = (self.removed > 0, changed * 2 > self.has());
         let refused = match was.map(|was| &was.upkeep) {
             None => removes || changes,
             Some(Upkeep::Link(Link { fold: Fold::One { .. }, when_changed, .. })) => {
@@ -73,11 +81,11 @@ impl Counts {
             return None;
         }
         let (name, field, of) = (&rule.name, &rule.field, documents(self.has()));
-        let what = match (self.removed, self.corrected) {
+        let what = match (self.removed, changed) {
             (removed, 0) => format!("would disappear from {}", grouped(removed)),
-            (0, corrected) => format!("would change in {}", grouped(corrected)),
-            (removed, corrected) => {
-                format!("would disappear from {} and change in {}", grouped(removed), grouped(corrected))
+            (0, changed) => format!("would change in {}", grouped(changed)),
+            (removed, changed) => {
+                format!("would disappear from {} and change in {}", grouped(removed), grouped(changed))
             }
         };
         let reason = format!("rule {name}: `{field}` {what} of the {of} that have it");
@@ -112,8 +120,6 @@ pub(super) async fn look(life: &Life, at: &mut At<'_>, rule: &Arc<Rule>) -> Resu
 /// Walks the hosts of a rule.
 struct Walk {
     evaluator: Evaluator,
-    /// The value is one per element of an array.
-    in_array: bool,
     /// What of a host is needed. `None` means all of it.
     paths: Option<Vec<Path>>,
     /// How many hosts cannot be evaluated; the first of them, and why.
@@ -124,9 +130,8 @@ struct Walk {
 impl Walk {
     fn of(rule: &Arc<Rule>) -> Result<Walk> {
         let program = Program::new(rule)?;
-        let in_array = matches!(&program, Some(Program::Copy(program)) if !program.is_plain());
         let paths = program.map(|program| program.watched_host().to_vec());
-        Ok(Walk { evaluator: Evaluator::new(rule)?, in_array, paths, failing: 0, failure: None })
+        Ok(Walk { evaluator: Evaluator::new(rule)?, paths, failing: 0, failure: None })
     }
 
     /// Counts one part; gives where the next one begins.
@@ -162,31 +167,30 @@ impl Walk {
             true => hosts.pop().and_then(|host| host.get("_id")),
             false => None,
         };
-        let mut differences = match self.evaluator.differences(at, &hosts).await {
+        let differences = match self.evaluator.differences(at, &hosts).await {
             Ok(differences) => differences,
             Err(error) if is_transient(&error) => return Err(error),
             Err(_) => self.one_by_one(at, &mut hosts).await?,
         };
-        differences.retain(is_visible);
-        let fate = |stored: &Value<'_>, expected: &Value<'_>| match self.in_array {
-            true => fate::of_elements(stored, expected),
-            false => fate::of_value(stored, expected),
-        };
         let mut part = Counts::default();
         let mut by_id = HashMap::with_capacity(differences.len());
         for difference in &differences {
-            by_id.insert(key::bytes(&difference.id), difference);
+            by_id.insert(key::bytes(&difference.id), difference.fate);
         }
+        let field = &self.evaluator.rule().field;
+        let id_of = |host: &Doc<'static>| host.get("_id").map_or_else(Vec::new, |id| key::bytes(&id));
+        let unchanged: Vec<Doc<'static>> =
+            hosts.iter().filter(|host| !by_id.contains_key(&id_of(host)) && has_value(host, field)).cloned().collect();
+        let sourceless = self.evaluator.sourceless(at, &unchanged).await?;
         for host in &hosts {
-            let id = host.get("_id").map_or_else(Vec::new, |id| key::bytes(&id));
-            let fate = match by_id.get(&id) {
-                Some(difference) => fate(&difference.stored, &difference.expected),
-                None => {
-                    let stored = value_at(host, &self.evaluator.rule().field);
-                    fate(&stored, &stored)
-                }
+            let id = id_of(host);
+            let is_sourceless = sourceless.contains(&id);
+            let unchanged = || match has_value(host, field) {
+                true if is_sourceless => Fate::Sourceless,
+                true => Fate::Right,
+                false => Fate::Absent,
             };
-            part.add(fate, 1);
+            part.add(by_id.get(&id).copied().unwrap_or_else(unchanged), 1);
         }
         *counts = counts.plus(part);
         Ok(next)
@@ -237,12 +241,22 @@ impl Walk {
     }
 }
 
+/// Whether the host has a value. In an array null stands for none.
+fn has_value(host: &Doc<'_>, field: &Path) -> bool {
+    match value_at(host, field) {
+        Value::Array(items) => items.iter().any(|item| !item.is_nullish()),
+        value => !value.is_missing(),
+    }
+}
+
 impl Counts {
     fn plus(self, other: Counts) -> Counts {
         Counts {
             hosts: self.hosts + other.hosts,
             right: self.right + other.right,
+            sourceless: self.sourceless + other.sourceless,
             corrected: self.corrected + other.corrected,
+            retyped: self.retyped + other.retyped,
             removed: self.removed + other.removed,
             filled: self.filled + other.filled,
         }

@@ -1,10 +1,9 @@
 //! The counts of a field inside a real MongoDB: its definition runs there, and only numbers come back.
 
 use super::counts::Counts;
-use super::fate::Fate;
 use crate::life::records::{At, aggregate};
 use crate::life::{catalog, indexes};
-use crate::link::{CopyProgram, Program, TallyProgram};
+use crate::link::{CopyProgram, Fate, Program, TallyProgram};
 use crate::mql::{call, call_with, cond, field, list, literal, object, with};
 use crate::rule::{Rule, Upkeep};
 use document::pipeline::Pipeline;
@@ -42,6 +41,8 @@ pub(super) async fn counts(at: &mut At<'_>, rule: &Arc<Rule>) -> Result<Option<C
         for row in at.all(aggregate(&rule.host, pipeline)).await? {
             let fate = match row.get("_id").as_ref().and_then(|fate| fate.as_str()) {
                 Some("right") => Fate::Right,
+                Some("sourceless") => Fate::Sourceless,
+                Some("retyped") => Fate::Retyped,
                 Some("filled") => Fate::Filled,
                 Some("corrected") => Fate::Corrected,
                 Some("removed") => Fate::Removed,
@@ -53,12 +54,15 @@ pub(super) async fn counts(at: &mut At<'_>, rule: &Arc<Rule>) -> Result<Option<C
     Ok(Some(counts))
 }
 
-/// `{ $group: { _id: <fate>, n: { $sum: … } } }` over documents with `stored` and `expected`.
+/// `{ $group: { _id: <fate>, n: { $sum: … } } }` over documents with `stored`, `expected` and, of copies, `sourceless`. Other types
+/// inside a copy are not seen: MongoDB compares documents by value.
 fn grouping(amount: Value<'static>) -> Value<'static> {
     let is_missing = |path: &str| call_with("$eq", [call("$type", field(path)), Value::from("missing")]);
     let equal = call_with("$eq", [field("stored"), field("expected")]);
     let without = cond(is_missing("expected"), Value::from("absent"), Value::from("filled"));
-    let present = cond(equal, Value::from("right"), Value::from("corrected"));
+    let same_type = call_with("$eq", [call("$type", field("stored")), call("$type", field("expected"))]);
+    let kept = cond(field("sourceless"), Value::from("sourceless"), Value::from("right"));
+    let present = cond(equal, cond(same_type, kept, Value::from("retyped")), Value::from("corrected"));
     let stored = cond(is_missing("expected"), Value::from("removed"), present);
     let fate = cond(is_missing("stored"), without, stored);
     call("$group", object([("_id", fate), ("n", call("$sum", amount))]))
@@ -77,7 +81,7 @@ fn copies(program: &CopyProgram, local: String, place: String) -> Vec<Value<'sta
         let as_host = [("_id", object(id)), (&*local, Value::from("$_id.ref")), (&*place, Value::from("$_id.copy"))];
         stages.push(call("$project", object(as_host)));
     }
-    stages.extend(program.expected(false).iter().map(Value::into_owned));
+    stages.extend(program.outlook());
     stages.push(grouping(if pairs { field("_id.n") } else { Value::Int32(1) }));
     stages
 }

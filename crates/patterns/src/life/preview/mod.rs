@@ -1,13 +1,13 @@
 //! What applying a declaration would do to the data that exists: one file per question. Reads, and changes nothing.
 //!
-//! [`counts`] says what becomes of the values of a field, [`references`] which references have no source, [`names`] which
+//! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references have no source, [`names`] which
 //! collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`] which `_id`s would be lost,
 //! [`removal`] what goes with a rule. `plan` shows the answers; `apply` refuses by them.
 
 mod counts;
-mod fate;
 mod inside;
 mod names;
+mod obstacles;
 mod readings;
 mod references;
 mod refusal;
@@ -88,6 +88,7 @@ impl Preview {
                     outlook.notes.extend(failures);
                     let was = life.kept(&step.rule);
                     outlook.refusals.extend(counts.refusal(&step.rule, was.as_deref()));
+                    outlook.refusals.extend(obstacles::look(at, &step.rule).await?);
                     outlook.counts = Some(counts);
                     references::look(at, &mut outlook).await?;
                     outlook.note_unsettled(changes);

@@ -3,8 +3,7 @@
 
 use crate::life::catalog::long;
 use crate::life::evaluate::Difference;
-use crate::rule::Rule;
-use document::value::path::Part;
+use crate::link::Fate;
 use document::{Doc, DocWriter, Value};
 
 /// What seeding or conversion did to the documents that were there.
@@ -105,86 +104,19 @@ impl Seeded {
     }
 
     /// Counts a part of the hosts, each once.
-    pub(crate) fn count(&mut self, rule: &Rule, hosts: &[Doc<'static>], differences: &[Difference]) {
+    pub(crate) fn count(&mut self, hosts: usize, differences: &[Difference]) {
         let mut changed = 0;
-        let mut by_id = hosts.iter();
         for difference in differences {
-            // Differences come in the order of their hosts.
-            let is_its = |host: &&Doc<'static>| host.get("_id").is_some_and(|id| id == difference.id);
-            let array = by_id.find(is_its).is_some_and(|host| leads_through_array(host, &rule.field.parts));
-            let counter = match change(&difference.stored, &difference.expected, array) {
-                Change::None => continue,
-                Change::Corrected => &mut self.corrected,
-                Change::Filled => &mut self.filled,
-                Change::Removed => &mut self.removed,
+            let counter = match difference.fate {
+                // Only the state beside the value.
+                Fate::Absent | Fate::Right | Fate::Sourceless => continue,
+                Fate::Retyped | Fate::Corrected => &mut self.corrected,
+                Fate::Filled => &mut self.filled,
+                Fate::Removed => &mut self.removed,
             };
             *counter += 1;
             changed += 1;
         }
-        self.left += i64::try_from(hosts.len()).unwrap_or(i64::MAX) - changed;
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Change {
-    /// Only the state beside the value.
-    None,
-    Filled,
-    Corrected,
-    Removed,
-}
-
-/// What becomes of a value; of values in an array, the worst that becomes of one.
-fn change(stored: &Value<'_>, expected: &Value<'_>, in_array: bool) -> Change {
-    if let (Value::Array(stored), Value::Array(expected), true) = (stored, expected, in_array) {
-        let none = |value: Value<'static>| if value.is_nullish() { Value::Missing } else { value };
-        let pairs = stored.iter().map(|value| none(value.into_owned()));
-        let pairs = pairs.zip(expected.iter().map(|value| none(value.into_owned())));
-        return pairs.map(|(stored, expected)| change(&stored, &expected, false)).max().unwrap_or(Change::None);
-    }
-    match (stored.is_missing(), expected.is_missing()) {
-        _ if stored == expected => Change::None,
-        (true, _) => Change::Filled,
-        (_, true) => Change::Removed,
-        (false, false) => Change::Corrected,
-    }
-}
-
-/// Whether an array lies on the way to a path's end.
-fn leads_through_array(doc: &Doc<'_>, parts: &[Part]) -> bool {
-    match parts.split_first() {
-        None | Some((_, [])) => false,
-        Some((first, rest)) => match doc.get(&first.name) {
-            Some(Value::Array(_)) => true,
-            Some(Value::Document(inner)) => leads_through_array(&inner, rest),
-            _ => false,
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bson::{Bson, bson};
-
-    #[test]
-    fn what_becomes_of_a_value_is_told() {
-        let value = |bson: Option<Bson>| bson.map_or(Value::Missing, Value::from);
-        for (stored, expected, in_array, becomes) in [
-            (None, Some(bson!(3)), false, Change::Filled),
-            (Some(bson!(3)), Some(bson!(3)), false, Change::None),
-            (Some(bson!(3)), Some(bson!(4)), false, Change::Corrected),
-            (Some(Bson::Null), Some(bson!(4)), false, Change::Corrected),
-            (Some(bson!(3)), None, false, Change::Removed),
-            (Some(bson!([1, (Bson::Null)])), Some(bson!([1, 2])), true, Change::Filled),
-            (Some(bson!([1, 2])), Some(bson!([(Bson::Null), 3])), true, Change::Removed),
-            (Some(bson!([1, 2])), Some(bson!([2, 1])), false, Change::Corrected),
-        ] {
-            assert_eq!(
-                change(&value(stored.clone()), &value(expected.clone()), in_array),
-                becomes,
-                "{stored:?} {expected:?}"
-            );
-        }
+        self.left += i64::try_from(hosts).unwrap_or(i64::MAX) - changed;
     }
 }

@@ -11,6 +11,7 @@ use crate::life::records::{At, find};
 use crate::life::rights::Rights;
 use crate::life::transient::{Began, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, walk};
+use crate::link::Fate;
 use crate::link::key;
 use crate::rule::Rule;
 use document::backend::Session;
@@ -192,6 +193,8 @@ fn difference(host: &Doc<'static>, right: &Doc<'static>) -> Difference {
         keys: Default::default(),
         stored: Value::Missing,
         expected: Value::Missing,
+        fate: Fate::Corrected,
+        obstacle: None,
         update: becomes(host, right),
     }
 }

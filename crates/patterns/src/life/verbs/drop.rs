@@ -25,7 +25,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let left = call.life.indexes_left(&call.rights, call.context, request.db.as_deref(), &rule).await?;
     let db = call.life.drop_rule_for(&call.rights, request.db.as_deref(), &rule, leaving).await?;
     if request.flag("wait", true)? {
-        call.life.settle(&db).await?;
+        call.life.settle_dropped(&db, &rule).await?;
     }
     let mut answer = DocWriter::new();
     answer.append("rule", &Value::from(&*rule)).append("database", &Value::from(&*db));

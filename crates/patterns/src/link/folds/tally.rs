@@ -3,6 +3,7 @@
 use super::amount::{Amount, Numbers, count};
 use super::exact::{Shown, accumulators, grouped_state, next_state, visible, visible_expression};
 use super::host_update::{count_or_zero, increment, merged};
+use crate::link::obstacle::{Arrays, Obstacle};
 use crate::link::put::{Entry, put};
 use crate::link::{Query, key};
 use crate::mql::{call, call_with, cond, document, field, list, literal, object};
@@ -308,6 +309,11 @@ impl TallyProgram {
     /// The host with its field (and state) as evaluated: for an insert, so that it stays one statement.
     pub fn place(&self, host: &Doc<'_>, evaluated: &Evaluated) -> Doc<'static> {
         self.owned.place(host, evaluated)
+    }
+
+    /// What leaves no room for the value.
+    pub fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
+        Obstacle::on_way(host, &self.owned.field.parts, Arrays::Obstruct)
     }
 
     /// The same as an update.

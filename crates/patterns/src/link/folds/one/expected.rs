@@ -12,6 +12,30 @@ const FOUND: &str = "_pleach_found";
 impl CopyProgram {
     /// See [`crate::link::Program::expected`]. Copies in arrays are shown as arrays, null where there is none.
     pub fn expected(&self, only_differences: bool) -> Array<'static> {
+        let stored = self.seen(&|variable| below(variable, &self.place));
+        let expected = self.seen(&|variable| self.right(variable));
+        let mut stages = self.looked_up([("stored", stored), ("expected", expected)]);
+        if only_differences {
+            let differs = call_with("$ne", [Value::from("$stored"), Value::from("$expected")]);
+            stages.push(call("$match", object([("$expr", differs)])));
+        }
+        stages.into_iter().collect()
+    }
+
+    /// `{ _id, stored, expected, sourceless }` of each host of a plain copy, as it would be after seeding: an array in the reference
+    /// leaves the host alone, and `sourceless` says that a copy stays for want of its source.
+    pub fn outlook(&self) -> Vec<Value<'static>> {
+        let (reference, stored) = (below("$$ROOT", &self.reference), below("$$ROOT", &self.place));
+        let expected = cond(call("$isArray", reference.clone()), stored.clone(), self.right("$$ROOT"));
+        let is_single = call_with("$not", [call("$isArray", reference.clone())]);
+        let is_source = call_with("$eq", [Value::from("$$f.key"), reference]);
+        let filter = object([("input", field(FOUND)), ("as", Value::from("f")), ("cond", is_source)]);
+        let sourceless = call_with("$and", [is_single, call_with("$eq", [call("$filter", filter), list([])])]);
+        self.looked_up([("stored", stored), ("expected", expected), ("sourceless", sourceless)])
+    }
+
+    /// Each host with its sources in [`FOUND`], then what is shown of it.
+    fn looked_up<const N: usize>(&self, shown_of_host: [(&str, Value<'static>); N]) -> Vec<Value<'static>> {
         let foreign = self.link.foreign.path.dotted();
         let shown =
             object([("_id", Value::Int32(0)), ("key", field(&foreign)), ("copy", copy_expression(&self.fields))]);
@@ -22,15 +46,7 @@ impl CopyProgram {
             ("pipeline", list([call("$project", shown)])),
             ("as", Value::from(FOUND)),
         ]);
-        let stored = self.seen(&|variable| below(variable, &self.place));
-        let expected = self.seen(&|variable| self.right(variable));
-        let shown = object([("stored", stored), ("expected", expected)]);
-        let mut stages = vec![call("$lookup", lookup), call("$project", shown)];
-        if only_differences {
-            let differs = call_with("$ne", [Value::from("$stored"), Value::from("$expected")]);
-            stages.push(call("$match", object([("$expr", differs)])));
-        }
-        stages.into_iter().collect()
+        vec![call("$lookup", lookup), call("$project", object(shown_of_host))]
     }
 
     /// What goes before and behind the stages that tell right from wrong so that each pair of reference and copy is looked at

@@ -2,12 +2,11 @@
 
 use super::CopyProgram;
 use super::sites::{Refers, Site};
-use crate::link::key;
 use crate::link::put::{Entry, put};
+use crate::link::{Fate, key};
 use crate::mql::object;
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
-use document::value::path::Part;
 use document::value::{Path, order};
 use document::{Doc, DocWriter, Env, Result, Value};
 use hashbrown::HashMap;
@@ -24,6 +23,8 @@ pub struct Placements {
     /// Concrete paths (`items.0.product`); a missing value means that there is none.
     list: Vec<(Path, Value<'static>)>,
     in_array: bool,
+    /// The worst fate of a copy that is there.
+    fate: Option<Fate>,
 }
 
 impl Copies {
@@ -57,6 +58,11 @@ impl Copies {
 impl Placements {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// What becomes of the copies that the host has, by the worst of them. `None` if all are right.
+    pub fn fate(&self) -> Option<Fate> {
+        self.fate
     }
 
     /// The host with the copies in their places: for an insert.
@@ -117,12 +123,23 @@ impl CopyProgram {
                 }
             };
             if right != site.copy || right.is_missing() != site.copy.is_missing() {
-                let parts: Vec<Part> = site.path.iter().chain(&self.place).cloned().collect();
-                placements.list.push((Path { parts }, right));
+                placements.fate = placements.fate.max(Some(Fate::of_list(&site.copy, &right)));
+                placements.list.push(self.placement(&site, right));
                 placements.in_array |= site.in_array;
             }
         }
         Ok(placements)
+    }
+
+    /// The path and value that put a copy into its place: a null on the way is replaced whole, since nothing can be set in it.
+    fn placement(&self, site: &Site<'_>, right: Value<'static>) -> (Path, Value<'static>) {
+        let until = match site.null_at {
+            Some(at) if !right.is_missing() => at + 1,
+            _ => self.place.len(),
+        };
+        let (way, inside) = self.place.split_at(until.min(self.place.len()));
+        let value = inside.iter().rfold(right, |value, part| object([(&*part.name, value)]));
+        (Path { parts: site.path.iter().chain(way).cloned().collect() }, value)
     }
 
     fn right_copy(

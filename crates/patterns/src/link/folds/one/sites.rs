@@ -2,6 +2,7 @@
 
 use super::CopyProgram;
 use crate::link::key;
+use crate::link::obstacle::{Arrays, Obstacle};
 use document::pipeline::expr::field;
 use document::value::path::Part;
 use document::value::{Path, order};
@@ -18,6 +19,10 @@ pub(super) struct Site<'h> {
     pub(super) refers: Refers<'h>,
     /// The copy as it is.
     pub(super) copy: Value<'h>,
+    /// What leaves no room for a copy.
+    pub(super) obstacle: Option<Obstacle>,
+    /// Which part of the copy's path is null, before its end.
+    pub(super) null_at: Option<usize>,
 }
 
 /// What a site refers to.
@@ -48,7 +53,9 @@ impl CopyProgram {
     ) {
         let Some((first, rest)) = shared.split_first() else {
             let (refers, copy) = (self.refers(doc), within(doc, &self.place));
-            sites.push(Site { path: path.clone(), in_array, refers, copy });
+            let obstacle = Obstacle::on_way(doc, &self.place, Arrays::Obstruct);
+            let null_at = null_on_way(doc, &self.place);
+            sites.push(Site { path: path.clone(), in_array, refers, copy, obstacle, null_at });
             return;
         };
         path.push(first.clone());
@@ -65,6 +72,16 @@ impl CopyProgram {
             _ => {}
         }
         path.pop();
+    }
+
+    /// What leaves no room for a copy where the host refers to a source.
+    pub fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
+        let links = |site: &Site<'_>| matches!(site.refers, Refers::One(_) | Refers::Many(_));
+        match self.place.len() {
+            // The copy's own place is all there is.
+            1 => None,
+            _ => self.sites(host).into_iter().filter(links).find_map(|site| site.obstacle),
+        }
     }
 
     fn refers<'h>(&self, doc: &Doc<'h>) -> Refers<'h> {
@@ -110,6 +127,17 @@ impl CopyProgram {
             }
             (Refers::Many(_) | Refers::Nothing | Refers::Refused, _) => false,
         })
+    }
+}
+
+/// The first part of a path that is null and not its end.
+fn null_on_way(doc: &Doc<'_>, parts: &[Part]) -> Option<usize> {
+    let (first, rest) = parts.split_first()?;
+    match doc.get(&first.name)? {
+        _ if rest.is_empty() => None,
+        Value::Document(inner) => null_on_way(&inner, rest).map(|at| at + 1),
+        value if value.is_nullish() => Some(0),
+        _ => None,
     }
 }
 

@@ -43,9 +43,15 @@ impl CopyProgram {
 
     fn plain(&self, what: Spread<'_>) -> Value<'static> {
         let place = self.rule.field.dotted();
-        match what {
-            Spread::Fill(copy) => object([("$set", object([(&*place, Value::Document(copy.borrow()))]))]),
-            Spread::Unset => object([("$unset", object([(&*place, Value::Int32(1))]))]),
+        match (what, self.place.split_first()) {
+            // The operator `$set` fails where null is on the way.
+            (Spread::Fill(copy), Some((first, rest @ [_, ..]))) => {
+                let copy = literal(Value::Document(copy.borrow()));
+                let made = put_where_free(&format!("${}", first.name), rest, &copy);
+                list([call("$set", object([(&*first.name, made)]))])
+            }
+            (Spread::Fill(copy), _) => object([("$set", object([(&*place, Value::Document(copy.borrow()))]))]),
+            (Spread::Unset, _) => object([("$unset", object([(&*place, Value::Int32(1))]))]),
         }
     }
 
@@ -166,6 +172,17 @@ fn put(variable: &str, parts: &[Part], value: &Value<'static>) -> Value<'static>
     };
     let own = cond(is_object(Value::from(variable)), Value::from(variable), object([]));
     call_with("$mergeObjects", [own, object([(&*first.name, inner)])])
+}
+
+/// The same where only documents and null are on the way; else `variable` as it is.
+fn put_where_free(variable: &str, parts: &[Part], value: &Value<'static>) -> Value<'static> {
+    let Some((first, rest)) = parts.split_first() else { return value.clone() };
+    let inner = put_where_free(&format!("{variable}.{}", first.name), rest, value);
+    let own = cond(is_object(Value::from(variable)), Value::from(variable), object([]));
+    let made = call_with("$mergeObjects", [own, object([(&*first.name, inner)])]);
+    let free = list(["object", "missing", "null", "undefined"].map(Value::from));
+    let is_free = call_with("$in", [call("$type", Value::from(variable)), free]);
+    cond(is_free, made, Value::from(variable))
 }
 
 /// The document in `variable` without what is at `parts`.
