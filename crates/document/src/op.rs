@@ -417,6 +417,8 @@ pub struct Sent {
     pub unsatisfied: Option<Arc<std::sync::Mutex<Option<Error>>>>,
     /// No client said it: the store deletes what has expired.
     pub expiry: bool,
+    /// No client said it: it is a small part of something that frees space, and is taken when the disk is nearly full.
+    pub makes_room: bool,
     /// Comes back: the cluster time of the snapshot that was read, 0 while nobody has told one.
     pub read_at: Option<Arc<std::sync::atomic::AtomicU64>>,
 }

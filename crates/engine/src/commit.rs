@@ -36,6 +36,8 @@ const GROUP_BYTES: usize = 16 << 20;
 const ALONE: u32 = 8;
 /// … and commits itself what is no larger than this.
 const OWN_BYTES: usize = 64 << 10;
+/// What a commit that removes documents may add beyond what it removes when space is scarce.
+const ADDED_TO_DELETES: i64 = 64 << 10;
 /// How often an idle store looks whether its snapshot holds on to things.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 
@@ -69,6 +71,8 @@ pub(crate) struct Commit {
     pub locks: Vec<LockKey>,
     pub fences: Vec<(LockKey, Mode)>,
     pub durability: Durability,
+    /// Part of something that frees space.
+    pub makes_room: bool,
     /// Told when the writes are visible and the locks free, before a sync.
     pub visible: Option<oneshot::Sender<()>>,
 }
@@ -79,10 +83,16 @@ impl Commit {
         self.writes.is_empty() && self.changes.is_empty()
     }
 
-    /// Whether it is taken when space is scarce: it removes or shrinks documents, or changes the catalog.
+    /// Whether it is taken when space is scarce: it removes or shrinks documents, or changes the catalog. What a rule adds to a
+    /// delete, such as a count in another document, is taken with it.
     fn frees(&self) -> bool {
+        let (freed, added) = self.counts.iter().fold((0, 0), |(freed, added), count| match count.bytes {
+            bytes if bytes < 0 => (freed - bytes, added),
+            bytes => (freed, added + bytes),
+        });
         !self.changes.is_empty()
-            || self.counts.iter().any(|count| count.bytes < 0)
+            || self.makes_room
+            || (freed > 0 && added <= freed + ADDED_TO_DELETES)
             || self.writes.iter().all(|(_, _, value)| value.is_none())
     }
 }

@@ -216,9 +216,12 @@ impl Engine {
         }
     }
 
-    /// Refuses what adds to a disk that has no room, early; then as [`Engine::pace`].
-    pub(crate) async fn admit(&self, collection: &Collection, context: &Context) -> Result<()> {
-        match self.inner.ground.disk.room().refusal() {
+    /// Refuses what adds to a disk that has no room, early; then as [`Engine::pace`]. Of a transaction the whole decides, when it is
+    /// committed.
+    pub(crate) async fn admit(&self, collection: &Collection, context: &Context, in_transaction: bool) -> Result<()> {
+        let room = self.inner.ground.disk.room();
+        let may_free = room == Room::Scarce && (in_transaction || context.sent.makes_room);
+        match room.refusal().filter(|_| !may_free) {
             Some(refusal) => Err(refusal),
             None => self.pace(collection, context).await,
         }

@@ -83,13 +83,17 @@ pub(crate) fn tighten(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> 
 /// A file, or a folder and all that is in it.
 fn tighten_all(path: &Path) -> Result<()> {
     let about = std::fs::symlink_metadata(path).map_err(|error| unreadable(path, &error))?;
-    if about.is_file() {
+    if about.is_file() && about.nlink() == 1 {
         narrow(path, &about, FILE_MODE);
         return Ok(());
     }
     if !about.is_dir() {
-        let what = if about.is_symlink() { "a link" } else { "neither a file nor a folder" };
-        let message = format!("{} is {what}: Pleach does not follow it", path.display());
+        let what = match about {
+            about if about.is_file() => "one of several names of a file",
+            about if about.is_symlink() => "a link",
+            _ => "neither a file nor a folder",
+        };
+        let message = format!("{} is {what}: Pleach does not write through it", path.display());
         return Err(Error::new(Code::InternalError, message)
             .with_hint("remove it, or give a folder that holds only a store of Pleach with --data"));
     }
@@ -155,6 +159,7 @@ mod tests {
         let (letters, link, second) =
             (folder.path().join("letters"), folder.path().join("link"), folder.path().join("second"));
         std::fs::write(&letters, "dear").unwrap();
+        std::fs::set_permissions(&letters, std::fs::Permissions::from_mode(0o644)).unwrap();
         symlink(&letters, &link).unwrap();
         std::fs::hard_link(&letters, &second).unwrap();
         for path in [&link, &second] {
@@ -162,7 +167,11 @@ mod tests {
             assert!(error.to_string().contains("does not write through it"), "{error}");
         }
         assert!(read_file(&link).is_err());
-        assert!(tighten(folder.path(), |name| name == "link").unwrap_err().message().contains("is a link"));
+        for (name, what) in [("link", "is a link"), ("second", "is one of several names of a file")] {
+            let error = tighten(folder.path(), |other| other == name).unwrap_err();
+            assert!(error.message().contains(what), "{error}");
+        }
+        assert_eq!(mode(&letters) & 0o077, 0o044);
         assert_eq!(std::fs::read_to_string(&letters).unwrap(), "dear");
     }
 }

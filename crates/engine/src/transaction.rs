@@ -115,7 +115,7 @@ impl EngineTransaction {
             return Ok(None);
         }
         saved.extend(self.known_as.map(|(session, number)| Saved::commit(&self.engine, session, number, work)));
-        let commit = work.take(context.durability);
+        let commit = Commit { makes_room: context.sent.makes_room, ..work.take(context.durability) };
         Ok(Some(Finished { open, saved, commit }))
     }
 

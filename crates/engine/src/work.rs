@@ -324,6 +324,7 @@ impl Work {
             locks: std::mem::take(&mut self.locks),
             fences: std::mem::take(&mut self.fences),
             durability,
+            makes_room: false,
             visible: None,
         }
     }

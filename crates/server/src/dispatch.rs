@@ -284,6 +284,7 @@ fn sent(client: &Client, request: &Request<'_>) -> Sent {
         variables: document(request.body.get("let").as_ref()),
         unsatisfied: Some(Arc::default()),
         expiry: false,
+        makes_room: false,
         read_at: Some(Arc::default()),
     }
 }

@@ -95,7 +95,7 @@ pub(super) async fn entries(
                 "the collection was dropped while the index was being built",
             ));
         }
-        engine.admit(collection, context).await?;
+        engine.admit(collection, context, false).await?;
     }
 }
 

@@ -1,9 +1,12 @@
 //! Room on the disk: what a drop frees is free while the server runs.
 
-use super::harness::{Bench, insert, ns, run};
+use super::harness::{Bench, context, delete_op, insert, ns, run, update_op};
 use crate::background::free_log;
+use crate::room::Room;
 use bson::doc;
-use document::op::AdminOp;
+use document::backend::{Backend, Session};
+use document::op::{AdminOp, Capture, WriteOp, Written};
+use document::{Code, Result};
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,5 +51,53 @@ fn a_dropped_collection_leaves_the_disk_though_small_ones_are_only_in_the_log() 
             bytes(&tables) < 5 << 20 && !store.has_full_log()
         })
         .await;
+    });
+}
+
+/// The errors of statements as that of the write.
+fn whole(written: Result<Written>) -> Result<()> {
+    written?.errors.pop().map_or(Ok(()), |failed| Err(failed.error))
+}
+
+#[test]
+fn a_delete_is_taken_on_a_scarce_disk_with_what_a_rule_adds_to_it() {
+    run(async {
+        let bench = Bench::new();
+        bench.did(insert((0..10).map(|n| doc! { "_id": n, "filler": "x".repeat(100), "count": 10 }).collect())).await;
+        let ground = &bench.engine.inner.ground;
+        let pretend = |room| {
+            *ground.disk.pretended.lock() = Some(room);
+            ground.disk.look(&ground.store, 0);
+        };
+        let transaction = async |ops: &[WriteOp]| -> Result<()> {
+            let mut session = Session::default();
+            bench.engine.begin(&mut session, &context()).await?;
+            for op in ops {
+                whole(bench.write_at(&mut session, op).await)?;
+            }
+            session.transaction.take().unwrap().commit(&context()).await
+        };
+        let (one, count) = (doc! { "_id": 0 }, doc! { "$set": { "count": 9_i64 } });
+        let (delete, counted) = (delete_op(one.clone(), false), update_op(doc! { "_id": 5 }, count, false, false));
+        let large = insert(vec![doc! { "_id": "large", "filler": "x".repeat(100_000) }]);
+        pretend(Room::Scarce);
+        let refused = whole(bench.write(insert(vec![doc! { "_id": 20 }])).await);
+        assert_eq!(refused.unwrap_err().code(), Code::OutOfDiskSpace);
+        transaction(&[delete.clone(), counted.clone()]).await.unwrap();
+        let adds = update_op(doc! { "_id": 6 }, doc! { "$set": { "more": 1 } }, false, false);
+        for refused in [vec![adds], vec![delete_op(doc! { "_id": 1 }, false), large]] {
+            assert_eq!(transaction(&refused).await.unwrap_err().code(), Code::OutOfDiskSpace);
+        }
+        let mut ours = context();
+        ours.sent.makes_room = true;
+        let row = insert(vec![doc! { "_id": "row" }]);
+        whole(bench.engine.write(&mut Session::default(), &ours, &row, &Capture::Nothing).await).unwrap();
+        pretend(Room::Gone);
+        assert_eq!(
+            transaction(&[delete_op(doc! { "_id": 2 }, false), counted]).await.unwrap_err().code(),
+            Code::OutOfDiskSpace
+        );
+        pretend(Room::Enough);
+        bench.did(insert(vec![doc! { "_id": 20 }])).await;
     });
 }

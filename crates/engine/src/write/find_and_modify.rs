@@ -81,7 +81,7 @@ async fn update(
     written: &mut Written,
 ) -> Result<Option<Details>, Stop> {
     let Modify::Update { update, upsert, return_new } = &op.action else { return Ok(None) };
-    driver.engine.admit(collection, driver.context).await?;
+    driver.admit(collection).await?;
     let target = Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     let mut tried = false;
     loop {

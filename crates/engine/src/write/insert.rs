@@ -11,7 +11,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written>
         Ok(collection) => collection,
         Err(error) => return refused(error, op),
     };
-    if let Err(error) = driver.engine.admit(&collection, driver.context).await {
+    if let Err(error) = driver.admit(&collection).await {
         return refused(error, op);
     }
     for (index, doc) in op.documents.iter().enumerate() {

@@ -12,6 +12,7 @@ mod update;
 
 use crate::admin;
 use crate::catalog::Collection;
+use crate::commit::Commit;
 use crate::engine::{Engine, Entered};
 use crate::locks::LockKey;
 use crate::retries::Retry;
@@ -235,12 +236,17 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// As [`Engine::admit`].
+    async fn admit(&self, collection: &Collection) -> Result<()> {
+        self.engine.admit(collection, self.context, self.work.is_transaction()).await
+    }
+
     /// Commits the work so far and waits until it is visible (or synced), so that what follows sees it.
     async fn flush(&mut self, durability: Durability) -> Result<()> {
         if let Some(retry) = &mut self.retry {
             retry.save(&mut self.work);
         }
-        let commit = self.work.take(durability);
+        let commit = Commit { makes_room: self.context.sent.makes_room, ..self.work.take(durability) };
         if commit.writes.is_empty() && commit.changes.is_empty() && !(self.flushed && durability == Durability::Synced)
         {
             self.engine.inner.ground.locks.release(commit.owner, &commit.locks);

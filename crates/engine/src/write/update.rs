@@ -66,7 +66,7 @@ async fn one(
             None => return Ok(Outcome::default()),
         }
     };
-    driver.engine.admit(&collection, driver.context).await?;
+    driver.admit(&collection).await?;
     let mut outcome = Outcome::default();
     if statement.multi {
         many(driver, op, statement, &collection, &mut outcome, written).await?;

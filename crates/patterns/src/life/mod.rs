@@ -49,7 +49,7 @@ use crate::rules::{Placed, Rules};
 use crate::shape::Side;
 use catalog::Row;
 use document::backend::{Backend, Session};
-use document::op::{Context, Namespace};
+use document::op::{Context, Durability, Namespace};
 use document::{Code, Error, Result, Value};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -239,8 +239,16 @@ impl Life {
         }
     }
 
+    /// What an operation of our own carries. Rules are removed on a disk that is nearly full too.
     pub(crate) fn context(&self) -> Context {
-        (self.surroundings)()
+        let mut context = (self.surroundings)();
+        context.sent.makes_room = true;
+        context
+    }
+
+    /// The same for what fills the disk: seeding, and the way into another form.
+    pub(crate) fn adding_context(&self) -> Context {
+        Context { durability: Durability::Relaxed, ..(self.surroundings)() }
     }
 
     /// Ends background work at its next step; what it did is saved.

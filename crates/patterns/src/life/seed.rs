@@ -11,7 +11,7 @@ use super::states::State;
 use super::transient::{Began, is_transient};
 use super::{Entry, Life, catalog, derived, walk};
 use crate::gate::Point;
-use document::op::{Context, Durability};
+use document::op::Context;
 use document::{Result, Value};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
     let (mut part, mut conflicts) = (life.at_most(FIRST_PART), 0);
     while !matches!(row.state, State::Seeding { position: Some(Value::MaxKey) }) {
         life.check_stopped()?;
-        let context = Context { durability: Durability::Relaxed, ..life.context() };
+        let context = life.adding_context();
         match one_part(life, &context, &evaluator, &row, part).await {
             // Somebody has changed or dropped the rule meanwhile: the keeper looks at it anew.
             Ok(None) => return life.reload().await,

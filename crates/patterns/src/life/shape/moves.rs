@@ -15,7 +15,7 @@ use crate::life::{Entry, Life, catalog, walk};
 use crate::shape::{Form, Side};
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Context, Durability, Find};
+use document::op::{Context, Find};
 use document::value::show;
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ async fn all(
     let (mut misfits, mut careful) = (Vec::new(), 0);
     loop {
         life.check_stopped()?;
-        let context = Context { durability: Durability::Relaxed, ..life.context() };
+        let context = life.adding_context();
         let size = if careful > 0 { 1 } else { part };
         match mover.part(&context, row, position.as_ref(), size).await {
             Ok(None) => return Ok(None),
