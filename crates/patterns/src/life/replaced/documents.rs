@@ -1,5 +1,5 @@
 //! Documents that a conversion into buckets does not give back as they were: their `_id`s where `reading_id: time` or slots derive
-//! others, single events that slots add up, cut times. They are kept by the `_id` that clients see instead, and `drop RULE
+//! others, single events that slots add up, cut times, numbers of another type in the series (1 and 1.0 are one). They are kept by the `_id` that clients see instead, and `drop RULE
 //! --restore` puts them in the place of what the buckets give.
 //!
 //! Only the order of a reading's fields is not kept.
@@ -57,8 +57,8 @@ impl Original {
 type ByLogical = HashMap<Vec<u8>, Vec<Original>>;
 
 impl Originals<'_> {
-    /// Keeps what is lost of documents that were just stored in buckets: each as it was, and as it was encoded. Where they come from
-    /// buckets too, what was kept of them follows their new `_id`.
+    /// Keeps what is lost of documents that were just stored in buckets: each as it was, and as it was encoded, with the key of the
+    /// bucket that it is in. Where they come from buckets too, what was kept of them follows their new `_id`.
     pub(crate) async fn keep(
         &self,
         at: &mut At<'_>,
@@ -130,7 +130,8 @@ impl Originals<'_> {
             // They were added up in this order.
             originals.sort_by(|a, b| order::compare(&a.id, &b.id));
             let all: Vec<Doc<'static>> = originals.iter().map(|original| original.whole(&document)).collect();
-            let is_unchanged = added_up(from, &all).is_some_and(|logical| is_same(&with_id(&logical, &id), &document));
+            let is_unchanged =
+                added_up(from, &all, &document).is_some_and(|logical| is_same(&with_id(&logical, &id), &document));
             match (is_unchanged, is_slots(from)) {
                 (true, _) => right.extend(all),
                 (false, true) => {
@@ -214,9 +215,14 @@ fn seen(bucket: &Bucket, encoded: &[Encoded]) -> Option<Doc<'static>> {
     decoded.ok().and(logical)
 }
 
-fn added_up(bucket: &Bucket, documents: &[Doc<'static>]) -> Option<Doc<'static>> {
-    let encoded: Option<Vec<Encoded>> = documents.iter().map(|document| bucket.encode(document).ok()).collect();
-    seen(bucket, &encoded?)
+/// What clients would see of these documents in the bucket that `logical` is in; `None` if they belong into another.
+fn added_up(bucket: &Bucket, documents: &[Doc<'static>], logical: &Doc<'_>) -> Option<Doc<'static>> {
+    let key = bucket.encode(logical).ok()?.key;
+    let encoded = documents.iter().map(|document| {
+        let encoded = bucket.encode(document).ok().filter(|encoded| encoded.key.bytes() == key.bytes())?;
+        Some(Encoded { key: key.clone(), ..encoded })
+    });
+    seen(bucket, &encoded.collect::<Option<Vec<_>>>()?)
 }
 
 /// Whether two documents have the same fields. Their order is the bucket's: to keep it would be to keep every document twice.

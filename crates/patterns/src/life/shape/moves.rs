@@ -5,13 +5,14 @@
 //! New documents go to the first place, so it comes to an end. How far it came is saved with each part: after a stop it does not
 //! pass over all that it has emptied again.
 
-use super::place::{self, Open};
+use super::place::{self, Open, Put};
 use super::stored;
 use crate::gate::Point;
 use crate::life::records::{At, by_id};
 use crate::life::replaced::documents::Originals;
 use crate::life::transient::{Began, is_transient};
 use crate::life::{Entry, Life, catalog, walk};
+use crate::shape::bucket::Key;
 use crate::shape::{Form, Side};
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
@@ -278,7 +279,12 @@ impl Mover<'_> {
             }
         }
         readings.retain(|(index, _)| owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner)));
-        let refused = place::put(at, bucket, &mut self.open, readings).await?;
+        let Put { refused, keys } = place::put(at, bucket, &mut self.open, readings).await?;
+        for (index, key) in keys {
+            if let Some((_, encoded)) = moved.get_mut(index) {
+                encoded.key = Key::clone(&key);
+            }
+        }
         if let Some(originals) = &originals {
             let is_put = |(index, _): &(usize, _)| {
                 owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner))

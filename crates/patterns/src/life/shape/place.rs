@@ -30,13 +30,22 @@ struct Group {
     entries: Vec<(usize, Entry)>,
 }
 
-/// Puts them there. Gives which of them have no place, and why.
+/// What became of readings, each by its number among those that were given.
+#[derive(Default)]
+pub(super) struct Put {
+    /// Which have no place, and why.
+    pub(super) refused: Vec<(usize, String)>,
+    /// The series and period of the bucket that a reading is in now. The reading's own may be of other types: 1 and 1.0 are one series.
+    pub(super) keys: Vec<(usize, Arc<Key>)>,
+}
+
+/// Puts them there.
 pub(super) async fn put(
     at: &mut At<'_>,
     bucket: &Bucket,
     open: &mut Open,
     readings: Vec<(usize, Encoded)>,
-) -> Result<Vec<(usize, String)>> {
+) -> Result<Put> {
     let mut groups: Vec<Group> = Vec::new();
     let mut numbers: HashMap<Vec<u8>, usize> = HashMap::new();
     for (index, Encoded { key, entry, .. }) in readings {
@@ -48,20 +57,20 @@ pub(super) async fn put(
         }
     }
     let mut known = open.look(at, bucket, &groups).await?;
-    let (mut statements, mut refused) = (Vec::new(), Vec::new());
+    let (mut statements, mut put) = (Vec::new(), Put::default());
     for group in groups {
         let bytes = group.key.bytes();
         let there = match known.remove(&bytes) {
             Some(there) => there,
             None => all_of(at, bucket, &group.key).await?,
         };
-        let last = fill(bucket, group, there, &mut statements, &mut refused)?;
+        let last = fill(bucket, group, there, &mut statements, &mut put)?;
         open.remember(bytes, last);
     }
     if !statements.is_empty() {
         at.write(&written(bucket, statements)).await?;
     }
-    Ok(refused)
+    Ok(put)
 }
 
 /// Validated, unlike other statements of our own: what a slot may be called and how many there may be is the validator's.
@@ -77,12 +86,18 @@ fn fill(
     group: Group,
     there: Vec<Doc<'static>>,
     statements: &mut Vec<UpdateStatement>,
-    refused: &mut Vec<(usize, String)>,
+    put: &mut Put,
 ) -> Result<i32> {
     let Group { key, entries } = group;
     let mut taken = taken(bucket, &there)?;
-    let last = there.last().map(|last| Ok::<_, document::Error>((bucket.key_of(last)?.1, bucket.entries(last)?)));
-    let (mut n, mut held) = last.transpose()?.unwrap_or_default();
+    let (key, mut n, mut held) = match there.last() {
+        Some(last) => {
+            let (key, n) = bucket.key_of(last)?;
+            (key, n, bucket.entries(last)?)
+        }
+        None => (key, 0, Vec::new()),
+    };
+    let key = Arc::new(key);
     let at_most = match &bucket.body {
         Body::Readings(readings) => readings.at_most as usize,
         Body::Slots(_) => usize::MAX,
@@ -93,7 +108,7 @@ fn fill(
         if let (Some(taken), Some(offset)) = (&mut taken, offset(bucket, &entry))
             && !taken.insert(offset)
         {
-            refused.push((index, "there is another reading of its series and time".to_owned()));
+            put.refused.push((index, "there is another reading of its series and time".to_owned()));
             continue;
         }
         let size = match &entry {
@@ -109,6 +124,7 @@ fn fill(
         }
         bytes += size;
         held.push(entry);
+        put.keys.push((index, key.clone()));
         changed = true;
     }
     if changed {

@@ -87,6 +87,32 @@ fn every_document_comes_back_as_it_was_from_every_form() {
 }
 
 #[test]
+fn numbers_of_a_series_come_back_with_their_types() {
+    run(async {
+        const STORED: &str = "{ data: { bucket: { into: hours, time: ts, by: [s], every: hour, at_most: 3 } } }";
+        let series: [bson::Bson; 6] = [1.into(), 1.0.into(), 1_i64.into(), 1_i64.into(), 2.0.into(), 1.into()];
+        let before: Vec<Document> = (0..12_i32)
+            .map(|number| {
+                let ts = DateTime::from_millis(BEGIN + i64::from(number) * 1_000);
+                let s = series[usize::try_from(number).unwrap() % series.len()].clone();
+                doc! { "_id": number, "s": s, "ts": ts, "n": number }
+            })
+            .collect();
+        for (form, part) in [(STORED, 500), (STORED, 2), (BY_TIME, 500), (BY_TIME, 2), (SLOTS, 500)] {
+            let village = Village::new().await;
+            village.life.limit_hosts(part);
+            village.behind(insert("data", before.clone())).await;
+            village.overwrite(form).await.unwrap();
+            let answer = restore(&village).await;
+            assert!(!answer.contains_key("kept"), "{answer}");
+            assert_eq!(village.find("data", doc! {}).await, before, "{form}, {part}");
+            assert!(village.find("pleach.replaced", doc! {}).await.is_empty());
+            village.close().await;
+        }
+    });
+}
+
+#[test]
 fn nothing_is_kept_where_nothing_is_lost() {
     run(async {
         let village = Village::new().await;
