@@ -99,10 +99,7 @@ fn every_document_gets_back_what_it_had() {
     for serving in doors("what was there before a rule") {
         let (mut client, db) = (serving.client(), database("restored"));
         put(&mut client, &db, "orders", orders());
-        let customer = |id: i32, name: &str| doc! { "_id": id, "name": name };
-        put(&mut client, &db, "customers", vec![customer(1, "Ann"), customer(2, "Bob")]);
-        put(&mut client, &db, "products", vec![doc! { "_id": 1, "title": "Book" }, doc! { "_id": 2, "title": "Pen" }]);
-        put(&mut client, &db, "lines", (0..20).map(|id| doc! { "_id": id, "orderId": id % 12, "n": id }).collect());
+        sources(&mut client, &db);
         let before = all(&mut client, &db, "orders");
         apply(&mut client, &db, RULES);
         let double = rule(&mut client, &db, "orders.double");
@@ -162,6 +159,130 @@ fn what_is_kept_outlives_the_rule_until_it_is_forgotten() {
     }
 }
 
+/// The documents that the rules are made of.
+fn sources(client: &mut Client, db: &str) {
+    let customer = |id: i32, name: &str| doc! { "_id": id, "name": name };
+    put(client, db, "customers", vec![customer(1, "Ann"), customer(2, "Bob")]);
+    put(client, db, "products", vec![doc! { "_id": 1, "title": "Book" }, doc! { "_id": 2, "title": "Pen" }]);
+    put(client, db, "lines", (0..20).map(|id| doc! { "_id": id, "orderId": id % 12, "n": id }).collect());
+}
+
+/// Takes all rules off, in one of the ways that do not restore.
+fn leave(serving: &Serving, client: &mut Client, db: &str, way: &str) {
+    match way {
+        "drop" => NAMES.iter().for_each(|name| assert!(run(serving, &["drop", name, "--db", db]).0.status.success())),
+        "drop --with-data" => NAMES.iter().for_each(|name| {
+            assert!(run(serving, &["drop", name, "--with-data", "--db", db]).0.status.success());
+        }),
+        "uninstall" => {
+            let (output, out, _) = run(serving, &["uninstall", "--yes", "--db", db]);
+            assert!(output.status.code() == Some(1) && out.contains("stays: pleach.replaced"), "{output:?}");
+        }
+        other => {
+            let with_data = other == "apply --remove --with-data";
+            let declaration = format!("database: {db}\ncollections: {{}}");
+            let flags = doc! { "remove": true, "with_data": with_data, "$db": db };
+            let mut asked = doc! { "pleach": "apply", "declaration": declaration };
+            asked.extend(flags);
+            client.must(&asked).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_of_rules_that_are_gone_is_given_back() {
+    for serving in doors("what is kept of rules that are gone") {
+        for way in ["drop", "drop --with-data", "apply --remove", "apply --remove --with-data", "uninstall"] {
+            for lives in [1, 2] {
+                let (mut client, db) = (serving.client(), database("gone"));
+                put(&mut client, &db, "orders", orders());
+                sources(&mut client, &db);
+                let before = all(&mut client, &db, "orders");
+                for _ in 0..lives {
+                    apply(&mut client, &db, RULES);
+                    leave(&serving, &mut client, &db, way);
+                }
+                let status = client.must(&doc! { "pleach": "status", "$db": &db }).unwrap();
+                assert!(status.get_array("rules").unwrap().is_empty(), "{status}");
+                let kept = status.get_array("kept").unwrap().clone();
+                let kept: Vec<&str> =
+                    kept.iter().map(|of| of.as_document().unwrap().get_str("rule").unwrap()).collect();
+                assert_eq!(kept.len(), NAMES.len(), "{kept:?}");
+                for name in kept {
+                    let (output, out, err) = run(&serving, &["drop", name, "--restore", "--db", &db]);
+                    assert!(output.status.success() && out.contains("has what it had before"), "{output:?}");
+                    assert!(!err.contains("forget"), "{err}");
+                }
+                assert_eq!(all(&mut client, &db, "orders"), before, "{way}, {lives}");
+                assert!(all(&mut client, &db, "pleach.replaced").is_empty());
+                let (output, _, err) = run(&serving, &["drop", "orders.customer", "--restore", "--db", &db]);
+                assert!(output.status.code() == Some(2) && err.contains("there is no rule orders.customer"), "{err}");
+                client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_is_applied_again_gives_back_what_was_there_before_its_first_life() {
+    for serving in doors("a rule that is applied again") {
+        for way in ["drop", "drop --with-data"] {
+            let (mut client, db) = (serving.client(), database("again"));
+            put(&mut client, &db, "orders", orders());
+            sources(&mut client, &db);
+            let before = all(&mut client, &db, "orders");
+            apply(&mut client, &db, RULES);
+            leave(&serving, &mut client, &db, way);
+            // Nobody keeps the field between the two lives.
+            let change = doc! { "q": { "_id": 2 }, "u": { "$set": { "double": "between" } } };
+            client.must(&doc! { "update": "orders", "updates": [change], "$db": &db }).unwrap();
+            put(&mut client, &db, "orders", vec![doc! { "_id": "z new", "price": 5, "double": "own" }]);
+            apply(&mut client, &db, RULES);
+            for name in NAMES {
+                let (output, _, err) = run(&serving, &["drop", name, "--restore", "--db", &db]);
+                assert!(output.status.success() && !err.contains("forget"), "{output:?}");
+            }
+            let mut found = all(&mut client, &db, "orders");
+            let new = found.pop().unwrap();
+            // After a plain drop nobody knows any more which values the rule has filled.
+            assert_eq!(new.contains("own"), way == "drop --with-data", "{new}");
+            assert_eq!(found, before, "{way}");
+            assert!(all(&mut client, &db, "pleach.replaced").is_empty());
+            client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_field_that_was_removed_and_made_again_comes_back_in_its_place() {
+    const RULES: &str = "{ orders: { extended_reference: {
+        customer: { from: customers, by: customerId, fields: [name], when_deleted: unset },
+        info.customer: { from: customers, by: info.id, fields: [name], when_deleted: unset },
+        items.product: { from: customers, by: items.id, fields: [name], when_deleted: unset } } } }";
+    for serving in doors("a field that was removed and made again") {
+        let (mut client, db) = (serving.client(), database("places"));
+        let orders = vec![
+            doc! { "_id": 1, "customer": null, "customerId": 99, "z": 1 },
+            doc! { "_id": 2, "customer": "x", "z": 1 },
+            doc! { "_id": 3, "info": { "customer": 5, "id": 99, "z": 1 }, "z": 1 },
+            doc! { "_id": 4, "items": [{ "product": 5, "id": 99, "z": 1 }, { "id": 1, "product": 6, "z": 1 }], "z": 1 },
+        ];
+        put(&mut client, &db, "orders", orders);
+        put(&mut client, &db, "customers", vec![doc! { "_id": 1, "name": "Ann" }]);
+        let mut expected = all(&mut client, &db, "orders");
+        apply(&mut client, &db, RULES);
+        put(&mut client, &db, "customers", vec![doc! { "_id": 99, "name": "Bob" }]);
+        let change = doc! { "q": { "_id": 2 }, "u": { "$set": { "customerId": 99 } } };
+        client.must(&doc! { "update": "orders", "updates": [change], "$db": &db }).unwrap();
+        for name in ["orders.customer", "orders.info.customer", "orders.items.product"] {
+            assert!(run(&serving, &["drop", name, "--restore", "--db", &db]).0.status.success());
+        }
+        expected[1] = doc! { "_id": 2, "customer": "x", "z": 1, "customerId": 99 }.to_string();
+        assert_eq!(all(&mut client, &db, "orders"), expected);
+        client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+    }
+}
+
 #[test]
 fn readings_and_events_get_back_what_buckets_threw_away() {
     const BEGIN: i64 = 1_709_251_200_000;
@@ -183,6 +304,25 @@ fn readings_and_events_get_back_what_buckets_threw_away() {
             let (output, out, _) = run(&serving, &["drop", "data.bucket", "--restore", "--db", &db]);
             assert!(output.status.success() && out.contains("as they were before"), "{output:?}");
             assert_eq!(all(&mut client, &db, "data"), before, "{body}");
+            // The same if the rule is gone first, or has come back since.
+            for applied_again in [false, true] {
+                apply(&mut client, &db, &rules);
+                let (output, _, err) = run(&serving, &["drop", "data.bucket", "--db", &db]);
+                assert!(output.status.success() && err.contains("40 documents"), "{output:?}");
+                assert_ne!(all(&mut client, &db, "data"), before);
+                if applied_again {
+                    apply(&mut client, &db, &rules);
+                }
+                let (output, _, err) = run(&serving, &["drop", "data.bucket", "--restore", "--db", &db]);
+                assert!(output.status.success() && !err.contains("forget"), "{output:?}");
+                assert_eq!(all(&mut client, &db, "data"), before, "{body}, again: {applied_again}");
+                assert!(all(&mut client, &db, "pleach.replaced").is_empty());
+            }
+            // Readings that were deleted with their rule are not brought back.
+            apply(&mut client, &db, &rules);
+            let (output, _, err) = run(&serving, &["drop", "data.bucket", "--with-data", "--db", &db]);
+            assert!(output.status.success() && !err.contains("stay in"), "{output:?}");
+            assert!(all(&mut client, &db, "pleach.replaced").is_empty());
             client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
         }
     }

@@ -4,7 +4,7 @@ use super::indexes::Needed;
 use super::plan::{Changes, Work};
 use super::preview::{Outlook, Preview, Refusal, Wanted};
 use super::records::At;
-use super::replaced::Progress;
+use super::replaced::{Progress, amount};
 use super::rights::Rights;
 use super::shape::drop::Leaving;
 use super::shape::rows::Shaping;
@@ -251,7 +251,12 @@ impl Life {
                 Work::Index(_) | Work::Expiry(_) => continue,
                 Work::Seed | Work::Rebuild => {
                     row.total = plan::documents(at, &step.rule.host).await?;
-                    if known.is_none_or(|known| !known.row.state.is_kept()) {
+                    if known.as_ref().is_none_or(|known| !known.row.state.is_kept()) {
+                        if let Some(known) = known
+                            && let Some(since) = known.row.replaced.since
+                        {
+                            amount::leave(at, &known.rule, since, known.row.seeded_to().as_ref()).await?;
+                        }
                         // Whatever is there now is from before it.
                         row.replaced =
                             Progress { since: Some(replaced::begin(at, &step.rule).await?), ..Progress::default() };

@@ -1,6 +1,6 @@
 //! The end of a rule: its jobs, its state in the hosts and, if asked, its field are removed; then the catalog forgets it.
 
-use super::evaluate::value_at;
+use super::evaluate::{becomes, value_at};
 use super::records::{At, update_one, update_op};
 use super::rights::{self, Rights};
 use super::shape::drop::Leaving;
@@ -10,10 +10,8 @@ use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Durability};
-use document::pipeline::expr::Names;
-use document::update::Update;
 use document::value::Path;
-use document::{Code, Doc, DocWriter, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -38,14 +36,14 @@ impl Life {
         if let Some(db) = db {
             rights.need_to_look_into(db)?;
         }
-        let entry = self.find_rule(db, rule, rights)?;
+        let entry = self.find_rule(db, rule, leaving, rights).await?;
         need_to_drop(rights, &entry)?;
         if leaving.restore {
             replaced::restore::need(rights, &entry.rule)?;
         }
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
-        let entry = &self.find_rule(db, rule, rights)?;
+        let entry = &self.find_rule(db, rule, leaving, rights).await?;
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
         self.begin_change(&mut at, &entry.db).await?;
@@ -54,14 +52,20 @@ impl Life {
         outcome.map(|()| entry.db.clone())
     }
 
-    /// The rule of that name, among those that the client may read.
-    fn find_rule(&self, db: Option<&str>, rule: &str, rights: &Rights) -> Result<Entry> {
+    /// The rule of that name, among those that the client may read. One that is gone if what is kept of it is asked for.
+    async fn find_rule(&self, db: Option<&str>, rule: &str, leaving: Leaving, rights: &Rights) -> Result<Entry> {
         let is_meant = |entry: &Entry| &*entry.rule.name == rule && db.is_none_or(|db| *entry.db == *db);
         let found: Vec<Entry> =
             self.entries().into_iter().filter(|entry| is_meant(entry) && rights.may_see(&entry.rule)).collect();
         match found.as_slice() {
             [entry] => Ok(entry.clone()),
-            [] => Err(no_such_rule(self, db, rule, rights)),
+            [] => {
+                let gone = match leaving.restore {
+                    true => self.find_gone(rights, db, rule).await?,
+                    false => None,
+                };
+                gone.ok_or_else(|| no_such_rule(self, db, rule, rights))
+            }
             several => {
                 let databases: Vec<&str> = several.iter().map(|entry| &*entry.db).collect();
                 let message = format!("rule {rule} is kept in several databases: {}", databases.join(", "));
@@ -72,7 +76,10 @@ impl Life {
 
     async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, leaving: Leaving, rights: &Rights) -> Result<()> {
         let Some(mut row) = self.row_of(entry) else {
-            return Err(no_such_rule(self, Some(&entry.db), &entry.rule.name, rights));
+            return match leaving.restore {
+                true => self.restore_gone(at, entry).await,
+                false => Err(no_such_rule(self, Some(&entry.db), &entry.rule.name, rights)),
+            };
         };
         if row.replaced.restore {
             // It was asked for before: it continues.
@@ -166,7 +173,7 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     }
     let context = life.context();
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
-    replaced::restore::end(&mut at, entry).await?;
+    replaced::gone::end(&mut at, entry).await?;
     life.tidy_indexes(&mut at, &entry.db).await?;
     catalog::remove(&mut at, &entry.db, &entry.row).await?;
     life.remove_entry(entry);
@@ -212,24 +219,15 @@ impl Traces {
         (self.with_data && has(&self.field)) || (self.state && has(&self.state_path))
     }
 
-    /// Takes them away; `_pleach` too if nothing else is in it.
-    fn update(&self) -> Result<Update> {
-        let mut paths = document::ArrayWriter::new();
-        if self.with_data {
-            paths.push(&Value::string(self.field.dotted()));
+    /// The host without them, and without the documents that were made for them alone.
+    fn removed(&self, host: &Doc<'_>) -> Doc<'static> {
+        let mut right = host.clone().into_owned();
+        for path in [(self.with_data, &self.field), (self.state, &self.state_path)] {
+            if let (true, path) = path {
+                right = replaced::without(&right, path);
+            }
         }
-        if self.state {
-            paths.push(&Value::string(self.state_path.dotted()));
-        }
-        let mut unset = DocWriter::new();
-        unset.append("$unset", &Value::Array(paths.finish()));
-        let mut tidy = DocWriter::new();
-        tidy.start_document("$set").start_document("_pleach").start_array("$cond");
-        tidy.start_document_at(0).start_array("$eq").append_at(0, &Value::from("$_pleach"));
-        tidy.start_document_at(1).end().end().end();
-        tidy.append_at(1, &Value::from("$$REMOVE")).append_at(2, &Value::from("$_pleach")).end();
-        let stages = [unset.finish(), tidy.finish()].into_iter().map(Value::Document).collect();
-        Update::parse(&Value::Array(stages), &[], &mut Names::new())
+        right
     }
 }
 
@@ -241,7 +239,7 @@ enum Part {
 
 /// Walks the hosts. It begins anew after a restart: what is clean is only read.
 async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
-    let (host, update) = (&entry.rule.host, traces.update()?);
+    let host = &entry.rule.host;
     let mut from: Option<Value<'static>> = None;
     while !is_superseded(life, entry) {
         life.check_stopped()?;
@@ -262,7 +260,10 @@ async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
                 let statements: Vec<_> = hosts
                     .iter()
                     .filter(|host| traces.has_any(host))
-                    .filter_map(|host| Some(update_one(Filter::equality("_id", &host.get("_id")?), update.clone())))
+                    .filter_map(|host| {
+                        let update = becomes(host, &traces.removed(host));
+                        Some(update_one(Filter::equality("_id", &host.get("_id")?), update))
+                    })
                     .collect();
                 if !statements.is_empty() {
                     at.write(&update_op(host, statements)).await?;

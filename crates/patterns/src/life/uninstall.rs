@@ -3,6 +3,7 @@
 
 use super::indexes::made;
 use super::records::At;
+use super::replaced::amount;
 use super::retire::need_to_drop;
 use super::rights::{Rights, namespaces};
 use super::shape::drop::Leaving;
@@ -102,10 +103,11 @@ impl Life {
             rights.need("collMod", &row.ns)?;
             outcome.expiries.push(format!("{}.{}", row.ns.collection, row.index));
         }
+        let needed = !made_by_create.is_empty() || (!forget && keeps_values(&mut at, db).await?);
         for name in ours_in(&mut at, db).await? {
             let ns = Namespace::new(db, &name);
             rights.need("dropCollection", &ns)?;
-            match self.keeps(&mut at, &ns, forget, !made_by_create.is_empty()).await? {
+            match self.keeps(&mut at, &ns, forget, needed).await? {
                 Some(why) => outcome.leave(name, why),
                 None => outcome.collections.push(name),
             }
@@ -152,7 +154,8 @@ impl Life {
             outcome.expiries.retain(|given_back| *given_back != index);
             outcome.leave(index, "this server does not take back the expiry of the index: drop it and make it again");
         }
-        let needed = !rows.is_empty() || self.entries().iter().any(|entry| *entry.db == *db);
+        let describes_values = !forget && keeps_values(at, db).await?;
+        let needed = !rows.is_empty() || describes_values || self.entries().iter().any(|entry| *entry.db == *db);
         let mut names = ours_in(at, db).await?;
         // The catalog last: it says what is left to do.
         names.sort_by_key(|name| name == "pleach.catalog");
@@ -204,6 +207,11 @@ impl Life {
     fn rules_of(&self, db: &str) -> (Vec<Entry>, Vec<Entry>) {
         self.entries().into_iter().filter(|entry| *entry.db == *db).partition(Entry::is_declared)
     }
+}
+
+/// Whether the catalog says what is kept of rules that are gone: `drop RULE --restore` needs it.
+async fn keeps_values(at: &mut At<'_>, db: &str) -> Result<bool> {
+    Ok(amount::all(at, db).await?.iter().any(|of| !of.amount.is_nothing()))
 }
 
 /// The names of our collections in a database.

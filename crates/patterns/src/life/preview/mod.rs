@@ -2,7 +2,7 @@
 //!
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references have no source, [`names`] which
 //! collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`] which `_id`s would be lost,
-//! [`removal`] what goes with a rule. `plan` shows the answers; `apply` refuses by them.
+//! [`removal`] what goes with a rule, [`state`] which values of `_pleach` would be replaced. `plan` shows the answers; `apply` refuses by them.
 
 mod counts;
 mod inside;
@@ -14,6 +14,7 @@ mod refusal;
 mod removal;
 mod sample;
 mod schema;
+mod state;
 mod validators;
 
 pub(crate) use refusal::Refusal;
@@ -27,6 +28,7 @@ use crate::rule::Rule;
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 use references::References;
+use refusal::Need;
 use removal::Removal;
 use std::sync::Arc;
 
@@ -89,6 +91,9 @@ impl Preview {
                     let was = life.kept(&step.rule);
                     outlook.refusals.extend(counts.refusal(&step.rule, was.as_deref()));
                     outlook.refusals.extend(obstacles::look(at, &step.rule).await?);
+                    if was.is_none() {
+                        state::look(at, &mut outlook).await?;
+                    }
                     outlook.counts = Some(counts);
                     references::look(at, &mut outlook).await?;
                     outlook.note_unsettled(changes);

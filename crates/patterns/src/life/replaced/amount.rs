@@ -1,6 +1,7 @@
 //! How much is kept of each rule: a row of the catalog per life of a rule, `{ _id: { replaced: <rule>, since }, collection,
-//! documents, bytes }`. It outlives the rule, so that `status` and `forget` know what is left, and it goes with a dump of the catalog:
-//! whoever finds fewer rows than it says knows that they were lost.
+//! documents, bytes, declaration, seeded_to }`. It outlives the rule, so that `status` and `forget` know what is left, and it goes with
+//! a dump of the catalog: whoever finds fewer rows than it says knows that they were lost. When the rule goes, its declaration and
+//! what it has left in the hosts are added (see [`leave`]): `drop RULE --restore` gives back what is kept of a rule that is gone, too.
 
 use crate::life::catalog::long;
 use crate::life::names;
@@ -26,6 +27,17 @@ pub(crate) struct Of {
     pub(crate) since: i64,
     pub(crate) collection: String,
     pub(crate) amount: Amount,
+    /// Of a life that has ended: what the rule was …
+    declaration: Option<Doc<'static>>,
+    /// … and before which `_id` hosts still have values of the rule's own.
+    pub(crate) seeded_to: Option<Value<'static>>,
+}
+
+impl Of {
+    /// The rule as it was at the end of this life; `None` if that was not written down.
+    pub(crate) fn rule(&self) -> Option<Rule> {
+        crate::declare::from_catalog(self.declaration.as_ref()?).ok()
+    }
 }
 
 impl Amount {
@@ -92,6 +104,28 @@ pub(crate) async fn of_rule(at: &mut At<'_>, db: &str, rule: &str) -> Result<Amo
     Ok(all.iter().filter(|of| of.rule == rule).fold(Amount::default(), |sum, of| sum.plus(of.amount)))
 }
 
+/// The lives of one rule of which something is kept, the newest first.
+pub(crate) async fn lives(at: &mut At<'_>, db: &str, rule: &str) -> Result<Vec<Of>> {
+    let mut lives: Vec<Of> = all(at, db).await?.into_iter().filter(|of| of.rule == rule).collect();
+    lives.sort_by_key(|of| std::cmp::Reverse(of.since));
+    Ok(lives)
+}
+
+/// Writes down what the rule was at the end of a life, and which hosts still have values of its own. Does nothing if nothing is kept.
+pub(crate) async fn leave(at: &mut At<'_>, rule: &Rule, since: i64, seeded_to: Option<&Value<'static>>) -> Result<()> {
+    let declaration = ("declaration", Value::Document(rule.declaration.borrow()));
+    let mut change = DocWriter::new();
+    match seeded_to {
+        Some(to) => change.append("$set", &mql::object([declaration, ("seeded_to", to.borrow())])),
+        None => change
+            .append("$set", &mql::object([declaration]))
+            .append("$unset", &mql::object([("seeded_to", Value::from(""))])),
+    };
+    let update = Update::parse(&Value::Document(change.finish()), &[], &mut Names::new())?;
+    let statement = update_one(Filter::equality("_id", &id(&rule.name, since)), update);
+    at.write(&update_op(&names::catalog(&rule.host.db), vec![statement])).await.map(drop)
+}
+
 /// Removes the row of a life of which nothing is kept any more.
 pub(crate) async fn remove(at: &mut At<'_>, db: &str, rule: &str, since: i64) -> Result<()> {
     at.delete(&names::catalog(db), Filter::equality("_id", &id(rule, since))).await.map(drop)
@@ -105,5 +139,10 @@ fn read(row: &Doc<'static>) -> Option<Of> {
     };
     let collection = row.get("collection").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
     let amount = Amount { documents: long(row.get("documents")), bytes: long(row.get("bytes")) };
-    Some(Of { rule: id.get("replaced")?.as_str()?.to_owned(), since, collection, amount })
+    let declaration = match row.get("declaration") {
+        Some(Value::Document(declaration)) => Some(declaration),
+        _ => None,
+    };
+    let rule = id.get("replaced")?.as_str()?.to_owned();
+    Some(Of { rule, since, collection, amount, declaration, seeded_to: row.get("seeded_to") })
 }

@@ -2,20 +2,24 @@
 //! the transaction that changes them, given back by `drop RULE --restore`, and freed by `forget RULE`.
 //!
 //! A row is `{ _id: { rule, since, host }, was: [ … ] }` (see [`values`]) or, of a conversion, `{ _id: { rule, since, host, was },
-//! document }` (see [`documents`]). `since` is when the rule was applied: what an earlier life of it has left is another's. Only what
-//! was there before the rule is kept: the first row of a host stays, and hosts that the rule has seeded once are not looked at
-//! again. How much there is stands in the catalog (see [`amount`]).
+//! document }` (see [`documents`]). `since` is when the rule was applied: each life of it keeps what was there before that
+//! life, and all are given back, the oldest last. Only what was there before the rule is kept: the first row of a host stays, and hosts
+//! that the rule has seeded once are not looked at again. How much there is stands in the catalog (see [`amount`]), and what becomes
+//! of it when a rule is gone in [`gone`].
 
 pub(crate) mod amount;
 pub(crate) mod documents;
+mod fields;
 pub(crate) mod forget;
+pub(crate) mod gone;
 mod handover;
+pub(crate) mod plain;
 pub(crate) mod progress;
 pub(crate) mod restore;
 mod values;
 
 pub use progress::{Progress, Seeded};
-pub(crate) use values::Places;
+pub(crate) use values::{Places, without};
 
 use super::catalog::Row;
 use super::records::{At, find, update_one, update_op};
@@ -219,9 +223,10 @@ fn unless_there(row: &Doc<'static>) -> Result<Option<UpdateStatement>> {
     Ok(Some(UpdateStatement { upsert: true, ..update_one(Filter::equality("_id", &id), update) }))
 }
 
-/// When a rule that is applied now begins to keep what it replaces: no earlier life of it has the same moment.
+/// When a rule that is applied now begins to keep what it replaces: behind every earlier life of it.
 pub(crate) async fn begin(at: &mut At<'_>, rule: &Rule) -> Result<i64> {
-    let mut since = at.context.env.now;
+    let lives = amount::lives(at, &rule.host.db, &rule.name).await?;
+    let mut since = lives.first().map_or(i64::MIN, |of| of.since + 1).max(at.context.env.now);
     loop {
         let one = document::op::Find { limit: Some(1), ..rows_between(rule, since, None, None) };
         if at.find(one).await?.is_empty() && amount::of_life(at, rule, since).await?.is_none() {

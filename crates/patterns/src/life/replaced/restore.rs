@@ -1,8 +1,10 @@
-//! `drop RULE --restore`: every host gets back what it had, and what the rule filled is removed.
+//! `drop RULE --restore`: every host gets back what it had, and what the rule filled is removed. What earlier lives of the rule have
+//! kept is given back after that, life by life: the oldest value of a host is the one that it had before the first of them.
 //!
 //! A part of the hosts is one transaction: the hosts, what was kept of them, the values put back, the rows removed, the position
 //! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
 
+use super::amount::Of;
 use super::handover::{Handed, hand_over};
 use super::{Amount, Places, amount, host_of, rows_between};
 use crate::gate::Point;
@@ -46,8 +48,13 @@ pub(crate) async fn check(at: &mut At<'_>, row: &catalog::Row, rule: &Rule) -> R
         );
         return refused(&why, hint);
     };
-    let expected = amount::of_life(at, rule, since).await?.unwrap_or_default().documents;
-    let there = count(at, rule, since).await?;
+    let (mut expected, mut there) = (0, count(at, rule, since).await?);
+    for of in amount::lives(at, &rule.host.db, &rule.name).await? {
+        expected += of.amount.documents;
+        if of.since != since {
+            there += count(at, rule, of.since).await?;
+        }
+    }
     if there < expected {
         let why = format!(
             "of {expected} documents that were kept before rule {} changed them, {} holds only {there}",
@@ -70,16 +77,43 @@ async fn count(at: &mut At<'_>, rule: &Rule, since: i64) -> Result<i64> {
     Ok(rows.first().map_or(0, |row| catalog::long(row.get("n"))))
 }
 
-/// Gives back what is left; the caller removes the rule.
+/// Gives back what is left of all lives; the caller removes the rule.
 pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
-    let Some(since) = entry.row.replaced.since else { return Ok(()) };
-    let places = Places::of(&entry.rule);
-    let (mut row, mut part) = (entry.row.clone(), life.at_most(PART));
+    let mut row = entry.row.clone();
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    while let Some(since) = row.replaced.since {
+        let lives = amount::lives(&mut at, &entry.db, &entry.rule.name).await?;
+        let then = lives.iter().find(|of| of.since == since).and_then(Of::rule);
+        let places = then.as_ref().map_or_else(|| Places::of(&entry.rule), Places::of);
+        let Some(done) = restore_life(life, entry, row, since, &places).await? else { return life.reload().await };
+        let Some(older) = lives.into_iter().find(|of| of.since < since) else { return Ok(()) };
+        row = done;
+        (row.replaced.since, row.replaced.seeded_to) = (Some(older.since), older.seeded_to);
+        (row.replaced.restored_to, row.done) = (None, 0);
+        if !catalog::replace(&mut at, &entry.db, &row, row.epoch).await? {
+            return life.reload().await;
+        }
+        life.advanced(&entry.db, &row);
+    }
+    Ok(())
+}
+
+/// Gives back what one life of the rule has kept. Returns the rule's row as it is then, or `None` if somebody has changed the rule
+/// meanwhile.
+async fn restore_life(
+    life: &Life,
+    entry: &Entry,
+    mut row: catalog::Row,
+    since: i64,
+    places: &Places,
+) -> Result<Option<catalog::Row>> {
+    let mut part = life.at_most(PART);
     while !matches!(row.replaced.restored_to, Some(Value::MaxKey)) {
         life.check_stopped()?;
         let context = Context { durability: Durability::Relaxed, ..life.context() };
-        match one_part(life, &context, entry, &row, since, &places, part).await {
-            Ok(None) => return life.reload().await,
+        match one_part(life, &context, entry, &row, since, places, part).await {
+            Ok(None) => return Ok(None),
             Ok(Some(Part { next, bytes, hosts })) => {
                 row = next;
                 life.advanced(&entry.db, &row);
@@ -92,7 +126,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(Some(row))
 }
 
 /// How many hosts of this size make a part.
@@ -201,16 +235,6 @@ fn difference(host: &Doc<'static>, right: &Doc<'static>) -> Difference {
 
 pub(crate) fn among(ids: Vec<Value<'static>>) -> Filter {
     Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
-}
-
-/// Removes the row of the amount if nothing is left of it: else `status` shows it until `forget`.
-pub(crate) async fn end(at: &mut At<'_>, entry: &Entry) -> Result<()> {
-    let Some(since) = entry.row.replaced.since.filter(|_| entry.row.replaced.restore) else { return Ok(()) };
-    let rest = document::op::Find { limit: Some(1), ..rows_between(&entry.rule, since, None, None) };
-    match at.find(rest).await?.is_empty() {
-        true => amount::remove(at, &entry.db, &entry.rule.name, since).await,
-        false => Ok(()),
-    }
 }
 
 /// The rows of some hosts.

@@ -1,10 +1,11 @@
 //! What a host had at the paths of a rule: written down before the rule changes them, put back when the rule is dropped with
 //! `--restore`. Pure: no document is read or written here.
 //!
-//! A record is a list of `{ path, value, previous, next, by }`. The path is concrete (`items.0.product`), `previous` and `next`
-//! name the fields beside the value, `by` is the reference of the array element that held it: elements move. What a record does
-//! not name was absent.
+//! A record is a list of `{ path, value, previous, next, above, by }`. The path is concrete (`items.0.product`), `previous` and `next`
+//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](super::fields)), `by` is the
+//! reference of the array element that held it: elements move. What a record does not name was absent.
 
+use super::fields::{Beside, with_field};
 use crate::rule::{Rule, Upkeep};
 use document::pipeline::expr::field;
 use document::value::Path;
@@ -24,10 +25,26 @@ pub(crate) struct Places {
 struct Entry {
     path: String,
     value: Value<'static>,
-    previous: Option<String>,
-    next: Option<String>,
+    beside: Beside,
+    /// The same of each part of the path but the last.
+    above: Vec<Beside>,
     by: Value<'static>,
     in_array: bool,
+}
+
+/// What a host had on the way to the fields of several rules.
+pub(crate) struct OnTheWay {
+    /// Without the positions in arrays.
+    path: Path,
+    /// As it stands in a record.
+    pub(crate) entry: Doc<'static>,
+}
+
+impl OnTheWay {
+    /// Whether something is written through it at one of these places.
+    pub(crate) fn leads_to(&self, places: &Places) -> bool {
+        places.paths.iter().any(|place| self.path.is_prefix_of(place) && self.path != *place)
+    }
 }
 
 /// A place in a host where a value is or could be.
@@ -76,48 +93,28 @@ impl Places {
         let Some(value) = doc.get(&first.name) else {
             // What is made in an empty document leaves it behind: it must be known that it was there.
             if doc.is_empty() && !way.path.is_empty() && !way.is_element {
-                let (path, by, in_array) = (way.path.clone(), way.by.clone(), way.in_array);
-                let value = Value::Document(Doc::empty());
-                entries.push(Entry { path, value, previous: None, next: None, by, in_array });
+                entries.push(way.entry(&Value::Document(Doc::empty())));
             }
             return;
         };
-        let mut below = way.below(&first.name, false);
-        let scalar = |value: &Value<'_>, way: &Way| {
-            let (previous, next) = neighbours(doc, &first.name);
-            Entry {
-                path: way.path.clone(),
-                value: value.clone().into_owned(),
-                previous,
-                next,
-                by: way.by.clone(),
-                in_array: way.in_array,
-            }
-        };
+        let mut below = way.below(&first.name, Beside::of(doc, &first.name));
         match &value {
-            _ if rest.is_empty() => entries.push(scalar(&value, &below)),
+            _ if rest.is_empty() => entries.push(below.entry(&value)),
             Value::Document(inner) => self.note(inner, rest, depth + 1, &mut below, entries),
             Value::Array(items) => self.note_items(items, rest, depth + 1, &below, entries),
-            other => entries.push(scalar(other, &below)),
+            other => entries.push(below.entry(other)),
         }
     }
 
     fn note_items(&self, items: &Array<'_>, rest: &[Part], depth: usize, way: &Way, entries: &mut Vec<Entry>) {
         for (index, item) in items.iter().enumerate() {
-            let mut below = way.below(&index.to_string(), true);
+            let mut below = way.element(index);
             match &item {
                 Value::Document(inner) => self.note(inner, rest, depth, &mut below, entries),
                 Value::Array(inner) => self.note_items(inner, rest, depth, &below, entries),
-                // Copies leave it alone; anything else that is written through the array replaces it.
-                _ if self.reference.is_some() => {}
-                other => entries.push(Entry {
-                    path: below.path.clone(),
-                    value: other.clone().into_owned(),
-                    previous: None,
-                    next: None,
-                    by: Value::Missing,
-                    in_array: true,
-                }),
+                // Copies whose reference is in the array leave it alone; whatever else is written through the array replaces it.
+                _ if self.reference.as_ref().is_some_and(|(shared, _)| *shared >= depth) => {}
+                other => entries.push(Entry { by: Value::Missing, ..below.entry(other) }),
             }
         }
     }
@@ -129,7 +126,7 @@ impl Places {
         for path in &self.paths {
             self.sites(host, &path.parts, 0, &mut Way::new(), &mut sites);
         }
-        let assigned = assign(&entries, &sites);
+        let assigned = Assigned::new(&entries, &sites);
         let mut doc = host.clone().into_owned();
         for path in &self.paths {
             doc = rebuilt(&doc, &path.parts, "", &assigned);
@@ -138,13 +135,17 @@ impl Places {
     }
 
     /// What was on the way to a field of the rule, where something else is now: not for this rule to put back.
-    pub(crate) fn in_the_way(&self, right: &Doc<'_>, record: &Array<'_>) -> Vec<(String, Doc<'static>)> {
+    pub(crate) fn in_the_way(&self, right: &Doc<'_>, record: &Array<'_>) -> Vec<OnTheWay> {
         let mut found = Vec::new();
-        for entry in record.iter().filter_map(|entry| Entry::read(&entry)).filter(|entry| !entry.in_array) {
-            let path = Path::new(&entry.path);
-            let is_on_the_way = self.paths.iter().any(|own| path.is_prefix_of(own) && path != *own);
-            if is_on_the_way && field(&Value::Document(right.borrow()), &path.parts) != entry.value {
-                found.push((entry.path.clone(), entry.write()));
+        for entry in record.iter().filter_map(|entry| Entry::read(&entry)) {
+            let way = OnTheWay { path: entry.named(), entry: entry.write() };
+            let now = entry.path.split('.').try_fold(Value::Document(right.borrow()), |value, part| match value {
+                Value::Document(doc) => doc.get(part).map(Value::into_owned),
+                Value::Array(items) => items.iter().nth(part.parse().ok()?).map(Value::into_owned),
+                _ => None,
+            });
+            if way.leads_to(self) && now.as_ref() != Some(&entry.value) {
+                found.push(way);
             }
         }
         found
@@ -159,7 +160,7 @@ impl Places {
         {
             way.by = field(&Value::Document(doc.borrow()), reference).into_owned();
         }
-        let mut below = way.below(&first.name, false);
+        let mut below = way.below(&first.name, Beside::default());
         if rest.is_empty() {
             if below.in_array {
                 sites.push(Site { path: below.path, by: below.by });
@@ -175,7 +176,7 @@ impl Places {
 
     fn sites_of_items(&self, items: &Array<'_>, rest: &[Part], depth: usize, way: &Way, sites: &mut Vec<Site>) {
         for (index, item) in items.iter().enumerate() {
-            let mut below = way.below(&index.to_string(), true);
+            let mut below = way.element(index);
             match &item {
                 Value::Document(inner) => self.sites(inner, rest, depth, &mut below, sites),
                 Value::Array(inner) => self.sites_of_items(inner, rest, depth, &below, sites),
@@ -185,6 +186,11 @@ impl Places {
     }
 }
 
+/// The document without a field, and without the documents that held nothing else.
+pub(crate) fn without(doc: &Doc<'_>, field: &Path) -> Doc<'static> {
+    rebuilt(doc, &field.parts, "", &Assigned::default())
+}
+
 /// The way to a place in a host.
 struct Way {
     path: String,
@@ -192,27 +198,59 @@ struct Way {
     /// Whether it ends at an element of an array.
     is_element: bool,
     by: Value<'static>,
+    /// What is beside each part of the path.
+    beside: Vec<Beside>,
 }
 
 impl Way {
     fn new() -> Way {
-        Way { path: String::new(), in_array: false, is_element: false, by: Value::Missing }
+        Way { path: String::new(), in_array: false, is_element: false, by: Value::Missing, beside: Vec::new() }
     }
 
-    fn below(&self, name: &str, is_element: bool) -> Way {
+    fn below(&self, name: &str, beside: Beside) -> Way {
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Way { path, in_array: self.in_array || is_element, is_element, by: self.by.clone() }
+        let beside = self.beside.iter().cloned().chain([beside]).collect();
+        Way { path, in_array: self.in_array, is_element: false, by: self.by.clone(), beside }
+    }
+
+    fn element(&self, index: usize) -> Way {
+        Way { in_array: true, is_element: true, ..self.below(&index.to_string(), Beside::default()) }
+    }
+
+    /// What is at its end.
+    fn entry(&self, value: &Value<'_>) -> Entry {
+        let mut above = self.beside.clone();
+        Entry {
+            path: self.path.clone(),
+            value: value.clone().into_owned(),
+            beside: above.pop().unwrap_or_default(),
+            above,
+            by: self.by.clone(),
+            in_array: self.in_array,
+        }
     }
 }
 
 impl Entry {
+    /// The path without positions in arrays.
+    fn named(&self) -> Path {
+        let is_position = |part: &str| self.in_array && part.bytes().all(|byte| byte.is_ascii_digit());
+        let parts: Vec<&str> = self.path.split('.').filter(|part| !is_position(part)).collect();
+        Path::new(&parts.join("."))
+    }
+
     fn write(&self) -> Doc<'static> {
         let mut entry = DocWriter::new();
         entry.append("path", &Value::from(&*self.path)).append("value", &self.value);
-        for (name, beside) in [("previous", &self.previous), ("next", &self.next)] {
-            if let Some(beside) = beside {
-                entry.append(name, &Value::from(&**beside));
+        self.beside.write(&mut entry);
+        if self.above.iter().any(|beside| *beside != Beside::default()) {
+            entry.start_array("above");
+            for (index, beside) in self.above.iter().enumerate() {
+                entry.start_document_at(index);
+                beside.write(&mut entry);
+                entry.end();
             }
+            entry.end();
         }
         if self.in_array {
             entry.append("in_array", &Value::Bool(true)).append("by", &self.by);
@@ -222,57 +260,72 @@ impl Entry {
 
     fn read(entry: &Value<'_>) -> Option<Entry> {
         let Value::Document(entry) = entry else { return None };
-        let text = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+        let above = match entry.get("above") {
+            Some(Value::Array(above)) => above.iter().map(|beside| Beside::read(&beside)).collect(),
+            _ => Vec::new(),
+        };
         Some(Entry {
-            path: text("path")?,
+            path: entry.get("path")?.as_str()?.to_owned(),
             value: entry.get("value")?.into_owned(),
-            previous: text("previous"),
-            next: text("next"),
+            beside: Beside::read(&Value::Document(entry.borrow())),
+            above,
             by: entry.get("by").map_or(Value::Missing, Value::into_owned),
             in_array: entry.contains("in_array"),
         })
     }
 }
 
-/// The fields before and behind one of a document.
-fn neighbours(doc: &Doc<'_>, name: &str) -> (Option<String>, Option<String>) {
-    let (mut previous, mut found) = (None, false);
-    for (other, _) in doc.iter() {
-        match (found, other.as_str() == name) {
-            (true, _) => return (previous, Some(other.as_str().to_owned())),
-            (false, true) => found = true,
-            (false, false) => previous = Some(other.as_str().to_owned()),
-        }
-    }
-    (previous, None)
+/// Which entry goes where, and what was beside the documents on the way.
+#[derive(Default)]
+struct Assigned<'e> {
+    entries: HashMap<String, &'e Entry>,
+    beside: HashMap<String, &'e Beside>,
 }
 
-/// Which entry goes where. An element of an array keeps what it had as long as it refers to the same source, wherever it is now.
-fn assign<'e>(entries: &'e [Entry], sites: &[Site]) -> HashMap<String, &'e Entry> {
-    let mut assigned: HashMap<String, &Entry> = HashMap::new();
-    let mut moved = Vec::new();
-    for entry in entries {
-        let is_same = |site: &Site| site.path == entry.path && site.by == entry.by;
-        let is_on_the_way = || !sites.iter().any(|site| site.path == entry.path);
-        match !entry.in_array || sites.iter().any(is_same) || (entry.by.is_missing() && is_on_the_way()) {
-            true => drop(assigned.insert(entry.path.clone(), entry)),
-            false if !entry.by.is_missing() => moved.push(entry),
-            false => {}
+impl<'e> Assigned<'e> {
+    /// An element of an array keeps what it had as long as it refers to the same source, wherever it is now.
+    fn new(entries: &'e [Entry], sites: &[Site]) -> Assigned<'e> {
+        let mut assigned = Assigned::default();
+        let mut moved = Vec::new();
+        for entry in entries {
+            let is_same = |site: &Site| site.path == entry.path && site.by == entry.by;
+            let is_on_the_way = || !sites.iter().any(|site| site.path == entry.path);
+            match !entry.in_array || sites.iter().any(is_same) || (entry.by.is_missing() && is_on_the_way()) {
+                true => assigned.put(&entry.path, entry),
+                false if !entry.by.is_missing() => moved.push(entry),
+                false => {}
+            }
+        }
+        for entry in moved {
+            let is_free = |site: &&Site| site.by == entry.by && !assigned.entries.contains_key(&site.path);
+            if let Some(site) = sites.iter().find(is_free) {
+                assigned.put(&site.path, entry);
+            }
+        }
+        assigned
+    }
+
+    fn put(&mut self, path: &str, entry: &'e Entry) {
+        self.entries.insert(path.to_owned(), entry);
+        self.beside.insert(path.to_owned(), &entry.beside);
+        let ends = path.match_indices('.').map(|(end, _)| end);
+        for (end, beside) in ends.zip(&entry.above) {
+            if let Some(above) = path.get(..end) {
+                self.beside.entry(above.to_owned()).or_insert(beside);
+            }
         }
     }
-    for entry in moved {
-        if let Some(site) = sites.iter().find(|site| site.by == entry.by && !assigned.contains_key(&site.path)) {
-            assigned.insert(site.path.clone(), entry);
-        }
+
+    fn has_below(&self, path: &str) -> bool {
+        self.entries.keys().any(|other| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
     }
-    assigned
 }
 
 /// The document with what was at the rest of a path.
-fn rebuilt(doc: &Doc<'_>, parts: &[Part], way: &str, assigned: &HashMap<String, &Entry>) -> Doc<'static> {
+fn rebuilt(doc: &Doc<'_>, parts: &[Part], way: &str, assigned: &Assigned<'_>) -> Doc<'static> {
     let Some((first, rest)) = parts.split_first() else { return doc.clone().into_owned() };
     let path = if way.is_empty() { first.name.to_string() } else { format!("{way}.{}", first.name) };
-    let (current, was) = (doc.get(&first.name), assigned.get(&path).copied());
+    let (current, was) = (doc.get(&first.name), assigned.entries.get(&path).copied());
     let becomes = match (&current, rest.is_empty()) {
         (_, true) => was.map_or(Value::Missing, |was| was.value.borrow()),
         (Some(Value::Document(inner)), false) => {
@@ -286,16 +339,20 @@ fn rebuilt(doc: &Doc<'_>, parts: &[Part], way: &str, assigned: &HashMap<String, 
         }
         (Some(Value::Array(items)), false) => Value::Array(items_rebuilt(items, rest, &path, assigned)),
         (Some(other), false) => other.borrow(),
-        (None, false) => was.map_or(Value::Missing, |was| was.value.borrow()),
+        (None, false) => match was {
+            Some(was) => was.value.borrow(),
+            None if assigned.has_below(&path) => Value::Document(rebuilt(&Doc::empty(), rest, &path, assigned)),
+            None => Value::Missing,
+        },
     };
-    with_field(doc, &first.name, &becomes, was)
+    with_field(doc, &first.name, &becomes, assigned.beside.get(&path).copied())
 }
 
-fn items_rebuilt(items: &Array<'_>, rest: &[Part], way: &str, assigned: &HashMap<String, &Entry>) -> Array<'static> {
+fn items_rebuilt(items: &Array<'_>, rest: &[Part], way: &str, assigned: &Assigned<'_>) -> Array<'static> {
     let mut right = ArrayWriter::new();
     for (index, item) in items.iter().enumerate() {
         let path = format!("{way}.{index}");
-        match (&item, assigned.get(&path)) {
+        match (&item, assigned.entries.get(&path)) {
             (Value::Document(inner), was) => {
                 let inner = rebuilt(inner, rest, &path, assigned);
                 match was {
@@ -312,30 +369,4 @@ fn items_rebuilt(items: &Array<'_>, rest: &[Part], way: &str, assigned: &HashMap
         }
     }
     right.finish()
-}
-
-/// The document with another value of one field. A new one comes beside its old neighbours, else at the end.
-fn with_field(doc: &Doc<'_>, name: &str, value: &Value<'_>, was: Option<&Entry>) -> Doc<'static> {
-    let is_new = !doc.contains(name);
-    let has = |beside: &Option<String>| beside.as_deref().filter(|beside| doc.contains(beside)).map(str::to_owned);
-    let next = was.and_then(|was| has(&was.next)).filter(|_| is_new);
-    let previous = was.and_then(|was| has(&was.previous)).filter(|_| is_new && next.is_none());
-    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 64);
-    for (other, current) in doc.iter() {
-        let other = other.as_str();
-        if next.as_deref() == Some(other) {
-            writer.append(name, value);
-        }
-        match other == name {
-            true => writer.append(name, value),
-            false => writer.append(other, &current),
-        };
-        if previous.as_deref() == Some(other) {
-            writer.append(name, value);
-        }
-    }
-    if is_new && next.is_none() && previous.is_none() {
-        writer.append(name, value);
-    }
-    writer.finish()
 }

@@ -4,7 +4,7 @@ use super::rows::Turn;
 use super::{readers, stored, turn};
 use crate::gate::Point;
 use crate::life::records::At;
-use crate::life::replaced::restore;
+use crate::life::replaced::gone;
 use crate::life::{Entry, Life, State, catalog};
 use crate::shape::{Form, Side};
 use document::backend::Session;
@@ -87,7 +87,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
                 false => drop_empty(&mut at, side).await?,
             }
         }
-    } else if let Some(bucket) = super::bucket_of(&entry.rule) {
+    } else if let (Some(_), Some(bucket)) = (&entry.row.shape, super::bucket_of(&entry.rule)) {
         // Nothing had been moved yet.
         let made = Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
         if stored::is_empty(&mut at, &made.stored).await? {
@@ -96,7 +96,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     }
     life.tidy_indexes(&mut at, &db).await?;
     life.pass(Point::Life("forget")).await?;
-    restore::end(&mut at, &entry).await?;
+    gone::end(&mut at, &entry).await?;
     catalog::remove(&mut at, &db, &entry.row).await?;
     life.remove_entry(&entry);
     life.put_in_force()?;
@@ -113,6 +113,7 @@ pub(crate) async fn leave(life: &Life, at: &mut At<'_>, entry: &Entry) -> Result
         return Err(Error::new(Code::ConflictingOperationInProgress, message)
             .with_hint("wait until `pleach status` shows it `on`"));
     }
+    gone::end(at, entry).await?;
     catalog::remove(at, &entry.db, &entry.row).await?;
     life.remove_entry(entry);
     life.put_in_force()

@@ -22,6 +22,7 @@ pub(crate) mod stored;
 pub(crate) mod timeseries;
 pub(crate) mod turn;
 
+use super::replaced::plain;
 use super::{Entry, Life, State};
 use crate::rule::{Rule, Upkeep};
 use crate::shape::bucket::Bucket;
@@ -48,7 +49,7 @@ pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
             true => finish::on(life, entry).await,
             false => Ok(()),
         },
-        (State::Retiring, None) => match settled_and_drained(life, entry).await? {
+        (State::Retiring, None) => match settled_and_drained(life, entry).await? && given_back(life, entry).await? {
             true => finish::off(life, entry).await,
             false => Ok(()),
         },
@@ -61,4 +62,12 @@ async fn settled_and_drained(life: &Life, entry: &Entry) -> Result<bool> {
         life.settled_everywhere(&entry.db).await?;
     }
     moves::drain(life, entry).await
+}
+
+/// What earlier lives of the rule have kept. Returns `false` if the rule was changed meanwhile.
+async fn given_back(life: &Life, entry: &Entry) -> Result<bool> {
+    match entry.row.replaced.restore {
+        true => plain::restore(life, entry).await,
+        false => Ok(true),
+    }
 }
