@@ -39,10 +39,15 @@ fn work(rule: &Document, steps: &[&Document]) -> String {
         "move" => {
             let is_move = |step: &&&Document| text(step, "rule") == text(rule, "rule") && step.contains_key("readings");
             let moved = steps.iter().find(is_move).map_or_else(|| "0 documents".to_owned(), |step| moved(step));
-            match number(rule, "ids_lost") {
-                0 => format!("comes into buckets: {moved}"),
-                lost => format!("comes into buckets: {moved}, {} `_id`s lost", grouped(lost)),
+            let mut line = format!("comes into buckets: {moved}");
+            for (name, what) in
+                [("ids_lost", "`_id`s lost"), ("times_cut", "times cut"), ("cannot_move", "cannot move")]
+            {
+                if number(rule, name) > 0 {
+                    line.push_str(&format!(", {} {what}", grouped(number(rule, name))));
+                }
             }
+            line
         }
         "remove" => removal(rule),
         other => other.to_owned(),

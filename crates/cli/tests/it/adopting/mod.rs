@@ -2,6 +2,7 @@
 //! Each test runs on the embedded store and in front of a real MongoDB.
 
 mod counts;
+mod moves;
 mod obstacles;
 mod refused;
 mod ways;

@@ -1,8 +1,9 @@
 //! What applying a declaration would do to the data that exists: one file per question. Reads, and changes nothing.
 //!
-//! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references have no source, [`names`] which
-//! collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`] which `_id`s would be lost,
-//! [`removal`] what goes with a rule, [`state`] which values of `_pleach` would be replaced. `plan` shows the answers; `apply` refuses by them.
+//! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
+//! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`]
+//! what documents lose in buckets, [`removal`] what goes with a rule, [`state`] which values of `_pleach` would be replaced. `plan`
+//! shows the answers; `apply` refuses by them.
 
 mod counts;
 mod inside;
@@ -27,6 +28,7 @@ use crate::declare::reads;
 use crate::rule::Rule;
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use readings::Losses;
 use references::References;
 use refusal::Need;
 use removal::Removal;
@@ -46,8 +48,8 @@ pub(crate) struct Outlook {
     pub(crate) work: &'static str,
     pub(crate) counts: Option<Counts>,
     pub(crate) references: Option<References>,
-    /// How many documents would get another `_id`.
-    pub(crate) ids_lost: Option<u64>,
+    /// What documents would lose that come into buckets.
+    pub(crate) losses: Option<Losses>,
     pub(crate) removal: Option<Removal>,
     /// What a person should know, a sentence each.
     pub(crate) notes: Vec<String>,
@@ -101,7 +103,7 @@ impl Preview {
                 Work::Shape(change) => {
                     names::look(at, rights, &mut known, &mut outlook).await?;
                     if change.rewrites() {
-                        readings::look(at, &mut outlook).await?;
+                        readings::look(at, change, &mut outlook).await?;
                     }
                 }
                 Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
@@ -142,7 +144,7 @@ impl Outlook {
             work,
             counts: None,
             references: None,
-            ids_lost: None,
+            losses: None,
             removal: None,
             notes: Vec::new(),
             refusals: Vec::new(),
@@ -171,8 +173,8 @@ impl Outlook {
         if let Some(references) = &self.references {
             doc.append("references", &long(references.all)).append("dangling", &long(references.dangling));
         }
-        if let Some(lost) = self.ids_lost {
-            doc.append("ids_lost", &long(lost));
+        if let Some(losses) = &self.losses {
+            losses.show(&mut doc);
         }
         if let Some(removal) = &self.removal {
             removal.show(&mut doc);

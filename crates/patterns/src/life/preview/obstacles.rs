@@ -44,7 +44,8 @@ pub(super) async fn look(at: &mut At<'_>, rule: &Arc<Rule>) -> Result<Option<Ref
             "rule {name}: `{}` is not a document in {number}, such as {value} in that with _id {id}, so `{field}` has no place there",
             obstacle.name
         );
-        Refusal { need: Need::Change, reason }
+        let way_out = "change these documents first, or keep the field elsewhere";
+        Refusal { need: Need::OtherData(way_out.to_owned()), reason }
     };
     Ok(example.map(refusal))
 }

@@ -1,43 +1,117 @@
-//! Which `_id`s are lost when a collection comes into buckets that make `_id` from series and time.
+//! What a move into buckets does to the documents that exist: whose `_id` is lost, whose time is cut, which have no place.
 
 use super::refusal::{Need, Refusal};
-use super::{Outlook, grouped};
+use super::sample::shown;
+use super::{Outlook, documents, long};
 use crate::life::records::{At, aggregate};
+use crate::life::shape::change::Change;
 use crate::life::{catalog, shape};
-use crate::mql::{call, call_with, field, object};
-use crate::shape::bucket::{Body, Bucket, ReadingId};
-use document::pipeline::Pipeline;
-use document::pipeline::expr::Names;
-use document::{Array, Result, Value};
+use crate::rule::Rule;
+use crate::shape::Form;
+use crate::shape::bucket::{Body, Bucket};
+use document::{Doc, DocWriter, Result};
 
-/// Counts the documents whose `_id` is not what the bucket would make of it.
-pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
+/// What becomes of the documents.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Losses {
+    /// How many get another `_id`, or are added up with others. `None` if the buckets keep each `_id`.
+    ids: Option<u64>,
+    /// How many have a time that is cut. `None` if the buckets cut none.
+    times: Option<u64>,
+    /// How many have no place in the buckets.
+    misfits: u64,
+    /// One of these, and why.
+    misfit: Option<String>,
+}
+
+/// Counts what the documents would lose, and refuses what is lost without a word or cannot be moved at all.
+pub(super) async fn look(at: &mut At<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
     let Some(bucket) = shape::bucket_of(&rule) else { return Ok(()) };
-    let Some(declared) = drops_ids(bucket) else { return Ok(()) };
-    let differs = |name: &str| call_with("$ne", [field(&format!("_id.{name}")), field(name)]);
-    let mut names = vec![bucket.time.to_string()];
-    names.extend(bucket.by.iter().map(|series| series.field.to_string()));
-    let any = call_with("$or", names.iter().map(|name| differs(name)));
-    let stages: Array<'static> =
-        [call("$match", object([("$expr", any)])), call("$count", Value::from("n"))].into_iter().collect();
-    let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
-    let rows = at.all(aggregate(&rule.host, pipeline)).await?;
-    let lost = rows.first().map_or(0, |row| u64::try_from(catalog::long(row.get("n"))).unwrap_or(0));
-    outlook.ids_lost = Some(lost);
-    if lost > 0 {
-        let (name, number, ns) = (&rule.name, grouped(lost), &rule.host.collection);
-        let reason = format!("rule {name}: the `_id` of {number} documents of {ns} would be lost, {declared}");
-        outlook.refusals.push(Refusal { need: Need::Overwrite, reason });
+    let mut losses = Losses::of(bucket);
+    for (now, side) in shape::moved::sources(&rule, &change.turn)? {
+        let assessed = match &side.form {
+            Form::Plain => bucket.assess()?,
+            Form::Bucket(from) => from.unpack().then(bucket.assess()?),
+        };
+        let rows = at.all(aggregate(&now, assessed)).await?;
+        rows.iter().for_each(|row| losses.add(bucket, row));
     }
+    outlook.refusals.extend(losses.refusals(&rule, bucket));
+    outlook.losses = Some(losses);
     Ok(())
 }
 
-/// Why the `_id` that documents have is dropped, and what keeps it. `None` if they keep it.
-fn drops_ids(bucket: &Bucket) -> Option<&'static str> {
-    match &bucket.body {
-        Body::Readings(readings) => (readings.reading_id == ReadingId::Time)
-            .then_some("for `reading_id: time` makes it from series and time (`reading_id: stored` keeps it)"),
-        Body::Slots(_) => Some("for a `slot` adds documents up (buckets without `slot` keep each one)"),
+impl Losses {
+    fn of(bucket: &Bucket) -> Losses {
+        let (ids, times) = (bucket.makes_ids().then_some(0), bucket.cuts_to().map(|_| 0));
+        Losses { ids, times, ..Losses::default() }
+    }
+
+    /// Adds a row of [`Bucket::assess`].
+    fn add(&mut self, bucket: &Bucket, row: &Doc<'static>) {
+        let number = |name: &str| u64::try_from(catalog::long(row.get(name))).unwrap_or(0);
+        let id = |name: &str| row.get(name).map_or_else(String::new, |id| shown(&id));
+        if let Some(why) = row.get("_id").as_ref().and_then(|why| why.as_str()) {
+            self.misfits += number("documents");
+            self.misfit.get_or_insert_with(|| format!("_id {}: {why}", id("example")));
+            return;
+        }
+        if let Some(times) = &mut self.times {
+            *times += number("cut");
+        }
+        let Some(ids) = &mut self.ids else { return };
+        *ids += number("documents") - number("kept").min(number("documents"));
+        match &bucket.body {
+            // The document whose `_id` stays is not what it was either.
+            Body::Slots(_) => *ids += number("grouped_kept"),
+            Body::Readings(_) if number("groups") > 0 => {
+                self.misfits += number("grouped") - number("groups");
+                let example = format!("_id {}: there is another reading of its series and time", id("latest"));
+                self.misfit.get_or_insert(example);
+            }
+            Body::Readings(_) => {}
+        }
+    }
+
+    fn refusals(&self, rule: &Rule, bucket: &Bucket) -> Vec<Refusal> {
+        let (name, ns, mut all) = (&rule.name, &rule.host.collection, Vec::new());
+        let mut refuse = |need, reason: String| all.push(Refusal { need, reason: format!("rule {name}: {reason}") });
+        let is_slots = matches!(&bucket.body, Body::Slots(_));
+        if let Some(lost @ 1..) = self.ids {
+            let declared = match is_slots {
+                false => "for `reading_id: time` makes it from series and time (`reading_id: stored` keeps it)",
+                true => "for a `slot` adds documents up (buckets without `slot` keep each one)",
+            };
+            let lost = documents(lost);
+            refuse(Need::Overwrite, format!("the `_id` of {lost} of {ns} would be lost, {declared}"));
+        }
+        if let (Some(cut @ 1..), Some(unit)) = (self.times, bucket.cuts_to()) {
+            let declared = match is_slots {
+                false => "for `inexact: truncate` (a finer `unit` keeps it)",
+                true => "for a `slot` has one time (buckets without `slot` keep each one)",
+            };
+            let cut = documents(cut);
+            refuse(
+                Need::Overwrite,
+                format!("the `{}` of {cut} of {ns} would be cut to the {unit}, {declared}", bucket.time),
+            );
+        }
+        if let Some(misfit) = &self.misfit {
+            let hint = "change or delete these documents, or declare buckets that take them".to_owned();
+            let reason = format!("{} of {ns} cannot be moved into buckets, such as {misfit}", documents(self.misfits));
+            refuse(Need::OtherData(hint), reason);
+        }
+        all
+    }
+
+    pub(super) fn show(&self, doc: &mut DocWriter) {
+        if let Some(lost) = self.ids {
+            doc.append("ids_lost", &long(lost));
+        }
+        if let Some(cut) = self.times {
+            doc.append("times_cut", &long(cut));
+        }
+        doc.append("cannot_move", &long(self.misfits));
     }
 }

@@ -16,8 +16,8 @@ pub(crate) enum Need {
     Remove,
     /// A command that they must run first.
     Command(Doc<'static>),
-    /// No flag: the documents or the declaration must be changed.
-    Change,
+    /// Other data or another declaration; the text says which.
+    OtherData(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Need {
             Need::Overwrite => Some("overwrite"),
             Need::CreateMissing => Some("create_missing"),
             Need::Remove => Some("remove"),
-            Need::Command(_) | Need::Change => None,
+            Need::Command(_) | Need::OtherData(_) => None,
         }
     }
 
@@ -48,11 +48,11 @@ impl Need {
             Need::Remove => {
                 "say that it is to go with --remove (remove: true), or put it back into the declaration".to_owned()
             }
-            Need::Change => "change these documents first, or keep the field elsewhere".to_owned(),
             Need::Command(command) => {
                 let command = in_shell(&Value::Document(command.borrow()));
                 format!("run `db.runCommand({command})` first, or change the rule")
             }
+            Need::OtherData(hint) => hint.clone(),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Refusal {
             Need::Overwrite => extent.overwrite,
             Need::CreateMissing => extent.create_missing,
             Need::Remove => extent.remove,
-            Need::Command(_) | Need::Change => false,
+            Need::Command(_) | Need::OtherData(_) => false,
         }
     }
 

@@ -4,7 +4,7 @@ use super::health;
 use super::rows::{self, Turn};
 use crate::life::records::At;
 use crate::rule::Rule;
-use crate::shape::Form;
+use crate::shape::{Form, Side};
 use document::filter::Filter;
 use document::op::{Count, Namespace, ReadOp};
 use document::{DocWriter, Result, Value};
@@ -31,13 +31,20 @@ impl Moved {
     }
 }
 
-/// What the turn moves to its first place, by the place that it is moved from. Nothing is renamed yet.
-pub(crate) async fn moved(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Vec<Moved>> {
+/// The places that the turn moves documents from, each with the name that its documents have now. Nothing is renamed yet.
+pub(crate) fn sources(rule: &Rule, turn: &Turn) -> Result<Vec<(Namespace, Side)>> {
     let sides = rows::sides(&turn.places, &rule.host.db)?;
-    let mut all = Vec::new();
-    for side in sides.into_iter().skip(1) {
+    let now = |side: &Side| {
         let earlier = turn.renames.iter().find(|(_, to)| **to == *side.stored.collection);
-        let now = earlier.map_or_else(|| side.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from));
+        earlier.map_or_else(|| side.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from))
+    };
+    Ok(sides.into_iter().skip(1).map(|side| (now(&side), side)).collect())
+}
+
+/// What the turn moves to its first place, by the place that it is moved from.
+pub(crate) async fn moved(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Vec<Moved>> {
+    let mut all = Vec::new();
+    for (now, side) in sources(rule, turn)? {
         let (buckets, readings) = match &side.form {
             Form::Plain => (0, documents(at, &now).await?),
             Form::Bucket(bucket) => health::counted(at, &now, bucket).await?,

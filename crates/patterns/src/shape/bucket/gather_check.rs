@@ -1,5 +1,5 @@
-//! What cannot be gathered into buckets, as an expression that fails: MongoDB has no operator that raises an error, so a text
-//! that says why is read as a date.
+//! What cannot be gathered into buckets, as an expression that says why, and as one that fails: MongoDB has no operator that raises
+//! an error, so a text that says why is read as a date.
 
 use super::{Body, Bucket, Grain, Inexact, Readings, Slot, Slots};
 use crate::mql::{call, call_with, cond, field, list, object, with};
@@ -7,6 +7,12 @@ use document::Value;
 
 /// The time of a logical document that can be stored; fails for any other, with what [`Bucket::encode`] would say.
 pub(super) fn checked(bucket: &Bucket) -> Value<'static> {
+    let is_right = call_with("$eq", [Value::from("$$wrong"), Value::Null]);
+    with([("wrong", why_not(bucket))], cond(is_right, field(&bucket.time), failure("_id", Value::from("$$wrong"))))
+}
+
+/// Why a logical document cannot be stored, as [`Bucket::encode`] would say it; null if it can.
+pub(super) fn why_not(bucket: &Bucket) -> Value<'static> {
     let time = &*bucket.time;
     let mut wrong = vec![(is_not(time, &["date"]), format!("'{time}' is no date"))];
     for series in bucket.by.iter().filter(|series| series.hex) {
@@ -21,9 +27,7 @@ pub(super) fn checked(bucket: &Bucket) -> Value<'static> {
         Body::Slots(slots) => wrong.extend(wrong_slot(bucket, slots)),
     }
     let branches = wrong.into_iter().map(|(case, why)| object([("case", case), ("then", Value::from(why))]));
-    let wrong = call("$switch", object([("branches", list(branches)), ("default", Value::Null)]));
-    let is_right = call_with("$eq", [Value::from("$$wrong"), Value::Null]);
-    with([("wrong", wrong)], cond(is_right, field(time), failure("_id", Value::from("$$wrong"))))
+    call("$switch", object([("branches", list(branches)), ("default", Value::Null)]))
 }
 
 /// Fails with `why`, and with the document's `_id`, which is under that name. It reads the document: a constant would be evaluated
@@ -56,7 +60,9 @@ fn wrong_slot(bucket: &Bucket, slots: &Slots) -> Vec<(Value<'static>, String)> {
     let mut wrong = vec![(call_with("$or", [before, after]), format!("'{time}' is not in the years 1 to 9999"))];
     if let Slot::Field { field: name, keys, .. } = &slots.slot {
         wrong.push((is_not(name, &["string"]), format!("'{name}' names a slot: it must be a string")));
-        wrong.push((unlike(name, keys.pattern()), format!("'{name}' is no name of a slot")));
+        for pattern in [keys.pattern(), "^[^$.][^.]*\\z"] {
+            wrong.push((unlike(name, pattern), format!("'{name}' is no name of a slot")));
+        }
     }
     for (sum, _) in &slots.sums {
         let kinds = ["int", "long", "double", "decimal", "missing"];

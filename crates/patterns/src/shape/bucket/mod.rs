@@ -5,6 +5,7 @@
 
 mod add;
 mod add_native;
+mod assess;
 mod build;
 mod decode;
 mod encode;
