@@ -42,9 +42,16 @@ fn documents_without_the_field_are_left_alone() {
         door.insert(&mut client, "products", vec![doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3, "sku": "x" }]);
         let applied = door.apply(&mut client, rule());
         assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{applied}");
-        assert_eq!(door.indexes(&mut client, "products"), ["sku_1"], "{}", door.name);
+        assert_eq!(door.indexes(&mut client, "products"), ["sku_1", "sku_1_pleach"], "{}", door.name);
         door.insert(&mut client, "products", vec![doc! { "_id": 4 }]);
+        // Null comes later, and more than once.
+        let nulls = vec![doc! { "_id": "null", "sku": null }, doc! { "_id": "null again", "sku": null }];
+        door.insert(&mut client, "products", nulls);
         is_kept(&door, &mut client);
+        door.run(
+            &mut client,
+            doc! { "delete": "products", "deletes": [{ "q": { "_id": { "$regex": "null" } }, "limit": 0 }] },
+        );
         assert!(drop_rule(&door, &mut client).is_empty());
         assert_eq!(door.indexes(&mut client, "products"), [""; 0], "{}", door.name);
         assert_eq!(door.indexes(&mut client, "orders"), [""; 0], "{}", door.name);
@@ -79,11 +86,21 @@ fn an_index_that_serves_is_used_and_stays() {
         for (own, serves, after_apply, after_drop) in [
             (doc! { "key": { "sku": 1 }, "name": "own", "unique": true, "sparse": true }, true, vec!["own"], "own"),
             (partial(doc! { "sku": { "$exists": true } }), true, vec!["sku_1"], "sku_1"),
-            // It keeps values apart and finds none: one beside it does that.
-            (partial(doc! { "sku": { "$type": "string" } }), true, vec!["sku_1", "sku_1_pleach"], "sku_1"),
+            // It keeps texts apart, and a reference may be something else; it finds none either.
+            (
+                partial(doc! { "sku": { "$type": "string" } }),
+                false,
+                vec!["sku_1", "sku_1_pleach", "sku_1_pleach_2"],
+                "sku_1",
+            ),
             // Of the name that ours would have, and of no use.
             (doc! { "key": { "sku": 1 }, "name": "sku_1" }, false, vec!["sku_1", "sku_1_pleach"], "sku_1"),
-            (doc! { "key": { "other": 1 }, "name": "sku_1" }, false, vec!["sku_1", "sku_1_pleach"], "sku_1"),
+            (
+                doc! { "key": { "other": 1 }, "name": "sku_1" },
+                false,
+                vec!["sku_1", "sku_1_pleach", "sku_1_pleach_2"],
+                "sku_1",
+            ),
         ] {
             door.run(&mut client, doc! { "createIndexes": "products", "indexes": [own.clone()] });
             let applied = door.apply(&mut client, rule());
@@ -117,6 +134,46 @@ fn an_index_that_another_rule_needs_stays() {
         door.run(&mut client, doc! { "createIndexes": "b", "indexes": [{ "key": { "aId": 1 }, "name": "aId_1" }] });
         door.run(&mut client, doc! { "pleach": "drop", "rule": "a.s" });
         assert_eq!(door.indexes(&mut client, "b"), ["aId_1"], "{}", door.name);
+        door.clean();
+    }
+}
+
+#[test]
+fn a_unique_index_of_some_values_is_not_relied_on() {
+    for door in both("some-values") {
+        let mut client = door.client();
+        let texts = doc! { "sku": { "$type": "string" } };
+        let own = doc! { "key": { "sku": 1 }, "name": "texts", "unique": true, "partialFilterExpression": texts };
+        door.run(&mut client, doc! { "createIndexes": "products", "indexes": [own] });
+        door.insert(&mut client, "products", vec![doc! { "_id": 1, "sku": 5 }, doc! { "_id": 2, "sku": 5 }]);
+        door.insert(&mut client, "orders", vec![doc! { "_id": 1, "sku": 5 }]);
+        let refused = door.apply(&mut client, rule());
+        assert!(refused.get_str("errmsg").unwrap().contains("{ sku: 5 }"), "{}: {refused}", door.name);
+        door.run(&mut client, doc! { "delete": "products", "deletes": [{ "q": { "_id": 2 }, "limit": 1 }] });
+        let applied = door.apply(&mut client, rule());
+        let note = applied.get_array("rules").unwrap()[0].as_document().unwrap().get_array("notes").unwrap()[0].clone();
+        assert!(note.as_str().unwrap().contains("the unique index `texts` of `products` leaves values"), "{applied}");
+        let twice = doc! { "insert": "products", "documents": [{ "sku": 5 }], "$db": &door.db };
+        assert!(client.command(&twice).unwrap().document.contains_key("writeErrors"), "{}", door.name);
+        drop_rule(&door, &mut client);
+        assert_eq!(door.indexes(&mut client, "products"), ["texts"], "{}", door.name);
+        door.clean();
+    }
+}
+
+#[test]
+fn rules_that_need_the_same_path_share_what_finds() {
+    let counted = doc! { "stock": { "count": "products", "by": "sku" } };
+    for door in both("same-path") {
+        let mut client = door.client();
+        let mut rules = rule();
+        rules.insert("shelves", doc! { "computed": counted.clone() });
+        let applied = door.apply(&mut client, rules);
+        assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{}: {applied}", door.name);
+        assert_eq!(door.indexes(&mut client, "products"), ["sku_1", "sku_1_pleach"], "{}", door.name);
+        is_kept(&door, &mut client);
+        drop_rule(&door, &mut client);
+        assert_eq!(door.indexes(&mut client, "products"), ["sku_1_pleach"], "{}", door.name);
         door.clean();
     }
 }

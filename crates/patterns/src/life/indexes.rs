@@ -6,6 +6,9 @@
 
 pub(crate) mod made;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use made::Made;
 
 use super::expiry;
@@ -24,40 +27,36 @@ pub struct Needed {
     pub unique: bool,
     /// What it is called, if it has to be made.
     name: String,
+    /// A unique index on the same paths that does not keep all values apart.
+    beside: Option<String>,
 }
 
-/// What a unique index leaves alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leaves {
-    /// Documents without the field.
-    Missing,
-    /// Those with null as well. MongoDB finds nothing by such an index: another one is needed for that.
-    Null,
-}
-
-/// All types of values that a reference can have.
-const TYPES: &[&str] = &[
-    "double",
-    "string",
-    "object",
-    "array",
-    "binData",
-    "objectId",
-    "bool",
-    "date",
-    "regex",
-    "int",
-    "timestamp",
-    "long",
-    "decimal",
-    "minKey",
-    "maxKey",
+/// All types of values that a reference can have, by name and by number.
+const TYPES: &[(&str, i64)] = &[
+    ("double", 1),
+    ("string", 2),
+    ("object", 3),
+    ("array", 4),
+    ("binData", 5),
+    ("objectId", 7),
+    ("bool", 8),
+    ("date", 9),
+    ("regex", 11),
+    ("int", 16),
+    ("timestamp", 17),
+    ("long", 18),
+    ("decimal", 19),
+    ("minKey", -1),
+    ("maxKey", 127),
 ];
+
+/// Those that `$type: "number"` means.
+const NUMBERS: &[&str] = &["double", "int", "long", "decimal"];
 
 impl Needed {
     pub fn new(ns: &Namespace, paths: Vec<String>, unique: bool) -> Needed {
         let name = paths.iter().map(|path| format!("{path}_1")).collect::<Vec<_>>().join("_");
-        Needed { ns: ns.clone(), paths, unique, name }
+        Needed { ns: ns.clone(), paths, unique, name, beside: None }
     }
 
     /// What it is called, if it has to be made.
@@ -65,12 +64,8 @@ impl Needed {
         self.name.clone()
     }
 
-    /// As `createIndexes` takes it.
+    /// As `createIndexes` takes it. A unique one leaves documents alone that lack the field or have null.
     pub fn spec(&self) -> Doc<'static> {
-        self.spec_that(Leaves::Missing)
-    }
-
-    fn spec_that(&self, leaves: Leaves) -> Doc<'static> {
         let mut spec = DocWriter::new();
         spec.start_document("key");
         for path in &self.paths {
@@ -80,19 +75,20 @@ impl Needed {
         if self.unique {
             spec.append("unique", &Value::Bool(true)).start_document("partialFilterExpression");
             for path in &self.paths {
-                spec.start_document(path);
-                match leaves {
-                    Leaves::Missing => spec.append("$exists", &Value::Bool(true)),
-                    Leaves::Null => {
-                        let types = TYPES.iter().map(|name| Value::from(*name)).collect();
-                        spec.append("$type", &Value::Array(types))
-                    }
-                };
-                spec.end();
+                let types = TYPES.iter().map(|(name, _)| Value::from(*name)).collect();
+                spec.start_document(path).append("$type", &Value::Array(types)).end();
             }
             spec.end();
         }
         spec.finish()
+    }
+
+    /// Why it is made although there is one that is like it. `None` if there is none.
+    pub(crate) fn note(&self) -> Option<String> {
+        let (beside, collection, path) = (self.beside.as_ref()?, &self.ns.collection, self.paths.join(", "));
+        Some(format!(
+            "the unique index `{beside}` of `{collection}` leaves values of `{path}` out that a reference may have: one of all values is made beside it"
+        ))
     }
 
     /// `{ createIndexes: …, indexes: […] }`: what a person would run.
@@ -134,13 +130,20 @@ impl Needed {
         has(index, "unique") && partial && !index.contains("collation") && self.leads(index).is_some_and(exact)
     }
 
-    /// Whether a part of a partial filter only asks for the field itself: that it is there, or has a type.
+    /// Whether it keeps some values apart, and leaves others out.
+    fn is_almost_served_by(&self, index: &Doc<'_>) -> bool {
+        has(index, "unique")
+            && index.contains("partialFilterExpression")
+            && self.leads(index).is_some_and(|(leading, keys)| leading == keys && keys == self.paths.len())
+    }
+
+    /// Whether a part of a partial filter only asks that the field is there, or that it is not null.
     fn is_about_presence(&self, path: &str, test: &Value<'_>) -> bool {
         let Value::Document(tests) = test else { return false };
         self.paths.iter().any(|own| own == path)
             && tests.iter().all(|(operator, operand)| match operator.as_str() {
                 "$exists" => operand.is_truthy(),
-                "$type" => true,
+                "$type" => are_all_types(&operand),
                 _ => false,
             })
     }
@@ -165,6 +168,20 @@ impl Needed {
         };
         Some((self.paths.iter().zip(&keys).take_while(same).count(), keys.len()))
     }
+}
+
+/// Whether the operand of `$type` has every type that a reference can have.
+fn are_all_types(operand: &Value<'_>) -> bool {
+    let types: Vec<Value<'static>> = match operand {
+        Value::Array(types) => types.iter().map(Value::into_owned).collect(),
+        one => vec![one.clone().into_owned()],
+    };
+    let is_named = |name: &str| types.iter().any(|own| own.as_str() == Some(name));
+    TYPES.iter().all(|(name, number)| {
+        is_named(name)
+            || types.iter().any(|own| own.as_i64_exact() == Some(*number))
+            || (NUMBERS.contains(name) && is_named("number"))
+    })
 }
 
 fn has(index: &Doc<'_>, option: &str) -> bool {
@@ -227,36 +244,45 @@ fn by_and_where(link: &Link) -> Vec<String> {
 
 /// What a rule needs and is not there yet.
 pub(crate) async fn missing(at: &mut At<'_>, rule: &Rule) -> Result<Vec<Needed>> {
-    let mut list = Vec::new();
+    missing_beside(at, rule, &[]).await
+}
+
+/// What a rule needs and is neither there nor planned for another rule.
+pub(crate) async fn missing_beside(at: &mut At<'_>, rule: &Rule, planned: &[&Needed]) -> Result<Vec<Needed>> {
+    let mut list: Vec<Needed> = Vec::new();
     for needed in needed(rule) {
-        let there = expiry::indexes(at, &needed.ns).await?;
-        list.extend(unserved(needed, &there));
+        let mut there = expiry::indexes(at, &needed.ns).await?;
+        let all = planned.iter().copied().chain(&list).filter(|other| other.ns == needed.ns);
+        there.extend(all.map(Needed::spec));
+        list.extend(unserved(needed, there));
     }
     Ok(list)
 }
 
-/// What has to be made beside the indexes that are there.
-fn unserved(needed: Needed, there: &[Doc<'static>]) -> Option<Needed> {
+/// What has to be made beside the indexes that are there. MongoDB finds nothing by a unique index that leaves null alone: a plain
+/// one is needed for that.
+fn unserved(mut needed: Needed, mut there: Vec<Doc<'static>>) -> Vec<Needed> {
+    let mut list = Vec::new();
     let serving: Vec<_> = there.iter().filter(|index| needed.is_served_by(index)).collect();
-    let needed = match serving.is_empty() {
-        true => needed,
-        false if !needed.unique || serving.iter().any(|index| Needed::finds_by(index)) => return None,
-        // What keeps values apart finds none of them.
-        false => {
-            let finding = Needed::new(&needed.ns, needed.paths, false);
-            if there.iter().any(|index| finding.is_served_by(index)) {
-                return None;
-            }
-            finding
-        }
-    };
-    Some(with_free_name(needed, there))
+    if !needed.unique && !serving.is_empty() || serving.iter().any(|index| Needed::finds_by(index)) {
+        return list;
+    }
+    let finding = Needed::new(&needed.ns, needed.paths.clone(), false);
+    if serving.is_empty() {
+        needed.beside = there.iter().find(|index| needed.is_almost_served_by(index)).and_then(name_of);
+        let needed = with_free_name(needed, &there);
+        there.push(needed.spec());
+        list.push(needed);
+    }
+    if !there.iter().any(|index| finding.is_served_by(index)) {
+        list.push(with_free_name(finding, &there));
+    }
+    list
 }
 
 /// An index of that name is there, and is another one: it stays.
 fn with_free_name(mut needed: Needed, there: &[Doc<'static>]) -> Needed {
-    let is_taken =
-        |name: &str| there.iter().any(|index| index.get("name").is_some_and(|own| own.as_str() == Some(name)));
+    let is_taken = |name: &str| there.iter().any(|index| name_of(index).is_some_and(|own| own == name));
     let plain = needed.name.clone();
     for number in 1.. {
         if !is_taken(&needed.name) {
@@ -267,43 +293,23 @@ fn with_free_name(mut needed: Needed, there: &[Doc<'static>]) -> Needed {
     needed
 }
 
-/// Makes an index that a rule needs, and remembers that. An index that cannot be made leaves nothing behind.
-pub(crate) async fn create(at: &mut At<'_>, rule: &Rule, needed: &Needed) -> Result<()> {
-    match make(at, needed, needed.spec()).await {
-        Err(error) if needed.unique && is_of_null(&error) => {}
-        other => return other.map_err(|error| explained(error, rule, needed)),
-    }
-    make(at, needed, needed.spec_that(Leaves::Null)).await.map_err(|error| explained(error, rule, needed))?;
-    let there = expiry::indexes(at, &needed.ns).await?;
-    let finding = Needed::new(&needed.ns, needed.paths.clone(), false);
-    match unserved(finding, &there) {
-        Some(finding) => make(at, &finding, finding.spec()).await.map_err(|error| explained(error, rule, &finding)),
-        None => Ok(()),
-    }
+fn name_of(index: &Doc<'static>) -> Option<String> {
+    index.get("name")?.as_str().map(str::to_owned)
 }
 
-async fn make(at: &mut At<'_>, needed: &Needed, spec: Doc<'static>) -> Result<()> {
+/// Makes an index that a rule needs, and remembers that. An index that cannot be made leaves nothing behind.
+pub(crate) async fn create(at: &mut At<'_>, rule: &Rule, needed: &Needed) -> Result<()> {
     let made = Made::of(needed);
     // Before it is there: what a stop leaves behind is known to be ours.
     made.save(at).await?;
-    let op = AdminOp::CreateIndexes { ns: needed.ns.clone(), indexes: vec![spec] };
+    let op = AdminOp::CreateIndexes { ns: needed.ns.clone(), indexes: vec![needed.spec()] };
     match at.backend.admin(at.session, at.context, op).await {
         Ok(_) => Ok(()),
         Err(error) => {
             made.forget(at).await?;
-            Err(error)
+            Err(explained(error, rule, needed))
         }
     }
-}
-
-/// Whether several documents have null.
-fn is_of_null(error: &Error) -> bool {
-    let value = error.info().and_then(|info| info.get("keyValue"));
-    error.code() == Code::DuplicateKey
-        && match value {
-            Some(Value::Document(value)) => value.iter().all(|(_, value)| value.is_nullish()),
-            _ => error.message().contains(": null }"),
-        }
 }
 
 fn explained(error: Error, rule: &Rule, needed: &Needed) -> Error {
@@ -318,75 +324,4 @@ fn explained(error: Error, rule: &Rule, needed: &Needed) -> Error {
     );
     Error::new(Code::DuplicateKey, message)
         .with_hint(format!("make {path} unique in {}, or match on another field", ns.collection))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bson::doc;
-
-    fn needs(unique: bool) -> Needed {
-        Needed::new(&Namespace::new("shop", "reviews"), vec!["a".into()], unique)
-    }
-
-    #[test]
-    fn an_index_that_is_there_serves_if_it_leads_with_the_paths() {
-        let (plain, unique) = (needs(false), needs(true));
-        for (index, serves, serves_unique) in [
-            (doc! { "key": { "a": 1 } }, true, false),
-            (doc! { "key": { "a": -1, "b": 1 } }, true, false),
-            (doc! { "key": { "a": 1 }, "unique": true }, true, true),
-            (doc! { "key": { "a": 1, "b": 1 }, "unique": true }, true, false),
-            (doc! { "key": { "b": 1, "a": 1 } }, false, false),
-            (doc! { "key": { "a": "hashed" } }, false, false),
-            (doc! { "key": { "a": 1 }, "sparse": true }, false, false),
-            (doc! { "key": { "a": 1 }, "sparse": true, "unique": true }, false, true),
-            (doc! { "key": { "a": 1 }, "partialFilterExpression": { "b": 1 }, "unique": true }, false, false),
-            (
-                doc! { "key": { "a": 1 }, "partialFilterExpression": { "a": { "$gt": 5 } }, "unique": true },
-                false,
-                false,
-            ),
-            (
-                doc! { "key": { "a": 1 }, "partialFilterExpression": { "a": { "$exists": true } }, "unique": true },
-                false,
-                true,
-            ),
-            (
-                doc! { "key": { "a": 1 }, "partialFilterExpression": { "a": { "$type": "string" } }, "unique": true },
-                false,
-                true,
-            ),
-            (doc! { "key": { "a": 1 }, "collation": { "locale": "de" }, "unique": true }, false, false),
-        ] {
-            let shown = index.to_string();
-            let index = Doc::from(index);
-            assert_eq!((plain.is_served_by(&index), unique.is_served_by(&index)), (serves, serves_unique), "{shown}");
-        }
-    }
-
-    #[test]
-    fn what_is_made_leaves_documents_without_the_field_alone() {
-        let partial = doc! { "a": { "$exists": true } };
-        let spec = doc! { "key": { "a": 1 }, "name": "a_1", "unique": true, "partialFilterExpression": partial };
-        assert_eq!(needs(true).spec(), Doc::from(spec.clone()));
-        assert!(needs(true).is_served_by(&Doc::from(spec)));
-        assert!(needs(true).is_served_by(&needs(true).spec_that(Leaves::Null)));
-        assert_eq!(needs(false).spec(), Doc::from(doc! { "key": { "a": 1 }, "name": "a_1" }));
-    }
-
-    #[test]
-    fn an_index_of_the_same_name_keeps_it() {
-        let there = |index: bson::Document| vec![Doc::from(index)];
-        let name = |needed: Option<Needed>| needed.map(|needed| (needed.name, needed.unique));
-        let other = there(doc! { "key": { "a": 1 }, "name": "a_1" });
-        assert_eq!(name(unserved(needs(true), &other)), Some(("a_1_pleach".to_owned(), true)));
-        assert_eq!(name(unserved(needs(false), &other)), None);
-        let sparse = there(doc! { "key": { "a": 1 }, "name": "own", "sparse": true, "unique": true });
-        assert_eq!(name(unserved(needs(true), &sparse)), None);
-        let typed = there(
-            doc! { "key": { "a": 1 }, "name": "a_1", "unique": true, "partialFilterExpression": { "a": { "$type": "string" } } },
-        );
-        assert_eq!(name(unserved(needs(true), &typed)), Some(("a_1_pleach".to_owned(), false)), "it finds nothing");
-    }
 }

@@ -68,12 +68,13 @@ impl Changes {
                 steps.push(Step { rule: shared, work: Work::Shape(Box::new(change)) });
                 continue;
             }
-            for needed in indexes::missing(at, rule).await? {
-                let twice = |step: &Step| matches!(&step.work, Work::Index(other) if *other == needed);
-                if !steps.iter().any(twice) {
-                    steps.push(Step { rule: shared.clone(), work: Work::Index(needed) });
-                }
-            }
+            let planned = steps.iter().filter_map(|step| match &step.work {
+                Work::Index(needed) => Some(needed),
+                _ => None,
+            });
+            let planned: Vec<&Needed> = planned.collect();
+            let missing = indexes::missing_beside(at, rule, &planned).await?;
+            steps.extend(missing.into_iter().map(|needed| Step { rule: shared.clone(), work: Work::Index(needed) }));
             if let Upkeep::Link(link) = &rule.upkeep {
                 for expiry in expiry::live(at, &link.source).await? {
                     let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
@@ -198,6 +199,14 @@ impl Step {
             Work::Seed => true,
             Work::Shape(change) => !change.rewrites(),
             Work::Index(_) | Work::Expiry(_) | Work::Rebuild | Work::Keep | Work::Remove => false,
+        }
+    }
+
+    /// What a person should know about it.
+    pub(crate) fn note(&self) -> Option<String> {
+        match &self.work {
+            Work::Index(needed) => needed.note(),
+            _ => None,
         }
     }
 

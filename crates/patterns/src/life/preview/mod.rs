@@ -20,7 +20,7 @@ mod validators;
 
 pub(crate) use refusal::Refusal;
 
-use super::plan::{Changes, Work};
+use super::plan::{Changes, Step, Work};
 use super::records::At;
 use super::rights::Rights;
 use super::{Life, shape};
@@ -78,13 +78,15 @@ impl Preview {
         let mut known = names::Known::new(declared);
         let mut rules = Vec::new();
         for rule in declared {
-            let step = changes.steps.iter().filter(|step| step.rule.name == rule.name && step.rule.host == rule.host);
+            let of_rule =
+                || changes.steps.iter().filter(|step| step.rule.name == rule.name && step.rule.host == rule.host);
             // What changes data stands behind the indexes that it needs.
-            let Some(step) = step.last() else {
+            let Some(step) = of_rule().last() else {
                 rules.push(Outlook::new(Arc::new(rule.clone()), "none"));
                 continue;
             };
             let mut outlook = Outlook::new(step.rule.clone(), step.kind());
+            outlook.notes.extend(of_rule().filter_map(Step::note));
             match &step.work {
                 Work::Seed | Work::Rebuild => {
                     names::look(at, rights, &mut known, &mut outlook).await?;
