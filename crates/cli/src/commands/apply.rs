@@ -36,7 +36,7 @@ fn of(apply: &Apply, file: Option<&File>) -> Result<Verdict, Failure> {
     })
 }
 
-/// Waits until every rule is on or gone; gives the last status.
+/// Waits until every rule is on, or gone with the indexes that were made for it; gives the last status.
 async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure> {
     let mut progress = Progress::new();
     loop {
@@ -54,7 +54,7 @@ async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure>
             total += number(rule, "total");
             under_way.push(text(rule, "rule").to_owned());
         }
-        if under_way.is_empty() {
+        if under_way.is_empty() && !status.get_bool("tidying").unwrap_or_default() {
             progress.end();
             return Ok(status);
         }

@@ -329,7 +329,7 @@ impl Life {
         self.wake_keeper.notify_one();
     }
 
-    /// Waits until every rule of the database is on or gone, or one does not get on.
+    /// Waits until every rule of the database is on, or gone with the indexes that were made for it, or one does not get on.
     pub async fn settle(&self, db: &str) -> Result<()> {
         self.settle_rules(db, |_| true).await
     }
@@ -350,7 +350,7 @@ impl Life {
                 .into_iter()
                 .filter(|entry| *entry.db == *db && concerns(entry) && entry.row.state != State::On && !waits(entry))
                 .collect();
-            if unfinished.is_empty() {
+            if unfinished.is_empty() && self.tidy_again(db).await? {
                 // What ends the last rule is done when its change of the catalog is: its expiry is given back in it.
                 let _changed = self.changing.lock().await;
                 return Ok(());

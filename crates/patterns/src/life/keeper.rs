@@ -16,8 +16,9 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// Runs until the life is stopped.
 pub(crate) async fn keep(life: Arc<Life>) {
     while !life.is_stopped() {
+        let is_tidy = tidy(&life).await;
         let Some(entry) = next(&life) else {
-            let waits = life.entries().iter().any(|entry| entry.row.state == State::Restoring);
+            let waits = !is_tidy || life.entries().iter().any(|entry| entry.row.state == State::Restoring);
             let limit = if waits { AFTER_FAILURE } else { Duration::MAX };
             let _woken = tokio::time::timeout(limit, life.wake_keeper.notified()).await;
             continue;
@@ -40,6 +41,19 @@ pub(crate) async fn keep(life: Arc<Life>) {
             life.wait_for_stop(AFTER_FAILURE).await;
         }
     }
+}
+
+/// Removes indexes that had to stay while another process changed rules. Returns whether all are gone.
+async fn tidy(life: &Life) -> bool {
+    let databases = life.untidy.lock().clone();
+    let mut is_tidy = true;
+    for db in databases {
+        is_tidy &= life.tidy_again(&db).await.unwrap_or_else(|error| {
+            tracing::debug!(%error, db, "indexes that no rule needs could not be removed yet");
+            false
+        });
+    }
+    is_tidy
 }
 
 /// The first rule that is not where it should be. What others are computed from comes first (see [`Life::sort`]); what

@@ -70,6 +70,8 @@ pub struct Life {
     changing: tokio::sync::Mutex<()>,
     /// Who changes it only waits for other processes.
     parked: tokio::sync::Mutex<bool>,
+    /// Databases with indexes that no rule needs any more and that could not be removed yet.
+    untidy: Mutex<std::collections::BTreeSet<String>>,
     /// There may be something to do for the keeper.
     pub(crate) wake_keeper: Notify,
     /// How often somebody has asked for the rules to be brought on.
@@ -177,6 +179,7 @@ impl Life {
             entries: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             parked: tokio::sync::Mutex::default(),
+            untidy: Mutex::default(),
             wake_keeper: Notify::new(),
             asked: AtomicU64::new(0),
             moved: Notify::new(),

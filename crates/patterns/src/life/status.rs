@@ -81,6 +81,10 @@ impl Life {
             status.append("kept", &Value::Array(kept.iter().map(show_gone).collect()));
         }
         self.show_pending(&mut status, db, rights);
+        if self.untidy.lock().iter().any(|untidy| db.is_none_or(|db| db == untidy)) {
+            // Indexes of rules that are gone, while another process changes rules.
+            status.append("tidying", &Value::Bool(true));
+        }
         Ok(status.finish())
     }
 

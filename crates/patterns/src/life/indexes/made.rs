@@ -74,15 +74,36 @@ pub(crate) async fn forget_gone(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
 }
 
 impl Life {
-    /// Removes what rules that are going leave. While another process changes rules it may be about to use them: then they stay
-    /// until the next rule goes.
+    /// Removes what rules that are going leave. While another process changes rules it may be about to use them: then they are
+    /// removed when that is done, see [`Life::tidy_again`].
     pub(crate) async fn tidy_indexes(&self, at: &mut At<'_>, db: &str) -> Result<()> {
-        if all(at, db).await?.is_empty() || !self.try_begin_change(at, db).await? {
-            return Ok(());
+        let is_done = all(at, db).await?.is_empty() || self.try_to_tidy(at, db).await?;
+        match is_done {
+            true => self.untidy.lock().remove(db),
+            false => self.untidy.lock().insert(db.to_owned()),
+        };
+        Ok(())
+    }
+
+    /// Removes what had to stay while another process changed rules. Returns whether it is gone; whoever gets `false` asks again.
+    pub(crate) async fn tidy_again(&self, db: &str) -> Result<bool> {
+        if !self.untidy.lock().contains(db) {
+            return Ok(true);
+        }
+        let _changing = self.changing.lock().await;
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        self.tidy_indexes(&mut at, db).await?;
+        Ok(!self.untidy.lock().contains(db))
+    }
+
+    async fn try_to_tidy(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+        if !self.try_begin_change(at, db).await? {
+            return Ok(false);
         }
         let dropped = self.drop_unneeded_indexes(at, db).await;
         self.end_change(at, db).await?;
-        dropped.map(drop)
+        dropped.map(|_| true)
     }
 
     /// Removes the indexes of a database that no rule needs any more and that Pleach has made; returns them. Whoever calls it

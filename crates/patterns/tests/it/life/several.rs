@@ -219,3 +219,41 @@ fn a_change_that_a_dead_process_has_begun_is_waited_for_and_replaced() {
         engine.close();
     });
 }
+
+#[test]
+fn what_was_made_for_a_rule_goes_although_another_process_changes_rules() {
+    run(async {
+        let (engine, _folder) = store();
+        let process = Process::start(&engine, LONG).await;
+        let village = &process.village;
+        village.fill(6, 20).await;
+        village.apply(COUNT).await.unwrap();
+        let made = async || {
+            let op = document::op::AdminOp::ListIndexes { ns: crate::harness::ns("reviews") };
+            engine.admin(&mut Session::default(), &context(), op).await.unwrap().len() == 2
+        };
+        assert!(made().await);
+        // Another process that does not know of the change yet: the rule cannot go before it does.
+        let registry = || Namespace::new("admin", "pleach.processes");
+        let until_then = Bson::DateTime(bson::DateTime::MAX);
+        let other = doc! { "_id": "other", "who": "other", "until": until_then, "seen": 0_i64 };
+        village.behind(testing::insert(registry(), vec![other])).await;
+        let dropped = village.ask("drop", doc! { "rule": "products.reviewCount" });
+        let meanwhile = async {
+            until("it goes", async || village.states().await[0].1 == "retiring").await;
+            let changing = doc! { "_id": "changing", "process": "other", "change": 1_i64 };
+            village.behind(testing::insert(registry(), vec![changing])).await;
+            let known = doc! { "$set": { "seen": i64::MAX } };
+            village.behind(testing::update(registry(), doc! { "_id": "other" }, known, &[])).await;
+            until("it is gone", async || village.states().await.is_empty()).await;
+            // The other may be about to use it.
+            assert!(made().await);
+            village.behind(testing::delete(registry(), doc! { "_id": "changing" }, false)).await;
+        };
+        let (dropped, ()) = tokio::join!(dropped, meanwhile);
+        dropped.unwrap();
+        assert!(!made().await);
+        process.village.life.close().await;
+        engine.close();
+    });
+}
