@@ -167,3 +167,104 @@ fn a_refused_apply_does_not_even_write_a_lease() {
     assert!(found.get_document("cursor").unwrap().get_array("firstBatch").unwrap().is_empty(), "{found}");
     assert_eq!(door.told(&["apply", "--overwrite"]).0, Some(0));
 }
+
+/// The command that `plan` prints for a validator that is in the way, run; what the reason says is lost by it.
+fn allowed(door: &Door) -> String {
+    let (_, plan) = door.json(&["plan"]);
+    let refused =
+        plan["rules"].as_array().unwrap().iter().find_map(|rule| rule["refused"].as_array()?.first().cloned());
+    let refused = refused.unwrap_or_else(|| panic!("{plan:#}"));
+    door.refused(&["apply", "--overwrite"], &["the validator of orders would refuse"]);
+    let command: Bson = refused["command"].clone().try_into().unwrap();
+    door.must(command.as_document().unwrap().clone());
+    refused["reason"].as_str().unwrap().to_owned()
+}
+
+/// The validator of the orders now.
+fn validator(door: &Door) -> bson::Document {
+    let found = door.must(doc! { "listCollections": 1, "filter": { "name": "orders" } });
+    let first =
+        found.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0].as_document().unwrap().clone();
+    first.get_document("options").unwrap().get_document("validator").unwrap().clone()
+}
+
+#[test]
+fn only_what_is_in_the_way_is_taken_off_a_validator_and_said() {
+    let price = || doc! { "price": { "bsonType": "int" } };
+    for door in Door::both("relaxed") {
+        door.insert("customers", vec![doc! { "_id": 7, "name": "Ada" }]);
+        door.declare(COPY);
+        for (before, after, words) in [
+            (
+                doc! { "$jsonSchema": { "properties": price(), "maxProperties": 3 } },
+                doc! { "$jsonSchema": { "properties": price() } },
+                "`maxProperties: 3`",
+            ),
+            (
+                doc! { "$jsonSchema": { "properties": price(), "not": { "required": ["customer"] } } },
+                doc! { "$jsonSchema": { "properties": price() } },
+                "`not: { required: [\"customer\"] }`",
+            ),
+            (
+                doc! { "$or": [{ "customer": { "$exists": false } }], "price": { "$gt": 0 } },
+                doc! { "price": { "$gt": 0 } },
+                "`$or: [{ customer: { $exists: false } }]`",
+            ),
+            (
+                doc! { "$jsonSchema": { "properties": { "customer": { "bsonType": "object", "properties": { "name": { "bsonType": "string", "maxLength": 2 } } } } } },
+                doc! { "$jsonSchema": { "properties": { "customer": { "bsonType": "object", "properties": { "name": { "bsonType": "string" } } } } } },
+                "`customer.name.maxLength: 2`",
+            ),
+            (
+                doc! { "$jsonSchema": { "required": ["price", "customer"] } },
+                doc! { "$jsonSchema": { "required": ["price"] } },
+                "`required: [\"customer\"]`",
+            ),
+        ] {
+            door.must(doc! { "create": "orders" });
+            door.insert("orders", vec![doc! { "_id": 1, "price": 4, "customerId": 7 }]);
+            door.must(doc! { "collMod": "orders", "validator": before.clone() });
+            if before.to_string().contains("\"required\": [\"price\", \"customer\"]") {
+                // Nothing is in the way of the documents that are there.
+                let whole = doc! { "$set": { "customer": { "name": "Ada" } } };
+                door.must(doc! { "update": "orders", "updates": [{ "q": {}, "u": whole }] });
+            }
+            let reason = allowed(&door);
+            assert!(reason.contains(words), "{reason}");
+            assert_eq!(validator(&door), after);
+            let (code, _, said) = door.told(&["apply"]);
+            assert_eq!(code, Some(0), "{said}");
+            door.must(doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "price": 5 } } }] });
+            assert_eq!(door.told(&["drop", "orders.customer", "--db", &door.db]).0, Some(0));
+            door.must(doc! { "drop": "orders" });
+        }
+    }
+}
+
+#[test]
+fn a_validator_that_refuses_what_comes_later_is_found() {
+    for door in Door::both("later") {
+        for (rule, before, after) in [
+            (
+                "{ n: { count: lines, by: orderId } }",
+                doc! { "bsonType": "int", "minimum": 0, "maximum": 10 },
+                doc! { "bsonType": "int", "minimum": 0 },
+            ),
+            (
+                "{ n: { avg: amount, from: lines, by: orderId } }",
+                doc! { "bsonType": ["double", "int", "null"], "minimum": 1, "maximum": 5 },
+                doc! { "bsonType": ["double", "int", "null", "number"], "minimum": 1, "maximum": 5 },
+            ),
+        ] {
+            let schema = |own: bson::Document| doc! { "$jsonSchema": { "properties": { "n": own } } };
+            door.must(doc! { "create": "orders", "validator": schema(before) });
+            door.insert("orders", vec![doc! { "_id": 1 }]);
+            door.declare(&format!("{{ orders: {{ computed: {rule} }} }}"));
+            allowed(&door);
+            assert_eq!(validator(&door), schema(after));
+            assert_eq!(door.told(&["apply"]).0, Some(0));
+            assert_eq!(door.told(&["drop", "orders.n", "--db", &door.db]).0, Some(0));
+            door.must(doc! { "drop": "orders" });
+        }
+    }
+}

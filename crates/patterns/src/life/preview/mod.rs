@@ -12,6 +12,7 @@ mod obstacles;
 mod readings;
 mod references;
 mod refusal;
+mod relax;
 mod removal;
 mod sample;
 mod schema;

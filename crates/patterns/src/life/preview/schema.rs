@@ -1,5 +1,6 @@
 //! What a validator must say so that it allows a field: the smallest change of a `$jsonSchema`.
 
+use super::relax::relaxed_schema;
 use crate::mql::{call, document, list, object};
 use document::filter::Filter;
 use document::pipeline::expr::Names;
@@ -11,6 +12,10 @@ pub(super) struct Wanted {
     pub(super) path: Vec<String>,
     /// A value that it may have; an empty document stands for any document, a missing value for any value.
     pub(super) value: Value<'static>,
+    /// The value stands for all of its type.
+    pub(super) any: bool,
+    /// There may be documents without it.
+    pub(super) optional: bool,
 }
 
 /// Whether subschemas (`anyOf` …) are changed too: only where nothing else helps, for one of them may allow the field already.
@@ -26,7 +31,7 @@ pub(super) fn allowing(validator: &Doc<'_>, wanted: &Wanted, reach: Reach) -> Do
     for (name, value) in validator.iter() {
         let value = match (name.as_str(), &value) {
             ("$jsonSchema", Value::Document(schema)) => Value::Document(
-                allowed(schema, &wanted.path, &wanted.value, reach).unwrap_or_else(|| schema.clone().into_owned()),
+                allowed(schema, &wanted.path, wanted, reach).unwrap_or_else(|| schema.clone().into_owned()),
             ),
             ("$and", Value::Array(clauses)) => list(clauses.iter().map(|clause| match clause {
                 Value::Document(clause) => Value::Document(allowing(&clause, wanted, reach)),
@@ -53,8 +58,9 @@ fn of_type(test: &Doc<'_>, value: &Value<'static>) -> Value<'static> {
 }
 
 /// The schema changed so that it allows the path; `None` if it does.
-fn allowed(schema: &Doc<'_>, path: &[String], value: &Value<'static>, reach: Reach) -> Option<Doc<'static>> {
+fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, reach: Reach) -> Option<Doc<'static>> {
     let (first, rest) = path.split_first()?;
+    let value = &wanted.value;
     let mut changed: Option<Doc<'static>> = None;
     let mut change = |name: &str, value: Value<'static>| {
         let before = changed.take().unwrap_or_else(|| schema.clone().into_owned());
@@ -65,7 +71,7 @@ fn allowed(schema: &Doc<'_>, path: &[String], value: &Value<'static>, reach: Rea
             if let Some(Value::Array(parts)) = schema.get(name) {
                 let parts = parts.iter().map(|part| match part {
                     Value::Document(part) => {
-                        Value::Document(allowed(&part, path, value, reach).unwrap_or_else(|| part.into_owned()))
+                        Value::Document(allowed(&part, path, wanted, reach).unwrap_or_else(|| part.into_owned()))
                     }
                     other => other.into_owned(),
                 });
@@ -75,17 +81,26 @@ fn allowed(schema: &Doc<'_>, path: &[String], value: &Value<'static>, reach: Rea
     }
     // The path leads through an array.
     if let Some(Value::Document(items)) = schema.get("items")
-        && let Some(items) = allowed(&items, path, value, reach)
+        && let Some(items) = allowed(&items, path, wanted, reach)
     {
         change("items", Value::Document(items));
+    }
+    if let Some(Value::Array(required)) = schema.get("required")
+        && wanted.optional
+        && rest.is_empty()
+        && required.iter().any(|name| name.as_str() == Some(first))
+    {
+        let others: Vec<_> = required.iter().filter(|name| name.as_str() != Some(first)).collect();
+        // An empty list is no schema.
+        change("required", if others.is_empty() { Value::Missing } else { list(others) });
     }
     let properties = match schema.get("properties") {
         Some(Value::Document(properties)) => properties.into_owned(),
         _ => Doc::empty(),
     };
     let own = match properties.get(first) {
-        Some(Value::Document(own)) if rest.is_empty() => widened(&own, value, reach),
-        Some(Value::Document(own)) => allowed(&own, rest, value, reach),
+        Some(Value::Document(own)) if rest.is_empty() => widened(&own, wanted, reach),
+        Some(Value::Document(own)) => allowed(&own, rest, wanted, reach),
         Some(_) => None,
         None if is_patterned(schema, first) => None,
         None => match schema.get("additionalProperties") {
@@ -103,15 +118,16 @@ fn allowed(schema: &Doc<'_>, path: &[String], value: &Value<'static>, reach: Rea
 }
 
 /// A property's schema that also takes the value; `None` if it does.
-fn widened(own: &Doc<'_>, value: &Value<'static>, reach: Reach) -> Option<Doc<'static>> {
-    let is_any_document = matches!(value, Value::Document(doc) if doc.is_empty());
+fn widened(own: &Doc<'_>, wanted: &Wanted, reach: Reach) -> Option<Doc<'static>> {
+    let value = &wanted.value;
+    let is_any = wanted.any || matches!(value, Value::Document(doc) if doc.is_empty());
     let has_its_type = || {
         ["bsonType", "type"].iter().all(|name| match own.get(name) {
             Some(types) => satisfies(&document([(*name, types)]), value),
             None => true,
         })
     };
-    if satisfies(own, value) || (is_any_document && has_its_type()) {
+    if satisfies(own, value) || (is_any && has_its_type()) {
         return None;
     }
     let mut wider = own.clone().into_owned();
@@ -125,10 +141,14 @@ fn widened(own: &Doc<'_>, value: &Value<'static>, reach: Reach) -> Option<Doc<'s
     if let Value::Document(fields) = value {
         for (name, value) in fields.iter() {
             let path = [name.as_str().to_owned()];
-            wider = allowed(&wider, &path, &value.into_owned(), reach).unwrap_or(wider);
+            let wanted = Wanted { path: path.to_vec(), value: value.into_owned(), any: false, optional: false };
+            wider = allowed(&wider, &path, &wanted, reach).unwrap_or(wider);
         }
     }
-    Some(if satisfies(&wider, value) { wider } else { described(&[], value) })
+    match is_any || satisfies(&wider, value) {
+        true => Some(wider),
+        false => Some(relaxed_schema(&wider, &|schema| !satisfies(&schema, value))),
+    }
 }
 
 /// A schema for what a rule keeps.
@@ -191,6 +211,7 @@ fn with(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Doc<'static> {
     let mut out = DocWriter::new();
     for (other, old) in doc.iter() {
         match other.as_str() == name {
+            // A missing value is left out.
             true => out.append(name, value),
             false => out.append(other.as_str(), &old),
         };
@@ -209,7 +230,7 @@ mod tests {
     #[track_caller]
     fn check(validator: bson::Document, path: &str, value: Bson, expected: bson::Document) {
         let path = path.split('.').map(str::to_owned).collect();
-        let wanted = Wanted { path, value: Value::from(value) };
+        let wanted = Wanted { path, value: Value::from(value), any: false, optional: false };
         let changed = allowing(&Doc::from(validator), &wanted, Reach::Own);
         assert_eq!(bson::Document::try_from(&changed).unwrap(), expected);
     }

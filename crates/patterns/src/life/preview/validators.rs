@@ -1,6 +1,7 @@
 //! Validators that would refuse what a rule writes: found before they refuse every write of a client.
 
 use super::refusal::{Need, Refusal};
+use super::relax::{lost, relaxed};
 use super::schema::{Reach, Wanted, allowing};
 use super::{Outlook, sample};
 use crate::life::evaluate::Evaluator;
@@ -9,12 +10,13 @@ use crate::life::records::At;
 use crate::life::shape;
 use crate::link::Program;
 use crate::mql::{document, list};
-use crate::rule::{Fold, Rule, Tally, Upkeep};
+use crate::rule::{Fold, Link, Rule, Tally, Upkeep};
 use document::filter::{Details, Filter};
 use document::op::Namespace;
 use document::pipeline::expr::{Names, field_of_document};
 use document::update::Applied;
-use document::{Doc, DocWriter, Result, Value};
+use document::value::Decimal128;
+use document::{Doc, Result, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -93,16 +95,20 @@ async fn conflicts(
         }
         repaired = all.after;
         if own.before.as_bytes() != own.after.as_bytes() {
-            refused.push(rule);
+            refused.push((rule, lost(&own.before, &own.after)));
         }
     }
     let command = document([("collMod", Value::from(&*ns.collection)), ("validator", Value::Document(repaired))]);
-    let refusal = |rule: &&&Arc<Rule>| {
+    let refusal = |(rule, lost): &(&&Arc<Rule>, Vec<String>)| {
         let state = rule.state_path().map_or_else(String::new, |_| " and `_pleach`".to_owned());
-        let reason = format!(
+        let mut reason = format!(
             "rule {}: the validator of {} would refuse what it writes (`{}`{state})",
             rule.name, ns.collection, rule.field
         );
+        if !lost.is_empty() {
+            let lost: Vec<String> = lost.iter().map(|lost| format!("`{lost}`")).collect();
+            reason.push_str(&format!("; the command takes off what is in the way: {}", lost.join(", ")));
+        }
         (rule.name.clone(), Refusal { need: Need::Command(command.clone()), reason })
     };
     Ok(refused.iter().map(refusal).collect())
@@ -115,27 +121,19 @@ struct Repair {
 }
 
 impl Repair {
-    /// Changes it until all documents pass: subschemas too, and in the end clauses that refuse a document are left out.
+    /// Changes it until all documents pass: subschemas too, and in the end keywords that refuse a document are left out.
     fn suit(&mut self, at: &At<'_>, wanted: &[Wanted], documents: &[Doc<'static>]) {
-        let refuses = |validator: &Doc<'_>, doc: &Doc<'static>| {
-            let filter = Filter::parse(validator, &mut Names::new());
-            filter.is_ok_and(|filter| !filter.matches(doc, &at.context.env).unwrap_or(true))
+        let refuses = |validator: &Doc<'_>| {
+            let Ok(filter) = Filter::parse(validator, &mut Names::new()) else { return false };
+            documents.iter().any(|doc| !filter.matches(doc, &at.context.env).unwrap_or(true))
         };
-        if documents.iter().any(|doc| refuses(&self.after, doc)) {
+        if refuses(&self.after) {
             for wanted in wanted {
                 self.after = allowing(&self.after, wanted, Reach::Subschemas);
             }
         }
-        for doc in documents {
-            if refuses(&self.after, doc) {
-                let mut clauses = DocWriter::new();
-                for (name, value) in self.after.iter() {
-                    if !refuses(&document([(name.as_str(), value.borrow())]), doc) {
-                        clauses.append(name.as_str(), &value);
-                    }
-                }
-                self.after = clauses.finish();
-            }
+        if refuses(&self.after) {
+            self.after = relaxed(&self.after, &refuses);
         }
     }
 }
@@ -157,7 +155,7 @@ async fn written(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> R
 /// What the rule writes, as far as can be said from the declaration and some documents.
 async fn wanted(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Wanted>> {
     let path: Vec<String> = rule.field.parts.iter().map(|part| part.name.to_string()).collect();
-    let mut values: Vec<Value<'static>> = Vec::new();
+    let (mut values, mut any): (Vec<Value<'static>>, Vec<Value<'static>>) = Default::default();
     match (Program::new(rule)?, &rule.upkeep) {
         (Some(Program::Copy(program)), Upkeep::Link(link)) => {
             let sources = sample::documents(at, &link.source).await?;
@@ -180,8 +178,11 @@ async fn wanted(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Re
                     let numbers = children.iter().map(|child| field_of_document(child, &path.parts).into_owned());
                     values.extend(numbers.filter(Value::is_number));
                 }
-                Fold::Tally(Tally::Avg(_)) => values.push(Value::Double(0.5)),
-                Fold::Tally(Tally::Count) | Fold::One { .. } => {}
+                // Of the type that its children have.
+                Fold::Tally(Tally::Avg(_)) => any.extend([Value::Double(0.5), Value::Decimal(Decimal128::ZERO)]),
+                // However many there will be.
+                Fold::Tally(Tally::Count) => values.push(Value::Int32(i32::MAX)),
+                Fold::One { .. } => {}
             }
         }
         (_, Upkeep::Expression(expression)) => {
@@ -198,9 +199,14 @@ async fn wanted(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Re
         // Of a kind that nobody knows yet.
         values.push(Value::Missing);
     }
-    let mut all: Vec<Wanted> = values.into_iter().map(|value| Wanted { path: path.clone(), value }).collect();
+    // A reference may have no source.
+    let optional = matches!(&rule.upkeep, Upkeep::Link(Link { fold: Fold::One { .. }, .. }));
+    let values = values.into_iter().map(|value| (value, false)).chain(any.into_iter().map(|value| (value, true)));
+    let wanted = |(value, any): (Value<'static>, bool)| Wanted { path: path.clone(), value, any, optional };
+    let mut all: Vec<Wanted> = values.map(wanted).collect();
     if rule.state_path().is_some() {
-        all.push(Wanted { path: vec!["_pleach".to_owned()], value: Value::Document(Doc::empty()) });
+        let (path, value) = (vec!["_pleach".to_owned()], Value::Document(Doc::empty()));
+        all.push(Wanted { path, value, any: true, optional: false });
     }
     Ok(all)
 }
