@@ -124,8 +124,12 @@ fn beneath(rule: &Document, out: &mut String) {
 /// What `apply` did to each rule; `status` is that of the end.
 pub(crate) fn done(rules: &[&Document], status: &[&Document]) -> String {
     let mut out = String::new();
-    for rule in rules.iter().filter(|rule| !matches!(text(rule, "work"), "none" | "remove")) {
+    for rule in rules.iter().filter(|rule| text(rule, "work") != "none") {
         let name = text(rule, "rule");
+        if text(rule, "work") == "remove" {
+            out.push_str(&folded(&format!("{name}: "), &removal(rule)));
+            continue;
+        }
         let Some(row) = status.iter().find(|row| text(row, "rule") == name) else { continue };
         if let Ok(seeded) = row.get_document("seeded") {
             let part = |what: &&str| format!("{} {what}", grouped(number(seeded, what)));

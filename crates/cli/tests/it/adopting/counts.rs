@@ -140,9 +140,15 @@ fn plan_shows_what_would_be_removed() {
             door.all("orders").iter().filter(|row| row.as_document().unwrap().contains_key("customer")).count(),
             9
         );
-        let (code, _, said) = door.told(&["apply", "--remove", "--with-data"]);
+        let (code, out, said) = door.told(&["apply", "--remove", "--with-data"]);
         assert_eq!(code, Some(0), "{said}");
+        assert!(out.contains("orders.customer: removed: customer taken from 9 documents"), "{out}");
         assert!(!door.all("orders").iter().any(|row| row.as_document().unwrap().contains_key("customer")));
+        // The same as JSON, of one whose field stays.
+        door.declare(COPY);
+        let (_, applied) = door.json(&["apply", "--remove"]);
+        let removed = serde_json::json!([{ "rule": "orders.double", "fields": [], "documents": 0 }]);
+        assert_eq!(applied["removed"], removed, "{applied:#}");
     }
 }
 

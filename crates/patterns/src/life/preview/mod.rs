@@ -130,6 +130,16 @@ impl Preview {
         self.rules.iter().flat_map(|outlook| outlook.refusals.iter().map(move |refusal| (outlook, refusal)))
     }
 
+    /// `{ rule, fields, documents }` of each rule that goes: which fields go with it, and from how many documents.
+    pub(crate) fn removed(&self) -> impl Iterator<Item = Doc<'static>> {
+        self.rules.iter().filter_map(|outlook| {
+            let mut doc = DocWriter::new();
+            doc.append("rule", &Value::from(&*outlook.rule.name));
+            outlook.removal.as_ref()?.show(&mut doc);
+            Some(doc.finish())
+        })
+    }
+
     /// `[ { rule, work, hosts, has, right, corrected, removed, filled, references, dangling, notes, refused } ]`.
     pub(crate) fn show(&self) -> Value<'static> {
         let mut list = ArrayWriter::new();

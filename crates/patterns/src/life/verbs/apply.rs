@@ -45,13 +45,18 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         answer.append(name.as_str(), &value);
     }
     answer.append("planned", &applied.preview.show());
+    let removed: Vec<Value<'static>> = applied.preview.removed().map(Value::Document).collect();
+    if !removed.is_empty() {
+        answer.append("removed", &Value::Array(removed.into_iter().collect()));
+    }
     status.iter().for_each(|(name, value)| {
         answer.append(name.as_str(), &value);
     });
     Ok(answer.finish())
 }
 
-/// `{ database, changed, rules: [ { rule, work, state, corrected, filled, removed, left, dangling, notes } ] }`: what a person reads.
+/// `{ database, changed, rules: [ { rule, work, state, corrected, filled, removed, left, dangling, notes } ] }`: what a person reads. A rule
+/// that was removed has the `fields` that went with it, and from how many `documents`.
 fn summary(db: &str, preview: &Preview, status: &Doc<'static>) -> Doc<'static> {
     let row = |value: Value<'_>| match value {
         Value::Document(row) => Some(row.into_owned()),
@@ -84,7 +89,7 @@ fn summary(db: &str, preview: &Preview, status: &Doc<'static>) -> Doc<'static> {
             }
         }
         let shown = outlook.show();
-        for name in ["dangling", "documents", "notes"] {
+        for name in ["dangling", "fields", "documents", "notes"] {
             if let Some(value) = shown.get(name) {
                 rule.append(name, &value);
             }
