@@ -4,6 +4,7 @@
 
 mod adopting;
 mod audits;
+mod behind;
 mod both_doors;
 mod bucket_shape;
 mod buckets;

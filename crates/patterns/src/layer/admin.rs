@@ -1,7 +1,7 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
 use super::who::bookkeeping;
-use super::{Shared, expiry, hold, listing, restore, shaped, timeseries};
+use super::{Shared, behind, expiry, hold, listing, restore, shaped, timeseries};
 use crate::life::records::At;
 use crate::life::{empty, indexes, names};
 use crate::rule::Upkeep;
@@ -25,6 +25,9 @@ pub(super) async fn run(
     hold::until_defined(shared, session, context, &op).await?;
     if let Some(answer) = restore::run(shared, session, context, &op).await? {
         return Ok(answer);
+    }
+    if !session.restores {
+        behind::check(shared, context, &op).await?;
     }
     if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
         return Ok(match &op {
@@ -56,9 +59,13 @@ pub(super) async fn run(
             shaped::refused::redefinition(&rules, ns, change)?;
         }
         AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => refuse_bookkeeping(ns)?,
-        AdminOp::CreateIndexes { .. } | AdminOp::DropIndexes { .. } | AdminOp::ListIndexes { .. } => {
+        AdminOp::CreateIndexes { ns, .. } | AdminOp::DropIndexes { ns, .. } => {
+            if !session.restores {
+                refuse_bookkeeping(ns)?;
+            }
             shaped::refused::indexes(&rules, &op)?;
         }
+        AdminOp::ListIndexes { .. } => shaped::refused::indexes(&rules, &op)?,
         AdminOp::DropDatabase { db } if rules_in(&rules, db) => {
             drop(rules);
             match shared.life() {
@@ -111,7 +118,7 @@ fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
     if names::is_bookkeeping(ns) { Err(bookkeeping(ns)) } else { Ok(()) }
 }
 
-fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error {
+pub(super) fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error {
     let rule = &kept.rule.name;
     let is_shape = matches!(kept.rule.upkeep, Upkeep::Bucket(_));
     let role = match (kept.rule.host == *ns, is_shape) {
@@ -131,7 +138,7 @@ fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error 
     ))
 }
 
-fn other_of(kept: &Kept, ns: &Namespace) -> Namespace {
+pub(super) fn other_of(kept: &Kept, ns: &Namespace) -> Namespace {
     match &kept.rule.upkeep {
         Upkeep::Link(link) if link.source != *ns => link.source.clone(),
         Upkeep::Bucket(bucket) if bucket.into != *ns => bucket.into.clone(),
@@ -153,16 +160,20 @@ async fn present(
     others: &[(Arc<Kept>, Namespace)],
 ) -> Result<Option<(Arc<Kept>, Namespace)>> {
     for (kept, other) in others {
-        let list = AdminOp::ListCollections {
-            db: other.db.to_string(),
-            filter: Filter::equality("name", &Value::from(&*other.collection)),
-            name_only: true,
-        };
-        if !shared.inner.admin(&mut Session::default(), context, list).await?.is_empty() {
+        if exists(shared, context, other).await? {
             return Ok(Some((kept.clone(), other.clone())));
         }
     }
     Ok(None)
+}
+
+pub(super) async fn exists(shared: &Shared, context: &Context, ns: &Namespace) -> Result<bool> {
+    let list = AdminOp::ListCollections {
+        db: ns.db.to_string(),
+        filter: Filter::equality("name", &Value::from(&*ns.collection)),
+        name_only: true,
+    };
+    Ok(!shared.inner.admin(&mut Session::default(), context, list).await?.is_empty())
 }
 
 /// `$out` into a collection of a rule is refused before anything is written beside it.
@@ -188,12 +199,14 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
         || restore::concerns(shared, command)
         || hold::concerns(rules, command)
         || shaped::refused::plans(rules, command)
+        || behind::target(rules, command).is_some()
     {
         return false;
     }
     match command.name {
         "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
         "dropDatabase" | "explain" => !rules_in(rules, command.db),
+        "createIndexes" | "dropIndexes" | "deleteIndexes" if is_of_ours(command) => false,
         "dropIndexes" | "deleteIndexes" if of_rules(rules, command) => false,
         "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => !expiry::concerns(shared, rules, command),
         "aggregate" if writes_elsewhere(command.body) && rules_anywhere(rules) => {
@@ -210,8 +223,12 @@ fn of_rules(rules: &Rules, command: &Head<'_>) -> bool {
     command.target.is_some_and(|target| rules.of(&Namespace::new(command.db, target)).is_some())
 }
 
+fn is_of_ours(command: &Head<'_>) -> bool {
+    command.target.is_some_and(|target| names::is_bookkeeping(&Namespace::new(command.db, target)))
+}
+
 /// Whether a collection is neither a rule's nor ours.
-fn is_free(rules: &Rules, ns: &Namespace) -> bool {
+pub(super) fn is_free(rules: &Rules, ns: &Namespace) -> bool {
     rules.of(ns).is_none() && rules.stored(ns).is_none() && !names::is_bookkeeping(ns)
 }
 
@@ -220,11 +237,11 @@ fn writes(command: &Head<'_>) -> bool {
     match command.name {
         "aggregate" => writes_elsewhere(command.body),
         "dropDatabase" => true,
-        name => WRITES.contains(&name),
+        name => WRITES.contains(&name) || behind::writes(command),
     }
 }
 
-fn rules_in(rules: &Rules, db: &str) -> bool {
+pub(super) fn rules_in(rules: &Rules, db: &str) -> bool {
     rules.namespaces().any(|ns| &*ns.db == db)
 }
 

@@ -2,6 +2,7 @@
 //! that concerns a rule becomes a plan that [`crate::run`] executes, what concerns none passes on untouched.
 
 mod admin;
+mod behind;
 mod bulk;
 mod convoy;
 mod enforce;
@@ -204,7 +205,7 @@ impl Backend for Patterned {
                 Some(target) => {
                     Box::pin(async move { rights::before_sink(&self.shared, command, line, &target).await })
                 }
-                None => Box::pin(std::future::ready(Ok(()))),
+                None => Box::pin(behind::refuse(&self.shared, command, line)),
             };
         };
         let refused = timeseries::refused(&self.shared, command).unwrap_or(refused);

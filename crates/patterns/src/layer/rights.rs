@@ -3,6 +3,7 @@
 //! are looked at here; and no error names a collection that the client may not read.
 
 use super::Shared;
+use super::behind::Target;
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
 use crate::plan::Plan;
@@ -149,6 +150,20 @@ pub(super) async fn refuse_stream(
     let rights = Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{target}\"")).await?;
     rights.need_all(&["changeStream", "find"], &ns)?;
     Err(discreet(&rights, &shared.rules(), &ns, refused))
+}
+
+/// A command that would change a collection behind the back of its rules is refused likewise.
+pub(super) async fn refuse_behind(
+    shared: &Shared,
+    command: &Head<'_>,
+    line: Option<&Arc<dyn Relay>>,
+    target: &Target,
+    refused: Error,
+) -> Result<()> {
+    let sent = command.target.map_or_else(|| command.name.to_owned(), |first| format!("{}: \"{first}\"", command.name));
+    let rights = Rights::of(&*shared.inner, line, &sent).await?;
+    rights.need(target.action, &target.ns)?;
+    Err(discreet(&rights, &shared.rules(), &target.ns, refused))
 }
 
 /// Fails unless the client may write where its pipeline ends: where that has no result, nothing is sent that MongoDB could refuse.

@@ -168,8 +168,8 @@ impl Command {
 pub const COMMANDS: &[&Command] = &[
     &abort_transaction::COMMAND,
     &aggregate::COMMAND,
-    &build_info::COMMAND,
     &refused::COMMAND,
+    &build_info::COMMAND,
     &coll_mod::COMMAND,
     &coll_stats::COMMAND,
     &commit_transaction::COMMAND,

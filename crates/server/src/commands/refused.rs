@@ -2,10 +2,12 @@
 
 use super::{Access, Command};
 use crate::dispatch::Call;
+use document::backend::Head;
 use document::{Error, Result};
 
 pub(crate) const COMMAND: Command = Command {
     names: &[
+        "applyOps",
         "cloneCollectionAsCapped",
         "convertToCapped",
         "createRole",
@@ -22,11 +24,17 @@ pub(crate) const COMMAND: Command = Command {
     help: "Refused: known to MongoDB, not there on the embedded store.",
     access: Access::Refused,
     structure: "refused",
-    run: |call| Box::pin(std::future::ready(run(call))),
+    takes_write_concern: true,
+    run: |call| Box::pin(run(call)),
     ..Command::SERVER
 };
 
-fn run(call: &mut Call<'_>) -> Result<()> {
+async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
+    let (request, user) = (call.request, call.owner().user);
+    let (name, db, target) = (request.name.as_str(), request.db.as_str(), request.target.as_str());
+    let head = Head { name, db, target, user: user.as_ref(), body: &request.body };
+    // In front of a real MongoDB a rule may be why the command was not passed on.
+    call.server.backend.refuse(&head, call.client.relay.as_ref()).await?;
     Err(Error::not_implemented(format!("the command '{}'", call.request.name)))
 }

@@ -108,6 +108,12 @@ fn each_user_may_do_what_mongodb_lets_it_do() {
             on("shop", doc! { "insert": "pleach.catalog", "documents": [{ "_id": 1 }] }),
             [13, 13, 13, 73, 73],
         ),
+        ("convertToCapped", on("shop", doc! { "convertToCapped": "products", "size": 10_000 }), [13, 13, 13, 96, 96]),
+        (
+            "applyOps",
+            on("shop", doc! { "applyOps": [{ "op": "i", "ns": "shop.reviews", "o": { "_id": 900 } }] }),
+            [13, 13, 13, 96, 96],
+        ),
         ("collMod", on("shop", doc! { "collMod": "products", "validationLevel": "strict" }), [13, 13, 13, 13, 0]),
         (
             "an index that expires",

@@ -1,0 +1,218 @@
+//! Commands that would make a rule's collection one whose rule cannot be kept, or write to it unseen: capped collections, views and
+//! time series under its name, documents that MongoDB lets expire by itself, writes that no plan follows, a unique index that goes.
+//! They are refused; what only looks, or only costs time, passes.
+
+use super::admin::{is_free, other_of, refused};
+use super::rights;
+use super::who::bookkeeping;
+use super::{Shared, admin};
+use crate::life::expiry;
+use crate::life::indexes;
+use crate::life::names;
+use crate::life::records::At;
+use crate::rules::{Kept, Rules};
+use document::backend::{Head, Relay, Session};
+use document::op::{AdminOp, Context, Namespace};
+use document::{Code, Doc, Error, Result, Value};
+use std::sync::Arc;
+
+/// A collection that a command would change behind the back of its rules.
+pub(super) struct Target {
+    pub(super) ns: Namespace,
+    /// What MongoDB asks of the sender there.
+    pub(super) action: &'static str,
+}
+
+/// The collection of a rule, or of ours, that a command writes to and that Pleach has no plan for; `None` if there is none.
+pub(super) fn target(rules: &Rules, command: &Head<'_>) -> Option<Target> {
+    let named = |collection: &str| Namespace::new(command.db, collection);
+    let (ns, action) = match command.name {
+        "convertToCapped" => (named(command.target?), "convertToCapped"),
+        "cloneCollectionAsCapped" => (named(command.body.get("toCollection")?.as_str()?), "insert"),
+        "mapReduce" | "mapreduce" => (reduced_into(command)?, "insert"),
+        "applyOps" => return applied(rules, command.body.get("applyOps")?),
+        _ => return None,
+    };
+    (!is_free(rules, &ns)).then_some(Target { ns, action })
+}
+
+/// Whether a command is one of those, whatever its collection.
+pub(super) fn writes(command: &Head<'_>) -> bool {
+    match command.name {
+        "convertToCapped" | "cloneCollectionAsCapped" | "applyOps" => true,
+        "mapReduce" | "mapreduce" => reduced_into(command).is_some(),
+        _ => false,
+    }
+}
+
+/// Where `mapReduce` writes to; `None` if it answers with its result.
+fn reduced_into(command: &Head<'_>) -> Option<Namespace> {
+    match command.body.get("out")? {
+        Value::String(collection) => Some(Namespace::new(command.db, collection.as_str())),
+        Value::Document(out) => {
+            let db = out.get("db");
+            let db = db.as_ref().and_then(Value::as_str).unwrap_or(command.db);
+            let collection = ["replace", "merge", "reduce"].iter().find_map(|how| out.get(how))?;
+            Some(Namespace::new(db, collection.as_str()?))
+        }
+        _ => None,
+    }
+}
+
+/// The first operation on a collection of a rule. Commands, and collections that are named by their number, are not looked into: in a
+/// database with rules they count as such.
+fn applied(rules: &Rules, operations: Value<'_>) -> Option<Target> {
+    let Value::Array(operations) = operations else { return None };
+    operations.iter().find_map(|operation| {
+        let Value::Document(operation) = operation else { return None };
+        let ns = operation.get("ns")?;
+        let (db, collection) = ns.as_str()?.split_once('.')?;
+        let ns = Namespace::new(db, collection);
+        let kind = operation.get("op");
+        let action = match kind.as_ref().and_then(Value::as_str) {
+            Some("i") => "insert",
+            Some("u") => "update",
+            Some("d") => "remove",
+            Some("n") => return None,
+            _ => "dropCollection",
+        };
+        let is_hidden = action == "dropCollection" || operation.contains("ui");
+        let concerned = !is_free(rules, &ns) || is_hidden && admin::rules_in(rules, db);
+        concerned.then_some(Target { ns, action })
+    })
+}
+
+/// Fails if a command would change a collection behind the back of its rules.
+pub(super) async fn refuse(shared: &Shared, command: &Head<'_>, line: Option<&Arc<dyn Relay>>) -> Result<()> {
+    if !writes(command) || line.is_none() {
+        return Ok(());
+    }
+    // Without a lease the rules may be others.
+    shared.lease.check()?;
+    let rules = shared.rules();
+    let Some(target) = target(&rules, command) else { return Ok(()) };
+    let error = match rules.of(&target.ns).and_then(|local| local.named_by.first()) {
+        _ if names::is_bookkeeping(&target.ns) => bookkeeping(&target.ns),
+        Some(kept) => refused(command.name, &target.ns, kept, &other_of(kept, &target.ns)).with_hint(hint(kept)),
+        None => Error::new(
+            Code::OperationFailed,
+            format!("{} is not allowed to change '{}': the database has rules", command.name, target.ns.db),
+        )
+        .with_hint("send the operations as insert, update and delete, so that what follows from them is written too"),
+    };
+    rights::refuse_behind(shared, command, line, &target, error).await
+}
+
+fn hint(kept: &Kept) -> String {
+    format!(
+        "the rule could not be kept behind it; send insert, update and delete, or remove the rule first with `pleach drop {}`",
+        kept.rule.name
+    )
+}
+
+/// Fails if a definition would make a rule's collection one whose rule cannot be kept.
+pub(super) async fn check(shared: &Arc<Shared>, context: &Context, op: &AdminOp) -> Result<()> {
+    let rules = shared.rules();
+    let rule = |ns: &Namespace| rules.of(ns).and_then(|local| local.named_by.first());
+    let (ns, what) = match op {
+        AdminOp::Create { ns, options } => match &options.other {
+            _ if options.capped.is_some() => (ns, "a capped collection"),
+            Some(other) if other.contains("timeseries") => (ns, "a time-series collection"),
+            _ => return Ok(()),
+        },
+        AdminOp::CreateView { ns, .. } => (ns, "a view"),
+        AdminOp::CollMod { ns, change } => return expires_unseen(&rules, ns, change),
+        AdminOp::DropIndexes { ns, which } => {
+            let unique: Vec<_> = unique_of(&rules, ns);
+            if unique.is_empty() {
+                return Ok(());
+            }
+            let mut own = Session::default();
+            let mut at = At { backend: &*shared.inner, session: &mut own, context };
+            let there = expiry::indexes(&mut at, ns).await?;
+            return keeps_unique(ns, which, &unique, &there);
+        }
+        _ => return Ok(()),
+    };
+    // MongoDB says that a name is taken.
+    let Some(kept) = rule(ns) else { return Ok(()) };
+    if admin::exists(shared, context, ns).await? {
+        return Ok(());
+    }
+    let message = format!("'{ns}' cannot be {what}: rule {} ({}) uses it", kept.rule.name, kept.rule.described());
+    Err(Error::new(Code::OperationFailed, message).with_hint(format!(
+        "make it an ordinary collection, or remove the rule first with `pleach drop {}`",
+        kept.rule.name
+    )))
+}
+
+/// Refuses that documents of a clustered collection go without a planned delete. Those of an index are taken over.
+fn expires_unseen(rules: &Rules, ns: &Namespace, change: &Doc<'_>) -> Result<()> {
+    let expires = change.get("expireAfterSeconds").is_some_and(|after| after.is_number());
+    match rules.of(ns).and_then(|local| local.sourced.first()) {
+        Some(kept) if expires => {
+            let message = format!(
+                "collMod is not allowed to let documents of '{ns}' expire: rule {} ({}) would not see them go",
+                kept.rule.name,
+                kept.rule.described()
+            );
+            let hint = "make an index with expireAfterSeconds instead: by that one Pleach deletes them itself";
+            Err(Error::new(Code::OperationFailed, message).with_hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The unique indexes that rules need on a collection, so that a reference means one document.
+fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, indexes::Needed)> {
+    let Some(local) = rules.of(ns) else { return Vec::new() };
+    let of = |kept: &Arc<Kept>| {
+        let kept = kept.clone();
+        indexes::needed(&kept.rule).into_iter().map(move |needed| (kept.clone(), needed))
+    };
+    local.named_by.iter().flat_map(of).filter(|(_, needed)| needed.unique && needed.ns == *ns).collect()
+}
+
+/// Fails if a unique index that a rule needs is there, and would not be afterwards.
+fn keeps_unique(
+    ns: &Namespace,
+    which: &Value<'_>,
+    unique: &[(Arc<Kept>, indexes::Needed)],
+    there: &[Doc<'static>],
+) -> Result<()> {
+    let (gone, kept): (Vec<_>, Vec<_>) = there.iter().partition(|index| is_meant(which, index));
+    for (rule, needed) in unique {
+        let serves = |index: &&Doc<'static>| needed.is_served_by(index);
+        if kept.iter().copied().any(|index| serves(&index)) {
+            continue;
+        }
+        if let Some(index) = gone.iter().copied().find(|index| serves(index)) {
+            let (index, rule) = (index.get("name").unwrap_or(Value::Missing), &rule.rule);
+            let message = format!(
+                "index '{}' of '{ns}' cannot be dropped: it keeps '{}' unique for rule {} ({})",
+                index.as_str().unwrap_or_default(),
+                needed.paths.join(", "),
+                rule.name,
+                rule.described()
+            );
+            return Err(Error::new(Code::OperationFailed, message).with_hint(format!(
+                "make another unique index on it first, or remove the rule with `pleach drop {}`",
+                rule.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `dropIndexes` means an index: by its name, one of several names, its keys, or all but that of `_id`.
+fn is_meant(which: &Value<'_>, index: &Doc<'_>) -> bool {
+    let (name, key) = (index.get("name"), index.get("key"));
+    let is_named = |wanted: &str| name.as_ref().and_then(Value::as_str) == Some(wanted);
+    match which {
+        Value::String(wanted) if wanted.as_str() == "*" => !is_named("_id_"),
+        Value::String(wanted) => is_named(wanted.as_str()),
+        Value::Array(wanted) => wanted.iter().any(|wanted| wanted.as_str().is_some_and(is_named)),
+        Value::Document(wanted) => key == Some(Value::Document(wanted.borrow())),
+        _ => false,
+    }
+}
