@@ -4,7 +4,7 @@
 use crate::mql::{list, object};
 use crate::rule::Rule;
 use document::backend::{FenceKey, Mode};
-use document::op::{Change, Namespace, ReadOp, WriteOp, Written};
+use document::op::{Change, Namespace, ReadOp, WriteError, WriteOp, Written};
 use document::{Doc, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct Plan {
     changed: Documents,
     /// … and those that jobs will change afterwards.
     later: Documents,
+    /// The client's statements that would fail, and why; the steps are of the others.
+    pub errors: Vec<WriteError>,
 }
 
 /// Documents, each once: namespace and `_id`.
@@ -133,7 +135,8 @@ impl Plan {
     pub(crate) fn note(&mut self, op: &WriteOp, written: &Written) {
         let mut ids: Vec<Vec<u8>> = Vec::new();
         if let WriteOp::Insert(insert) = op {
-            ids.extend(insert.documents.iter().map(|doc| identity(&doc.get("_id").unwrap_or(Value::Missing))));
+            // Those without `_id` are told with the one that they got.
+            ids.extend(insert.documents.iter().filter_map(|doc| doc.get("_id")).map(|id| identity(&id)));
         }
         let changed = |change: &&Change| match (&change.before, &change.after) {
             (Some(before), Some(after)) => before.as_bytes() != after.as_bytes(),
@@ -152,6 +155,18 @@ impl Plan {
     pub(crate) fn note_later(&mut self, ns: &Namespace, ids: &[Value<'static>]) {
         self.documents(ids.len());
         self.later.extend(ids.iter().map(|id| (ns.clone(), identity(id))));
+    }
+
+    pub(crate) fn with_errors(self, errors: Vec<WriteError>) -> Plan {
+        Plan { errors, ..self }
+    }
+
+    /// Adds the steps of another plan behind its own.
+    pub(crate) fn join(&mut self, other: Plan) {
+        self.steps.extend(other.steps);
+        self.changed.extend(other.changed);
+        self.later.extend(other.later);
+        self.errors.extend(other.errors);
     }
 
     fn documents(&mut self, count: usize) {
@@ -174,7 +189,7 @@ impl Plan {
         cost
     }
 
-    /// `{ rules, steps, fences, deferred, cost }`: what `explain` adds and `plan` prints (R25, F).
+    /// `{ rules, steps, fences, deferred, cost }`: what `explain` adds and `plan` prints (R25, F); `errors` if statements would fail.
     pub fn to_mql(&self) -> Doc<'static> {
         let mut rules: Vec<&str> =
             self.steps.iter().flat_map(|step| step.rules.iter().map(|rule| &*rule.name)).collect();
@@ -197,8 +212,18 @@ impl Plan {
             ("fences", of(|action| matches!(action, Action::Fence { .. }))),
             ("deferred", of(|action| matches!(action, Action::Job { .. }))),
             ("cost", cost),
+            ("errors", if self.errors.is_empty() { Value::Missing } else { list(self.errors.iter().map(failed)) }),
         ])
     }
+}
+
+/// `{ index, code, errmsg }`, as a reply has it.
+fn failed(failed: &WriteError) -> Value<'static> {
+    object([
+        ("index", number(failed.index as u64)),
+        ("code", Value::Int32(failed.error.code().number())),
+        ("errmsg", Value::string(failed.error.message().to_owned())),
+    ])
 }
 
 fn identity(id: &Value<'_>) -> Vec<u8> {

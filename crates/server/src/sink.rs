@@ -9,10 +9,9 @@ use document::filter::Filter;
 use document::op::{
     AdminOp, Aggregate, CollectionOptions, Insert, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp, Written,
 };
-use document::pipeline::expr::{self, Names, Scope};
+use document::pipeline::expr::Names;
 use document::pipeline::{MergeSpec, Sink, WhenMatched, WhenNotMatched};
-use document::update::Update;
-use document::{Code, Doc, DocWriter, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 
 /// How many results are taken and written at a time.
 const CHUNK: BatchLimit = BatchLimit { documents: 1000, bytes: 4 << 20 };
@@ -144,11 +143,12 @@ async fn merge_chunk(
             )
         });
     }
-    if matches!((&spec.matched, spec.not_matched), (WhenMatched::Pipeline { .. }, WhenNotMatched::Insert)) {
+    if spec.inserts_as_it_is() {
         return update_or_insert(call, target, spec, documents, bypass_validation).await;
     }
     let count = documents.len();
-    let statements = documents.into_iter().map(|doc| statement(call, spec, doc)).collect::<Result<Vec<_>>>()?;
+    let statements =
+        documents.into_iter().map(|doc| spec.statement(doc, &call.context.env)).collect::<Result<Vec<_>>>()?;
     let op = WriteOp::Update(UpdateOp {
         ns: target.clone(),
         statements,
@@ -166,75 +166,6 @@ async fn merge_chunk(
     Ok(())
 }
 
-/// The update that merges one result into the target.
-fn statement(call: &Call<'_>, spec: &MergeSpec, doc: Doc<'static>) -> Result<UpdateStatement> {
-    let doc = with_id(spec, doc);
-    let mut filter = DocWriter::new();
-    for path in &spec.on {
-        let parts = document::value::Path::new(path);
-        let value = expr::field_of_document(&doc.borrow(), &parts.parts);
-        if path != "_id" && value.is_nullish() {
-            return Err(Error::new(
-                Code::Location(51132),
-                "$merge write error: 'on' field cannot be missing, null, undefined or an array",
-            ));
-        }
-        if matches!(value, Value::Array(_)) {
-            let message = format!("$merge write error: 'on' field '{path}' is an array");
-            return Err(Error::new(Code::Location(51185), message));
-        }
-        // `$eq` takes a document or a regex as the value that it is.
-        filter.start_document(path).append("$eq", &value).end();
-    }
-    let filter = Filter::parse(&filter.finish(), &mut Names::new())?;
-    let mut names = Names::new();
-    let mut constants = None;
-    let update = match &spec.matched {
-        WhenMatched::Replace => Value::Document(doc),
-        WhenMatched::KeepExisting => Value::Document(single("$setOnInsert", &Value::Document(doc))),
-        WhenMatched::Merge | WhenMatched::Fail => Value::Document(single("$set", &Value::Document(doc))),
-        WhenMatched::Pipeline { stages, variables } => {
-            let bound = match variables {
-                Some(variables) => variables_of(call, variables, &doc)?,
-                None => single("new", &Value::Document(doc)),
-            };
-            for (name, value) in bound.iter() {
-                names.bind_constant(name.as_str(), value);
-            }
-            constants = Some(bound);
-            Value::Array(stages.clone())
-        }
-    };
-    let mut update = Update::parse(&update, &[], &mut names)?;
-    (update.constants, update.whole) = (constants, true);
-    let upsert = spec.not_matched == WhenNotMatched::Insert;
-    Ok(UpdateStatement { filter, update, multi: false, upsert, hint: None })
-}
-
-/// The `let` of `$merge`: expressions over the result.
-fn variables_of(call: &Call<'_>, variables: &Doc<'_>, doc: &Doc<'_>) -> Result<Doc<'static>> {
-    let mut bound = DocWriter::new();
-    for (name, value) in variables.iter() {
-        let expr = expr::parse(&value, &mut Names::new())?;
-        let value = expr.eval(&mut Scope::new(doc.borrow(), &call.context.env))?;
-        bound.append(name.as_str(), &value);
-    }
-    Ok(bound.finish())
-}
-
-/// A result without `_id` gets a new one where `_id` decides.
-fn with_id(spec: &MergeSpec, doc: Doc<'static>) -> Doc<'static> {
-    if doc.contains("_id") || !spec.on.iter().any(|path| path == "_id") {
-        return doc;
-    }
-    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 20);
-    writer.append("_id", &Value::ObjectId(identity::object_id()));
-    for (name, value) in doc.borrow().iter() {
-        writer.append(name.as_str(), &value);
-    }
-    writer.finish()
-}
-
 /// A result that matches nothing is inserted as it is, not what the pipeline would make of an empty document. One that
 /// fails does not keep the others from being written.
 async fn update_or_insert(
@@ -246,8 +177,8 @@ async fn update_or_insert(
 ) -> Result<()> {
     let mut failed = None;
     for doc in documents {
-        let doc = with_id(spec, doc);
-        let statement = UpdateStatement { upsert: false, ..statement(call, spec, doc.clone())? };
+        let doc = spec.with_id(doc, &call.context.env);
+        let statement = UpdateStatement { upsert: false, ..spec.statement(doc.clone(), &call.context.env)? };
         let op = WriteOp::Update(UpdateOp {
             ns: target.clone(),
             statements: vec![statement],

@@ -51,6 +51,14 @@ fn told(answer: &bson::Document) -> String {
         let line = format!("   {}, key {}, {}", text(job, "rule"), shown(job.get("key")), documents(job));
         out.push_str(&format!("{}\n", cut(&line, WIDTH)));
     }
+    let errors = list(answer, "errors");
+    if !errors.is_empty() {
+        out.push_str("\nstatements that would fail:\n");
+    }
+    for error in errors {
+        let place = format!("   {}. ", number(error, "index") + 1);
+        out.push_str(&folded(&place, &format!("{} (code {})", text(error, "errmsg"), number(error, "code"))));
+    }
     out.push_str(&cost(answer));
     out
 }

@@ -53,7 +53,7 @@ fn told(door: &Door, command: &Document) -> i64 {
     // MongoDB explains one statement, and no inserts.
     let verb = command.keys().next().unwrap();
     let statements = command.get_array(if verb == "update" { "updates" } else { "deletes" }).map_or(1, Vec::len);
-    if verb != "insert" && statements == 1 {
+    if matches!(verb.as_str(), "update" | "delete" | "findAndModify") && statements == 1 {
         let by_wire = door.must(doc! { "explain": command.clone() });
         match by_wire.get_document("pleach") {
             Ok(pleach) => assert_eq!(written(pleach), written(&by_verb), "{command}"),
@@ -72,6 +72,43 @@ fn check(door: &Door, command: Document, expected: i64) {
     let reply = door.must(command.clone());
     assert!(reply.get_array("writeErrors").is_err(), "{reply}");
     assert_eq!(changed(door, &before), expected, "{command}");
+}
+
+/// The same for a command of which some statements fail: `failing` are their places.
+fn check_failing(door: &Door, command: Document, expected: i64, failing: &[i32]) {
+    let places = |errors: &[Bson]| -> Vec<(i64, i64)> {
+        let place = |error: &Bson| {
+            let error = error.as_document().unwrap();
+            (number(&error["index"]), number(&error["code"]))
+        };
+        errors.iter().map(place).collect()
+    };
+    let before = everything(door);
+    let told = door.must(doc! { "pleach": "explain", "command": command.clone() });
+    let foreseen = places(told.get_array("errors").unwrap());
+    assert_eq!(written(&told), expected, "{command}: {told}");
+    let text = command_line(door, &command, &[]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("statements that would fail:"), "{text}");
+    assert_eq!(everything(door), before, "explain changes nothing: {command}");
+    let reply = door.ask(command.clone());
+    assert_eq!(foreseen, places(reply.get_array("writeErrors").unwrap()), "{command}");
+    assert_eq!(
+        foreseen.iter().map(|(index, _)| *index).collect::<Vec<_>>(),
+        failing.iter().map(|at| i64::from(*at)).collect::<Vec<_>>()
+    );
+    assert_eq!(changed(door, &before), expected, "{command}");
+}
+
+/// What `explain` says is how the command then fails.
+fn check_refused(door: &Door, command: Document, code: i32) {
+    let told = door.ask(doc! { "pleach": "explain", "command": command.clone() });
+    assert_eq!(told.get_i32("code").unwrap_or(0), code, "{command}: {told}");
+    let output = command_line(door, &command, &["--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{command}");
+    let reply = door.ask(command.clone());
+    let statement = reply.get_array("writeErrors").ok().map(|errors| errors[0].as_document().unwrap().clone());
+    assert_eq!(statement.as_ref().unwrap_or(&reply).get_i32("code").unwrap_or(0), code, "{command}: {reply}");
 }
 
 fn changed(door: &Door, before: &BTreeMap<(String, String), Document>) -> i64 {
@@ -149,6 +186,149 @@ fn what_a_write_costs_is_what_it_writes() {
         );
         // No rule concerns it.
         check(&door, doc! { "insert": "other", "documents": [{ "_id": 1 }, { "_id": 2 }] }, 2);
+        check(&door, doc! { "insert": "other", "documents": [{ "a": 1 }, { "a": 2 }, { "_id": 3 }] }, 3);
+        check(&door, doc! { "drop": "other" }, 5);
+        door.finish();
+    }
+}
+
+fn shop(door: &Door) {
+    door.apply(doc! {
+        "customers": { "computed": { "orders": { "count": "orders", "by": "customerId" } } },
+        "orders": { "extended_reference": { "customer": { "from": "customers", "by": "customerId", "fields": ["name"] } } },
+    });
+    let customers: Vec<Document> = (0..4).map(|id| doc! { "_id": id, "name": format!("c{id}") }).collect();
+    door.must(doc! { "insert": "customers", "documents": customers });
+    let orders: Vec<Document> = (0..12).map(|id| doc! { "_id": id, "customerId": id % 3, "total": id }).collect();
+    door.must(doc! { "insert": "orders", "documents": orders });
+}
+
+#[test]
+fn all_that_a_command_says_counts() {
+    for door in doors("explainedwords", "what explain reads of a command") {
+        shop(&door);
+        // Of customer 0 there are the orders 0, 3, 6 and 9: the first by this order belongs to another one than without it.
+        let sorted = doc! { "findAndModify": "orders", "query": {}, "sort": { "_id": -1 }, "update": { "$set": { "customerId": 3 } } };
+        let told = door.must(doc! { "pleach": "explain", "command": sorted.clone() });
+        let shown = told.to_string();
+        assert!(shown.contains("\"sort\""), "{shown}");
+        check(&door, sorted, 3);
+        let expr = |field: &str| doc! { "$expr": { "$eq": [field, "$$wanted"] } };
+        let with_let = doc! { "update": "customers", "updates": [{ "q": expr("$name"), "u": { "$set": { "name": "x" } } }], "let": { "wanted": "c1" } };
+        check(&door, with_let, 5);
+        let pipeline = doc! { "update": "customers", "updates": [{ "q": { "_id": 1 }, "u": [{ "$set": { "name": "$$wanted" } }], "c": { "wanted": "y" } }] };
+        check(&door, pipeline, 5);
+        let deletes =
+            doc! { "delete": "orders", "deletes": [{ "q": expr("$_id"), "limit": 0 }], "let": { "wanted": 11 } };
+        check(&door, deletes, 2);
+        let modify = doc! { "findAndModify": "orders", "query": expr("$_id"), "remove": true, "let": { "wanted": 10 } };
+        check(&door, modify, 2);
+        let hinted = doc! { "update": "orders", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } }, "hint": "_id_" }] };
+        check(&door, hinted, 1);
+        check_refused(
+            &door,
+            doc! { "update": "orders", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } }, "hint": "none_1" }] },
+            2,
+        );
+        let collated = doc! { "update": "customers", "updates": [{ "q": { "name": "C2" }, "u": { "$set": { "name": "z" } }, "collation": { "locale": "en", "strength": 2 } }] };
+        match door.real {
+            true => check(&door, collated, 4),
+            false => check_refused(&door, collated, 238),
+        }
+        let reading = doc! { "find": "orders", "filter": expr("$_id"), "let": { "wanted": 10 } };
+        door.must(doc! { "pleach": "explain", "command": reading });
+        door.finish();
+    }
+}
+
+#[test]
+fn what_would_fail_is_told_beside_what_would_be_written() {
+    for door in doors("explainedfailing", "what explain says of statements that fail") {
+        shop(&door);
+        let order = |id: i32| doc! { "_id": id, "customerId": 1 };
+        let insert = |documents: Vec<Document>, ordered: bool| doc! { "insert": "orders", "documents": documents, "ordered": ordered };
+        // One order and its customer before the duplicate …
+        check_failing(&door, insert(vec![order(20), order(1), order(21)], true), 2, &[1]);
+        // … and all but the duplicates where the order does not matter.
+        check_failing(&door, insert(vec![order(22), order(1), order(23), order(2), order(24)], false), 4, &[1, 3]);
+        let other =
+            doc! { "insert": "other", "documents": [{ "_id": 1 }, { "_id": 1 }, { "_id": 2 }], "ordered": false };
+        check_failing(&door, other, 2, &[1]);
+        let owned = doc! { "update": "customers", "updates": [
+            { "q": { "_id": 0 }, "u": { "$set": { "tier": 1 } } }, { "q": { "_id": 1 }, "u": { "$set": { "orders": 7 } } }, { "q": { "_id": 2 }, "u": { "$set": { "tier": 1 } } },
+        ] };
+        check_failing(&door, owned, 1, &[1]);
+        // Where nothing would be written, the error stands alone.
+        check_refused(&door, insert(vec![order(1)], true), 11_000);
+        door.finish();
+    }
+}
+
+#[test]
+fn what_a_server_refuses_is_refused() {
+    for door in doors("explainedrefused", "what explain refuses") {
+        shop(&door);
+        for (command, code) in [
+            (doc! { "frob": "orders" }, 59),
+            (doc! { "delete": "orders", "deletes": [{ "q": {} }] }, 40_414),
+            (doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 5 }] }, 9),
+            (doc! { "update": "orders", "updates": [] }, 16),
+            (doc! { "update": "orders", "updates": [{ "q": {} }] }, 40_414),
+            (doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } }, "mulit": true }] }, 40_415),
+            (doc! { "insert": "orders", "documents": [] }, 16),
+            (doc! { "insert": "orders", "documents": [{ "_id": 90 }], "orderd": true }, 40_415),
+            (doc! { "findAndModify": "orders", "query": {} }, 9),
+            (doc! { "drop": "orders" }, 96),
+            (doc! { "aggregate": "customers", "pipeline": [{ "$out": "orders" }], "cursor": {} }, 96),
+        ] {
+            check_refused(&door, command, code);
+        }
+        door.finish();
+    }
+}
+
+/// A name that the server answers is none that `explain` does not know.
+#[test]
+fn every_command_is_known() {
+    let serving = crate::serving::Serving::start(&[]);
+    let mut client = serving.client();
+    for name in server::COMMANDS.iter().flat_map(|command| command.names) {
+        let asked = doc! { "pleach": "explain", "command": { *name: "c" }, "$db": "shop" };
+        let told = client.command(&asked).unwrap().document;
+        assert_ne!(told.get_i32("code").unwrap_or(0), 59, "{name}: {told}");
+    }
+}
+
+#[test]
+fn what_a_pipeline_writes_is_counted() {
+    for door in doors("explainedsinks", "what explain says of pipelines that write") {
+        shop(&door);
+        let merge = |more: Document| {
+            let mut merge = doc! { "into": "orders" };
+            merge.extend(more);
+            let made =
+                doc! { "_id": { "$add": [100, "$_id"] }, "customerId": { "$literal": 3 }, "total": { "$literal": 1 } };
+            doc! { "aggregate": "customers", "pipeline": [{ "$project": made }, { "$merge": merge }], "cursor": {} }
+        };
+        // Four orders and their customer.
+        check(&door, merge(doc! {}), 5);
+        check(&door, merge(doc! {}), 0);
+        check(&door, merge(doc! { "whenMatched": [{ "$set": { "total": 9 } }] }), 4);
+        check(&door, merge(doc! { "whenMatched": "keepExisting" }), 0);
+        let names = doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": { "$lt": 3 } } }, { "$project": { "name": "new" } }, { "$merge": "customers" }], "cursor": {} };
+        // Three customers and their twelve orders.
+        check(&door, names, 15);
+        let told = door.must(doc! { "pleach": "explain", "command": merge(doc! { "whenMatched": "replace" }) });
+        assert_eq!(told.get_array("rules").unwrap(), &[Bson::from("orders.customer")], "{told}");
+        // Into a collection of no rule.
+        let out = |limit: i32| doc! { "aggregate": "orders", "pipeline": [{ "$sort": { "_id": 1 } }, { "$limit": limit }, { "$out": "copied" }], "cursor": {} };
+        check(&door, out(5), 5);
+        check(&door, out(3), 2);
+        check(
+            &door,
+            doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": { "$lt": 3 } } }, { "$merge": "others" }], "cursor": {} },
+            3,
+        );
         door.finish();
     }
 }

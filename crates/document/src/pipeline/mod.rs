@@ -12,6 +12,7 @@ mod foreign;
 mod implied;
 mod leading;
 mod map;
+mod merging;
 mod nested;
 mod optimise;
 mod parse;

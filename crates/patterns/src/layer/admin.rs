@@ -37,13 +37,7 @@ pub(super) async fn run(
     }
     let rules = shared.rules();
     match &op {
-        AdminOp::Drop { ns } => {
-            refuse_bookkeeping(ns)?;
-            let others = others_of(&rules, ns);
-            if let Some((kept, other)) = present(shared, context, &others).await? {
-                return Err(refused("drop", ns, &kept, &other));
-            }
-        }
+        AdminOp::Drop { ns } => may_drop(shared, context, &rules, ns).await?,
         AdminOp::Rename { from, to, .. } => {
             for ns in [from, to] {
                 refuse_bookkeeping(ns)?;
@@ -114,6 +108,15 @@ pub(super) async fn run(
     Ok(answer)
 }
 
+/// Fails if a rule, or Pleach itself, needs the collection.
+pub(crate) async fn may_drop(shared: &Arc<Shared>, context: &Context, rules: &Rules, ns: &Namespace) -> Result<()> {
+    refuse_bookkeeping(ns)?;
+    match present(shared, context, &others_of(rules, ns)).await? {
+        Some((kept, other)) => Err(refused("drop", ns, &kept, &other)),
+        None => Ok(()),
+    }
+}
+
 fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
     if names::is_bookkeeping(ns) { Err(bookkeeping(ns)) } else { Ok(()) }
 }
@@ -177,7 +180,7 @@ pub(super) async fn exists(shared: &Shared, context: &Context, ns: &Namespace) -
 }
 
 /// `$out` into a collection of a rule is refused before anything is written beside it.
-pub(super) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Result<(), (Namespace, Error)> {
+pub(crate) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Result<(), (Namespace, Error)> {
     let Some(Sink::Out { db, collection }) = &op.pipeline.sink else { return Ok(()) };
     let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
     let refusal = match rules.of(&target).and_then(|local| local.named_by.first()) {

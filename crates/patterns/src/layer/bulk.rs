@@ -107,7 +107,7 @@ fn end(op: &WriteOp, at: usize, limit: usize) -> usize {
 }
 
 /// Which statement a derived step fails for: the shortest run of statements that fails ends with it.
-async fn find(
+pub(super) async fn find(
     shared: &Arc<Shared>,
     session: &mut Session,
     context: &Context,

@@ -1,14 +1,15 @@
 //! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
-use super::{Shared, rights, shaped};
+use super::transact::{self, Outcome};
+use super::{Shared, bulk, rights, shaped, slice};
 use crate::plan::Plan;
 use crate::retry::Attempts;
 use crate::run::Run;
 use crate::run::statement::{execute, namespace};
 use document::backend::Session;
-use document::op::{Context, Explained, ReadOp, Verbosity, WriteOp};
-use document::{Doc, DocWriter, Result, Value};
+use document::op::{Context, Explained, ReadOp, Verbosity, WriteError, WriteOp};
+use document::{Doc, DocWriter, Error, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub(crate) fn read_plan(shared: &Shared, context: &Context, op: &ReadOp) -> Resu
     shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(shared, context, op, shaped)).transpose()
 }
 
-/// The steps of a write, without keeping anything of it.
+/// The steps of a write, without keeping anything of it. Statements that fail are left out, as when it is run.
 pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &Context, op: &WriteOp) -> Result<Plan> {
     let rules = shared.rules();
     if let Some(shaped) = rules.shaped(namespace(op)) {
@@ -76,24 +77,80 @@ pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &C
         Some(local) => super::owned::rewritten(local, op)?,
         None => Cow::Borrowed(op),
     };
-    if let Some((_, error)) = local.as_ref().and_then(|local| super::owned::refused(local, &op, 0)) {
-        return Err(error);
+    let mut left = Left::of(&op);
+    loop {
+        let part = left.op(&op);
+        let refused = local.as_ref().and_then(|local| super::owned::refused(local, &part, 0));
+        let (index, error) = match refused {
+            Some((index, error)) => (index, error),
+            None => match rehearsed(shared, client, context, &part).await? {
+                Ok(plan) => return Ok(plan.with_errors(left.errors)),
+                Err((Some(index), error)) => (index, error),
+                Err((None, error)) if left.places.len() == 1 => (0, error),
+                Err((None, _)) => match bulk::find(shared, client, context, &part, 0, left.places.len()).await? {
+                    Some(found) => found,
+                    // It did not fail again.
+                    None => continue,
+                },
+            },
+        };
+        left.fail(index, error)?;
     }
+}
+
+/// The statements of a command that do not fail.
+pub(in crate::layer) struct Left {
+    places: Vec<usize>,
+    ordered: bool,
+    pub(in crate::layer) errors: Vec<WriteError>,
+}
+
+impl Left {
+    pub(in crate::layer) fn of(op: &WriteOp) -> Left {
+        Left { places: (0..slice::count(op)).collect(), ordered: slice::is_ordered(op), errors: Vec::new() }
+    }
+
+    pub(in crate::layer) fn op<'o>(&self, op: &'o WriteOp) -> Cow<'o, WriteOp> {
+        if self.errors.is_empty() { Cow::Borrowed(op) } else { Cow::Owned(slice::chosen(op, &self.places)) }
+    }
+
+    /// Takes a statement out, and those behind it if they stand in order. Fails if none is left: then nothing is done.
+    pub(in crate::layer) fn fail(&mut self, at: usize, error: Error) -> Result<()> {
+        let Some(index) = self.places.get(at).copied() else { return Err(error) };
+        self.errors.push(WriteError { index, error });
+        match self.ordered {
+            true => self.places.truncate(at),
+            false => drop(self.places.remove(at)),
+        }
+        match self.errors.first() {
+            Some(first) if self.places.is_empty() => Err(first.error.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The steps of statements; if one of them fails, its error, and which one it is if that is known.
+async fn rehearsed(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+) -> Result<Result<Plan, (Option<usize>, Error)>> {
     let mut attempts = Attempts::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };
         shared.inner.begin(&mut session, context).await?;
         let mut run = Run::new(shared, &mut session, context, shared.rules());
         run.trace = Some(Plan::default());
-        let result = match execute(&mut run, &op).await {
-            Ok(mut written) if !written.errors.is_empty() => Err(written.errors.remove(0).error),
-            Ok(_) => run.finish().await,
-            Err(error) => Err(error),
+        let result = match execute(&mut run, op).await {
+            Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
+            other => other,
         };
         let plan = run.trace.take().unwrap_or_default();
-        super::transact::abort(&mut session);
-        match result {
-            Ok(()) => return Ok(plan),
+        transact::abort(&mut session);
+        match transact::settle(result) {
+            Ok(Outcome::Done(_)) => return Ok(Ok(plan)),
+            Ok(Outcome::Failed { index, error }) => return Ok(Err((index, error))),
             Err(error) => attempts.again(error, context).await?,
         }
     }

@@ -1,7 +1,7 @@
 //! [`Patterned`]: the layer around a backend that keeps rules true. Who answers a read or a write is looked up in [`who`]: a write
 //! that concerns a rule becomes a plan that [`crate::run`] executes, what concerns none passes on untouched.
 
-mod admin;
+pub(crate) mod admin;
 mod behind;
 mod bulk;
 mod convoy;

@@ -72,7 +72,10 @@ pub(super) async fn before_explain(shared: &Shared, line: Option<Arc<dyn Relay>>
 
 /// A plan is shown only to a client that may read every collection in it. A rehearsal that was refused says no more.
 pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: Result<Plan>) -> Result<Plan> {
-    let plan = plan.map_err(|error| discreet(rights, rules, asked, error))?;
+    let mut plan = plan.map_err(|error| discreet(rights, rules, asked, error))?;
+    for failed in &mut plan.errors {
+        failed.error = discreet(rights, rules, asked, failed.error.clone());
+    }
     let of_rules = plan.steps.iter().flat_map(|step| &step.rules).flat_map(|rule| namespaces(rule));
     let mut all = plan.steps.iter().filter_map(|step| step.namespace().cloned()).chain(of_rules);
     all.try_for_each(|ns| rights.need("find", &ns)).map_err(|error| discreet(rights, rules, asked, error))?;

@@ -70,6 +70,27 @@ pub(super) fn part(op: &WriteOp, range: Range<usize>) -> WriteOp {
     }
 }
 
+/// The statements of some places; what the command says otherwise stays.
+pub(super) fn chosen(op: &WriteOp, places: &[usize]) -> WriteOp {
+    fn of<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+        places.iter().filter_map(|at| all.get(*at).cloned()).collect()
+    }
+    match op {
+        WriteOp::Insert(op) => {
+            WriteOp::Insert(Insert { documents: of(&op.documents, places), statement_ids: Vec::new(), ..op.clone() })
+        }
+        WriteOp::Update(op) => WriteOp::Update(UpdateOp {
+            statements: of(&op.statements, places),
+            statement_ids: Vec::new(),
+            ..op.clone()
+        }),
+        WriteOp::Delete(op) => {
+            WriteOp::Delete(Delete { statements: of(&op.statements, places), statement_ids: Vec::new(), ..op.clone() })
+        }
+        WriteOp::FindAndModify(op) => WriteOp::FindAndModify(op.clone()),
+    }
+}
+
 /// Adds the outcome of the statements from `offset` on.
 pub(super) fn add(total: &mut Written, part: Written, offset: usize) {
     total.n += part.n;

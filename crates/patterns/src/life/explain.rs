@@ -1,20 +1,34 @@
 //! `pleach explain`: what a command would do, rules included, as plain MQL. The plan is run and given up again: nothing is kept.
 
+mod known;
+mod read;
+mod sink;
+mod write;
+
 use super::Life;
-use super::explain_read::read_op;
 use super::rights::Rights;
+use crate::layer::admin::may_drop;
 use crate::layer::explain;
 use crate::layer::rights::checked;
 use crate::mql;
 use crate::plan::{Action, Plan, Step};
-use document::backend::Session;
+use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
-use document::op::{
-    Context, Delete, DeleteStatement, FindAndModify, Insert, Modify, Namespace, UpdateOp, UpdateStatement, WriteOp,
-};
-use document::pipeline::expr::Names;
-use document::update::Update;
-use document::{Array, Doc, Error, Result, Value};
+use document::op::{AdminOp, Context, Count, Hint, Namespace, ReadOp};
+use document::pipeline::expr::{self, Names, Scope};
+use document::{Array, Code, Doc, Error, Result, Text, Value};
+
+/// A command that is to be explained.
+struct Said<'c> {
+    name: Text<'c>,
+    target: Value<'c>,
+    db: &'c str,
+    command: &'c Doc<'c>,
+    /// The variables of its `let`.
+    names: Names,
+    /// Whether the store compares text as a collation says.
+    collates: bool,
+}
 
 impl Life {
     /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
@@ -27,18 +41,14 @@ impl Life {
         command: &Doc<'_>,
         rights: &Rights,
     ) -> Result<Doc<'static>> {
-        let Some(op) = write_op(db, command)? else {
-            let told = match read_op(db, command)? {
-                Some(read) => {
-                    rights.need("find", read.ns())?;
-                    if let Some(shaped) = self.patterned.rules().shaped(read.ns()) {
-                        shaped.sides.iter().try_for_each(|side| rights.need("find", &side.stored))?;
-                    }
-                    explain::read_plan(&self.patterned.shared, context, &read)?
-                }
-                None => None,
+        let said = Said::of(db, command, context, self.patterned.abilities().forwards)?;
+        let context = &said.context(context);
+        let Some(op) = write::write_op(&said)? else {
+            let told = match read::read_op(&said)? {
+                Some(read) => self.explain_read(client, context, &said, &read, rights).await?,
+                None => self.explain_drop(client, context, &said, rights).await?,
             };
-            return told.map_or_else(|| passes(db, command), Ok);
+            return Ok(told.unwrap_or_else(|| passes(&said)));
         };
         let rules = self.patterned.rules();
         rights.need_to_write(&op, rules.shaped(op.ns()).map(|shaped| &**shaped))?;
@@ -46,141 +56,222 @@ impl Life {
         let plan = explain::plan(&self.patterned.shared, client, context, &op).await;
         let plan = checked(rights, &self.patterned.rules(), op.ns(), plan)?;
         match plan.steps.is_empty() {
-            true => Ok(Plan::of(vec![Step::from(Action::Write(op))]).to_mql()),
+            true => Ok(Plan::of(vec![Step::from(Action::Write(op))]).with_errors(plan.errors).to_mql()),
             false => Ok(plan.to_mql()),
+        }
+    }
+
+    async fn explain_read(
+        &self,
+        client: &mut Session,
+        context: &Context,
+        said: &Said<'_>,
+        read: &ReadOp,
+        rights: &Rights,
+    ) -> Result<Option<Doc<'static>>> {
+        rights.need("find", read.ns())?;
+        if let Some(shaped) = self.patterned.rules().shaped(read.ns()) {
+            shaped.sides.iter().try_for_each(|side| rights.need("find", &side.stored))?;
+        }
+        match read {
+            ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
+                self.explain_sink(client, context, said, op, rights).await
+            }
+            read => explain::read_plan(&self.patterned.shared, context, read),
+        }
+    }
+
+    /// `drop` and `dropDatabase`, with how many documents go; `None` for all else.
+    async fn explain_drop(
+        &self,
+        client: &mut Session,
+        context: &Context,
+        said: &Said<'_>,
+        rights: &Rights,
+    ) -> Result<Option<Doc<'static>>> {
+        let (filter, namespace) = match said.name.as_str() {
+            "drop" => {
+                let ns = said.collection()?;
+                rights.need("dropCollection", &ns)?;
+                if !self.is_timeseries(&ns) {
+                    may_drop(&self.patterned.shared, context, &self.patterned.rules(), &ns).await?;
+                }
+                (Filter::equality("name", &Value::from(&*ns.collection)), ns.to_string())
+            }
+            "dropDatabase" => {
+                rights.need_on_database("dropDatabase", said.db)?;
+                (Filter::all(), said.db.to_owned())
+            }
+            _ => return Ok(None),
+        };
+        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let list = AdminOp::ListCollections { db: said.db.to_owned(), filter, name_only: true };
+        let mut gone = 0;
+        for row in self.patterned.admin(&mut session, context, list).await? {
+            let text = |name: &str| row.get(name).and_then(|value| value.as_str().map(str::to_owned));
+            let Some(name) = text("name").filter(|_| text("type").as_deref() == Some("collection")) else { continue };
+            let ns = Namespace::new(said.db, &name);
+            if super::names::is_bookkeeping(&ns) || name.starts_with("system.") {
+                continue;
+            }
+            let all = ReadOp::Count(Count { ns, filter: Filter::all(), skip: 0, limit: None, hint: None });
+            let one = BatchLimit { documents: 1, bytes: 1 << 20 };
+            let mut cursor = self.patterned.inner().read(&mut session, context, all).await?;
+            for counted in cursor.next(&mut session, context, one).await?.documents {
+                gone += counted.get("n").and_then(|n| n.as_i64_exact()).map_or(0, i64::unsigned_abs);
+            }
+        }
+        Ok(Some(command_step("command", &namespace, said.command, Some(gone))))
+    }
+}
+
+impl<'c> Said<'c> {
+    fn of(db: &'c str, command: &'c Doc<'c>, context: &Context, collates: bool) -> Result<Said<'c>> {
+        let Some((name, target)) = command.iter().next() else {
+            return Err(Error::failed_to_parse("pleach explain needs a command"));
+        };
+        if !known::is_command(name.as_str()) {
+            let message = format!("Explain failed due to unknown command: {name}");
+            return Err(Error::new(Code::CommandNotFound, message));
+        }
+        let mut names = Names::new();
+        let variables = match command.get("let") {
+            Some(Value::Document(variables)) => Some(variables),
+            _ => None,
+        };
+        for (name, value) in variables.iter().flat_map(Doc::iter) {
+            let value = expr::parse(&value, &mut names)?;
+            let value = value.eval(&mut Scope::new(Doc::empty(), &context.env))?.into_owned();
+            names.bind_constant(name.as_str(), value);
+        }
+        Ok(Said { name, target, db, command, names, collates })
+    }
+
+    /// The collection that it names first.
+    fn collection(&self) -> Result<Namespace> {
+        match self.target.as_str() {
+            Some(collection) => Ok(Namespace::new(self.db, collection)),
+            None => {
+                let kind = self.target.type_name();
+                Err(Error::type_mismatch(format!("collection name has invalid type {kind}")))
+            }
+        }
+    }
+
+    /// The context of the command: a real MongoDB is told its `let`.
+    fn context(&self, asked: &Context) -> Context {
+        let mut context = asked.clone();
+        if self.collates {
+            context.sent.variables = match self.command.get("let") {
+                Some(Value::Document(variables)) => Some(variables.into_owned()),
+                _ => None,
+            };
+        }
+        context
+    }
+
+    /// The collation of the command or of one of its statements; the embedded store has the simple one only.
+    fn collation(&self, of: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+        let Some(Value::Document(collation)) = of.get("collation") else { return Ok(None) };
+        let locale = collation.get("locale");
+        match locale.as_ref().and_then(Value::as_str) {
+            _ if collation.is_empty() => Ok(None),
+            _ if self.collates => Ok(Some(collation.into_owned())),
+            Some("simple") => Ok(None),
+            _ => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
         }
     }
 }
 
 /// What no rule concerns is one step: itself.
-fn passes(db: &str, command: &Doc<'_>) -> Result<Doc<'static>> {
-    let Some((name, target)) = command.iter().next() else {
-        return Err(Error::failed_to_parse("pleach explain needs a command"));
+fn passes(said: &Said<'_>) -> Doc<'static> {
+    let namespace = match said.target.as_str() {
+        Some(collection) => format!("{}.{collection}", said.db),
+        None => said.db.to_owned(),
     };
-    let namespace = match target.as_str() {
-        Some(collection) => format!("{db}.{collection}"),
-        None => db.to_owned(),
-    };
-    let kind = match name.as_str() {
+    let kind = match said.name.as_str() {
         "find" | "aggregate" | "count" | "distinct" | "getMore" => "read",
         _ => "command",
     };
+    command_step(kind, &namespace, said.command, None)
+}
+
+/// The command as the only step, with how many documents it writes if that is known.
+fn command_step(kind: &'static str, namespace: &str, command: &Doc<'_>, written: Option<u64>) -> Doc<'static> {
+    let count = written.map(|written| i64::try_from(written).unwrap_or(i64::MAX));
     let step = mql::object([
         ("rule", Value::Null),
         ("kind", Value::from(kind)),
-        ("namespace", Value::from(&*namespace)),
+        ("namespace", Value::from(namespace)),
         ("command", Value::Document(command.borrow())),
+        ("documents", count.map_or(Value::Missing, Value::Int64)),
     ]);
     let none = || Value::Array(Array::empty());
     let (read, bytes) = (i64::from(kind == "read"), i64::try_from(command.as_bytes().len()).unwrap_or(i64::MAX));
-    let numbers = [("read", read), ("written", 0), ("deferred", 0), ("bytes", bytes)];
+    let numbers = [("read", read), ("written", count.unwrap_or_default()), ("deferred", 0), ("bytes", bytes)];
     let cost = mql::object(numbers.map(|(name, number)| (name, Value::Int64(number))));
-    Ok(mql::document([
+    mql::document([
         ("rules", none()),
         ("steps", mql::list([step])),
         ("fences", none()),
         ("deferred", none()),
         ("cost", cost),
-    ]))
+    ])
 }
 
-/// The write that a command asks for; nothing if it is no write.
-fn write_op(db: &str, command: &Doc<'_>) -> Result<Option<WriteOp>> {
-    let Some((name, target)) = command.iter().next() else { return Ok(None) };
-    let name = name.as_str();
-    if !matches!(name, "insert" | "update" | "delete" | "findAndModify" | "findandmodify") {
-        return Ok(None);
-    }
-    let collection = target
-        .as_str()
-        .ok_or_else(|| Error::type_mismatch(format!("collection name has invalid type {}", target.type_name())))?;
-    let ns = Namespace::new(db, collection);
-    let ordered = command.get("ordered").is_none_or(|ordered| ordered.is_truthy());
-    let bypass_validation = command.get("bypassDocumentValidation").is_some_and(|bypass| bypass.is_truthy());
-    Ok(Some(match name {
-        "insert" => WriteOp::Insert(Insert {
-            ns,
-            documents: documents(command, "documents")?,
-            ordered,
-            bypass_validation,
-            statement_ids: Vec::new(),
-        }),
-        "update" => WriteOp::Update(UpdateOp {
-            ns,
-            statements: documents(command, "updates")?.iter().map(update).collect::<Result<_>>()?,
-            ordered,
-            bypass_validation,
-            statement_ids: Vec::new(),
-        }),
-        "delete" => WriteOp::Delete(Delete {
-            ns,
-            statements: documents(command, "deletes")?.iter().map(delete).collect::<Result<_>>()?,
-            ordered,
-            statement_ids: Vec::new(),
-        }),
-        _ => WriteOp::FindAndModify(Box::new(FindAndModify {
-            ns,
-            filter: filter(command, "query")?,
-            sort: None,
-            action: modify(command)?,
-            projection: None,
-            hint: None,
-            bypass_validation,
-            statement_id: 0,
-        })),
-    }))
-}
-
-fn documents(command: &Doc<'_>, name: &str) -> Result<Vec<Doc<'static>>> {
-    let wrong = || Error::type_mismatch(format!("'{name}' must be an array of documents"));
-    let Some(Value::Array(list)) = command.get(name) else { return Err(wrong()) };
-    list.iter()
-        .map(|item| match item {
-            Value::Document(doc) => Ok(doc.into_owned()),
-            _ => Err(wrong()),
-        })
-        .collect()
-}
-
-pub(super) fn filter(doc: &Doc<'_>, name: &str) -> Result<Filter> {
+fn filter(doc: &Doc<'_>, name: &str, names: &mut Names) -> Result<Filter> {
     match doc.get(name) {
-        Some(Value::Document(query)) => Filter::parse(&query, &mut Names::new()),
+        Some(Value::Document(query)) => Filter::parse(&query, names),
         None => Ok(Filter::all()),
         Some(other) => Err(Error::type_mismatch(format!("'{name}' must be a document, not {}", other.type_name()))),
     }
 }
 
-fn change(doc: &Doc<'_>, name: &str) -> Result<Update> {
-    let spec = doc.get(name).ok_or_else(|| Error::failed_to_parse(format!("'{name}' is missing")))?;
-    let filters = if doc.contains("arrayFilters") { documents(doc, "arrayFilters")? } else { Vec::new() };
-    Update::parse(&spec, &filters, &mut Names::new())
+fn hint(doc: &Doc<'_>) -> Result<Option<Hint>> {
+    match doc.get("hint") {
+        None => Ok(None),
+        Some(Value::String(name)) => Ok(Some(name.to_string()).filter(|name| !name.is_empty()).map(Hint::Name)),
+        Some(Value::Document(keys)) => match keys.get("$natural") {
+            Some(direction) => Ok(Some(Hint::Natural { descending: direction.as_i64_exact() == Some(-1) })),
+            None if keys.is_empty() => Ok(None),
+            None => Ok(Some(Hint::Keys(keys.into_owned()))),
+        },
+        Some(_) => Err(Error::failed_to_parse("Hint must be a string or an object")),
+    }
 }
 
 fn is_set(doc: &Doc<'_>, name: &str) -> bool {
     doc.get(name).is_some_and(|value| value.is_truthy())
 }
 
-fn update(statement: &Doc<'static>) -> Result<UpdateStatement> {
-    Ok(UpdateStatement {
-        filter: filter(statement, "q")?,
-        update: change(statement, "u")?,
-        multi: is_set(statement, "multi"),
-        upsert: is_set(statement, "upsert"),
-        hint: None,
-    })
-}
+/// What drivers add to every command.
+const GENERIC: &[&str] = &[
+    "apiDeprecationErrors",
+    "apiStrict",
+    "apiVersion",
+    "autocommit",
+    "collectionUUID",
+    "comment",
+    "encryptionInformation",
+    "isTimeseriesNamespace",
+    "legacyRuntimeConstants",
+    "lsid",
+    "maxTimeMS",
+    "readConcern",
+    "runtimeConstants",
+    "startTransaction",
+    "txnNumber",
+    "writeConcern",
+];
 
-fn delete(statement: &Doc<'static>) -> Result<DeleteStatement> {
-    Ok(DeleteStatement { filter: filter(statement, "q")?, multi: !is_set(statement, "limit"), hint: None })
-}
-
-fn modify(command: &Doc<'_>) -> Result<Modify> {
-    match is_set(command, "remove") {
-        true => Ok(Modify::Remove),
-        false => Ok(Modify::Update {
-            update: change(command, "update")?,
-            upsert: is_set(command, "upsert"),
-            return_new: is_set(command, "new"),
-        }),
+/// Refuses a field that a server does not know: it may be misspelt.
+fn only(structure: &str, doc: &Doc<'_>, known: &[&str]) -> Result<()> {
+    let is_known = |name: &str| known.contains(&name) || GENERIC.contains(&name) || name.starts_with('$');
+    match doc.iter().find(|(name, _)| !is_known(name.as_str())) {
+        Some((name, _)) => {
+            let message = format!("BSON field '{structure}.{name}' is an unknown field.");
+            Err(Error::new(Code::Location(40415), message))
+        }
+        None => Ok(()),
     }
 }

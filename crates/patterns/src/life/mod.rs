@@ -13,7 +13,6 @@ pub(crate) mod empty;
 pub(crate) mod evaluate;
 pub(crate) mod expiry;
 mod explain;
-mod explain_read;
 pub mod indexes;
 mod inside;
 mod keeper;

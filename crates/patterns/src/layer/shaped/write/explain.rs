@@ -4,7 +4,7 @@
 use super::candidates::holding;
 use super::steps::{Steps, Stop};
 use super::{how, insert, one, ones};
-use crate::layer::explain::with_plan;
+use crate::layer::explain::{Left, with_plan};
 use crate::layer::shaped::digits;
 use crate::layer::{Shared, slice, transact};
 use crate::plan::Plan;
@@ -48,18 +48,19 @@ pub(crate) async fn plan(
     shaped: &Arc<Shaped>,
 ) -> Result<Plan> {
     let op = &*digits::write(shaped, op, context)?;
+    let mut left = Left::of(op);
     let mut attempts = Attempts::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };
         shared.inner.begin(&mut session, context).await?;
         let mut steps = Steps::new(shared, &mut session, context, shaped);
         steps.trace = Some(Plan::default());
-        let result = rehearsed(&mut steps, op).await;
+        let result = rehearsed(&mut steps, &left.op(op)).await;
         let plan = steps.trace.take().unwrap_or_default();
         transact::abort(&mut session);
         match result {
-            Ok(()) => return Ok(plan),
-            Err(Stop::Statement { error, .. }) => return Err(error),
+            Ok(()) => return Ok(plan.with_errors(left.errors)),
+            Err(Stop::Statement { at, error }) => left.fail(at, error)?,
             Err(Stop::Command(error)) => attempts.again(error, context).await?,
         }
     }
@@ -74,7 +75,10 @@ async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
         match (insert::only_side(&steps.shaped.clone()), ones.into_iter().next()) {
             (Some((_, stored)), Some(first)) => {
                 let statement = how(op).op(stored, vec![first.statement], Vec::new());
-                steps.write(&statement).await?;
+                let written = steps.write(&statement).await?;
+                if let Some(failed) = written.errors.into_iter().next() {
+                    return Err(Stop::Statement { at, error: failed.error });
+                }
             }
             _ => {
                 one(steps, op, at).await?;

@@ -1,6 +1,6 @@
 //! The read that a command asks for, as far as `pleach explain` needs to know it.
 
-use document::filter::Filter;
+use super::{Said, filter, hint};
 use document::op::{Aggregate, Count, Distinct, Find, Namespace, ReadOp};
 use document::pipeline::expr::Names;
 use document::pipeline::{Pipeline, sort_spec};
@@ -9,35 +9,40 @@ use document::value::Path;
 use document::{Doc, Error, Result, Value};
 use std::sync::Arc;
 
-/// Nothing if it is no read of a collection.
-pub(super) fn read_op(db: &str, command: &Doc<'_>) -> Result<Option<ReadOp>> {
-    let Some((name, target)) = command.iter().next() else { return Ok(None) };
-    let Some(collection) = target.as_str() else { return Ok(None) };
-    let ns = Namespace::new(db, collection);
-    Ok(Some(match name.as_str() {
-        "find" => ReadOp::Find(find(ns, command)?),
+/// `None` if it is no read of a collection, or one that only a real MongoDB can answer: with a collation.
+pub(super) fn read_op(said: &Said<'_>) -> Result<Option<ReadOp>> {
+    let (command, names) = (said.command, &mut said.names.clone());
+    let Some(collection) = said.target.as_str() else { return Ok(None) };
+    let is_read = matches!(said.name.as_str(), "find" | "aggregate" | "count" | "distinct");
+    if !is_read || said.collation(command)?.is_some() {
+        return Ok(None);
+    }
+    let ns = Namespace::new(said.db, collection);
+    let hint = hint(command)?;
+    Ok(Some(match said.name.as_str() {
+        "find" => ReadOp::Find(find(ns, command, names)?),
         "aggregate" => {
             let Some(Value::Array(stages)) = command.get("pipeline") else {
                 return Err(Error::type_mismatch("'pipeline' option must be specified as an array"));
             };
-            let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
-            ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true })
+            let pipeline = Pipeline::parse(&stages, names)?;
+            ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint, allow_disk_use: true })
         }
         "count" => {
             let (skip, limit) = window(command);
-            ReadOp::Count(Count { ns, filter: super::explain::filter(command, "query")?, skip, limit, hint: None })
+            ReadOp::Count(Count { ns, filter: filter(command, "query", names)?, skip, limit, hint })
         }
         "distinct" => {
             let key = command.get("key").and_then(|key| key.as_str().map(Path::new));
             let key = key.ok_or_else(|| Error::failed_to_parse("'key' is missing"))?;
-            ReadOp::Distinct(Distinct { ns, key, filter: super::explain::filter(command, "query")?, hint: None })
+            ReadOp::Distinct(Distinct { ns, key, filter: filter(command, "query", names)?, hint })
         }
         _ => return Ok(None),
     }))
 }
 
-fn find(ns: Namespace, command: &Doc<'_>) -> Result<Find> {
-    let filter: Filter = super::explain::filter(command, "filter")?;
+fn find(ns: Namespace, command: &Doc<'_>, names: &mut Names) -> Result<Find> {
+    let filter = filter(command, "filter", names)?;
     let document = |name: &str| match command.get(name) {
         Some(Value::Document(doc)) if !doc.is_empty() => Some(doc),
         _ => None,
@@ -45,13 +50,13 @@ fn find(ns: Namespace, command: &Doc<'_>) -> Result<Find> {
     let sort = document("sort").map(|spec| sort_spec::parse(&spec)).transpose()?;
     let projection = match document("projection") {
         Some(spec) => {
-            let parsed = Projection::parse_find(&spec, &filter, &mut Names::new())?;
+            let parsed = Projection::parse_find(&spec, &filter, names)?;
             Some(Arc::new(parsed.with_sort(sort.as_ref())?))
         }
         None => None,
     };
     let (skip, limit) = window(command);
-    Ok(Find { sort, projection, skip, limit, ..Find::matching(ns, filter) })
+    Ok(Find { sort, projection, skip, limit, hint: hint(command)?, ..Find::matching(ns, filter) })
 }
 
 fn window(command: &Doc<'_>) -> (u64, Option<u64>) {
