@@ -269,15 +269,15 @@ async fn unless_anonymous(server: &Server, client: &Client, command: &Command, e
     }
 }
 
-/// What a backend that is a real MongoDB must be told again.
+/// What a backend that is a real MongoDB must be told again; a layer that compiles a part of the command anew needs its `let`.
 fn sent(client: &Client, request: &Request<'_>) -> Sent {
-    if client.relay.is_none() {
-        return Sent::default();
-    }
     let document = |value: Option<&Value<'_>>| match value {
         Some(Value::Document(doc)) => Some(doc.clone().into_owned()),
         _ => None,
     };
+    if client.relay.is_none() {
+        return Sent { variables: document(request.body.get("let").as_ref()), ..Sent::default() };
+    }
     Sent {
         write_concern: document(request.generic.write_concern.as_ref()),
         read_concern: document(request.generic.read_concern.as_ref()),

@@ -128,6 +128,23 @@ fn reads(pair: &Pair) {
             ],
             vec![doc! { "$project": { "is": { "$eq": ["$key", *key] }, "v": 1 } }, doc! { "$sort": { "v": 1 } }],
             vec![doc! { "$sort": &sort }, doc! { "$limit": 4 }, doc! { "$match": { "key": *key } }],
+            vec![
+                doc! { "$sort": &sort },
+                doc! { "$project": { "v": 1, "is": { "$let": { "vars": { "q": *key, "k": "$key" }, "in": { "$and": [{ "$eq": ["$key", "$$q"] }, { "$eq": ["$$k", *key] }] } } } } },
+            ],
+            vec![
+                doc! { "$sort": &sort },
+                doc! { "$project": { "v": 1, "a": { "$setIsSubset": [["$key"], [*key, "0C"]] }, "b": { "$setIntersection": [["$key"], [*key]] }, "c": { "$indexOfArray": [[*key, "0C"], "$key"] } } },
+            ],
+            vec![
+                doc! { "$sort": &sort },
+                doc! { "$project": { "v": 1, "a": { "$switch": { "branches": [{ "case": { "$eq": ["$$ROOT.key", *key] }, "then": 1 }], "default": 2 } }, "b": { "$cond": [{ "$in": ["$key", [*key]] }, 1, 2] } } },
+            ],
+            vec![
+                doc! { "$bucket": { "groupBy": "$key", "boundaries": ["0C", "AB", "FF"], "default": "other", "output": { "n": { "$sum": 1 } } } },
+                doc! { "$sort": { "_id": 1 } },
+            ],
+            vec![doc! { "$sortByCount": "$key" }, doc! { "$match": { "_id": *key } }],
             vec![doc! { "$facet": { "a": [{ "$match": { "key": *key } }, { "$count": "n" }] } }],
         ] {
             pair.same(doc! { "aggregate": 1, "pipeline": stages, "cursor": {} });
@@ -136,6 +153,17 @@ fn reads(pair: &Pair) {
     pair.same(doc! { "distinct": 1, "key": "v", "query": { "key": "FF" } });
     let asked = doc! { "find": 1, "filter": { "$expr": { "$eq": ["$key", "$$wanted"] } }, "let": { "wanted": "ff" }, "sort": &sort };
     pair.same(asked);
+    for key in KEYS {
+        let expr = doc! { "$expr": { "$or": [{ "$eq": ["$key", "$$wanted"] }, { "$in": ["$key", "$$all"] }] } };
+        let variables = doc! { "wanted": *key, "all": ["0C"] };
+        pair.same(doc! { "find": 1, "filter": &expr, "let": &variables, "sort": &sort });
+        pair.same(doc! { "find": 1, "projection": { "v": 1, "is": { "$eq": ["$key", *key] } }, "sort": &sort });
+        // A part that is brought to lower case beside one that is not.
+        let both = doc! { "$or": [{ "key": "FF" }, { "$expr": { "$eq": ["$v", "$$wanted"] } }] };
+        pair.same(doc! { "find": 1, "filter": both, "let": { "wanted": 3 }, "sort": &sort });
+        let stages = vec![doc! { "$match": expr }, doc! { "$sort": &sort }];
+        pair.same(doc! { "aggregate": 1, "pipeline": stages, "let": variables, "cursor": {} });
+    }
 }
 
 fn writes(pair: &Pair) {
@@ -155,6 +183,23 @@ fn writes(pair: &Pair) {
         // The same key in another case is no change.
         pair.same(update(doc! { "key": key }, doc! { "$set": { "key": key } }, doc! { "multi": true }));
         pair.same_documents(key);
+    }
+    for key in ["FF", "ab01"] {
+        let flag = |with: Document| doc! { "q": {}, "u": [{ "$set": { "flag": with } }], "multi": true };
+        pair.same(doc! { "update": 1, "updates": [flag(doc! { "$eq": ["$key", key] })] });
+        pair.same_documents("a pipeline");
+        pair.same(doc! { "update": 1, "updates": [flag(doc! { "$cond": [{ "$in": ["$key", ["$$wanted"]] }, 1, 2] })], "let": { "wanted": key } });
+        pair.same_documents("a pipeline with let");
+        let mut constant = flag(doc! { "$ne": ["$key", "$$wanted"] });
+        constant.insert("c", doc! { "wanted": key });
+        pair.same(doc! { "update": 1, "updates": [constant] });
+        pair.same_documents("a pipeline with a constant");
+        let q = doc! { "$expr": { "$eq": ["$key", "$$wanted"] } };
+        pair.same(doc! { "update": 1, "updates": [{ "q": &q, "u": { "$inc": { "w": 1 } }, "multi": true }], "let": { "wanted": key } });
+        pair.same_documents("an update with let");
+        let found = doc! { "$expr": { "$and": [{ "$eq": ["$key", "$$wanted"] }, { "$gt": ["$v", 15] }] } };
+        pair.same(doc! { "delete": 1, "deletes": [{ "q": found, "limit": 0 }], "let": { "wanted": key } });
+        pair.same_documents("a delete with let");
     }
     let upsert = update(
         doc! { "key": "DD", "at": at(900) },

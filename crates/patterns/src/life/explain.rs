@@ -158,15 +158,13 @@ impl<'c> Said<'c> {
         }
     }
 
-    /// The context of the command: a real MongoDB is told its `let`.
+    /// The context of the command, with its `let`.
     fn context(&self, asked: &Context) -> Context {
         let mut context = asked.clone();
-        if self.collates {
-            context.sent.variables = match self.command.get("let") {
-                Some(Value::Document(variables)) => Some(variables.into_owned()),
-                _ => None,
-            };
-        }
+        context.sent.variables = match self.command.get("let") {
+            Some(Value::Document(variables)) => Some(variables.into_owned()),
+            _ => None,
+        };
         context
     }
 

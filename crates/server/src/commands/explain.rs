@@ -34,13 +34,11 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     let explained = Request::parse_in(request.db.clone(), inner.clone(), request.frame())?;
     let explained = explained.collating(request.collates);
     let op = parse(&explained, &call.context.env)?;
-    if call.client.relay.is_some() {
-        // Those of the command inside, not of `explain`.
-        call.context.sent.variables = match inner.get("let") {
-            Some(Value::Document(variables)) => Some(variables.into_owned()),
-            _ => None,
-        };
-    }
+    // Those of the command inside, not of `explain`.
+    call.context.sent.variables = match inner.get("let") {
+        Some(Value::Document(variables)) => Some(variables.into_owned()),
+        _ => None,
+    };
     answer(call, op, verbosity, inner).await
 }
 

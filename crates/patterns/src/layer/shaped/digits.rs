@@ -6,13 +6,16 @@ use document::filter::Filter;
 use document::op::{Context, Modify, ReadOp, WriteOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{self, Names, Scope};
-use document::{Doc, Result};
+use document::project::Projection;
+use document::update::Update;
+use document::{Doc, Result, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The read with its digits in lower case; the same read if nothing in it differs.
 pub(super) fn read<'o>(shaped: &Shaped, op: &'o ReadOp, context: &Context) -> Result<Cow<'o, ReadOp>> {
     let Some(digits) = Digits::of(shaped) else { return Ok(Cow::Borrowed(op)) };
-    let rewrite = Rewrite { digits, context };
+    let rewrite = Rewrite::new(digits, context, None)?;
     let filter = match op {
         ReadOp::Find(op) => &op.filter,
         ReadOp::Count(op) => &op.filter,
@@ -24,14 +27,20 @@ pub(super) fn read<'o>(shaped: &Shaped, op: &'o ReadOp, context: &Context) -> Re
                 return Ok(Cow::Borrowed(op));
             }
             let mut aggregate = aggregate.clone();
-            aggregate.pipeline = Pipeline::parse(&stages, &mut rewrite.names()?)?;
+            aggregate.pipeline = Pipeline::parse(&stages, &mut rewrite.names.clone())?;
             return Ok(Cow::Owned(ReadOp::Aggregate(aggregate)));
         }
     };
-    let Some(filter) = rewrite.filter(filter)? else { return Ok(Cow::Borrowed(op)) };
+    let (filter, projection) = match (rewrite.filter(filter)?, rewrite.projection(op)?) {
+        (None, None) => return Ok(Cow::Borrowed(op)),
+        (other, projection) => (other.unwrap_or_else(|| filter.clone()), projection),
+    };
     let mut op = op.clone();
     match &mut op {
-        ReadOp::Find(op) => op.filter = filter,
+        ReadOp::Find(op) => {
+            op.filter = filter;
+            op.projection = projection.or(op.projection.take());
+        }
         ReadOp::Count(op) => op.filter = filter,
         ReadOp::Distinct(op) => op.filter = filter,
         ReadOp::Aggregate(_) => {}
@@ -39,63 +48,105 @@ pub(super) fn read<'o>(shaped: &Shaped, op: &'o ReadOp, context: &Context) -> Re
     Ok(Cow::Owned(op))
 }
 
-/// The write with the digits of its filters in lower case. What it stores is brought there where it is encoded.
+/// The write with the digits of its filters, and of what its pipelines compare, in lower case. What it stores is brought there where it is encoded.
 pub(super) fn write<'o>(shaped: &Shaped, op: &'o WriteOp, context: &Context) -> Result<Cow<'o, WriteOp>> {
     let digits = if matches!(op, WriteOp::Insert(_)) { None } else { Digits::of(shaped) };
     let Some(digits) = digits else { return Ok(Cow::Borrowed(op)) };
-    let rewrite = Rewrite { digits, context };
-    // An upsert inserts what its filter equals: that is one value.
-    let single = Rewrite { digits: rewrite.digits.clone().in_one_case(), context };
+    let rewrite = Rewrite::new(digits, context, None)?;
     let mut changed = op.clone();
     let mut differs = false;
-    let mut replace = |filter: &mut Filter, upsert: bool| -> Result<()> {
-        let rewrite = if upsert { &single } else { &rewrite };
-        if let Some(other) = rewrite.filter(filter)? {
+    let mut replace = |filter: &mut Filter, update: Option<&mut Update>, upsert: bool| -> Result<()> {
+        if let Some(other) = rewrite.of_write(upsert).filter(filter)? {
             *filter = other;
+            differs = true;
+        }
+        if let Some(update) = update
+            && let Some(other) =
+                Rewrite::new(rewrite.digits.clone(), context, update.constants.as_ref())?.update(update)?
+        {
+            *update = other;
             differs = true;
         }
         Ok(())
     };
     match &mut changed {
         WriteOp::Insert(_) => {}
-        WriteOp::Update(op) => {
-            op.statements.iter_mut().try_for_each(|statement| replace(&mut statement.filter, statement.upsert))?;
-        }
+        WriteOp::Update(op) => op
+            .statements
+            .iter_mut()
+            .try_for_each(|statement| replace(&mut statement.filter, Some(&mut statement.update), statement.upsert))?,
         WriteOp::Delete(op) => {
-            op.statements.iter_mut().try_for_each(|statement| replace(&mut statement.filter, false))?;
+            op.statements.iter_mut().try_for_each(|statement| replace(&mut statement.filter, None, false))?;
         }
-        WriteOp::FindAndModify(op) => {
-            let upsert = matches!(&op.action, Modify::Update { upsert: true, .. });
-            replace(&mut op.filter, upsert)?;
-        }
+        WriteOp::FindAndModify(op) => match &mut op.action {
+            Modify::Remove => replace(&mut op.filter, None, false)?,
+            Modify::Update { update, upsert, .. } => replace(&mut op.filter, Some(update), *upsert)?,
+        },
     }
     Ok(if differs { Cow::Owned(changed) } else { Cow::Borrowed(op) })
 }
 
-struct Rewrite<'c> {
+struct Rewrite {
     digits: Digits,
-    context: &'c Context,
+    names: Names,
 }
 
-impl Rewrite<'_> {
+impl Rewrite {
+    /// Knows the variables of the command's `let`, and the constants of a statement.
+    fn new(digits: Digits, context: &Context, constants: Option<&Doc<'static>>) -> Result<Rewrite> {
+        let mut names = Names::new();
+        let mut known: Vec<(String, Value<'static>)> = Vec::new();
+        for (name, value) in context.sent.variables.iter().flat_map(Doc::iter) {
+            let value = expr::parse(&value, &mut names)?;
+            let value = value.eval(&mut Scope::new(Doc::empty(), &context.env))?.into_owned();
+            names.bind_constant(name.as_str(), value.clone());
+            known.push((name.to_string(), value));
+        }
+        for (name, value) in constants.into_iter().flat_map(Doc::iter) {
+            names.bind_constant(name.as_str(), value.clone().into_owned());
+            known.push((name.to_string(), value.into_owned()));
+        }
+        Ok(Rewrite { digits: digits.knowing(known), names })
+    }
+
+    /// An upsert inserts what its filter equals: that is one value.
+    fn of_write(&self, upsert: bool) -> Rewrite {
+        let digits = self.digits.clone();
+        Rewrite { digits: if upsert { digits.in_one_case() } else { digits }, names: self.names.clone() }
+    }
+
+    /// What `find` computes; `None` if it says the same already.
+    fn projection(&self, op: &ReadOp) -> Result<Option<Arc<Projection>>> {
+        let ReadOp::Find(find) = op else { return Ok(None) };
+        let Some(source) = find.projection.as_ref().and_then(|projection| projection.source()) else { return Ok(None) };
+        match self.digits.expression(&Value::Document(source.borrow())) {
+            Value::Document(spec) if spec.as_bytes() != source.as_bytes() => {
+                let parsed = Projection::parse_find(&spec, &find.filter, &mut self.names.clone())?;
+                Ok(Some(Arc::new(parsed.with_sort(find.sort.as_ref())?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `None` if the update says the same already, or has no expressions.
+    fn update(&self, update: &Update) -> Result<Option<Update>> {
+        let Value::Array(source) = &update.source else { return Ok(None) };
+        let stages = self.digits.clone().in_one_case().stages(source);
+        if stages.as_bytes() == source.as_bytes() {
+            return Ok(None);
+        }
+        let mut other = Update::parse(&Value::Array(stages), &[], &mut self.names.clone())?;
+        (other.constants, other.whole) = (update.constants.clone(), update.whole);
+        Ok(Some(other))
+    }
+
     /// `None` if the filter says the same already.
     fn filter(&self, filter: &Filter) -> Result<Option<Filter>> {
         let source = self.digits.query(&filter.source);
         if source.as_bytes() == filter.source.as_bytes() {
             return Ok(None);
         }
-        let parsed = Filter::parse(&source, &mut self.names()?)?;
+        let parsed = Filter::parse(&source, &mut self.names.clone())?;
         Ok(Some(parsed.collated(filter.collation.clone())))
-    }
-
-    /// The variables of the command's `let`.
-    fn names(&self) -> Result<Names> {
-        let mut names = Names::new();
-        for (name, value) in self.context.sent.variables.iter().flat_map(Doc::iter) {
-            let value = expr::parse(&value, &mut names)?;
-            let value = value.eval(&mut Scope::new(Doc::empty(), &self.context.env))?.into_owned();
-            names.bind_constant(name.as_str(), value);
-        }
-        Ok(names)
     }
 }

@@ -39,6 +39,9 @@ pub(crate) struct Digits {
     of_id: Vec<String>,
     /// Some documents are still stored as clients wrote them, in any case: a value then stands for both cases.
     both: bool,
+    /// Variables that stand for digits, and those that stand for a constant.
+    variables: Vec<String>,
+    constants: Vec<(String, Value<'static>)>,
 }
 
 impl Digits {
@@ -52,7 +55,13 @@ impl Digits {
         let of_id = if bucket.derives_id() { fields.clone() } else { Vec::new() };
         let paths = fields.into_iter().chain(of_id.iter().map(|field| format!("_id.{field}"))).collect();
         let both = shaped.sides.iter().any(|side| side.form == Form::Plain);
-        Some(Digits { paths, of_id, both })
+        Some(Digits { paths, of_id, both, variables: Vec::new(), constants: Vec::new() })
+    }
+
+    /// The same where these variables of a command are known.
+    pub(crate) fn knowing(mut self, constants: impl IntoIterator<Item = (String, Value<'static>)>) -> Digits {
+        self.constants.extend(constants);
+        self
     }
 
     /// The same where a value must stay one value.

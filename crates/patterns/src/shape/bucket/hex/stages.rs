@@ -2,6 +2,7 @@
 //! that `$group`, `$project` and `$set` give it, as long as a stage says plainly what becomes of it.
 
 use super::Digits;
+use super::expression::literal_in_lower_case;
 use crate::mql::{call, list};
 use document::{Array, Doc, DocWriter, Value};
 
@@ -20,6 +21,7 @@ impl Digits {
             _ if self.paths.is_empty() => return stage.clone().into_owned(),
             ("$match", Value::Document(query)) => Value::Document(self.query(query)),
             ("$facet", Value::Document(facets)) => Value::Document(self.facets(facets)),
+            ("$bucket", Value::Document(spec)) if self.groups(spec) => Value::Document(self.boundaries(spec)),
             // What is inside speaks of other documents.
             ("$lookup" | "$graphLookup" | "$unionWith" | "$merge" | "$out", spec) => spec.clone().into_owned(),
             (_, spec) => self.expression(spec),
@@ -38,9 +40,33 @@ impl Digits {
                     self.forget(path);
                 }
             }
+            ("$sortByCount", Value::String(path)) if self.is_path(path.as_str()) => {
+                self.replace(vec!["_id".to_owned()])
+            }
+            ("$bucket", Value::Document(spec)) if self.groups(spec) => self.replace(vec!["_id".to_owned()]),
+            ("$bucketAuto", Value::Document(spec)) if self.groups(spec) => {
+                self.replace(vec!["_id.min".to_owned(), "_id.max".to_owned()]);
+            }
             _ => self.replace(Vec::new()),
         }
         call(name, rewritten)
+    }
+
+    /// Whether `$bucket` groups by the digits.
+    fn groups(&self, spec: &Doc<'_>) -> bool {
+        spec.get("groupBy").is_some_and(|by| by.as_str().is_some_and(|path| self.is_path(path)))
+    }
+
+    fn boundaries(&self, spec: &Doc<'_>) -> Doc<'static> {
+        let mut writer = DocWriter::with_capacity(spec.as_bytes().len());
+        for (name, value) in spec.iter() {
+            let value = match name.as_str() {
+                "boundaries" => literal_in_lower_case(&value),
+                _ => self.expression(&value),
+            };
+            writer.append(name.as_str(), &value);
+        }
+        writer.finish()
     }
 
     fn facets(&self, facets: &Doc<'_>) -> Doc<'static> {
