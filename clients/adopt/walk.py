@@ -231,7 +231,7 @@ def main():
 
     step("audit: the drift is found by a user who may only read")
     audited("reader", 1, drifted)
-    pleach("reader", "audit", "--examples", "0", code=1, says=["documents drifted", "pleach apply"])
+    pleach("reader", "audit", "--examples", "0", code=1, says=["values drifted", "pleach apply"])
     same(first, "an audit changed something")
 
     misspelt(first)

@@ -166,6 +166,14 @@ pub(crate) struct Repair {
     /// Of rules that are declared and not applied: make their values right now; nothing keeps them so afterwards
     #[arg(long, requires = "declare")]
     pub(crate) once: bool,
+
+    /// With --once: go on where existing values would be removed, or more than half of them changed; no copy is kept
+    #[arg(long, requires = "once")]
+    pub(crate) overwrite: bool,
+
+    /// With --once: go on where a collection does not exist, or a field and one with a near name does
+    #[arg(long, requires = "once")]
+    pub(crate) create_missing: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -295,7 +303,9 @@ Examples:
       a MongoDB as it is: needs only the right to read";
 
 pub(crate) const REPAIR_EXAMPLES: &str = "\
-Exit code: as of `pleach audit`, after the repair.
+Exit code: as of `pleach audit`, after the repair. With --once it keeps no copy
+of what it overwrites, so it refuses what `pleach apply` refuses: values that
+would go, more than half of them changed, names that do not exist.
 
 Examples:
   pleach repair --data ~/shop

@@ -43,17 +43,24 @@ fn told(answer: &bson::Document, audit: &Audit, file: Option<&File>) -> String {
 /// One sentence about all of it.
 fn summary(answer: &bson::Document) -> String {
     let (checked, drifted) = (number(answer, "checked"), number(answer, "drifted"));
-    let unchecked = compared::documents_of(number(answer, "unchecked"));
+    let unchecked = compared::values_of(number(answer, "unchecked"));
     let said = match (text(answer, "outcome"), drifted, checked) {
         ("right", _, 0) => "there was nothing to check".to_owned(),
+        ("right", ..) if has_note(answer, "no_field") || has_note(answer, "dangling") => {
+            "every derived value is what its rule says; see the notes about references".to_owned()
+        }
         ("right", ..) => "every derived value is what it should be".to_owned(),
-        (_, 1.., _) => format!("{} drifted", compared::documents_of(drifted)),
+        (_, 1.., _) => format!("{} drifted", compared::values_of(drifted)),
         ("impossible", 0, 0) => "nothing could be checked".to_owned(),
         ("impossible", ..) => "not every rule could be checked; what was checked is right".to_owned(),
         (_, _, 0) => format!("nothing was checked yet: {unchecked} to go"),
         _ => format!("what was checked is right; {unchecked} not checked yet"),
     };
     wrapped(&said, 0)
+}
+
+fn has_note(answer: &bson::Document, about: &str) -> bool {
+    list(answer, "rules").iter().any(|rule| list(rule, "notes").iter().any(|note| text(note, "about") == about))
 }
 
 /// What helps next.
@@ -83,7 +90,8 @@ fn advice(answer: &bson::Document, audit: &Audit) -> String {
                 Vec::new(),
             ),
             "correct_names" => {
-                (format!("Correct the names in the declaration, or make the collections: {rules}."), Vec::new())
+                let said = format!("Correct the names in the declaration first, or make what is missing: {rules}.");
+                (said, Vec::new())
             }
             "wait" => ("To see how far it is, and audit again then:".to_owned(), vec![command("status", audit, true)]),
             _ => continue,

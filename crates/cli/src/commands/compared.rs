@@ -147,16 +147,16 @@ pub(crate) fn more(answer: &bson::Document) -> String {
     let named = i64::try_from(list(answer, "drift").len()).unwrap_or(0);
     match (number(answer, "drifted") - named, named) {
         (..=0, _) => String::new(),
-        (more, 0) => format!("{} not named (--examples N names N of them)\n", documents_of(more)),
+        (more, 0) => format!("{} not named (--examples N names N of them)\n", values_of(more)),
         (more, _) => format!("… and {} more (--examples N)\n", grouped(more)),
     }
 }
 
-/// `1 document`, `2 documents`
-pub(crate) fn documents_of(number: i64) -> String {
+/// `1 value`, `2 values`: a document has one for each of its rules.
+pub(crate) fn values_of(number: i64) -> String {
     match number {
-        1 => "1 document".to_owned(),
-        number => format!("{} documents", grouped(number)),
+        1 => "1 value".to_owned(),
+        number => format!("{} values", grouped(number)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pleach repair`: makes every derived value right that is not, while clients write.
 
-use super::compared::{self, command, documents, documents_of, figures, more, notes, wrapped};
+use super::compared::{self, command, documents, figures, more, notes, values_of, wrapped};
 use crate::args::verbs::Repair;
 use crate::ask::{self, Question, extended_json, list, number, shown, text};
 use crate::declaration::{self, File};
@@ -14,7 +14,8 @@ pub(crate) fn run(repair: &Repair) -> Result<Verdict, Failure> {
 fn of(repair: &Repair, file: Option<&File>) -> Result<Verdict, Failure> {
     let audit = &repair.audit;
     ask::run(&audit.target, Purpose::Change, async |target| {
-        let question = Question::new("repair").flag("once", repair.once);
+        let question = Question::new("repair").flag("once", repair.once).flag("overwrite", repair.overwrite);
+        let question = question.flag("create_missing", repair.create_missing);
         let answer = compared::ask(question, audit, file, target).await?;
         let verdict = compared::verdict(&answer);
         match audit.json {
@@ -33,7 +34,7 @@ fn told(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String
     out.push_str(&notes(answer));
     let (repaired, failed) = (number(answer, "drifted"), list(answer, "failed"));
     if repaired > 0 {
-        out.push_str(&format!("\n{} repaired:\n\n", documents_of(repaired)));
+        out.push_str(&format!("\n{} repaired:\n\n", values_of(repaired)));
         if !list(answer, "drift").is_empty() {
             out.push_str(&documents(answer));
         }
@@ -52,7 +53,7 @@ fn told(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String
         ("right", _) | ("drift", _) => {}
         ("impossible", _) => out.push_str("\nnot every rule could be checked\n"),
         _ => {
-            let unchecked = documents_of(number(answer, "unchecked"));
+            let unchecked = values_of(number(answer, "unchecked"));
             out.push_str(&format!("\n{unchecked} not checked yet\n"));
         }
     }

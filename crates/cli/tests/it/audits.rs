@@ -9,7 +9,7 @@ use judge::client::Client;
 use serde_json::{Value, json};
 use std::process::Output;
 
-const RULES: &str = "\
+pub(crate) const RULES: &str = "\
 collections:
   products:
     computed:
@@ -22,16 +22,16 @@ collections:
 ";
 
 /// A place that has data: a store, or a real MongoDB.
-struct Place {
-    shop: Shop,
-    db: String,
-    uri: Option<String>,
-    serving: Option<Serving>,
+pub(crate) struct Place {
+    pub(crate) shop: Shop,
+    pub(crate) db: String,
+    pub(crate) uri: Option<String>,
+    pub(crate) serving: Option<Serving>,
 }
 
 impl Place {
     /// Both, as far as there is a real MongoDB.
-    fn both(name: &str) -> Vec<Place> {
+    pub(crate) fn both(name: &str) -> Vec<Place> {
         let embedded = {
             let shop = Shop::new(&format!("{name}-store"), "");
             let serving = shop.serve(&[]);
@@ -46,24 +46,24 @@ impl Place {
         places
     }
 
-    fn declare(&self, rules: &str) {
+    pub(crate) fn declare(&self, rules: &str) {
         self.shop.declare(&format!("database: {}\n{rules}", self.db));
     }
 
     /// Past all rules that a proxy would keep; in a store they are not applied yet.
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         match (&self.serving, &self.uri) {
             (Some(serving), _) => serving.client(),
             (None, uri) => Client::connect(uri.as_deref().unwrap()).unwrap(),
         }
     }
 
-    fn must(&self, mut command: Document) -> Document {
+    pub(crate) fn must(&self, mut command: Document) -> Document {
         command.insert("$db", &self.db);
         self.client().must(&command).unwrap()
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         match &self.uri {
             Some(uri) => self.shop.command(args).args(["--upstream", uri]).output().unwrap(),
             None => self.shop.run(args),
@@ -75,17 +75,17 @@ impl Place {
         self.run(&[verb, "--db", &self.db])
     }
 
-    fn declared(&self, args: &[&str]) -> Output {
+    pub(crate) fn declared(&self, args: &[&str]) -> Output {
         self.run(&[args, &["--declare", "pleach.yaml"]].concat())
     }
 
-    fn json(&self, args: &[&str]) -> (Option<i32>, Value) {
+    pub(crate) fn json(&self, args: &[&str]) -> (Option<i32>, Value) {
         let output = self.declared(&[args, &["--json"]].concat());
         let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
         (output.status.code(), json)
     }
 
-    fn collections(&self) -> Vec<String> {
+    pub(crate) fn collections(&self) -> Vec<String> {
         let reply = self.must(doc! { "listCollections": 1, "nameOnly": true });
         let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
         let mut names: Vec<String> =
@@ -94,13 +94,13 @@ impl Place {
         names
     }
 
-    fn all(&self, collection: &str) -> Vec<bson::Bson> {
+    pub(crate) fn all(&self, collection: &str) -> Vec<bson::Bson> {
         let reply = self.must(doc! { "find": collection, "sort": { "_id": 1 } });
         reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone()
     }
 
     /// Values that somebody kept by hand, and not well.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         self.must(doc! { "insert": "products", "documents": [
             { "_id": 1, "price": 10, "reviewCount": 2, "rating": 4.0, "margin": 9 },
             { "_id": 2, "price": 10, "reviewCount": 5, "rating": null, "margin": 9 },
@@ -127,24 +127,24 @@ impl Drop for Place {
     }
 }
 
-fn rule<'a>(report: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn rule<'a>(report: &'a Value, name: &str) -> &'a Value {
     report["rules"].as_array().unwrap().iter().find(|rule| rule["rule"] == name).unwrap()
 }
 
-fn about(rule: &Value) -> Vec<&str> {
+pub(crate) fn about(rule: &Value) -> Vec<&str> {
     rule["notes"]
         .as_array()
         .map_or_else(Vec::new, |notes| notes.iter().map(|note| note["about"].as_str().unwrap()).collect())
 }
 
-fn fits(out: &str) {
+pub(crate) fn fits(out: &str) {
     // A connection string cannot be broken.
     let lines = out.lines().filter(|line| !line.starts_with("  pleach "));
     lines.for_each(|line| assert!(line.chars().count() <= 80, "{line}\n\n{out}"));
 }
 
 /// The file's text in a command, for a running server or a proxy.
-fn wire(place: &Place, verb: &str, more: Document) -> Document {
+pub(crate) fn wire(place: &Place, verb: &str, more: Document) -> Document {
     let declaration = std::fs::read_to_string(place.shop.folder.join("pleach.yaml")).unwrap();
     let mut command = doc! { "pleach": verb, "declaration": declaration, "$db": &place.db };
     command.extend(more);
@@ -188,7 +188,7 @@ fn values_that_nobody_keeps_are_compared_and_made_right_once() {
         let none = place.declared(&["audit", "--examples", "0"]);
         let (code, out, _) = text(&none);
         assert_eq!(code, Some(1), "{none:?}");
-        assert!(out.contains("4 documents drifted") && !out.contains("what it should be"), "{out}");
+        assert!(out.contains("4 values drifted") && !out.contains("what it should be"), "{out}");
 
         // Nothing was asked for in so many words, and nothing is changed.
         let refused = place.declared(&["repair"]);
@@ -200,7 +200,7 @@ fn values_that_nobody_keeps_are_compared_and_made_right_once() {
         let once = place.declared(&["repair", "--once"]);
         let (code, out, _) = text(&once);
         assert_eq!(code, Some(0), "{once:?}");
-        assert!(out.contains("4 documents repaired") && out.contains("Nothing keeps the values right"), "{out}");
+        assert!(out.contains("4 values repaired") && out.contains("Nothing keeps the values right"), "{out}");
         fits(out);
         assert_eq!(
             place.all("products")[1],

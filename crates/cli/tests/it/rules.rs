@@ -111,7 +111,7 @@ fn a_rule_from_the_first_look_to_the_last() {
     let repaired = shop.run(&["repair"]);
     let (code, out, _) = text(&repaired);
     assert_eq!(code, Some(0), "{repaired:?}");
-    assert!(out.contains("1 document repaired:"), "{out}");
+    assert!(out.contains("1 value repaired:"), "{out}");
     let clean = shop.run(&["audit"]);
     let (code, out, _) = text(&clean);
     assert_eq!(code, Some(0), "{clean:?}");

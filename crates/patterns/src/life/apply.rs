@@ -157,7 +157,7 @@ impl Life {
             self.beside_what_stays(db, &changes)?;
         } else {
             let all: Vec<&Refusal> = refused.iter().map(|(_, refusal)| *refusal).collect();
-            if let Some(error) = Refusal::error(&all) {
+            if let Some(error) = Refusal::error("applied", &all) {
                 return Err(error);
             }
         }

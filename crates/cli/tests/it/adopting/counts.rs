@@ -114,7 +114,7 @@ fn references_of_another_type_are_told_with_an_example() {
         // The same of a count.
         door.declare("{ customers: { computed: { n: { count: orders, by: customerId } } } }");
         let (_, out, _) = door.told(&["plan"]);
-        assert!(out.contains("none of the 1 references in orders.customerId has a document in customers"), "{out}");
+        assert!(out.contains("the only reference in orders.customerId has no document in customers"), "{out}");
         assert!(out.contains("holds strings such as"), "{out}");
     }
 }

@@ -12,6 +12,7 @@ pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
 use super::evaluate::{Difference, Evaluator};
+use super::preview::unfollowed;
 use super::records::{At, aggregate, find};
 use super::rights::Rights;
 use super::states::State;
@@ -137,7 +138,7 @@ impl Life {
         Ok(is_comparable)
     }
 
-    /// Notes what was not compared, and that there was nothing.
+    /// Notes what was not compared, that there was nothing, and that no reference led anywhere.
     pub(crate) async fn note_extent(&self, asked: &Asked, figures: &mut Figures) -> Result<()> {
         let bucket = shape::bucket_of(&asked.rule);
         if asked.is_seeding() && bucket.is_none() {
@@ -149,6 +150,12 @@ impl Life {
             if unchecked > 0 {
                 figures.notes.push(Note::Seeding { checked: figures.checked, unchecked: figures.unchecked });
             }
+        }
+        let is_compared = figures.checked > 0 && !asked.is_seeding() && !figures.lacks_source();
+        if bucket.is_none() && is_compared {
+            let (mut session, context) = (Session::default(), self.context());
+            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            figures.notes.extend(unfollowed(&mut at, &asked.rule).await?.map(Note::Unfollowed));
         }
         if figures.checked + figures.unchecked + figures.drifted == 0 {
             let collection = bucket.map_or(&asked.rule.host, |bucket| &bucket.into).clone();

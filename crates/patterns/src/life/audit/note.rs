@@ -1,5 +1,6 @@
 //! What an audit says besides its counts: what it could not compare, or not yet, and why.
 
+use crate::life::preview::Unfollowed;
 use crate::rule::Rule;
 use document::op::Namespace;
 
@@ -34,6 +35,8 @@ pub(crate) enum Note {
         source: Namespace,
         near: Option<String>,
     },
+    /// No reference leads to a document, so nothing was compared with anything.
+    Unfollowed(Unfollowed),
     /// The collection holds plain documents, no buckets.
     NotInBuckets {
         into: Namespace,
@@ -66,6 +69,8 @@ impl Note {
             Note::NoDatabase { .. } => "no_database",
             Note::NoCollection { .. } => "no_collection",
             Note::NoSource { .. } => "no_source",
+            Note::Unfollowed(Unfollowed { lacks_field: true, .. }) => "no_field",
+            Note::Unfollowed(_) => "dangling",
             Note::NotInBuckets { .. } => "not_in_buckets",
             Note::Empty { .. } => "empty",
             Note::Seeding { .. } => "seeding",
@@ -78,19 +83,24 @@ impl Note {
 
     pub(crate) fn extent(&self) -> Extent {
         match self {
-            Note::NoDatabase { .. } | Note::NoCollection { .. } | Note::NoSource { .. } | Note::NotInBuckets { .. } => {
-                Extent::Impossible
-            }
+            Note::NoDatabase { .. }
+            | Note::NoCollection { .. }
+            | Note::NoSource { .. }
+            | Note::Unfollowed(_)
+            | Note::NotInBuckets { .. } => Extent::Impossible,
             Note::Seeding { .. } | Note::Retiring | Note::Waiting { .. } | Note::Moving { .. } => Extent::Partial,
             Note::Differs | Note::Empty { .. } | Note::Raw => Extent::Whole,
         }
     }
 
-    /// Whether a collection does not exist, and no other has a name that could be meant.
-    pub(crate) fn is_as_good_as_empty(&self) -> bool {
+    /// Whether what is missing may still come: no name that exists could be meant instead.
+    pub(crate) fn may_come(&self) -> bool {
         matches!(
             self,
-            Note::NoDatabase { near: None } | Note::NoCollection { near: None, .. } | Note::NoSource { near: None, .. }
+            Note::NoDatabase { near: None }
+                | Note::NoCollection { near: None, .. }
+                | Note::NoSource { near: None, .. }
+                | Note::Unfollowed(Unfollowed { may_come: true, .. })
         )
     }
 
@@ -107,6 +117,7 @@ impl Note {
                 "the collection `{source}` does not exist{}; documents were compared as if it were empty",
                 meant(near)
             ),
+            Note::Unfollowed(Unfollowed { text, .. }) => format!("{text}, so no reference was followed"),
             Note::NotInBuckets { into } => {
                 format!("`{}` is not stored in buckets yet: `{into}` does not exist", rule.host)
             }

@@ -69,13 +69,17 @@ impl Figures {
         // A rule in force keeps a collection from its first document on: one that does not exist yet is as good as empty. A name
         // that is near says that it may be misspelt.
         let is_in_force = self.state == Some(State::On) && !self.has("differs") && !self.has("raw");
-        let extent =
-            |note: &Note| if is_in_force && note.is_as_good_as_empty() { Extent::Whole } else { note.extent() };
+        let extent = |note: &Note| if is_in_force && note.may_come() { Extent::Whole } else { note.extent() };
         self.notes.iter().map(extent).max().unwrap_or_default()
     }
 
     fn has(&self, about: &str) -> bool {
         self.notes.iter().any(|note| note.about() == about)
+    }
+
+    /// Whether it was noted that what the values come from does not exist.
+    pub(crate) fn lacks_source(&self) -> bool {
+        self.has("no_source")
     }
 
     /// Documents that differ because their job is still in the outbox.
@@ -114,6 +118,10 @@ impl Figures {
     /// What helps next with what is wrong.
     fn next(&self) -> Vec<&'static str> {
         let mut next = Vec::new();
+        if self.extent() == Extent::Impossible && !self.has("not_in_buckets") {
+            // By these names nothing should be written.
+            return vec!["correct_names"];
+        }
         if self.unmendable > 0 {
             next.push("by_hand");
         }
@@ -125,10 +133,9 @@ impl Figures {
             false => {}
         }
         match self.extent() {
-            Extent::Impossible if self.has("not_in_buckets") => next.push("apply"),
-            Extent::Impossible if !is_applied => next.push("correct_names"),
+            Extent::Impossible => next.push("apply"),
             Extent::Partial => next.push("wait"),
-            Extent::Impossible | Extent::Whole => {}
+            Extent::Whole => {}
         }
         next
     }
@@ -200,7 +207,7 @@ impl Report {
     /// `[ { action, rules: [ name ] } ]`: what helps, by what is to be done.
     fn next(&self) -> Value<'static> {
         let mut next = ArrayWriter::new();
-        for action in ["apply", "repair", "restart", "by_hand", "correct_names", "wait"] {
+        for action in ["correct_names", "apply", "repair", "restart", "by_hand", "wait"] {
             let mut rules = ArrayWriter::new();
             for figures in self.rules.iter().filter(|figures| figures.next().contains(&action)) {
                 rules.push(&Value::from(&*figures.rule.name));

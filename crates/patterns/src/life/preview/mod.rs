@@ -19,6 +19,7 @@ mod schema;
 mod state;
 mod validators;
 
+pub(crate) use references::{Unfollowed, unfollowed};
 pub(crate) use refusal::Refusal;
 
 use super::plan::{Changes, Step, Work};
@@ -90,17 +91,10 @@ impl Preview {
             outlook.notes.extend(of_rule().filter_map(Step::note));
             match &step.work {
                 Work::Seed | Work::Rebuild => {
-                    names::look(at, rights, &mut known, &mut outlook).await?;
-                    let (counts, failures) = counts::look(life, at, &step.rule).await?;
-                    outlook.notes.extend(failures);
-                    let was = life.kept(&step.rule);
-                    outlook.refusals.extend(counts.refusal(&step.rule, was.as_deref()));
-                    outlook.refusals.extend(obstacles::look(at, &step.rule).await?);
-                    if was.is_none() {
+                    outlook.look_at_values(life, at, rights, &mut known).await?;
+                    if life.kept(&step.rule).is_none() {
                         state::look(at, &mut outlook).await?;
                     }
-                    outlook.counts = Some(counts);
-                    references::look(at, &mut outlook).await?;
                     outlook.note_unsettled(changes);
                 }
                 Work::Shape(change) => {
@@ -123,6 +117,20 @@ impl Preview {
             rules.push(outlook);
         }
         Ok(Preview { rules })
+    }
+
+    /// Looks at what making the values of rules right would do that nobody keeps afterwards. What a validator refuses then is said
+    /// of each document, and a collection that does not exist is made by nobody: it needs a word even if no name is near.
+    pub(crate) async fn of_once(life: &Life, at: &mut At<'_>, rights: &Rights, rules: &[Arc<Rule>]) -> Result<Preview> {
+        let declared: Vec<Rule> = rules.iter().map(|rule| (**rule).clone()).collect();
+        let mut known = names::Known::new(&declared).with_all_collections();
+        let mut outlooks = Vec::new();
+        for rule in rules {
+            let mut outlook = Outlook::new(rule.clone(), "seed");
+            outlook.look_at_values(life, at, rights, &mut known).await?;
+            outlooks.push(outlook);
+        }
+        Ok(Preview { rules: outlooks })
     }
 
     /// The reasons to refuse, with the rule that each is about.
@@ -162,6 +170,24 @@ impl Outlook {
             notes: Vec::new(),
             refusals: Vec::new(),
         }
+    }
+
+    /// Names, counts, obstacles and references of a rule that keeps a field.
+    async fn look_at_values(
+        &mut self,
+        life: &Life,
+        at: &mut At<'_>,
+        rights: &Rights,
+        known: &mut names::Known<'_>,
+    ) -> Result<()> {
+        names::look(at, rights, known, self).await?;
+        let (counts, failures) = counts::look(life, at, &self.rule).await?;
+        self.notes.extend(failures);
+        let was = life.kept(&self.rule);
+        self.refusals.extend(counts.refusal(&self.rule, was.as_deref()));
+        self.refusals.extend(obstacles::look(at, &self.rule).await?);
+        self.counts = Some(counts);
+        references::look(at, self).await
     }
 
     /// Counts are of the data as it is now; what another rule of the same `apply` makes first is not in them.

@@ -20,13 +20,20 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Known<'r> {
     declared: &'r [Rule],
     collections: Option<BTreeSet<String>>,
+    /// A collection that does not exist is a reason to refuse even if no name is near.
+    needs_collections: bool,
     /// The paths that some documents of a collection have; `None` for one without documents.
     paths: BTreeMap<String, Option<BTreeSet<String>>>,
 }
 
 impl<'r> Known<'r> {
     pub(super) fn new(declared: &'r [Rule]) -> Known<'r> {
-        Known { declared, collections: None, paths: BTreeMap::new() }
+        Known { declared, collections: None, needs_collections: false, paths: BTreeMap::new() }
+    }
+
+    /// For rules that make no collection: all of them must be there.
+    pub(super) fn with_all_collections(self) -> Known<'r> {
+        Known { needs_collections: true, ..self }
     }
 
     /// The collections of the database that the client may read.
@@ -68,6 +75,7 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, known: &mut Known<'_>
     let rule = outlook.rule.clone();
     let into = shape::bucket_of(&rule).map(|bucket| bucket.into.clone());
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
+        let is_needed = known.needs_collections;
         let there = known.collections(at, rights, &ns.db).await?;
         if there.contains(&*ns.collection) || shape::stored::found(at, ns).await?.is_some() {
             continue;
@@ -75,7 +83,8 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, known: &mut Known<'_>
         let candidates =
             there.iter().map(String::as_str).filter(|name| into.as_ref().is_none_or(|into| **name != *into.collection));
         match near(&ns.collection, candidates) {
-            Some(name) => outlook.refuse_name(format!("there is no collection `{}`", ns.collection), name),
+            Some(name) => outlook.refuse_name(format!("there is no collection `{}`", ns.collection), Some(name)),
+            None if is_needed => outlook.refuse_name(format!("there is no collection `{}`", ns.collection), None),
             None if there.is_empty() => {}
             None => outlook.notes.push(format!("there is no collection `{}` yet", ns.collection)),
         }
@@ -89,18 +98,32 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, known: &mut Known<'_>
         if paths.contains(&dotted) || has(at, &ns, &dotted).await? {
             continue;
         }
-        let what = format!("no document of `{}` has the field `{dotted}`", ns.collection);
+        let what = no_field(&ns, &dotted);
         match near_path(&path, paths) {
-            Some(name) => outlook.refuse_name(what, &name),
+            Some(name) => outlook.refuse_name(what, Some(&name)),
             None => outlook.notes.push(what),
         }
     }
     Ok(())
 }
 
+/// Says that no document of a collection has a path, and which one is near. `None` if one has it, or if there are no documents.
+pub(super) async fn lacking(at: &mut At<'_>, ns: &Namespace, path: &Path) -> Result<Option<(String, Option<String>)>> {
+    let (documents, dotted) = (sample::documents(at, ns).await?, path.dotted());
+    if documents.is_empty() || has(at, ns, &dotted).await? {
+        return Ok(None);
+    }
+    Ok(Some((no_field(ns, &dotted), near_path(path, &sample::paths(&documents)))))
+}
+
+fn no_field(ns: &Namespace, path: &str) -> String {
+    format!("no document of `{}` has the field `{path}`", ns.collection)
+}
+
 impl Outlook {
-    fn refuse_name(&mut self, what: String, near: &str) {
-        let reason = format!("rule {}: {what}, did you mean `{near}`?", self.rule.name);
+    fn refuse_name(&mut self, what: String, near: Option<&str>) {
+        let meant = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+        let reason = format!("rule {}: {what}{meant}", self.rule.name);
         self.refusals.push(Refusal { need: Need::CreateMissing, reason });
     }
 }

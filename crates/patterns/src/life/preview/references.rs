@@ -1,6 +1,7 @@
-//! Which references have no source. If none has, the declaration or the data is almost surely wrong: what it looks like is said.
+//! Which references have no source. If none has, the declaration or the data is almost surely wrong: what it looks like is said, also
+//! by an audit, which would otherwise find every value right.
 
-use super::{Outlook, grouped, sample};
+use super::{Outlook, grouped, names, sample};
 use crate::life::records::{At, aggregate};
 use crate::life::{catalog, shape};
 use crate::link::key;
@@ -89,6 +90,32 @@ impl<'r> Sides<'r> {
     }
 }
 
+/// No reference of a rule leads to a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Unfollowed {
+    /// What it looks like, in words.
+    pub(crate) text: String,
+    /// No document has the field of the reference at all.
+    pub(crate) lacks_field: bool,
+    /// It may be as it should be: what is referred to can still come. Otherwise a name is misspelt, or types differ.
+    pub(crate) may_come: bool,
+}
+
+/// Looks whether any reference of the rule leads to a document. `None` if one does, or if there is nobody to refer.
+pub(crate) async fn unfollowed(at: &mut At<'_>, rule: &Rule) -> Result<Option<Unfollowed>> {
+    let Upkeep::Link(link) = &rule.upkeep else { return Ok(None) };
+    let sides = Sides::of(rule, link);
+    let Some(references) = if_none_leads(at, &sides).await? else { return Ok(None) };
+    if references.all > 0 {
+        let (text, may_come) = all_dangling(at, &sides, &references).await?;
+        return Ok(Some(Unfollowed { text, lacks_field: false, may_come }));
+    }
+    let (from, by) = sides.from;
+    let Some((text, near)) = names::lacking(at, from, &by.path).await? else { return Ok(None) };
+    let meant = near.as_ref().map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+    Ok(Some(Unfollowed { text: format!("{text}{meant}"), lacks_field: true, may_come: near.is_none() }))
+}
+
 /// Counts the references of a rule that links two collections, and says what is odd about them.
 pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
@@ -96,7 +123,7 @@ pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
     let sides = Sides::of(&rule, link);
     let references = count(at, &sides).await?;
     if references.all > 0 && references.dangling == references.all {
-        outlook.notes.push(all_dangling(at, &sides, &references).await?);
+        outlook.notes.push(all_dangling(at, &sides, &references).await?.0);
     } else if references.dangling > 0 {
         let (ns, path) = (&sides.from.0.collection, &sides.from.1.path);
         let such = references.example.as_ref().map(|example| format!(", such as {}", sample::shown(example)));
@@ -115,6 +142,23 @@ pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
 async fn count(at: &mut At<'_>, sides: &Sides<'_>) -> Result<References> {
     // A real MongoDB groups them on its disk; here they come one by one, so that memory stays bounded.
     let pipeline = sides.rows(at.backend.abilities().forwards)?;
+    walk(at, sides, pipeline, |_| false).await
+}
+
+/// Counts them. `None` if one leads to a document; mostly it is among the first.
+async fn if_none_leads(at: &mut At<'_>, sides: &Sides<'_>) -> Result<Option<References>> {
+    let leads = |counted: &References| counted.dangling < counted.all;
+    let counted = walk(at, sides, sides.rows(false)?, leads).await?;
+    Ok((!leads(&counted)).then_some(counted))
+}
+
+/// Looks the references up, batch by batch, until `is_enough`.
+async fn walk(
+    at: &mut At<'_>,
+    sides: &Sides<'_>,
+    pipeline: Pipeline,
+    is_enough: impl Fn(&References) -> bool,
+) -> Result<References> {
     let mut reading = Session::default();
     let mut cursor = at.backend.read(&mut reading, at.context, aggregate(sides.from.0, pipeline)).await?;
     let mut counted = References::default();
@@ -136,38 +180,39 @@ async fn count(at: &mut At<'_>, sides: &Sides<'_>) -> Result<References> {
                 }
             }
         }
-        if batch.exhausted {
+        if batch.exhausted || is_enough(&counted) {
             return Ok(counted);
         }
     }
 }
 
-/// What it looks like if no reference has a source.
-async fn all_dangling(at: &mut At<'_>, sides: &Sides<'_>, references: &References) -> Result<String> {
+/// What it looks like if no reference has a source, and whether it may be so because the sources are still to come.
+async fn all_dangling(at: &mut At<'_>, sides: &Sides<'_>, references: &References) -> Result<(String, bool)> {
     let ((from, by), (to, side)) = (sides.from, sides.to);
     let (from_path, to_path) = (format!("{}.{}", from.collection, by.path), format!("{}.{}", to.collection, side.path));
-    let number = grouped(references.all);
-    let none = format!("none of the {number} references in {from_path} has a document in {}", to.collection);
+    let none = match references.all {
+        1 => format!("the only reference in {from_path} has no document in {}", to.collection),
+        all => format!("none of the {} references in {from_path} has a document in {}", grouped(all), to.collection),
+    };
     if shape::stored::found(at, to).await?.is_none() {
-        return Ok(format!("{none}: that collection does not exist"));
+        return Ok((format!("{none}: that collection does not exist"), true));
     }
     let documents = sample::documents(at, to).await?;
     let keys: Vec<Value<'static>> = documents.iter().flat_map(|doc| key::linked(doc, side).values).collect();
-    let Some(example) = &references.example else { return Ok(none) };
+    let Some(example) = &references.example else { return Ok((none, true)) };
     match keys.first() {
-        None if documents.is_empty() => Ok(format!("{none}: that collection is empty")),
-        None => Ok(format!("{none}: no document there has `{}`", side.path)),
-        Some(first) if keys.iter().all(|key| sample::kind(key) != sample::kind(example)) => Ok(format!(
-            "{none}: {from_path} holds {} such as {}, {to_path} holds {} such as {}: values of different types never match",
-            sample::kind(example),
-            sample::shown(example),
-            sample::kind(first),
-            sample::shown(first)
-        )),
-        Some(first) => Ok(format!(
-            "{none}: almost surely a wrong `by`, `from` or `match`. {from_path} holds {}, {to_path} holds {}",
-            sample::shown(example),
-            sample::shown(first)
-        )),
+        None if documents.is_empty() => Ok((format!("{none}: that collection is empty"), true)),
+        None => Ok((format!("{none}: no document there has `{}`", side.path), true)),
+        Some(first) if keys.iter().all(|key| sample::kind(key) != sample::kind(example)) => {
+            let (kind, other) = (sample::kind(example), sample::kind(first));
+            let (value, first) = (sample::shown(example), sample::shown(first));
+            let holds = format!("{from_path} holds {kind} such as {value}, {to_path} holds {other} such as {first}");
+            Ok((format!("{none}: {holds}: values of different types never match"), false))
+        }
+        Some(first) => {
+            let holds =
+                format!("{from_path} holds {}, {to_path} holds {}", sample::shown(example), sample::shown(first));
+            Ok((format!("{none}: almost surely a wrong `by`, `from` or `match`. {holds}"), true))
+        }
     }
 }

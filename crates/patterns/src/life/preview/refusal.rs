@@ -1,4 +1,4 @@
-//! Why `apply` does not go on by itself, and what makes it.
+//! Why `apply` or `repair --once` does not go on by itself, and what makes it.
 
 use crate::life::apply::Extent;
 use crate::print::in_shell;
@@ -65,7 +65,7 @@ impl Refusal {
         Refusal { need: Need::Remove, reason }
     }
 
-    /// Whether `apply` was told to go on.
+    /// Whether the verb was told to go on.
     pub(crate) fn is_waived(&self, extent: Extent) -> bool {
         match self.need {
             Need::Overwrite => extent.overwrite,
@@ -87,8 +87,8 @@ impl Refusal {
         doc.finish()
     }
 
-    /// All of them as one error. `None` if there are none.
-    pub(crate) fn error(refusals: &[&Refusal]) -> Option<Error> {
+    /// All of them as one error of a verb that has "applied" or "repaired" nothing. `None` if there are none.
+    pub(crate) fn error(done: &str, refusals: &[&Refusal]) -> Option<Error> {
         if refusals.is_empty() {
             return None;
         }
@@ -99,7 +99,7 @@ impl Refusal {
                 hints.push(hint);
             }
         }
-        let message = format!("nothing was applied: {}", sentences(&reasons));
+        let message = format!("nothing was {done}: {}", sentences(&reasons));
         let hints: Vec<&str> = hints.iter().map(|hint| &**hint).collect();
         Some(Error::new(Code::OperationFailed, message).with_hint(sentences(&hints)))
     }

@@ -1,7 +1,9 @@
 //! `repair`: makes every derived value right that is not; of rules that are not applied only if asked for (`once`).
 
 use super::{Call, Verb};
+use crate::life::apply::Extent;
 use crate::life::audit::Asked;
+use crate::life::preview::{Preview, Refusal};
 use crate::life::records::At;
 use crate::life::repair::Upkeep;
 use crate::life::rights::namespaces;
@@ -12,7 +14,7 @@ use document::{Code, Doc, Error, Result};
 pub(super) const VERB: Verb = Verb {
     name: "repair",
     help: "Makes every derived value right that is not; with once: true also of rules that are not applied.",
-    fields: &["declaration", "rule", "examples", "once"],
+    fields: &["declaration", "rule", "examples", "once", "overwrite", "create_missing"],
     changes: true,
     run: |call| Box::pin(run(call)),
 };
@@ -22,6 +24,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         true => Upkeep::Once,
         false => Upkeep::Applied,
     };
+    let extent = extent(call, upkeep)?;
     let rules = call.selected().await?;
     match upkeep {
         Upkeep::Applied => refuse_unapplied(&rules)?,
@@ -34,8 +37,9 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
             None => call.rights.need("update", &asked.rule.host)?,
         }
     }
-    if upkeep == Upkeep::Applied {
-        call.life.start_if_due().await?;
+    match upkeep {
+        Upkeep::Applied => call.life.start_if_due().await?,
+        Upkeep::Once => refuse_unmeant(call, &rules, extent).await?,
     }
     let report = call.life.repair(&rules, upkeep, call.request.examples()?, &call.rights).await?;
     if report.is_right() {
@@ -44,6 +48,32 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         call.life.all_right(&mut at, &rules).await?;
     }
     Ok(report.show())
+}
+
+/// How far it may go without asking.
+fn extent(call: &Call<'_>, upkeep: Upkeep) -> Result<Extent> {
+    let (overwrite, create_missing) =
+        (call.request.flag("overwrite", false)?, call.request.flag("create_missing", false)?);
+    if upkeep == Upkeep::Applied && (overwrite || create_missing) {
+        let field = if overwrite { "overwrite" } else { "create_missing" };
+        return Err(Error::bad_value(format!(
+            "'{field}' goes with 'once': rules that are applied are repaired without it"
+        )));
+    }
+    Ok(Extent { overwrite, create_missing, ..Extent::default() })
+}
+
+/// Looks at the data first, as `apply` does: nobody keeps a copy of what is overwritten here.
+async fn refuse_unmeant(call: &mut Call<'_>, rules: &[Asked], extent: Extent) -> Result<()> {
+    let mut session = Session::default();
+    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let rules: Vec<_> = rules.iter().map(|asked| asked.rule.clone()).collect();
+    let preview = Preview::of_once(call.life, &mut at, &call.rights, &rules).await?;
+    let refused = preview.refusals().map(|(_, refusal)| refusal).filter(|refusal| !refusal.is_waived(extent));
+    match Refusal::error("repaired", &refused.collect::<Vec<_>>()) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// `rule a is`, or `rule a (and 2 more) is`.
