@@ -2,7 +2,7 @@
 
 use crate::args::verbs;
 use crate::declaration::File;
-use crate::report::{Failure, Verdict};
+use crate::report::Failure;
 use crate::target::{Purpose, Target};
 use document::{Doc, DocWriter, Value};
 
@@ -56,11 +56,11 @@ impl Question {
 }
 
 /// Runs a verb on its target, in a runtime of its own.
-pub(crate) fn run(
+pub(crate) fn run<T>(
     target: &verbs::Target,
     purpose: Purpose,
-    verb: impl AsyncFnOnce(&mut Target) -> Result<Verdict, Failure>,
-) -> Result<Verdict, Failure> {
+    verb: impl AsyncFnOnce(&mut Target) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -1,6 +1,7 @@
 //! The declaration files as verbs read them: checked here first, so that findings name their lines.
 
 use crate::input;
+use crate::outcome::{self, Outcome};
 use crate::report::{self, Code, Failure, Verdict};
 use patterns::declare::{self, Checked, Content, Declaration, Part};
 use std::path::{Path, PathBuf};
@@ -81,19 +82,20 @@ fn text(path: &Path) -> Result<String, Failure> {
         .map_err(|failure| failure.hint("name the declaration with --declare FILE; it has at most 1 MB"))
 }
 
-/// Runs a verb once for each database that the files are for; without files once for all. The worst verdict counts.
+/// Runs a verb once for each database that the files are for, and prints what it found; without files once for all. What fails
+/// in one database is no reason to leave out the next.
 pub(crate) fn each(
     paths: &[PathBuf],
-    verb: impl Fn(Option<&File>) -> Result<Verdict, Failure>,
+    verb: impl Fn(Option<&File>) -> Result<Outcome, Failure>,
 ) -> Result<Verdict, Failure> {
     if paths.is_empty() {
-        return verb(None);
+        return verb(None).map(Outcome::print);
     }
-    let mut worst = Verdict::Fine;
-    for file in &File::read_all(paths)? {
-        worst = worst.max(verb(Some(file))?);
+    let files = File::read_all(paths)?;
+    match files.as_slice() {
+        [file] => verb(Some(file)).map(Outcome::print),
+        files => Ok(outcome::print_all(files.iter().map(|file| (&*file.declaration.database, verb(Some(file)))))),
     }
-    Ok(worst)
 }
 
 /// The database that a verb is about: the one it names, or that of its declaration.

@@ -8,6 +8,7 @@ mod compose;
 mod declaration;
 mod input;
 mod missing_role;
+mod outcome;
 mod outlook;
 mod plain;
 mod progress;

@@ -133,8 +133,11 @@ pub(crate) fn done(rules: &[&Document], status: &[&Document]) -> String {
         let Some(row) = status.iter().find(|row| text(row, "rule") == name) else { continue };
         if let Ok(seeded) = row.get_document("seeded") {
             let part = |what: &&str| format!("{} {what}", grouped(number(seeded, what)));
-            let parts: Vec<String> = ["corrected", "filled", "removed", "left"].iter().map(part).collect();
-            out.push_str(&folded(&format!("{name}: "), &parts.join(", ")));
+            let said = match number(seeded, "moved") {
+                0 => ["corrected", "filled", "removed", "left"].iter().map(part).collect::<Vec<_>>().join(", "),
+                moved => format!("{} moved into buckets", grouped(moved)),
+            };
+            out.push_str(&folded(&format!("{name}: "), &said));
         }
         for note in rule.get_array("notes").into_iter().flatten().filter_map(Bson::as_str) {
             out.push_str(&folded(&format!("{name}: "), note));

@@ -87,10 +87,10 @@ impl Place {
                 .hint("`pleach serve --data DIR` makes one"));
         }
         if !engine::is_store(folder) {
-            return Err(Failure::new(format!(
-                "{} is not a data folder of Pleach: it holds no store",
-                folder.display()
-            ))
+            return Err(Failure::of(
+                report::Code::Word("target"),
+                format!("{} is not a data folder of Pleach: it holds no store", folder.display()),
+            )
             .hint("name the folder that `pleach serve --data DIR` was given; nothing was made in this one"));
         }
         match compose::Patterns::folder(folder) {
@@ -110,7 +110,12 @@ impl Place {
     async fn server(uri: &str) -> Result<Place, Failure> {
         // A standalone MongoDB would be refused for what it is, not for being the wrong kind of target.
         let uri = upstream::Uri { standalone: true, ..compose::connection_string(uri)? };
-        let server = compose::connect(uri).await?;
+        let server = compose::connect(uri).await.map_err(|failure| {
+            match failure.code == report::Code::Number(Code::HostUnreachable.number()) {
+                true => failure.hint("check the address, and that a `pleach serve` runs and listens there; serverSelectionTimeoutMS in the connection string waits longer"),
+                false => failure,
+            }
+        })?;
         if !server.is_pleach() {
             return Err(Failure::of(
                 report::Code::Word("target"),

@@ -3,9 +3,10 @@
 use crate::args::verbs::Apply;
 use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
+use crate::outcome::{Outcome, Shown};
 use crate::outlook;
 use crate::progress::Progress;
-use crate::report::{self, Failure, Verdict};
+use crate::report::{Failure, Verdict};
 use crate::target::{Purpose, Target};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ pub(crate) fn run(apply: &Apply) -> Result<Verdict, Failure> {
     declaration::each(&apply.declare, |file| of(apply, file))
 }
 
-fn of(apply: &Apply, file: Option<&File>) -> Result<Verdict, Failure> {
+fn of(apply: &Apply, file: Option<&File>) -> Result<Outcome, Failure> {
     ask::run(&apply.target, Purpose::Change, async |target| {
         let question = Question::new("apply").declared(file).flag("remove", apply.remove);
         let question = question.flag("with_data", apply.with_data).flag("overwrite", apply.overwrite);
@@ -25,14 +26,14 @@ fn of(apply: &Apply, file: Option<&File>) -> Result<Verdict, Failure> {
         let began = Instant::now();
         let mut answer = target.ask(&db, question).await?;
         let status = watch(target, &db).await?;
-        match apply.json {
+        let shown = match apply.json {
             true => {
                 answer.extend(status);
-                report::json(&extended_json(answer));
+                Shown::Json(extended_json(answer))
             }
-            false => report::text(&told(&answer, &status, began.elapsed())),
-        }
-        Ok(Verdict::Fine)
+            false => Shown::Text(told(&answer, &status, began.elapsed())),
+        };
+        Ok(Outcome::new(Verdict::Fine, shown))
     })
 }
 

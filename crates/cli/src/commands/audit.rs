@@ -1,25 +1,26 @@
 //! `pleach audit`: is every derived value what it should be? Changes nothing, and says no more than it saw.
 
-use super::compared::{self, command, documents, figures, more, notes, wrapped};
+use super::compared::{self, command, documents, figures, labelled, more, notes, undeclared, wrapped};
 use crate::args::verbs::Audit;
 use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
-use crate::report::{self, Failure, Verdict};
+use crate::outcome::{Outcome, Shown};
+use crate::report::{Failure, Verdict};
 use crate::target::Purpose;
 
 pub(crate) fn run(audit: &Audit) -> Result<Verdict, Failure> {
     declaration::each(&audit.declare, |file| of(audit, file))
 }
 
-fn of(audit: &Audit, file: Option<&File>) -> Result<Verdict, Failure> {
+fn of(audit: &Audit, file: Option<&File>) -> Result<Outcome, Failure> {
     ask::run(&audit.target, Purpose::Look, async |target| {
         let answer = compared::ask(Question::new("audit"), audit, file, target).await?;
-        let verdict = compared::verdict(&answer);
-        match audit.json {
-            true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer, audit, file)),
-        }
-        Ok(verdict)
+        let (verdict, all_clear) = (compared::verdict(&answer), all_clear(&answer));
+        let shown = match audit.json {
+            true => Shown::Json(extended_json(answer)),
+            false => Shown::Text(told(&answer, audit, file)),
+        };
+        Ok(Outcome { all_clear, ..Outcome::new(verdict, shown) })
     })
 }
 
@@ -29,27 +30,40 @@ fn told(answer: &bson::Document, audit: &Audit, file: Option<&File>) -> String {
     }
     let mut out = figures(answer);
     out.push_str(&notes(answer));
+    out.push_str(&undeclared(answer));
     if !list(answer, "drift").is_empty() {
         out.push('\n');
         out.push_str(&documents(answer));
     }
     out.push_str(&more(answer));
-    out.push('\n');
-    out.push_str(&summary(answer));
+    if all_clear(answer).is_none() {
+        out.push('\n');
+        out.push_str(&summary(answer));
+    }
     out.push_str(&advice(answer, audit));
     out
 }
 
-/// One sentence about all of it.
+/// The sentence that everything is right. `None` if it is not, or if nothing was compared.
+fn all_clear(answer: &bson::Document) -> Option<&'static str> {
+    if text(answer, "outcome") != "right" || number(answer, "checked") == 0 {
+        return None;
+    }
+    Some(if has_note(answer, "no_field") || has_note(answer, "dangling") {
+        "every derived value is what its rule says; see the notes about references"
+    } else if answer.contains_key("undeclared") {
+        "every derived value of the declared rules is what it should be"
+    } else {
+        "every derived value is what it should be"
+    })
+}
+
+/// One sentence about what is not all right.
 fn summary(answer: &bson::Document) -> String {
     let (checked, drifted) = (number(answer, "checked"), number(answer, "drifted"));
     let unchecked = compared::values_of(number(answer, "unchecked"));
     let said = match (text(answer, "outcome"), drifted, checked) {
-        ("right", _, 0) => "there was nothing to check".to_owned(),
-        ("right", ..) if has_note(answer, "no_field") || has_note(answer, "dangling") => {
-            "every derived value is what its rule says; see the notes about references".to_owned()
-        }
-        ("right", ..) => "every derived value is what it should be".to_owned(),
+        ("right", ..) => "there was nothing to check".to_owned(),
         (_, 1.., _) => format!("{} drifted", compared::values_of(drifted)),
         ("impossible", 0, 0) => "nothing could be checked".to_owned(),
         ("impossible", ..) => "not every rule could be checked; what was checked is right".to_owned(),
@@ -66,19 +80,16 @@ fn has_note(answer: &bson::Document, about: &str) -> bool {
 /// What helps next.
 fn advice(answer: &bson::Document, audit: &Audit) -> String {
     let mut out = String::new();
-    for next in list(answer, "next") {
-        let rules: Vec<&str> = next
-            .get_array("rules")
-            .map_or_else(|_| Vec::new(), |rules| rules.iter().filter_map(|rule| rule.as_str()).collect());
-        let rules = rules.join(", ");
-        let (said, commands) = match text(next, "action") {
+    for (action, rules) in by_action(answer) {
+        let it = if number(answer, "drifted") == 1 { "it" } else { "them" };
+        let (said, commands) = match action {
             "apply" => (
                 format!(
                     "Not applied as declared: {rules}. To see what `apply` would change, then to make the values right and keep them so:"
                 ),
                 vec![command("plan", audit, true), command("apply", audit, true)],
             ),
-            "repair" => ("To make them right:".to_owned(), vec![command("repair", audit, true)]),
+            "repair" => (format!("To make {it} right:"), vec![command("repair", audit, true)]),
             "restart" => (
                 "The rules are switched off. Start the server without --raw, then make the values right:".to_owned(),
                 vec![command("repair", audit, true)],
@@ -93,6 +104,17 @@ fn advice(answer: &bson::Document, audit: &Audit) -> String {
                 let said = format!("Correct the names in the declaration first, or make what is missing: {rules}.");
                 (said, Vec::new())
             }
+            "resume" => {
+                let mut commands = vec![command("serve", audit, false)];
+                let said = match audit.declare.is_empty() {
+                    true => "Nobody works on it now. A server does:",
+                    false => {
+                        commands.push(command("apply", audit, true));
+                        "Nobody works on it now. A server does, and `apply` does what is left of seeding:"
+                    }
+                };
+                (said.to_owned(), commands)
+            }
             "wait" => ("To see how far it is, and audit again then:".to_owned(), vec![command("status", audit, true)]),
             _ => continue,
         };
@@ -101,4 +123,18 @@ fn advice(answer: &bson::Document, audit: &Audit) -> String {
         out.extend(commands);
     }
     out
+}
+
+/// What helps, each with the rules that it helps.
+fn by_action(answer: &bson::Document) -> Vec<(&str, String)> {
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for next in list(answer, "next") {
+        let names = next.get_array("rules").into_iter().flatten().filter_map(|rule| rule.as_str());
+        let names = names.map(|name| labelled(answer, text(next, "database"), name));
+        match all.iter_mut().find(|(action, _)| *action == text(next, "action")) {
+            Some((_, rules)) => rules.extend(names),
+            None => all.push((text(next, "action"), names.collect())),
+        }
+    }
+    all.into_iter().map(|(action, rules)| (action, rules.join(", "))).collect()
 }

@@ -84,10 +84,10 @@ pub(crate) fn figures(answer: &bson::Document) -> String {
 
 /// What is said about each rule besides its counts; once where several share it.
 pub(crate) fn notes(answer: &bson::Document) -> String {
-    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     for rule in list(answer, "rules") {
         for note in list(rule, "notes") {
-            let (said, name) = (text(note, "text"), text(rule, "rule"));
+            let (said, name) = (text(note, "text"), labelled(answer, text(rule, "database"), text(rule, "rule")));
             match notes.iter_mut().find(|(other, _)| *other == said) {
                 Some((_, rules)) => rules.push(name),
                 None => notes.push((said, vec![name])),
@@ -103,6 +103,26 @@ pub(crate) fn notes(answer: &bson::Document) -> String {
         out.insert(0, '\n');
     }
     out
+}
+
+/// A rule's name, with its database where the answer is about several.
+pub(crate) fn labelled(answer: &bson::Document, database: &str, rule: &str) -> String {
+    match list(answer, "rules").iter().any(|other| text(other, "database") != database) {
+        true => format!("{rule} ({database})"),
+        false => rule.to_owned(),
+    }
+}
+
+/// Which applied rules were left out because the declaration does not have them.
+pub(crate) fn undeclared(answer: &bson::Document) -> String {
+    let names: Vec<&str> =
+        answer.get_array("undeclared").into_iter().flatten().filter_map(|name| name.as_str()).collect();
+    let said = match names.len() {
+        0 => return String::new(),
+        1 => "1 applied rule is not in the declaration and was not checked".to_owned(),
+        more => format!("{more} applied rules are not in the declaration and were not checked"),
+    };
+    format!("\n{}", wrapped(&format!("{said}: {}", names.join(", ")), 0))
 }
 
 /// The documents that are named. A bucket has a row for each of its flaws.

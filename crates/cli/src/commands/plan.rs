@@ -3,8 +3,9 @@
 use crate::args::verbs::{Language, Plan};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::{self, File};
+use crate::outcome::{Outcome, Shown};
 use crate::outlook;
-use crate::report::{self, Failure, Verdict};
+use crate::report::{Failure, Verdict};
 use crate::table::folded;
 use crate::target::Purpose;
 use patterns::print;
@@ -15,7 +16,7 @@ pub(crate) fn run(plan: &Plan) -> Result<Verdict, Failure> {
     declaration::each(&plan.declare, |file| of(plan, file))
 }
 
-fn of(plan: &Plan, file: Option<&File>) -> Result<Verdict, Failure> {
+fn of(plan: &Plan, file: Option<&File>) -> Result<Outcome, Failure> {
     if let (Some(language), Some(file)) = (plan.language, file) {
         return by_hand(file, language, plan.json);
     }
@@ -24,15 +25,15 @@ fn of(plan: &Plan, file: Option<&File>) -> Result<Verdict, Failure> {
         let (db, question) = question.flag("with_data", plan.with_data).finish();
         let answer = target.ask(&db, question).await?;
         let steps = list(&answer, "steps").len();
-        match plan.json {
-            true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer, plan.full)),
-        }
-        Ok(if steps == 0 { Verdict::Fine } else { Verdict::Findings })
+        let shown = match plan.json {
+            true => Shown::Json(extended_json(answer)),
+            false => Shown::Text(told(&answer, plan.full)),
+        };
+        Ok(Outcome::new(if steps == 0 { Verdict::Fine } else { Verdict::Findings }, shown))
     })
 }
 
-fn by_hand(file: &File, language: Language, json: bool) -> Result<Verdict, Failure> {
+fn by_hand(file: &File, language: Language, json: bool) -> Result<Outcome, Failure> {
     let language = match language {
         Language::Mongosh => print::Language::Mongosh,
         Language::Node => print::Language::Node,
@@ -40,11 +41,11 @@ fn by_hand(file: &File, language: Language, json: bool) -> Result<Verdict, Failu
     };
     let rules: Vec<Arc<Rule>> = file.declaration.rules.iter().cloned().map(Arc::new).collect();
     let code = print::code(&rules, language).map_err(|error| Failure::new(error.message()))?;
-    match json {
-        true => report::json(&serde_json::json!({ "code": code })),
-        false => report::text(&code),
-    }
-    Ok(Verdict::Fine)
+    let shown = match json {
+        true => Shown::Json(serde_json::json!({ "code": code })),
+        false => Shown::Text(code),
+    };
+    Ok(Outcome::new(Verdict::Fine, shown))
 }
 
 /// What a change of form moves.

@@ -88,13 +88,13 @@ fn health(rules: &[&bson::Document]) -> String {
         let health = rule.get_document("health").ok()?;
         let figure = |name: &str| grouped(number(health, name));
         let fill = format!("{:.0} %", health.get_f64("fill").unwrap_or_default() * 100.0);
-        let name = text(rule, "rule").to_owned();
-        Some(vec![name, figure("buckets"), figure("readings"), fill, figure("splits"), figure("sparse")])
+        let (db, name) = (text(rule, "database").to_owned(), text(rule, "rule").to_owned());
+        Some(vec![db, name, figure("buckets"), figure("readings"), fill, figure("splits"), figure("sparse")])
     };
     let rows: Vec<Vec<String>> = rules.iter().filter_map(row).collect();
     if rows.is_empty() {
         return String::new();
     }
-    let headings = ["rule", ">buckets", ">readings", ">full to", ">splits", ">sparse"];
+    let headings = ["database", "rule", ">buckets", ">readings", ">full to", ">splits", ">sparse"];
     format!("\n{}", table(&headings, rows))
 }

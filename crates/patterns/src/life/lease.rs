@@ -338,6 +338,25 @@ impl Life {
         }
     }
 
+    /// Whether some process brings the rules of a database on and works off its outbox: this one, or another with a lease.
+    pub(crate) async fn is_worked_on(&self, db: &str) -> Result<bool> {
+        if !self.only_looks() || !self.backend.abilities().forwards {
+            return Ok(!self.only_looks());
+        }
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        for place in [names::processes("admin"), names::processes(db)] {
+            match Registry::read(&mut at, &place).await {
+                Ok(registry) if registry.first().is_some() => return Ok(true),
+                Ok(_) => {}
+                // Who may not look does not know.
+                Err(error) if error.code() == Code::Unauthorized => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether this process does what only one needs to do.
     pub(crate) async fn is_first(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
         let Some(place) = self.place_of(db) else { return Ok(true) };

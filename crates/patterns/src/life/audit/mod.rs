@@ -7,7 +7,7 @@ mod note;
 mod presence;
 mod report;
 
-pub(crate) use note::Note;
+pub(crate) use note::{Extent, Note};
 pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
@@ -97,6 +97,7 @@ impl Life {
                 }
                 self.note_extent(asked, &mut figures).await?;
             }
+            figures.is_idle = figures.extent() == Extent::Partial && !self.is_worked_on(&asked.rule.host.db).await?;
             figures.time = began.elapsed();
             report.rules.push(figures);
         }

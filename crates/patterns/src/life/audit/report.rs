@@ -7,7 +7,8 @@ use crate::life::states::State;
 use crate::rule::Rule;
 use crate::shape::bucket::Flaw;
 use document::value::order;
-use document::{ArrayWriter, Doc, DocWriter, Value};
+use document::{Array, ArrayWriter, Doc, DocWriter, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub(crate) struct Report {
     pub(crate) rules: Vec<Figures>,
     /// What could not be repaired, and why.
     pub(crate) failures: Vec<(Drift, String)>,
+    /// Applied rules that the declaration does not have.
+    undeclared: Vec<Arc<str>>,
     /// What drifted is right now.
     repairs: bool,
     most: usize,
@@ -48,6 +51,8 @@ pub(crate) struct Figures {
     /// How many of these a repair cannot make right.
     unmendable: u64,
     pub(crate) notes: Vec<Note>,
+    /// What was not compared yet waits, and no process works on it.
+    pub(crate) is_idle: bool,
     pub(crate) time: Duration,
 }
 
@@ -61,6 +66,7 @@ impl Figures {
             drifted: 0,
             unmendable: 0,
             notes: asked.notes(),
+            is_idle: false,
             time: Duration::default(),
         }
     }
@@ -134,7 +140,8 @@ impl Figures {
         }
         match self.extent() {
             Extent::Impossible => next.push("apply"),
-            Extent::Partial => next.push("wait"),
+            Extent::Partial if self.has("raw") => next.push("restart"),
+            Extent::Partial => next.push(if self.is_idle { "resume" } else { "wait" }),
             Extent::Whole => {}
         }
         next
@@ -161,6 +168,11 @@ impl Report {
         if self.examples.len() < self.most {
             self.examples.push(drift);
         }
+    }
+
+    /// Says which applied rules were not compared because the declaration does not have them.
+    pub(crate) fn leaving_out(self, undeclared: Vec<Arc<str>>) -> Report {
+        Report { undeclared, ..self }
     }
 
     fn drifted(&self) -> u64 {
@@ -195,6 +207,10 @@ impl Report {
         report.append("rules", &documents(self.rules.iter().map(Figures::show)));
         report.append("unchecked", &long(self.rules.iter().map(|figures| figures.unchecked).sum()));
         report.append("outcome", &Value::from(self.outcome()));
+        if !self.undeclared.is_empty() {
+            let names = self.undeclared.iter().map(|name| Value::from(&**name));
+            report.append("undeclared", &Value::Array(names.collect()));
+        }
         if !self.failures.is_empty() {
             report.append("failed", &documents(self.failures.iter().map(|(drift, why)| drift.show(Some(why)))));
         }
@@ -204,19 +220,24 @@ impl Report {
         report.finish()
     }
 
-    /// `[ { action, rules: [ name ] } ]`: what helps, by what is to be done.
+    /// `[ { action, rules: [ name ], database } ]`: what helps, by what is to be done in which database.
     fn next(&self) -> Value<'static> {
+        let databases: BTreeSet<&str> = self.rules.iter().map(|figures| &*figures.rule.host.db).collect();
         let mut next = ArrayWriter::new();
-        for action in ["correct_names", "apply", "repair", "restart", "by_hand", "wait"] {
-            let mut rules = ArrayWriter::new();
-            for figures in self.rules.iter().filter(|figures| figures.next().contains(&action)) {
-                rules.push(&Value::from(&*figures.rule.name));
-            }
-            let rules = rules.finish();
-            if !rules.is_empty() {
-                let mut entry = DocWriter::new();
-                entry.append("action", &Value::from(action)).append("rules", &Value::Array(rules));
-                next.push(&Value::Document(entry.finish()));
+        for action in ["correct_names", "apply", "repair", "restart", "by_hand", "resume", "wait"] {
+            for db in &databases {
+                let concerned = self
+                    .rules
+                    .iter()
+                    .filter(|figures| &*figures.rule.host.db == *db && figures.next().contains(&action));
+                let rules: Array<'static> =
+                    concerned.map(|figures| Value::string(figures.rule.name.to_string())).collect();
+                if !rules.is_empty() {
+                    let mut entry = DocWriter::new();
+                    entry.append("action", &Value::from(action)).append("rules", &Value::Array(rules));
+                    entry.append("database", &Value::from(*db));
+                    next.push(&Value::Document(entry.finish()));
+                }
             }
         }
         Value::Array(next.finish())

@@ -1,5 +1,6 @@
 //! `audit`: compares every derived value with what it should be. Changes nothing.
 
+use super::selection::Selection;
 use super::{Call, Verb};
 use crate::life::records::At;
 use crate::life::rights::namespaces;
@@ -15,7 +16,7 @@ pub(super) const VERB: Verb = Verb {
 };
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
-    let rules = call.selected().await?;
+    let Selection { rules, undeclared } = call.selected().await?;
     for asked in &rules {
         namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
     }
@@ -25,5 +26,5 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
         call.life.all_right(&mut at, &rules).await?;
     }
-    Ok(report.show())
+    Ok(report.leaving_out(undeclared).show())
 }

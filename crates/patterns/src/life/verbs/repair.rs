@@ -1,5 +1,6 @@
 //! `repair`: makes every derived value right that is not; of rules that are not applied only if asked for (`once`).
 
+use super::selection::Selection;
 use super::{Call, Verb};
 use crate::life::apply::Extent;
 use crate::life::audit::Asked;
@@ -25,7 +26,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         false => Upkeep::Applied,
     };
     let extent = extent(call, upkeep)?;
-    let rules = call.selected().await?;
+    let Selection { rules, undeclared } = call.selected().await?;
     match upkeep {
         Upkeep::Applied => refuse_unapplied(&rules)?,
         Upkeep::Once => refuse_applied(call, &rules)?,
@@ -47,7 +48,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
         call.life.all_right(&mut at, &rules).await?;
     }
-    Ok(report.show())
+    Ok(report.leaving_out(undeclared).show())
 }
 
 /// How far it may go without asking.

@@ -13,9 +13,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The rules that a verb compares by.
+pub(super) struct Selection {
+    pub(super) rules: Vec<Asked>,
+    /// Rules that are applied and that the declaration does not have: they are left out.
+    pub(super) undeclared: Vec<Arc<str>>,
+}
+
 impl Call<'_> {
     /// Rules that the client may not read are left out, unless its own declaration has them.
-    pub(super) async fn selected(&mut self) -> Result<Vec<Asked>> {
+    pub(super) async fn selected(&mut self) -> Result<Selection> {
         let declaration = match self.request.has("declaration") {
             true => Some(self.request.declaration()?),
             false => None,
@@ -33,18 +40,43 @@ impl Call<'_> {
                 visible.map(|entry| as_applied(entry, raw)).collect()
             }
         };
+        let mut undeclared = Vec::new();
+        if declaration.is_some() {
+            let is_left_out = |entry: &&Entry| {
+                entry.row.state.is_kept()
+                    && self.rights.may_see(&entry.rule)
+                    && !list.iter().any(|asked| asked.rule.name == entry.rule.name)
+            };
+            undeclared.extend(entries.iter().filter(is_left_out).map(|entry| entry.rule.name.clone()));
+        }
         if let Some(name) = self.request.text("rule")? {
+            undeclared.clear();
+            let declared = declaration.as_ref().map(|_| some_names(&list));
             let near = nearest(&name, list.iter().map(|asked| &*asked.rule.name)).map(str::to_owned);
             list.retain(|asked| *asked.rule.name == *name);
             if list.is_empty() {
                 let error = Error::new(Code::BadValue, format!("there is no rule {name}"));
                 return Err(match near {
                     Some(near) => error.with_hint(format!("did you mean `{near}`?")),
-                    None => error.with_hint("`pleach status` shows the rules that are applied"),
+                    None => error.with_hint(match declared {
+                        Some(names) => format!("the declaration has {names}"),
+                        None => "`pleach status` shows the rules that are applied".to_owned(),
+                    }),
                 });
             }
         }
-        Ok(list)
+        Ok(Selection { rules: list, undeclared })
+    }
+}
+
+/// The names of some rules: not more than fit into a line or two.
+fn some_names(rules: &[Asked]) -> String {
+    const MOST: usize = 8;
+    let names: Vec<&str> = rules.iter().take(MOST).map(|asked| &*asked.rule.name).collect();
+    match rules.len() {
+        0 => "no rules".to_owned(),
+        all if all > MOST => format!("{} and {} more", names.join(", "), all - MOST),
+        _ => names.join(", "),
     }
 }
 
