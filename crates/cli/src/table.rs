@@ -24,6 +24,17 @@ pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> String {
     format!("{}\n", lines.join("\n"))
 }
 
+/// Said at the top of an answer that was given while the rules are switched off.
+pub(crate) fn switched_off(answer: &bson::Document, meaning: &str) -> String {
+    match answer.get_bool("raw") {
+        Ok(true) => format!(
+            "{}\n",
+            folded("", &format!("The rules are switched off for this run of the server (--raw): {meaning}"))
+        ),
+        _ => String::new(),
+    }
+}
+
 /// A text of at most `width` characters; a longer one ends with `…`.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     match text.chars().count() > width {

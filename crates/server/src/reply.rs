@@ -5,6 +5,7 @@
 
 use document::op::WriteError;
 use document::{Code, Doc, DocWriter, Error, Value};
+use std::borrow::Cow;
 use wire::encode;
 
 /// Messages of statement errors stop here: with more bytes of them than this, further ones are left empty, as mongod does.
@@ -77,9 +78,9 @@ impl Reply {
             self.writer.append("index", &Value::Int32(i32::try_from(write_error.index).unwrap_or(i32::MAX)));
             self.writer.append("code", &Value::Int32(error.code().number()));
             let is_duplicate = error.code() == Code::DuplicateKey;
-            let message = if message_bytes < MAX_ERROR_BYTES { error.message() } else { "" };
+            let message = if message_bytes < MAX_ERROR_BYTES { message(error) } else { "".into() };
             message_bytes += message.len();
-            self.writer.append("errmsg", &Value::from(message));
+            self.writer.append("errmsg", &Value::from(&*message));
             match error.info() {
                 Some(info) if is_duplicate => {
                     for (name, value) in info.borrow().iter() {
@@ -124,10 +125,7 @@ impl Reply {
             writer.end();
         }
         writer.append("ok", &Value::Double(0.0));
-        match error.hint() {
-            None => writer.append("errmsg", &Value::from(error.message())),
-            Some(hint) => writer.append("errmsg", &Value::from(format!("{}; {hint}", error.message()))),
-        };
+        writer.append("errmsg", &Value::from(&*message(error)));
         if error.code() != NO_CODE {
             writer.append("code", &Value::Int32(error.code().number()));
             writer.append("codeName", &Value::from(error.code().name()));
@@ -176,5 +174,13 @@ impl Reply {
         writer.append("keyId", &Value::Int64(0));
         writer.end().end();
         writer.append("operationTime", &Value::Timestamp(time));
+    }
+}
+
+/// The message with its hint behind it: drivers show nothing else.
+fn message(error: &Error) -> Cow<'_, str> {
+    match error.hint() {
+        None => Cow::Borrowed(error.message()),
+        Some(hint) => Cow::Owned(format!("{}; {hint}", error.message())),
     }
 }

@@ -26,7 +26,7 @@ fn of(audit: &Audit, file: Option<&File>) -> Result<Outcome, Failure> {
 
 fn told(answer: &bson::Document, audit: &Audit, file: Option<&File>) -> String {
     if list(answer, "rules").is_empty() {
-        return compared::without_rules(file);
+        return compared::without_rules(answer, file);
     }
     let mut out = figures(answer);
     out.push_str(&notes(answer));

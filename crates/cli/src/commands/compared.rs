@@ -1,14 +1,11 @@
 //! What `audit` and `repair` print alike: counts, notes and documents, within 80 columns.
 
 use crate::args::verbs::{self, Audit};
-use crate::ask::{Question, grouped, list, number, text};
+use crate::ask::{Question, grouped, list, number, shown_whole, text};
 use crate::declaration::File;
 use crate::report::{Failure, Verdict};
 use crate::table::{WIDTH, cut, folded, table};
 use crate::target::Target;
-
-/// A value is not cut below this.
-const NARROWEST: usize = 9;
 
 /// Asks for an audit or a repair.
 pub(crate) async fn ask(
@@ -35,7 +32,10 @@ pub(crate) fn verdict(answer: &bson::Document) -> Verdict {
 }
 
 /// Said where no rule was compared.
-pub(crate) fn without_rules(file: Option<&File>) -> String {
+pub(crate) fn without_rules(answer: &bson::Document, file: Option<&File>) -> String {
+    if let Some(note) = list(answer, "notes").first() {
+        return wrapped(&format!("nothing was checked: {}", text(note, "text")), 0);
+    }
     match file {
         Some(file) => {
             format!("nothing was checked: the declaration has no rules for database `{}`\n", file.declaration.database)
@@ -180,9 +180,10 @@ pub(crate) fn values_of(number: i64) -> String {
     }
 }
 
-/// A value as people read it.
+/// A value as people read it; only a very long one is cut.
 fn value(value: Option<&bson::Bson>) -> String {
-    value.map_or_else(|| "(missing)".to_owned(), |value| crate::ask::shown(Some(value)))
+    const LONGEST: usize = 400;
+    value.map_or_else(|| "(missing)".to_owned(), |value| cut(&shown_whole(value), LONGEST))
 }
 
 /// How wide the widest cell of a column is.
@@ -196,23 +197,20 @@ fn width(headings: &[&str], rows: &[Vec<String>]) -> usize {
     headings.iter().enumerate().map(|(column, heading)| column_width(heading, rows, column) + 2).sum()
 }
 
-/// A table whose widest values are cut until it fits; names stay whole.
-fn fitted(headings: &[&str], mut rows: Vec<Vec<String>>) -> String {
-    while width(headings, &rows) > WIDTH {
-        let values = headings.iter().enumerate().skip(2);
-        let widest = values.map(|(column, heading)| (column_width(heading, &rows, column), column)).max();
-        let Some((wide, column)) = widest.filter(|(wide, _)| *wide > NARROWEST) else { break };
-        for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-            if cell.chars().count() >= wide {
-                *cell = cut(cell.trim_end_matches('…'), wide - 1);
-                if !cell.ends_with('…') {
-                    cell.pop();
-                    cell.push('…');
-                }
-            }
-        }
+/// A table; where it would be too wide, a paragraph for each row, so that no value is cut.
+fn fitted(headings: &[&str], rows: Vec<Vec<String>>) -> String {
+    if width(headings, &rows) <= WIDTH {
+        return table(headings, rows);
     }
-    table(headings, rows)
+    let wide = headings.iter().map(|heading| heading.len() + 2).max().unwrap_or(0);
+    let paragraph = |row: &Vec<String>| {
+        let lines = headings.iter().zip(row).enumerate().map(|(at, (heading, cell))| {
+            let indent = if at == 0 { "" } else { "  " };
+            folded(&format!("{:wide$}  ", format!("{indent}{heading}")), &crate::plain::line(cell))
+        });
+        lines.collect::<String>()
+    };
+    rows.iter().map(paragraph).collect::<Vec<_>>().join("\n")
 }
 
 /// Text in lines of at most 80 columns, each indented.
@@ -295,7 +293,11 @@ mod tests {
             vec!["shop".to_owned(), "orders.customer".to_owned(), "x".repeat(n), "y".repeat(60), "(missing)".to_owned()]
         };
         let shown = fitted(&["database", "rule", "_id", "stored", "expected"], vec![row(24), row(3)]);
-        assert!(shown.lines().count() == 3 && shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
-        assert!(shown.contains("yyyy…") && shown.contains("(missing)") && shown.contains(&"x".repeat(15)), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
+        assert!(shown.contains(&"y".repeat(60)) && shown.contains(&"x".repeat(24)), "{shown}");
+        assert!(shown.contains("  expected  (missing)\n\ndatabase    shop\n"), "{shown}");
+        let shown =
+            fitted(&["database", "rule", "_id", "stored", "expected"], vec![row(3).into_iter().take(3).collect()]);
+        assert_eq!(shown.lines().count(), 2, "{shown}");
     }
 }

@@ -4,7 +4,7 @@ use crate::args::verbs::Explain;
 use crate::ask::{self, Question, extended_json, grouped, list, number, shown, shown_whole, text};
 use crate::declaration;
 use crate::report::{self, Code, Failure, Verdict};
-use crate::table::{WIDTH, cut, folded};
+use crate::table::{WIDTH, cut, folded, switched_off};
 use crate::target::Purpose;
 use document::{Doc, Value};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(explain: &Explain) -> Result<Verdict, Failure> {
 
 /// The steps in their order, then what is locked, what is left for later, and what all of it costs.
 fn told(answer: &bson::Document) -> String {
-    let mut out = String::new();
+    let mut out = switched_off(answer, "none of them takes part");
     for (number, step) in list(answer, "steps").into_iter().enumerate() {
         out.push_str(&of_step(number + 1, step));
     }

@@ -6,7 +6,7 @@ use crate::declaration::{self, File};
 use crate::outcome::{Outcome, Shown};
 use crate::outlook;
 use crate::report::{Failure, Verdict};
-use crate::table::folded;
+use crate::table::{folded, switched_off};
 use crate::target::Purpose;
 use patterns::print;
 use patterns::rule::Rule;
@@ -58,10 +58,11 @@ fn moved(step: &bson::Document) -> String {
 
 fn told(answer: &bson::Document, full: bool) -> String {
     let steps = list(answer, "steps");
+    let off = switched_off(answer, "`apply` is refused until it is started without --raw");
     if steps.is_empty() {
-        return "nothing to do: the rules are what the declaration says\n".to_owned();
+        return format!("{off}nothing to do: the rules are what the declaration says\n");
     }
-    let mut out = outlook::lines(&list(answer, "rules"), &steps);
+    let mut out = off + &outlook::lines(&list(answer, "rules"), &steps);
     if full {
         out.push('\n');
         steps.iter().for_each(|step| out.push_str(&command(step)));

@@ -36,7 +36,7 @@ fn all_clear(answer: &bson::Document) -> Option<&'static str> {
 
 fn told(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String {
     if list(answer, "rules").is_empty() {
-        return compared::without_rules(file);
+        return compared::without_rules(answer, file);
     }
     let mut out = figures(answer);
     out.push_str(&notes(answer));

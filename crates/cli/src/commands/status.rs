@@ -4,7 +4,7 @@ use crate::args::verbs::Status;
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration;
 use crate::report::{self, Failure, Verdict};
-use crate::table::{folded, table};
+use crate::table::{folded, switched_off, table};
 use crate::target::Purpose;
 
 pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
@@ -22,15 +22,16 @@ pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
 
 pub(crate) fn told(answer: &bson::Document) -> String {
     let rules = list(answer, "rules");
+    let off = switched_off(answer, "nothing keeps values right until it is started without --raw");
     if rules.is_empty() {
         let none =
             "no rules are kept in the databases that you may read;\n`pleach apply` makes them from a declaration\n";
-        return format!("{none}{}{}", kept(answer, &rules), pending(answer));
+        return format!("{off}{none}{}{}", kept(answer, &rules), pending(answer));
     }
     let row = |rule: &&bson::Document| {
         let state = text(rule, "state");
         let progress = match state {
-            "on" => String::new(),
+            "on" | "off" => String::new(),
             _ => format!("{:.0} %", rule.get_f64("progress").unwrap_or_default() * 100.0),
         };
         vec![
@@ -44,7 +45,7 @@ pub(crate) fn told(answer: &bson::Document) -> String {
         ]
     };
     let headings = ["database", "rule", "state", ">progress", ">pending", ">lag ms", ">overridden"];
-    let mut out = table(&headings, rules.iter().map(row).collect());
+    let mut out = off + &table(&headings, rules.iter().map(row).collect());
     out.push_str(&health(&rules));
     out.push_str(&kept(answer, &rules));
     for rule in &rules {

@@ -198,7 +198,7 @@ fn drift_in_buckets_is_found_and_mended() {
     let (code, audit) = shop.json(&["audit"]);
     assert_eq!(
         (code, &audit["next"]),
-        (Some(1), &json!([{ "action": "by_hand", "rules": ["sensor_data.bucket"] }])),
+        (Some(1), &json!([{ "action": "by_hand", "rules": ["sensor_data.bucket"], "database": "weather" }])),
         "{audit}"
     );
     let broken =

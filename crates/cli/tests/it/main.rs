@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod adopting;
+mod advice;
 mod audits;
 mod behind;
 mod both_doors;

@@ -315,6 +315,6 @@ pub(crate) async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
 impl Life {
     /// What `apply` would do.
     pub(crate) async fn plan(&self, at: &mut At<'_>, db: &str, rules: &[Rule]) -> Result<Changes> {
-        Changes::find(at, &self.entries(), db, rules).await
+        Changes::find(at, &self.applied(Some(db)).await?, db, rules).await
     }
 }

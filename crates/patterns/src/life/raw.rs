@@ -4,7 +4,7 @@ use super::records::{At, find};
 use super::{Life, catalog, names};
 use document::backend::Session;
 use document::filter::Filter;
-use document::{Code, DocWriter, Error, Result, Value};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::atomic::Ordering;
 
 /// The row of the catalog that says so: `{ _id: { raw: true }, since }`.
@@ -33,9 +33,27 @@ impl Life {
         Ok(rules)
     }
 
+    /// Whether the rules are switched off for this run.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.raw.load(Ordering::Relaxed)
+    }
+
+    /// An answer with `raw: true` while the rules are switched off.
+    pub(crate) fn noting_raw(&self, answer: Doc<'static>) -> Doc<'static> {
+        if !self.is_raw() {
+            return answer;
+        }
+        let mut noted = DocWriter::new();
+        answer.iter().for_each(|(name, value)| {
+            noted.append(name.as_str(), &value);
+        });
+        noted.append("raw", &Value::Bool(true));
+        noted.finish()
+    }
+
     /// Refuses what would bring rules on or off in a run without rules.
     pub(crate) fn refuse_raw(&self) -> Result<()> {
-        match self.raw.load(Ordering::Relaxed) {
+        match self.is_raw() {
             false => Ok(()),
             true => Err(Error::new(Code::OperationFailed, "the rules are switched off for this run (--raw)")
                 .with_hint("start the server without --raw")),

@@ -44,7 +44,7 @@ impl Life {
         rights: &Rights,
     ) -> Result<Doc<'static>> {
         let is_shown = |entry: &Entry| db.is_none_or(|db| *entry.db == *db) && rights.may_see(&entry.rule);
-        let entries: Vec<Entry> = self.entries().into_iter().filter(is_shown).collect();
+        let entries: Vec<Entry> = self.applied(db).await?.into_iter().filter(is_shown).collect();
         let databases: BTreeSet<&str> = entries.iter().map(|entry| &*entry.db).collect();
         let (mut waiting, mut all) = (HashMap::new(), Waiting::default());
         for db in &databases {
@@ -79,6 +79,9 @@ impl Life {
         status.append("pending", &Value::Int64(all.pending)).append("oldest_ms", &Value::Int64(all.oldest_ms)).end();
         if !kept.is_empty() {
             status.append("kept", &Value::Array(kept.iter().map(show_gone).collect()));
+        }
+        if self.is_raw() {
+            status.append("raw", &Value::Bool(true));
         }
         self.show_pending(&mut status, db, rights);
         if self.untidy.lock().iter().any(|untidy| db.is_none_or(|db| db == untidy)) {
@@ -124,7 +127,8 @@ impl Life {
         let row = &entry.row;
         let mut rule = DocWriter::new();
         rule.append("rule", &Value::from(&*row.rule)).append("database", &Value::from(&*entry.db));
-        rule.append("kind", &Value::from(&*row.kind)).append("state", &Value::from(row.state.name()));
+        rule.append("kind", &Value::from(&*row.kind))
+            .append("state", &Value::from(if self.is_raw() { "off" } else { row.state.name() }));
         rule.append("progress", &Value::Double(progress(row)));
         if !matches!(row.state, State::On) {
             rule.append("done", &Value::Int64(row.done)).append("total", &Value::Int64(row.total.max(row.done)));

@@ -109,7 +109,7 @@ impl Note {
             Note::Differs => {
                 "applied in another form than the declaration's; the declaration's form was compared".to_owned()
             }
-            Note::NoDatabase { near } => format!("the database `{}` does not exist{}", rule.host.db, meant(near)),
+            Note::NoDatabase { near } => no_database(&rule.host.db, near),
             Note::NoCollection { collection, near } => {
                 format!("the collection `{collection}` does not exist{}", meant(near))
             }
@@ -137,6 +137,10 @@ impl Note {
             }
         }
     }
+}
+
+pub(super) fn no_database(db: &str, near: &Option<String>) -> String {
+    format!("the database `{db}` does not exist{}", meant(near))
 }
 
 fn meant(near: &Option<String>) -> String {

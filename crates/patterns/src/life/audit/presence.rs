@@ -1,13 +1,14 @@
 //! Which of a rule's collections exist. A misspelt name would otherwise look like a collection without documents.
 
 use super::Asked;
-use super::note::Note;
+use super::note::{Note, no_database};
 use crate::declare::spelling::nearest;
-use crate::life::names;
 use crate::life::records::At;
 use crate::life::rights::Rights;
 use crate::life::shape;
+use crate::life::{Life, names};
 use crate::rule::Upkeep;
+use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::{Code, Doc, Result, Value};
@@ -80,6 +81,17 @@ impl Presence {
             }
             _ => None,
         }
+    }
+}
+
+impl Life {
+    /// Says that a database does not exist. `None` if it does, or if its collections may not be listed.
+    pub(crate) async fn missing_database(&self, db: &str, rights: &Rights) -> Result<Option<String>> {
+        let (mut session, context) = (Session::default(), self.context());
+        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let presence = Presence::of(&mut at, db, rights).await?;
+        let is_missing = presence.collections.as_ref().is_some_and(|names| names.is_empty());
+        Ok(is_missing.then(|| no_database(db, &presence.near)))
     }
 }
 

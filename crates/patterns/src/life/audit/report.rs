@@ -4,6 +4,7 @@ use super::Asked;
 use super::note::{Extent, Note};
 use crate::life::evaluate::Difference;
 use crate::life::states::State;
+use crate::mql;
 use crate::rule::Rule;
 use crate::shape::bucket::Flaw;
 use document::value::order;
@@ -22,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) failures: Vec<(Drift, String)>,
     /// Applied rules that the declaration does not have.
     undeclared: Vec<Arc<str>>,
+    /// Said if there are no rules because their database does not exist.
+    pub(crate) missing: Option<String>,
     /// What drifted is right now.
     repairs: bool,
     most: usize,
@@ -207,6 +210,10 @@ impl Report {
         report.append("rules", &documents(self.rules.iter().map(Figures::show)));
         report.append("unchecked", &long(self.rules.iter().map(|figures| figures.unchecked).sum()));
         report.append("outcome", &Value::from(self.outcome()));
+        if let Some(text) = &self.missing {
+            let note = mql::object([("about", Value::from("no_database")), ("text", Value::from(&**text))]);
+            report.append("notes", &Value::Array(std::iter::once(note).collect()));
+        }
         if !self.undeclared.is_empty() {
             let names = self.undeclared.iter().map(|name| Value::from(&**name));
             report.append("undeclared", &Value::Array(names.collect()));

@@ -88,7 +88,8 @@ impl Counts {
                 format!("would disappear from {} and change in {}", grouped(removed), grouped(changed))
             }
         };
-        let reason = format!("rule {name}: `{field}` {what} of the {of} that have it");
+        let have = if self.has() == 1 { "has" } else { "have" };
+        let reason = format!("rule {name}: `{field}` {what} of the {of} that {have} it");
         Some(Refusal { need: Need::Overwrite, reason })
     }
 }

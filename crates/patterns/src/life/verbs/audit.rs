@@ -20,7 +20,10 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     for asked in &rules {
         namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
     }
-    let report = call.life.audit(&rules, call.request.examples()?, &call.rights).await?;
+    let mut report = call.life.audit(&rules, call.request.examples()?, &call.rights).await?;
+    if let (true, Some(db)) = (rules.is_empty(), &call.request.db) {
+        report.missing = call.life.missing_database(db, &call.rights).await?;
+    }
     if report.is_right() {
         let mut session = Session::default();
         let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };

@@ -16,5 +16,6 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         return Err(call.request.lacks("command"));
     };
     let db = call.request.db.as_deref().unwrap_or("admin");
-    call.life.explain(call.client, call.context, db, &command, &call.rights).await
+    let explained = call.life.explain(call.client, call.context, db, &command, &call.rights).await?;
+    Ok(call.life.noting_raw(explained))
 }

@@ -27,5 +27,6 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let changes = call.life.plan(&mut at, &declaration.database, &declaration.rules).await?;
     changes.need_to_see(&call.rights)?;
     let preview = Preview::look(call.life, &mut at, &call.rights, &changes, &declaration.rules, wanted).await?;
-    changes.show(&mut at, &preview).await
+    let plan = changes.show(&mut at, &preview).await?;
+    Ok(call.life.noting_raw(plan))
 }

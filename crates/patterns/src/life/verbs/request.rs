@@ -2,6 +2,7 @@
 
 use super::{VERBS, Verb};
 use crate::declare::{self, Checked, Content, Declaration, Part};
+use document::value::order;
 use document::{Array, Doc, Error, Result, Value};
 
 /// How many differences an audit names unless it is asked for more.
@@ -148,8 +149,14 @@ impl<'a> Request<'a> {
     pub(super) fn examples(&self) -> Result<usize> {
         match self.body.get("examples") {
             None => Ok(EXAMPLES),
-            some => {
-                let number = crate::life::catalog::long(some);
+            Some(value) if !value.is_number() => {
+                Err(Error::type_mismatch(format!("'examples' must be a number, not {}", value.type_name())))
+            }
+            Some(value) => {
+                let number = crate::life::catalog::long(Some(value.borrow()));
+                if !order::equal(&value, &Value::Int64(number)) {
+                    return Err(Error::bad_value("'examples' must be a whole number"));
+                }
                 // What fits into one answer.
                 usize::try_from(number)
                     .map(|number| number.min(10_000))
@@ -183,6 +190,26 @@ fn is_generic(field: &str) -> bool {
 mod tests {
     use super::*;
     use bson::doc;
+
+    #[test]
+    fn examples_are_a_whole_number() {
+        let examples = |value: bson::Bson| {
+            let body = Doc::from(doc! { "pleach": "audit", "examples": value });
+            Request::read("shop", &body).unwrap().examples().map_err(|error| error.code().number())
+        };
+        for (value, expected) in [
+            (bson::Bson::from(7), Ok(7)),
+            (7.0.into(), Ok(7)),
+            (1_000_000_i64.into(), Ok(10_000)),
+            ("x".into(), Err(14)),
+            (bson::Bson::Null, Err(14)),
+            (1.5.into(), Err(2)),
+            (f64::NAN.into(), Err(2)),
+            ((-1).into(), Err(2)),
+        ] {
+            assert_eq!(examples(value.clone()), expected, "{value}");
+        }
+    }
 
     #[test]
     fn what_is_not_understood_is_refused_with_what_would_be() {

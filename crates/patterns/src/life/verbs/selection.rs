@@ -107,7 +107,7 @@ fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<Aske
 
 impl Life {
     /// The rules that are applied to a database, or to all; those that the catalog has while they are switched off.
-    async fn applied(&self, db: Option<&str>) -> Result<Vec<Entry>> {
+    pub(crate) async fn applied(&self, db: Option<&str>) -> Result<Vec<Entry>> {
         let mut entries = self.entries();
         if self.raw.load(Ordering::Relaxed) {
             let (mut session, context) = (Session::default(), self.context());

@@ -40,7 +40,7 @@ impl Bucket {
         let stored = stored.borrow();
         let mut found = Examined::default();
         let Some((key, _)) = self.key_of_id(&stored.get("_id").unwrap_or(Value::Missing)) else {
-            found.broken("_id", stored.get("_id"), Value::Null);
+            found.broken("_id", stored.get("_id"), Value::Missing);
             return found;
         };
         if self.every.start(key.start) != key.start {
