@@ -44,7 +44,7 @@ pub struct Session {
 
 /// A command that may be passed on, from its arrival to its answer.
 pub trait UnderWay: Send + Sync {
-    /// The server behind refused the command.
+    /// The server behind refused the command, or the command is not passed on.
     fn refused(&self);
 }
 

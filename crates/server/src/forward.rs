@@ -73,6 +73,10 @@ pub(crate) fn passing<'a>(
     let head = Head { name, db, target: target.as_str(), user: user.as_ref(), body: &body };
     let under_way = server.backend.under_way(&head);
     let passes = !is_ours(&server.cursors, &head) && (authenticates || server.backend.passes(&head));
+    if !passes && let Some(under_way) = &under_way {
+        // Whoever answers it here notes what it begins.
+        under_way.refused();
+    }
     let rewritten = if passes && !legacy { server.backend.rewritten(&head) } else { None };
     // Old messages carry nothing of what is read from the body later.
     let body = match legacy {
@@ -114,9 +118,9 @@ fn is_done(reply: &[u8]) -> bool {
     reply.get(BODY..).is_some_and(|body| Doc::trusted(body).get("done").is_some_and(|done| done.is_truthy()))
 }
 
-/// Whether the reply to the first statement of a transaction is an error; other replies are not looked at.
+/// Whether the reply to a statement of a transaction is an error; other replies are not looked at.
 fn is_refused(passing: &Passing<'_>, reply: &[u8]) -> bool {
-    if passing.legacy || !passing.body.contains("startTransaction") {
+    if passing.legacy || !passing.body.contains("autocommit") {
         return false;
     }
     reply.get(BODY..).is_some_and(|body| {

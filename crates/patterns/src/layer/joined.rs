@@ -8,6 +8,7 @@ use document::backend::{Head, UnderWay};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// MongoDB ends a transaction after 60 seconds, a little later than that.
@@ -29,17 +30,46 @@ struct Open {
     number: i64,
     since: Instant,
     rules: Arc<Rules>,
+    /// How many of its statements are on their way.
+    on_their_way: usize,
+    /// A statement of it was not refused, so the server has it.
+    is_there: bool,
 }
 
 impl Joined {
-    /// A statement of a transaction; the first one counts.
+    /// A statement of a transaction that is run here; the rules of the first one count.
     pub(super) fn note(&self, session: SessionOf, number: i64, rules: &Arc<Rules>) {
+        self.with(session, number, rules, |open| open.is_there = true);
+    }
+
+    /// A statement that is passed on. Whether there is such a transaction is known when it is answered.
+    fn note_passing(&self, session: SessionOf, number: i64, rules: &Arc<Rules>) {
+        self.with(session, number, rules, |open| open.on_their_way += 1);
+    }
+
+    fn with(&self, session: SessionOf, number: i64, rules: &Arc<Rules>, note: impl FnOnce(&mut Open)) {
         let mut open = self.open.lock();
-        if open.get(&session).is_none_or(|known| known.number != number) {
-            if open.len() >= MANY {
-                open.retain(|_, open| open.since.elapsed() < LIFETIME);
-            }
-            open.insert(session, Open { number, since: Instant::now(), rules: rules.clone() });
+        if open.len() >= MANY {
+            open.retain(|_, open| open.since.elapsed() < LIFETIME);
+        }
+        let begun =
+            || Open { number, since: Instant::now(), rules: rules.clone(), on_their_way: 0, is_there: false };
+        let known = open.entry(session).or_insert_with(begun);
+        if known.number != number {
+            *known = begun();
+        }
+        note(known);
+    }
+
+    /// A statement that was passed on has been answered, or is not passed on. A transaction of which every statement was refused does
+    /// not exist. One that is known to exist may survive a refusal: of a command that could not be parsed, for example.
+    fn passed(&self, session: &SessionOf, number: i64, refused: bool) {
+        let mut open = self.open.lock();
+        let Some(known) = open.get_mut(session).filter(|known| known.number == number) else { return };
+        known.on_their_way = known.on_their_way.saturating_sub(1);
+        known.is_there |= !refused;
+        if !known.is_there && known.on_their_way == 0 {
+            open.remove(session);
         }
     }
 
@@ -65,43 +95,41 @@ impl Joined {
 /// A command on its way.
 pub(super) struct OnItsWay {
     _rules: Arc<Rules>,
-    /// The transaction that is over when this is.
-    ends: Option<(SessionOf, i64)>,
-    /// The transaction that begins with this, unless the server refuses it.
-    begins: Option<(SessionOf, i64)>,
+    /// The transaction that it is a statement of …
+    of: Option<(SessionOf, i64)>,
+    /// … and whether that is over with it.
+    ends: bool,
+    refused: AtomicBool,
     shared: Arc<Shared>,
 }
 
 impl OnItsWay {
     pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> OnItsWay {
-        let (mut ends, mut begins) = (None, None);
-        if let Some((session, number)) = transaction(command) {
-            match command.name {
-                "commitTransaction" | "abortTransaction" => ends = Some((session, number)),
-                _ => {
-                    shared.joined.note(session.clone(), number, &rules);
-                    begins = command.body.contains("startTransaction").then_some((session, number));
-                }
-            }
+        let of = transaction(command);
+        let ends = matches!(command.name, "commitTransaction" | "abortTransaction");
+        if let Some((session, number)) = &of
+            && !ends
+        {
+            shared.joined.note_passing(session.clone(), *number, &rules);
         }
-        OnItsWay { _rules: rules, ends, begins, shared: shared.clone() }
+        OnItsWay { _rules: rules, of, ends, refused: AtomicBool::new(false), shared: shared.clone() }
     }
 }
 
 impl UnderWay for OnItsWay {
-    /// A transaction whose first statement failed does not exist. A later one that failed may leave it open: a command that could
-    /// not be parsed, for example.
     fn refused(&self) {
-        if let Some((session, number)) = &self.begins {
-            self.shared.joined.ended(session, *number);
-        }
+        self.refused.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for OnItsWay {
     fn drop(&mut self) {
-        if let Some((session, number)) = &self.ends {
-            self.shared.joined.ended(session, *number);
+        match &self.of {
+            Some((session, number)) if self.ends => self.shared.joined.ended(session, *number),
+            Some((session, number)) => {
+                self.shared.joined.passed(session, *number, self.refused.load(Ordering::Relaxed));
+            }
+            None => {}
         }
     }
 }
@@ -114,5 +142,35 @@ fn transaction(command: &Head<'_>) -> Option<(SessionOf, i64)> {
     match session.get("id") {
         Some(Value::Binary { bytes, .. }) => Some(((bytes.as_slice().try_into().ok()?, command.user.cloned()), number)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_is_noted_until_all_its_statements_were_refused() {
+        let (joined, rules, session) = (Joined::default(), Arc::new(Rules::default()), ([1; 16], None));
+        let (later, number) = (Arc::new(Rules::default()), 7);
+        let is_noted = || joined.began_before(&session, number, &later);
+        joined.note_passing(session.clone(), number, &rules);
+        assert!(is_noted());
+        joined.passed(&session, number, true);
+        assert!(!is_noted());
+        // Two at a time: the one that is not refused counts, whichever ends first.
+        for first_is_refused in [true, false] {
+            joined.note_passing(session.clone(), number, &rules);
+            joined.note_passing(session.clone(), number, &rules);
+            joined.passed(&session, number, first_is_refused);
+            joined.passed(&session, number, !first_is_refused);
+            assert!(is_noted());
+            // A refusal of a transaction that is there leaves it.
+            joined.note_passing(session.clone(), number, &rules);
+            joined.passed(&session, number, true);
+            assert!(is_noted());
+            joined.ended(&session, number);
+            assert!(!is_noted());
+        }
     }
 }

@@ -112,6 +112,16 @@ fn transactions_that_are_refused_delay_no_change_of_rules() {
             };
             let reply = world.client(user).command(&begin).unwrap().document;
             assert_ne!(code(&reply), 0, "{user}: {reply}");
+            // A later statement of a transaction that was never begun.
+            for (more, option) in [(0, doc! {}), (1, doc! { "tailable": true })] {
+                let mut later = doc! {
+                    "find": collection, "lsid": session(200 + 10 * number + 2 * part + more), "txnNumber": 1_i64,
+                    "autocommit": false, "$db": "shop",
+                };
+                later.extend(option);
+                let reply = world.client(user).command(&later).unwrap().document;
+                assert_ne!(code(&reply), 0, "{user}: {reply}");
+            }
         }
     }
     let mut wider = declaration("shop");
