@@ -54,6 +54,7 @@ pub(crate) fn told(answer: &bson::Document) -> String {
         }
     }
     out.push_str(&pending(answer));
+    out.push_str(&ignored(answer));
     out
 }
 
@@ -63,6 +64,15 @@ fn pending(answer: &bson::Document) -> String {
         format!("\n{}", folded(&format!("{} is pending: ", text(rule, "rule")), text(rule, "reason")))
     };
     list(answer, "pending").iter().map(line).collect()
+}
+
+/// Rows of the catalog that are no rules of their database.
+fn ignored(answer: &bson::Document) -> String {
+    let line = |row: &&bson::Document| {
+        let name = format!("{}.pleach.catalog has {:?}, which is ignored: ", text(row, "database"), text(row, "rule"));
+        format!("\n{}", folded(&name, text(row, "reason")))
+    };
+    list(answer, "ignored").iter().map(line).collect()
 }
 
 /// What is kept of values and documents that rules have replaced; of rules that are gone too.

@@ -5,7 +5,7 @@ use super::plan::{Changes, Work};
 use super::preview::{Outlook, Preview, Refusal, Wanted};
 use super::records::At;
 use super::replaced::{Progress, amount};
-use super::rights::Rights;
+use super::rights::{Rights, namespaces};
 use super::shape::drop::Leaving;
 use super::shape::rows::Shaping;
 use super::states::State;
@@ -13,7 +13,7 @@ use super::{Entry, Life, catalog, indexes, plan, replaced, retire, shape};
 use crate::declare::{Declaration, compatible};
 use crate::rule::Rule;
 use document::backend::Session;
-use document::op::AdminOp;
+use document::op::{AdminOp, Namespace};
 use document::{Code, Error, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -59,6 +59,8 @@ struct Decided {
 pub(crate) struct Pending {
     pub(crate) db: String,
     pub(crate) rule: Arc<str>,
+    /// The collections of the rule: whoever may not read them is not shown it.
+    pub(crate) namespaces: Vec<Namespace>,
     pub(crate) reason: String,
 }
 
@@ -150,7 +152,8 @@ impl Life {
                 let (rule, reason) = (outlook.rule.name.clone(), refusal.reason.clone());
                 let flag = refusal.need.flag().map(|flag| format!(" --{}", flag.replace('_', "-")));
                 left.push(format!("{reason}: it is pending until `pleach apply{}`", flag.unwrap_or_default()));
-                pending.push(Pending { db: db.to_owned(), rule, reason });
+                let namespaces = namespaces(&outlook.rule);
+                pending.push(Pending { db: db.to_owned(), rule, namespaces, reason });
             }
             let names: Vec<Arc<str>> = pending.iter().map(|pending| pending.rule.clone()).collect();
             changes = changes.without(&names);

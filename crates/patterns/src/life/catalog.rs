@@ -5,16 +5,19 @@
 
 use super::records::{At, by_id, find, update_one, update_op};
 use super::replaced::Progress;
+use super::rights::namespaces;
 use super::shape::rows::Shaping;
 use super::states::State;
 use super::transient::{Began, is_transient};
 use super::{Life, names};
+use crate::declare::from_catalog;
+use crate::rule::Rule;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::order;
-use document::{Code, Doc, DocWriter, Result, Value};
+use document::{Code, Doc, DocWriter, Error, Result, Value};
 
 /// One rule as the catalog has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +84,17 @@ impl Row {
         }
         self.replaced.write(&mut row);
         row.finish()
+    }
+
+    /// The rule that the row declares. Fails unless it is the one that the row is named after and all its collections are in the
+    /// database whose catalog has the row: whoever may write to one catalog decides nothing about another database.
+    pub(crate) fn rule_in(&self, db: &str) -> Result<Rule> {
+        let rule = from_catalog(&self.declaration).map_err(|error| error.context(&format!("rule {}: ", self.rule)))?;
+        if *rule.name != *self.rule || namespaces(&rule).iter().any(|ns| *ns.db != *db) {
+            let message = format!("the row {} declares the rule {} of {}", self.rule, rule.name, rule.host.db);
+            return Err(Error::bad_value(message));
+        }
+        Ok(rule)
     }
 
     /// Hosts before it have values of the rule's own; `None` if no host has been seeded.

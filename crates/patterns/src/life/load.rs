@@ -11,6 +11,26 @@ use std::sync::atomic::Ordering;
 /// MongoDB's code of what a database cannot do while it is being dropped.
 const DATABASE_DROP_PENDING: i32 = 215;
 
+/// A row of a catalog that is no rule of its database: whoever may write there has put it in. It is left alone.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ignored {
+    pub(super) db: Arc<str>,
+    pub(super) rule: String,
+    pub(super) reason: String,
+}
+
+impl Ignored {
+    pub(super) fn warn(&self) {
+        let Ignored { db, rule, reason } = self;
+        tracing::warn!(
+            rule,
+            database = &**db,
+            reason,
+            "a row of the catalog is no rule of its database; it is not kept"
+        );
+    }
+}
+
 impl Life {
     /// Reads the catalogs and puts what they say in force.
     pub async fn load(&self) -> Result<()> {
@@ -69,10 +89,15 @@ impl Life {
         {
             // What is known meanwhile is not lost: who seeds goes on beside this.
             let mut known = self.entries.lock();
-            let mut entries = Vec::with_capacity(rows.len());
+            let (mut entries, mut ignored) = (Vec::with_capacity(rows.len()), Vec::new());
             for (db, row) in rows {
-                entries.push(self.merged(&known, &db, row)?);
+                let name = row.rule.clone();
+                match self.merged(&known, &db, row) {
+                    Ok(entry) => entries.push(entry),
+                    Err(error) => ignored.push(Ignored { db, rule: name, reason: error.message().to_owned() }),
+                }
             }
+            self.note_ignored(ignored);
             Life::sort(&mut entries);
             *known = entries;
             self.enforce(&known)?;
@@ -80,6 +105,15 @@ impl Life {
         self.moved.notify_waiters();
         self.wake_keeper.notify_one();
         Ok(())
+    }
+
+    /// Warns of each row once.
+    fn note_ignored(&self, ignored: Vec<Ignored>) {
+        let mut known = self.ignored.lock();
+        for row in ignored.iter().filter(|row| !known.contains(row)) {
+            row.warn();
+        }
+        *known = ignored;
     }
 
     /// A row of the catalog beside what is known of its rule: what this process is about, it knows best.

@@ -103,6 +103,8 @@ pub struct Life {
     known_health: shape::health::Known,
     /// Declared rules that need somebody's word before they are applied.
     pub(crate) pending: Mutex<Vec<apply::Pending>>,
+    /// Rows of the catalogs that are no rules of their databases.
+    ignored: Mutex<Vec<load::Ignored>>,
     /// The clients that restore a dump.
     restores: restore::Restores,
 }
@@ -125,8 +127,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     fn of(db: &str, row: Row) -> Result<Entry> {
-        let rule = crate::declare::from_catalog(&row.declaration)
-            .map_err(|error| error.context(&format!("the catalog of {db} has a rule {}: ", row.rule)))?;
+        let rule = row.rule_in(db)?;
         Entry::new(db, row, Arc::new(rule))
     }
 
@@ -198,6 +199,7 @@ impl Life {
             unpublished: AtomicBool::new(false),
             known_health: shape::health::Known::default(),
             pending: Mutex::default(),
+            ignored: Mutex::default(),
             restores: restore::Restores::default(),
         });
         patterned.attach(&life);

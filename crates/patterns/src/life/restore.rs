@@ -14,7 +14,7 @@ use super::replaced::Progress;
 use super::rights::{self, Rights, namespaces};
 use super::shape::rows::Shaping;
 use super::{Entry, Life, State, names, plan, shape};
-use crate::declare::{compatible, from_catalog};
+use crate::declare::compatible;
 use crate::rule::Rule;
 use document::backend::{Restoring, Session};
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -253,13 +253,7 @@ impl Life {
             return Ok(());
         }
         row.declaration = in_database(&row.declaration, db);
-        let rule = from_catalog(&row.declaration).map_err(|error| error.context(&format!("rule {}: ", row.rule)))?;
-        if *rule.name != *row.rule || *rule.host.db != *db {
-            return Err(Error::bad_value(format!(
-                "the row {} declares the rule {} of {}",
-                row.rule, rule.name, rule.host.db
-            )));
-        }
+        let rule = row.rule_in(db)?;
         (row.kind, row.declaration) = (rule.kind.to_owned(), rule.declaration.clone());
         let known = self.entries().into_iter().find(|entry| Life::is(entry, db, &row.rule));
         if let Some(known) = &known

@@ -5,7 +5,7 @@ use super::replaced::Seeded;
 use super::replaced::amount::{self, Amount};
 use super::rights::Rights;
 use super::states::State;
-use super::{Entry, Life, apply, catalog, names, shape};
+use super::{Entry, Life, apply, catalog, load, names, shape};
 use crate::mql;
 use document::backend::{Relay, Session};
 use document::op::{Context, Namespace};
@@ -88,23 +88,29 @@ impl Life {
             // Indexes of rules that are gone, while another process changes rules.
             status.append("tidying", &Value::Bool(true));
         }
+        self.show_ignored(&mut status, db, rights);
         Ok(status.finish())
     }
 
     /// `pending: [ { rule, database, reason } ]`: declared rules that wait for a flag of `apply`. Left out if there are none.
     fn show_pending(&self, status: &mut DocWriter, db: Option<&str>, rights: &Rights) {
         let pending = self.pending.lock().clone();
-        let is_shown = |rule: &&apply::Pending| db.is_none_or(|db| rule.db == db) && rights.may_look_into(&rule.db);
-        let mut list = ArrayWriter::new();
-        for rule in pending.iter().filter(is_shown) {
-            let mut row = DocWriter::new();
-            row.append("rule", &Value::from(&*rule.rule)).append("database", &Value::from(&*rule.db));
-            row.append("reason", &Value::from(&*rule.reason));
-            list.push(&Value::Document(row.finish()));
-        }
-        if !list.is_empty() {
-            status.append("pending", &Value::Array(list.finish()));
-        }
+        let is_shown = |rule: &&apply::Pending| {
+            let is_visible = || rule.namespaces.iter().all(|ns| rights.may("find", ns));
+            db.is_none_or(|db| rule.db == db) && is_visible()
+        };
+        let rows = pending.iter().filter(is_shown).map(|rule| with_reason(&rule.rule, &rule.db, &rule.reason));
+        append_rows(status, "pending", rows.collect());
+    }
+
+    /// `ignored: [ { rule, database, reason } ]`: rows of the catalog that are no rules of their database. Shown to whom may read
+    /// the catalog itself.
+    fn show_ignored(&self, status: &mut DocWriter, db: Option<&str>, rights: &Rights) {
+        let ignored = self.ignored.lock().clone();
+        let is_shown =
+            |row: &&load::Ignored| db.is_none_or(|db| *row.db == *db) && rights.may("find", &names::catalog(&row.db));
+        let rows = ignored.iter().filter(is_shown).map(|row| with_reason(&row.rule, &row.db, &row.reason));
+        append_rows(status, "ignored", rows.collect());
     }
 
     /// `{ pleach: <status of all databases that the client may read> }`, for `serverStatus`.
@@ -149,6 +155,18 @@ impl Life {
             rule.append("problem", &Value::from(&**problem));
         }
         rule.finish()
+    }
+}
+
+fn with_reason(rule: &str, db: &str, reason: &str) -> Value<'static> {
+    let [rule, db, reason] = [rule, db, reason].map(|text| Value::string(text.to_owned()));
+    mql::object([("rule", rule), ("database", db), ("reason", reason)])
+}
+
+/// Left out if there are none.
+fn append_rows(status: &mut DocWriter, name: &str, rows: Vec<Value<'static>>) {
+    if !rows.is_empty() {
+        status.append(name, &Value::Array(rows.into_iter().collect()));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every verb and command that Pleach answers itself, against users with different rights, in front of a real MongoDB with
 //! access control (SEMANTICS R37): allowed exactly if MongoDB lets the user do it itself.
 
+mod catalog;
 mod command_line;
 mod memory;
 mod rules;

@@ -112,7 +112,8 @@ impl Life {
         // As the catalog has them: another process may have added one a moment ago.
         let mut wanted: Vec<Needed> = Vec::new();
         for row in catalog::load(at, db).await?.iter().filter(|row| row.state != State::Retiring) {
-            wanted.extend(needed(&crate::declare::from_catalog(&row.declaration)?));
+            // A row that is no rule of the database needs nothing.
+            wanted.extend(row.rule_in(db).iter().flat_map(needed));
         }
         let mut dropped = Vec::new();
         for made in all(at, db).await? {

@@ -119,7 +119,8 @@ impl Life {
             entries.clear();
             for db in databases {
                 for row in catalog::load(&mut at, &db).await? {
-                    entries.push(Entry::of(&db, row)?);
+                    // A row that is no rule of this database is left out, as it is when rules are in force.
+                    entries.extend(Entry::of(&db, row).ok());
                 }
             }
         }
