@@ -9,7 +9,7 @@ use crate::reply::{Form, Reply};
 use crate::request::Request;
 use crate::session::{Role, Visit};
 use crate::state::Server;
-use crate::{forward, identity, labels, namespace};
+use crate::{entitled, forward, identity, labels, namespace};
 use bytes::Bytes;
 use document::backend::{Joined, Restoring, Session};
 use document::op::{Context, ReadConcern, Sent};
@@ -232,7 +232,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         Err(error) => Err(error),
     };
     let result = match result {
-        Err(error) => Err(unless_anonymous(server, client, command, error).await),
+        Err(error) => Err(entitled::or_unauthorized(server, client, command, request, error).await),
         done => done,
     };
     operation.finish();
@@ -252,21 +252,6 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         }
     }
     reply
-}
-
-/// The error, or MongoDB's for a client that has not authenticated where it must: it learns of nothing else.
-async fn unless_anonymous(server: &Server, client: &Client, command: &Command, error: Error) -> Error {
-    let Some(relay) = &client.relay else { return error };
-    if relay.is_authenticated() || command.access == Access::Server || error.code() == Code::Unauthorized {
-        return error;
-    }
-    match server.backend.privileges(Some(relay)).await {
-        Ok(Some(privileges)) if privileges.is_anonymous() => {
-            let name = command.names.first().copied().unwrap_or_default();
-            Error::new(Code::Unauthorized, format!("command {name} requires authentication"))
-        }
-        _ => error,
-    }
 }
 
 /// What a backend that is a real MongoDB must be told again; a layer that compiles a part of the command anew needs its `let`.

@@ -13,6 +13,7 @@ mod connection;
 mod counters;
 mod cursors;
 mod dispatch;
+mod entitled;
 mod forward;
 pub mod identity;
 mod labels;

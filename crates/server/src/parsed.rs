@@ -5,7 +5,7 @@ use crate::dispatch::Call;
 use crate::request::Request;
 use crate::session::Role;
 use crate::statements::{self, Common, Compiled};
-use crate::{bindings, namespace};
+use crate::{bindings, entitled, namespace};
 use document::op::{Namespace, WriteOp, Written};
 use document::pipeline::expr::Names;
 use document::{Doc, Env, Result};
@@ -71,7 +71,11 @@ impl<S: Statement> Parsed<S> {
         let ordered = self.common.ordered;
         let written = match self.take_op() {
             Some(op) => statements::write(call, &op).await?,
-            None => Written::default(),
+            // Nothing is sent that the server behind could refuse.
+            None => {
+                entitled::check(call.server, call.client, call.command, call.request).await?;
+                Written::default()
+            }
         };
         let written = self.compiled.merge(written, ordered);
         statements::report(call, &written);

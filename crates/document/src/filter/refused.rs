@@ -10,7 +10,7 @@ pub(super) const WHERE: FilterDef = FilterDef {
     help: "Refused: would run JavaScript.",
     parse: Place::Document(|_, parser| match parser.inside_element {
         true => Err(Error::bad_value("$where can only be applied to the top-level document")),
-        false => Err(Error::bad_value("$where is not supported by the embedded store: it has no JavaScript engine")
+        false => Err(Error::bad_value("$where is not supported by Pleach: it has no JavaScript engine")
             .with_hint("write the condition with $expr")),
     }),
 };

@@ -36,6 +36,27 @@ fn commands_on(collection: &str) -> Vec<Document> {
         doc! { "dropIndexes": collection, "index": "none_1" },
         doc! { "collMod": collection, "validationLevel": "strict" },
         doc! { "create": collection },
+        // What is wrong with a command is told before or behind the missing right, as MongoDB does.
+        doc! { "find": collection, "tailable": true },
+        doc! { "find": collection, "showRecordId": true },
+        doc! { "find": collection, "limit": "x" },
+        doc! { "find": collection, "filter": { "$no": 1 } },
+        doc! { "count": collection, "query": { "$where": "1" } },
+        doc! { "distinct": collection, "key": 1 },
+        doc! { "aggregate": collection, "pipeline": [{ "$no": 1 }], "cursor": {} },
+        doc! { "aggregate": collection, "pipeline": "x", "cursor": {} },
+        doc! { "insert": collection, "documents": "x" },
+        doc! { "update": collection, "updates": "x" },
+        doc! { "update": collection, "updates": [{ "q": {}, "u": { "$no": 1 } }] },
+        doc! { "delete": collection, "deletes": [{ "q": { "$no": 1 }, "limit": 0 }] },
+        doc! { "delete": collection, "deletes": [{ "q": {}, "limit": 7 }] },
+        doc! { "findAndModify": collection, "query": { "$no": 1 }, "remove": true },
+        doc! { "findAndModify": collection, "query": "x", "remove": true },
+        doc! { "explain": { "find": collection, "limit": "x" } },
+        doc! { "collMod": collection, "validationLevel": "x" },
+        doc! { "collMod": collection, "validator": "x" },
+        doc! { "createIndexes": collection, "indexes": "x" },
+        doc! { "create": collection, "capped": "x" },
     ]);
     all
 }
