@@ -241,6 +241,14 @@ impl Rules {
         self.namespaces.get(ns)
     }
 
+    /// The other kept rules that read what this one keeps.
+    pub(crate) fn readers(&self, kept: &Kept) -> impl Iterator<Item = &Arc<Kept>> {
+        let reads = |other: &&Arc<Kept>| {
+            other.state.is_kept() && other.rule.name != kept.rule.name && order::is_reader(other, &kept.rule)
+        };
+        self.all.iter().filter(move |_| kept.feeds).filter(reads)
+    }
+
     pub(crate) fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
         self.namespaces.keys()
     }

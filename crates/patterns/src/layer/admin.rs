@@ -64,7 +64,7 @@ pub(super) async fn run(
             drop(rules);
             match shared.life() {
                 Some(life) => life.empty_database(session, context, db).await?,
-                None => empty::drop_collections(&*shared.inner, session, context, db, &[]).await?,
+                None => empty::drop_collections(&mut At { backend: &*shared.inner, session, context }, db, &[]).await?,
             }
             return Ok(vec![Doc::empty()]);
         }

@@ -2,6 +2,7 @@
 //! from what it writes itself.
 
 use super::Patterned;
+use super::deferred::Effect;
 use crate::rule::Rule;
 use crate::rules::{Kept, Placed, Rules};
 use crate::run::{Run, jobs, react};
@@ -53,7 +54,7 @@ impl Patterned {
         let rules = self.rules();
         let kept = find(&rules, rule)?;
         let mut run = Run::new(&self.shared, session, context, rules.clone());
-        jobs::enqueue(&mut run, kept, key).await
+        jobs::enqueue(&mut run, kept, key, Effect::Update).await
     }
 }
 

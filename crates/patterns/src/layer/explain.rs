@@ -36,7 +36,13 @@ pub(super) async fn explain(
         Explained::Read(read) => {
             let rules = shared.rules();
             if let Some(shaped) = shaped::of_read(&rules, read) {
-                return shaped::read::explain(shared, session, context, read, shaped, verbosity).await;
+                let line = session.relay.clone();
+                let sees_stored = rights::sees_stored(shared, line.as_ref(), read, shaped).await?;
+                let outcome = match !sees_stored && shaped.sides.len() == 1 {
+                    true => shared.inner.explain(session, context, op.clone(), verbosity).await,
+                    false => shaped::read::explain(shared, session, context, read, shaped, verbosity).await,
+                };
+                return rights::of_read(shared, line, read, outcome).await;
             }
             None
         }

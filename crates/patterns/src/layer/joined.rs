@@ -52,8 +52,7 @@ impl Joined {
         if open.len() >= MANY {
             open.retain(|_, open| open.since.elapsed() < LIFETIME);
         }
-        let begun =
-            || Open { number, since: Instant::now(), rules: rules.clone(), on_their_way: 0, is_there: false };
+        let begun = || Open { number, since: Instant::now(), rules: rules.clone(), on_their_way: 0, is_there: false };
         let known = open.entry(session).or_insert_with(begun);
         if known.number != number {
             *known = begun();

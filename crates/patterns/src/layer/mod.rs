@@ -5,6 +5,7 @@ pub(crate) mod admin;
 mod behind;
 mod bulk;
 mod convoy;
+pub(crate) mod deferred;
 mod enforce;
 mod expiry;
 pub(crate) mod explain;
@@ -18,6 +19,7 @@ mod many;
 pub(crate) mod orphans;
 mod owned;
 pub(crate) mod readers;
+mod remembered;
 mod restore;
 pub(crate) mod rights;
 pub(crate) mod shaped;
@@ -77,6 +79,8 @@ pub(crate) struct Shared {
     expiries: ArcSwap<Vec<Expiry>>,
     /// Until when this process may write.
     pub(crate) lease: Lease,
+    /// What users may do, as last asked.
+    remembered: remembered::Remembered,
     /// How many jobs were put into the outbox; some may have been rolled back.
     jobs_added: AtomicU64,
     /// A dump is being restored, or its rules are not on yet.
@@ -159,6 +163,7 @@ impl Patterned {
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
+                remembered: remembered::Remembered::default(),
                 jobs_added: AtomicU64::new(0),
                 restoring: AtomicBool::new(false),
             }),

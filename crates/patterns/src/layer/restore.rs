@@ -183,5 +183,6 @@ pub(super) async fn buckets(
 }
 
 async fn rights(shared: &Shared, line: Option<&Arc<dyn Relay>>, command: &str, ns: &Namespace) -> Result<Rights> {
-    Rights::of(&*shared.inner, line, &format!("{command}: \"{}\"", ns.collection)).await
+    let rights = Rights::of(&*shared.inner, line, &format!("{command}: \"{}\"", ns.collection)).await?;
+    Ok(rights.naming([ns.clone()]))
 }

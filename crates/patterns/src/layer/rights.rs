@@ -2,14 +2,15 @@
 //! refuses what the client may not do. Where none was sent, because nothing matched or a rule refuses, the client's privileges
 //! are looked at here; and no error names a collection that the client may not read.
 
-use super::Shared;
 use super::behind::Target;
+use super::{Shared, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
 use crate::plan::Plan;
 use crate::rules::Rules;
+use crate::shape::Shaped;
 use document::backend::{Head, Relay};
-use document::op::{AdminOp, Modify, Namespace, WriteOp, Written};
+use document::op::{AdminOp, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
 use std::sync::Arc;
 
@@ -49,9 +50,15 @@ fn has_written(op: &WriteOp, written: &Written) -> bool {
 
 /// The rights of the sender of a write; fails unless it may send it.
 async fn for_write(shared: &Shared, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
-    let rights = Rights::of(&*shared.inner, line, &named(op)).await?;
+    let rights = Rights::of(&*shared.inner, line, &named(op)).await?.naming([op.ns().clone()]);
     rights.need_to_write(op, shared.rules().shaped(op.ns()).map(|shaped| &**shaped))?;
     Ok(rights)
+}
+
+/// Fails unless the client may write to the collection that it names, whatever it may do where the documents are stored.
+pub(super) async fn before_shaped_write(shared: &Shared, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<()> {
+    let suffices = |rights: &Rights| rights.clone().naming([op.ns().clone()]).need_to_send(op);
+    remembered::rights(shared, line, &named(op), suffices).await.map(drop)
 }
 
 /// The command as a refusal names it.
@@ -89,13 +96,36 @@ pub(super) async fn before_admin(
     line: Option<Arc<dyn Relay>>,
     op: &AdminOp,
 ) -> Result<Option<Rights>> {
-    let Some((action, command, ns)) = needed(op) else { return Ok(None) };
+    let Some(Defined { action, command, ns }) = defined(op) else { return Ok(None) };
     if line.is_none() || !is_concerned(&shared.rules(), op, ns) {
         return Ok(None);
     }
     let rights = Rights::of(&*shared.inner, line.as_ref(), &format!("{command}: \"{}\"", ns.collection)).await?;
-    rights.need(action, ns)?;
+    let rights = match op {
+        AdminOp::Rename { from, to, drop_target } => {
+            let rights = rights.naming([from.clone(), to.clone()]);
+            need_to_rename(&rights, from, to, *drop_target)?;
+            rights
+        }
+        _ => {
+            let rights = rights.naming([ns.clone()]);
+            rights.need(action, ns)?;
+            rights
+        }
+    };
     Ok(Some(rights))
+}
+
+/// What MongoDB asks of whoever renames a collection: across databases, what copying it and dropping it takes.
+fn need_to_rename(rights: &Rights, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
+    match from.db == to.db {
+        true => rights.need_on_database("renameCollectionSameDB", &from.db)?,
+        false => {
+            rights.need_all(&["find", "dropCollection"], from)?;
+            rights.need_all(&["insert", "createIndex"], to)?;
+        }
+    }
+    if drop_target { rights.need("dropCollection", to) } else { Ok(()) }
 }
 
 fn is_concerned(rules: &Rules, op: &AdminOp, ns: &Namespace) -> bool {
@@ -109,18 +139,26 @@ fn is_concerned(rules: &Rules, op: &AdminOp, ns: &Namespace) -> bool {
     }
 }
 
-/// What MongoDB asks of the sender.
-fn needed(op: &AdminOp) -> Option<(&'static str, &'static str, &Namespace)> {
-    Some(match op {
+/// A definition: what MongoDB asks of its sender, how the command is called and which collection it is about.
+struct Defined<'o> {
+    action: &'static str,
+    command: &'static str,
+    ns: &'o Namespace,
+}
+
+fn defined(op: &AdminOp) -> Option<Defined<'_>> {
+    let (action, command, ns) = match op {
         AdminOp::CollMod { ns, .. } => ("collMod", "collMod", ns),
         AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => ("createCollection", "create", ns),
         AdminOp::CreateIndexes { ns, .. } => ("createIndex", "createIndexes", ns),
         AdminOp::Drop { ns } => ("dropCollection", "drop", ns),
         AdminOp::DropIndexes { ns, .. } => ("dropIndex", "dropIndexes", ns),
         AdminOp::ListIndexes { ns } => ("listIndexes", "listIndexes", ns),
+        AdminOp::Rename { from, to, .. } if from.db != to.db => ("insert", "renameCollection", to),
         AdminOp::Rename { from, .. } => ("renameCollectionSameDB", "renameCollection", from),
         _ => return None,
-    })
+    };
+    Some(Defined { action, command, ns })
 }
 
 /// The outcome of a definition as the client may see it.
@@ -138,7 +176,7 @@ pub(super) fn of_admin(
 
 /// The collection that a definition is about.
 pub(super) fn target(op: &AdminOp) -> Option<Namespace> {
-    needed(op).map(|(_, _, ns)| ns.clone())
+    defined(op).map(|defined| defined.ns.clone())
 }
 
 /// A change stream that is refused is refused to a client that may watch the collection; others get MongoDB's error.
@@ -150,7 +188,7 @@ pub(super) async fn refuse_stream(
 ) -> Result<()> {
     let (Some(line), Some(target)) = (line, command.target) else { return Err(refused) };
     let ns = Namespace::new(command.db, target);
-    let rights = Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{target}\"")).await?;
+    let rights = of_aggregate(shared, line, target).await?.naming([ns.clone()]);
     rights.need_all(&["changeStream", "find"], &ns)?;
     Err(discreet(&rights, &shared.rules(), &ns, refused))
 }
@@ -177,7 +215,7 @@ pub(super) async fn before_sink(
     target: &Namespace,
 ) -> Result<()> {
     let (Some(line), Some(source)) = (line, command.target) else { return Ok(()) };
-    let rights = Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{source}\"")).await?;
+    let rights = of_aggregate(shared, line, source).await?.naming([target.clone()]);
     let rules = shared.rules();
     match rules.shaped(target) {
         Some(shaped) => shaped.sides.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
@@ -195,7 +233,7 @@ pub(super) async fn refuse_sink(
 ) -> Error {
     let Some(line) = line else { return refused };
     let checked = async {
-        let rights = Rights::of(&*shared.inner, Some(&line), &format!("aggregate: \"{}\"", ns.collection)).await?;
+        let rights = of_aggregate(shared, &line, &ns.collection).await?.naming([ns.clone(), target.clone()]);
         rights.need("find", ns)?;
         rights.need_all(&["insert", "remove"], target)?;
         Ok(rights)
@@ -206,14 +244,62 @@ pub(super) async fn refuse_sink(
     }
 }
 
+async fn of_aggregate(shared: &Shared, line: &Arc<dyn Relay>, collection: &str) -> Result<Rights> {
+    Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{collection}\"")).await
+}
+
+/// Whether the client of a read may read the collections where the documents are stored. If not, it reads the view, by MongoDB's own
+/// rules. Fails unless it may read the collection that it asks for.
+pub(super) async fn sees_stored(
+    shared: &Shared,
+    line: Option<&Arc<dyn Relay>>,
+    op: &ReadOp,
+    shaped: &Shaped,
+) -> Result<bool> {
+    let ns = op.ns();
+    let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);
+    let rights = remembered::rights(shared, line, &named_read(op), suffices).await?;
+    Ok(shaped.sides.iter().all(|side| rights.may("find", &side.stored)))
+}
+
+/// The outcome of a read of a collection that is stored in another form, as the client may see it.
+pub(super) async fn of_read<T>(
+    shared: &Shared,
+    line: Option<Arc<dyn Relay>>,
+    op: &ReadOp,
+    outcome: Result<T>,
+) -> Result<T> {
+    match (outcome, line) {
+        (Err(error), Some(line)) if error.code() == Code::Unauthorized => {
+            let rights = Rights::of(&*shared.inner, Some(&line), &named_read(op)).await?;
+            Err(discreet(&rights, &shared.rules(), op.ns(), error))
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+fn named_read(op: &ReadOp) -> String {
+    let command = match op {
+        ReadOp::Find(_) => "find",
+        ReadOp::Count(_) => "count",
+        ReadOp::Distinct(_) => "distinct",
+        ReadOp::Aggregate(_) => "aggregate",
+    };
+    format!("{command}: \"{}\"", op.ns().collection)
+}
+
 /// The error, without the names of collections and rules that the client may not read. Its own collection it knows.
 fn discreet(rights: &Rights, rules: &Rules, asked: &Namespace, error: Error) -> Error {
     let hides = |text: &str| {
         let mentioned = |name: &str| mentions(text, name);
-        rules.all().iter().any(|kept| {
-            let hidden = |ns: &Namespace| ns != asked && !rights.may("find", ns) && mentioned(&ns.collection);
-            namespaces(&kept.rule).iter().any(hidden) || !rights.may_see(&kept.rule) && mentioned(&kept.rule.name)
-        })
+        // Collections of other databases have the same names, often.
+        let is_meant = |db: &str| *db == *asked.db || mentioned(db);
+        let is_hidden = |ns: &Namespace| ns != asked && !rights.may("find", ns) && mentioned(&ns.collection);
+        rules.namespaces().any(|ns| is_meant(&ns.db) && is_hidden(ns))
+            || rules
+                .all()
+                .iter()
+                .any(|kept| is_meant(&kept.rule.host.db) && !rights.may_see(&kept.rule) && mentioned(&kept.rule.name))
     };
     let whole = format!("{} {} {:?}", error.message(), error.hint().unwrap_or_default(), error.info());
     if !hides(&whole) {

@@ -31,14 +31,14 @@ pub(super) fn read<'a>(
         let rules = shared.rules();
         match shaped::of_read(&rules, &op) {
             Some(shaped) => {
+                let line = session.relay.clone();
+                let sees_stored = rights::sees_stored(shared, line.as_ref(), &op, shaped).await?;
                 let op = timeseries::hinted(shared, context, op).await?;
-                match shaped::read::open(shared, session, context, &op, shaped).await {
-                    // A client that may read the view only reads it by MongoDB's own rules.
-                    Err(error) if error.code() == Code::Unauthorized && shaped.sides.len() == 1 => {
-                        shared.inner.read(session, context, op).await.map_err(|_| error)
-                    }
-                    other => other,
-                }
+                let outcome = match !sees_stored && shaped.sides.len() == 1 {
+                    true => shared.inner.read(session, context, op.clone()).await,
+                    false => shaped::read::open(shared, session, context, &op, shaped).await,
+                };
+                rights::of_read(shared, line, &op, outcome).await
             }
             None => shared.inner.read(session, context, op).await,
         }
@@ -64,6 +64,7 @@ pub(super) async fn write(
         }
     };
     if let Some(shaped) = rules.shaped(ns) {
+        rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
         return shaped::write::run(shared, session, context, op, shaped).await;
     }
     if let Some(shaped) = rules.stored(ns) {

@@ -9,7 +9,7 @@ use super::replaced::{self, Progress};
 use super::rights::Rights;
 use super::{Entry, Life, State, catalog, emptied, indexes, names, shape};
 use crate::rule::Rule;
-use document::backend::{Backend, Session};
+use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Namespace};
 use document::{Code, Doc, Result, Value};
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 impl Life {
     /// Empties the database on behalf of the client; answers when its rules are on again.
     pub(crate) async fn empty_database(&self, client: &mut Session, context: &Context, db: &str) -> Result<()> {
-        // Collection by collection needs less than the whole: the client must have the right to what it asked for.
+        // The client has the right to the whole, so the collections are dropped on its behalf whatever it may do to each.
         let rights = Rights::of(&*self.backend, client.relay.as_ref(), "dropDatabase: 1").await?;
         rights.need_on_database("dropDatabase", db)?;
         {
@@ -26,7 +26,7 @@ impl Life {
             let mut session = Session::default();
             let mut at = At { backend: &*self.backend, session: &mut session, context };
             self.begin_change(&mut at, db).await?;
-            let outcome = self.empty(&mut at, client, db).await;
+            let outcome = self.empty(&mut at, db).await;
             self.end_change(&mut at, db).await?;
             outcome?;
         }
@@ -39,7 +39,7 @@ impl Life {
         Ok(())
     }
 
-    async fn empty(&self, at: &mut At<'_>, client: &mut Session, db: &str) -> Result<()> {
+    async fn empty(&self, at: &mut At<'_>, db: &str) -> Result<()> {
         self.unpublished.store(true, Ordering::Relaxed);
         let of_db = |entry: &Entry| *entry.db == *db;
         let before: Vec<Entry> = self.entries().into_iter().filter(of_db).collect();
@@ -61,7 +61,7 @@ impl Life {
         let links: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_link).collect();
         let rules: Vec<&Rule> = links.iter().map(|entry| &*entry.rule).collect();
         let emptied = emptied::collections(at, &rules).await?;
-        drop_collections(&*self.backend, client, at.context, db, &emptied).await?;
+        drop_collections(at, db, &emptied).await?;
         for ns in &emptied {
             at.delete(ns, Filter::all()).await?;
         }
@@ -84,15 +84,9 @@ impl Life {
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Drops everything but what belongs to Pleach and `stays`; views first, since they are made of others.
-pub(crate) async fn drop_collections(
-    backend: &dyn Backend,
-    client: &mut Session,
-    context: &Context,
-    db: &str,
-    stays: &[Namespace],
-) -> Result<()> {
+pub(crate) async fn drop_collections(at: &mut At<'_>, db: &str, stays: &[Namespace]) -> Result<()> {
     let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
-    let rows = backend.admin(client, context, list).await?;
+    let rows = at.backend.admin(at.session, at.context, list).await?;
     let is_view = |row: &Doc<'_>| row.get("type").is_some_and(|kind| kind.as_str() == Some("view"));
     let (views, collections): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_view(row));
     for row in views.iter().chain(&collections) {
@@ -101,7 +95,7 @@ pub(crate) async fn drop_collections(
         if names::is_bookkeeping(&ns) || name.as_str().starts_with("system.") || stays.contains(&ns) {
             continue;
         }
-        match backend.admin(client, context, AdminOp::Drop { ns }).await {
+        match at.backend.admin(at.session, at.context, AdminOp::Drop { ns }).await {
             Err(error) if error.code() == Code::NamespaceNotFound => {}
             other => drop(other?),
         }

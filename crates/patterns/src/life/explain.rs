@@ -45,11 +45,15 @@ impl Life {
         let context = &said.context(context);
         let Some(op) = write::write_op(&said)? else {
             let told = match read::read_op(&said)? {
-                Some(read) => self.explain_read(client, context, &said, &read, rights).await?,
+                Some(read) => {
+                    let rights = &rights.clone().naming([read.ns().clone()]);
+                    self.explain_read(client, context, &said, &read, rights).await?
+                }
                 None => self.explain_drop(client, context, &said, rights).await?,
             };
             return Ok(told.unwrap_or_else(|| passes(&said)));
         };
+        let rights = &rights.clone().naming([op.ns().clone()]);
         let rules = self.patterned.rules();
         rights.need_to_write(&op, rules.shaped(op.ns()).map(|shaped| &**shaped))?;
         drop(rules);

@@ -270,7 +270,7 @@ impl Life {
                 return Err(shape::change::under_way(&known.rule));
             }
         }
-        need_to_restore(rights, &rule)?;
+        need_to_restore(&rights.clone().naming(namespaces(&rule)), &rule)?;
         let others = self.entries().into_iter().filter(|entry| *entry.db == *db && *entry.rule.name != *rule.name);
         let mut all: Vec<Rule> = others.map(|entry| (*entry.rule).clone()).collect();
         all.push(rule.clone());

@@ -3,6 +3,7 @@
 //! A verb's work is done by the background connection, which may do everything. So each verb names what the client would need
 //! if it sent the same commands itself, and is refused as MongoDB refuses: 13, before anything has changed.
 
+use super::names;
 use crate::rule::{Rule, Upkeep};
 use crate::shape::Shaped;
 use document::backend::{Backend, Privileges, Relay};
@@ -14,22 +15,39 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
     /// `None` if nobody is restricted: the embedded store, or a MongoDB without access control.
-    privileges: Option<Privileges>,
+    privileges: Option<Arc<Privileges>>,
     /// The command, as a refusal names it.
     command: String,
+    /// The collections that the client has named itself.
+    named: Vec<Namespace>,
 }
 
 impl Rights {
     /// Asks the server behind for the privileges of the line's user. A client that has not authenticated has none.
     pub(crate) async fn of(backend: &dyn Backend, line: Option<&Arc<dyn Relay>>, command: &str) -> Result<Rights> {
-        let (privileges, command) = (backend.privileges(line).await?, command.to_owned());
+        let privileges = backend.privileges(line).await?.map(Arc::new);
         match &privileges {
             Some(known) if known.is_anonymous() => {
                 let name = command.split(':').next().unwrap_or_default();
                 Err(Error::new(Code::Unauthorized, format!("command {name} requires authentication")))
             }
-            _ => Ok(Rights { privileges, command }),
+            _ => Ok(Rights::by(privileges, command)),
         }
+    }
+
+    /// By privileges that were asked for before.
+    pub(crate) fn by(privileges: Option<Arc<Privileges>>, command: &str) -> Rights {
+        Rights { privileges, command: command.to_owned(), named: Vec::new() }
+    }
+
+    pub(crate) fn privileges(&self) -> Option<&Arc<Privileges>> {
+        self.privileges.as_ref()
+    }
+
+    /// Of a client whose command names these collections: refusals may name them too.
+    pub(crate) fn naming(mut self, namespaces: impl IntoIterator<Item = Namespace>) -> Rights {
+        self.named.extend(namespaces);
+        self
     }
 
     /// The command that the rights are asked for.
@@ -39,7 +57,7 @@ impl Rights {
 
     /// Of this process itself, which acts for nobody else.
     pub(crate) fn unrestricted() -> Rights {
-        Rights { privileges: None, command: String::new() }
+        Rights::by(None, "")
     }
 
     pub(crate) fn may(&self, action: &str, ns: &Namespace) -> bool {
@@ -56,11 +74,25 @@ impl Rights {
         self.privileges.as_ref().is_none_or(|privileges| privileges.allows_somewhere_in("find", db))
     }
 
+    /// Whether the client may see the options of all collections of the database.
+    pub(crate) fn may_list(&self, db: &str) -> bool {
+        self.privileges.as_ref().is_none_or(|privileges| privileges.allows_on_database("listCollections", db))
+    }
+
     /// Fails with MongoDB's error unless the client may do this to the collection.
     pub(crate) fn need(&self, action: &str, ns: &Namespace) -> Result<()> {
         match self.may(action, ns) {
             true => Ok(()),
-            false => Err(self.refusal(action, &ns.db, &ns.to_string())),
+            false => Err(self.refusal(action, &ns.db, &self.named_or_hidden(ns))),
+        }
+    }
+
+    /// The collection's name, if the client has named it or may read it. Others it learns of from no refusal.
+    fn named_or_hidden(&self, ns: &Namespace) -> String {
+        let is_ours = names::is_bookkeeping(ns) && !ns.collection.starts_with(names::ASIDE);
+        match is_ours || self.named.contains(ns) || self.may("find", ns) {
+            true => ns.to_string(),
+            false => "a collection that a rule uses".to_owned(),
         }
     }
 
@@ -83,9 +115,15 @@ impl Rights {
         }
     }
 
-    /// Fails unless the client may send the write itself. A collection in another form is written where it is stored.
+    /// Fails unless MongoDB would let the client send the command.
+    pub(crate) fn need_to_send(&self, op: &WriteOp) -> Result<()> {
+        self.need_all(&actions(op), op.ns())
+    }
+
+    /// Fails unless the client may do the write itself. A collection in another form is written where it is stored.
     pub(crate) fn need_to_write(&self, op: &WriteOp, shaped: Option<&Shaped>) -> Result<()> {
-        let Some(shaped) = shaped else { return self.need_all(&actions(op), op.ns()) };
+        self.need_to_send(op)?;
+        let Some(shaped) = shaped else { return Ok(()) };
         let actions: &[&str] = match op {
             WriteOp::Insert(_) => &["update", "insert"],
             WriteOp::Update(_) | WriteOp::Delete(_) | WriteOp::FindAndModify(_) => &["find", "update"],

@@ -1,6 +1,6 @@
 //! The order of rules: by what each reads of the fields that others keep (SEMANTICS R29).
 
-use super::Placed;
+use super::{Kept, Placed};
 use crate::link::Program;
 use crate::rule::{Rule, Upkeep};
 use document::op::{Capture, Namespace};
@@ -11,14 +11,7 @@ pub(super) struct Reads(Vec<Vec<(Namespace, Capture)>>);
 
 impl Reads {
     pub(super) fn of(rules: &[Placed], programs: &[Option<Program>]) -> Reads {
-        let of = |(Placed { rule, .. }, program): (&Placed, &Option<Program>)| {
-            let mut reads = vec![(rule.host.clone(), Capture::Paths(host_reads(rule, program.as_ref())))];
-            if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, program) {
-                reads.push((link.source.clone(), program.watched_source().clone()));
-            }
-            reads
-        };
-        Reads(rules.iter().zip(programs).map(of).collect())
+        Reads(rules.iter().zip(programs).map(|(placed, program)| reads(&placed.rule, program.as_ref())).collect())
     }
 
     /// Rules by number, level by level: each level reads only fields of those before it.
@@ -45,9 +38,26 @@ impl Reads {
     }
 
     fn reads(&self, reader: usize, kept: &Rule) -> bool {
-        let reads = self.0.get(reader).map(Vec::as_slice).unwrap_or_default();
-        reads.iter().any(|(ns, capture)| *ns == kept.host && overlaps(capture, kept))
+        is_read(self.0.get(reader).map(Vec::as_slice).unwrap_or_default(), kept)
     }
+}
+
+/// Whether a rule reads what another one keeps.
+pub(super) fn is_reader(reader: &Kept, kept: &Rule) -> bool {
+    is_read(&reads(&reader.rule, reader.program.as_ref()), kept)
+}
+
+fn is_read(reads: &[(Namespace, Capture)], kept: &Rule) -> bool {
+    reads.iter().any(|(ns, capture)| *ns == kept.host && overlaps(capture, kept))
+}
+
+/// What a rule reads, of its host and of its source.
+fn reads(rule: &Rule, program: Option<&Program>) -> Vec<(Namespace, Capture)> {
+    let mut reads = vec![(rule.host.clone(), Capture::Paths(host_reads(rule, program)))];
+    if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, program) {
+        reads.push((link.source.clone(), program.watched_source().clone()));
+    }
+    reads
 }
 
 /// What a rule reads of its own host, its own fields left out.

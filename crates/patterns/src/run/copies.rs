@@ -5,6 +5,7 @@ use super::Run;
 use super::changes::Changes;
 use super::jobs;
 use super::originals::keep_matching;
+use crate::layer::deferred::Effect;
 use crate::link::{CopyProgram, Program, SourceChange, Spread};
 use crate::rule::{Link, Upkeep, WhenDeleted};
 use crate::rules::Kept;
@@ -66,8 +67,12 @@ async fn one(
     if matches!(change, SourceChange::Vanished { .. }) && link.when_deleted == WhenDeleted::Keep {
         return Ok(());
     }
+    let effect = match (&change, link.when_deleted) {
+        (SourceChange::Vanished { .. }, WhenDeleted::Cascade) => Effect::Delete,
+        _ => Effect::Update,
+    };
     if link.lag.is_some() && link.when_deleted != WhenDeleted::Reject {
-        return jobs::enqueue(run, kept, key).await;
+        return jobs::enqueue(run, kept, key, effect).await;
     }
     let rejects = matches!(change, SourceChange::Vanished { .. }) && link.when_deleted == WhenDeleted::Reject;
     let hosts = count(run, kept, program, key, (!rejects).then_some(AT_ONCE + 1)).await?;
@@ -78,7 +83,7 @@ async fn one(
         return Err(rejected(kept, link, key, hosts));
     }
     if hosts > AT_ONCE {
-        return jobs::enqueue(run, kept, key).await;
+        return jobs::enqueue(run, kept, key, effect).await;
     }
     match &change {
         SourceChange::Appeared { copy, .. } | SourceChange::Changed { copy, .. } => {

@@ -1,6 +1,7 @@
 //! Deferred work (SEMANTICS R13): a job says which key of which rule is to be made true again, never what with.
 
 use super::Run;
+use crate::layer::deferred::{Effect, need_to_put_off};
 use crate::layer::turns;
 use crate::life::evaluate::Evaluator;
 use crate::life::names;
@@ -19,10 +20,11 @@ use document::{Result, Value};
 use std::sync::Arc;
 
 /// Puts a job into the outbox, in the transaction of what causes it.
-pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>, effect: Effect) -> Result<()> {
     if !run.enqueued.insert(fence_key(&kept.rule, value)) {
         return Ok(());
     }
+    need_to_put_off(run.shared, run.session.relay.as_ref(), &run.rules, kept, effect).await?;
     run.touched.push(turns::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
     if run.trace.is_some() {

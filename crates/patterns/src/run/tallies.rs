@@ -4,6 +4,7 @@ use super::Run;
 use super::changes::Changes;
 use super::jobs;
 use super::originals::keep_matching;
+use crate::layer::deferred::Effect;
 use crate::layer::turns::{self, HostHash};
 use crate::life::State;
 use crate::link::{HostUpdate, Program, TallyProgram, key};
@@ -48,7 +49,7 @@ pub(super) async fn add(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut Ch
                     continue;
                 }
                 if link.lag.is_some() {
-                    jobs::enqueue(run, kept, &value).await?;
+                    jobs::enqueue(run, kept, &value, Effect::Update).await?;
                 } else if kept.is_by_id() && !kept.state.reached(&value) {
                     // Seeding comes to this host later (SEMANTICS R2).
                     run.shared_later(kept, value);

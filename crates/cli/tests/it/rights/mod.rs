@@ -3,6 +3,8 @@
 
 mod catalog;
 mod command_line;
+mod deferred;
+mod discreet;
 mod memory;
 mod rules;
 mod same_refusals;
@@ -83,6 +85,19 @@ impl World {
             log_in(&mut client, user, "s3cret").unwrap();
         }
         client
+    }
+
+    /// Makes a user with these actions on collections (`db.collection`, or `db` for all of a database).
+    fn add_user(&mut self, name: &str, grants: &[(&str, &[&str])]) {
+        let privilege = |(on, actions): &(&str, &[&str])| {
+            let (db, collection) = on.split_once('.').unwrap_or((on, ""));
+            doc! { "resource": { "db": db, "collection": collection }, "actions": actions.to_vec() }
+        };
+        let privileges: Vec<Document> = grants.iter().map(privilege).collect();
+        let role = doc! { "createRole": name, "privileges": privileges, "roles": Vec::<Bson>::new(), "$db": "admin" };
+        self.root.must(&role).unwrap();
+        let roles = roles(&[(name, "admin")]);
+        self.root.must(&doc! { "createUser": name, "pwd": "s3cret", "roles": roles, "$db": "admin" }).unwrap();
     }
 
     fn states(&mut self, db: &str) -> Vec<String> {

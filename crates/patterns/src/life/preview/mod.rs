@@ -107,7 +107,7 @@ impl Preview {
             }
             rules.push(outlook);
         }
-        validators::look(at, changes, &mut rules).await?;
+        validators::look(at, rights, changes, &mut rules).await?;
         for rule in changes.removed() {
             let mut outlook = Outlook::new(rule.clone(), "remove");
             match wanted.remove {

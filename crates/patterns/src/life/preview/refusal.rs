@@ -18,6 +18,8 @@ pub(crate) enum Need {
     Command(Doc<'static>),
     /// Other data or another declaration; the text says which.
     OtherData(String),
+    /// A command that holds a validator which they may not see.
+    HiddenCommand,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +36,7 @@ impl Need {
             Need::Overwrite => Some("overwrite"),
             Need::CreateMissing => Some("create_missing"),
             Need::Remove => Some("remove"),
-            Need::Command(_) | Need::OtherData(_) => None,
+            Need::Command(_) | Need::OtherData(_) | Need::HiddenCommand => None,
         }
     }
 
@@ -53,6 +55,11 @@ impl Need {
                 format!("run `db.runCommand({command})` first, or change the rule")
             }
             Need::OtherData(hint) => hint.clone(),
+            Need::HiddenCommand => {
+                "ask somebody with listCollections on the database for `pleach plan`, which prints the collMod that is \
+                 needed, or change the rule"
+                    .to_owned()
+            }
         }
     }
 }
@@ -71,7 +78,7 @@ impl Refusal {
             Need::Overwrite => extent.overwrite,
             Need::CreateMissing => extent.create_missing,
             Need::Remove => extent.remove,
-            Need::Command(_) | Need::OtherData(_) => false,
+            Need::Command(_) | Need::OtherData(_) | Need::HiddenCommand => false,
         }
     }
 

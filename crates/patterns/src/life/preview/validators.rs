@@ -7,6 +7,7 @@ use super::{Outlook, sample};
 use crate::life::evaluate::Evaluator;
 use crate::life::plan::{Changes, Step, Work};
 use crate::life::records::At;
+use crate::life::rights::Rights;
 use crate::life::shape;
 use crate::link::Program;
 use crate::mql::{document, list};
@@ -21,7 +22,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Adds a refusal to each rule whose collection has a validator in its way.
-pub(super) async fn look(at: &mut At<'_>, changes: &Changes, outlooks: &mut [Outlook]) -> Result<()> {
+pub(super) async fn look(at: &mut At<'_>, rights: &Rights, changes: &Changes, outlooks: &mut [Outlook]) -> Result<()> {
     let changes_data = |step: &&Step| match &step.work {
         Work::Seed | Work::Rebuild => true,
         Work::Shape(change) => change.rewrites(),
@@ -38,7 +39,12 @@ pub(super) async fn look(at: &mut At<'_>, changes: &Changes, outlooks: &mut [Out
             [rule] if super::is_shape(rule) => vec![of_shape(rule)],
             rules => conflicts(at, &ns, &validator, rules).await?,
         };
-        for (rule, refusal) in found {
+        // The command holds the validator, which MongoDB shows to those who may list or change the collection.
+        let may_see = rights.may_list(&ns.db) || rights.may("collMod", &ns);
+        for (rule, mut refusal) in found {
+            if !may_see {
+                refusal.need = Need::HiddenCommand;
+            }
             let outlook = outlooks.iter_mut().find(|outlook| outlook.rule.name == rule && outlook.rule.host == ns);
             if let Some(outlook) = outlook {
                 outlook.refusals.push(refusal);

@@ -4,7 +4,6 @@ use super::{Call, Verb};
 use crate::life::apply::Extent;
 use crate::life::preview::Preview;
 use crate::life::records::At;
-use crate::life::rights::namespaces;
 use document::backend::Session;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 
@@ -17,10 +16,7 @@ pub(super) const VERB: Verb = Verb {
 };
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
-    let declaration = call.request.declaration()?;
-    for rule in &declaration.rules {
-        namespaces(rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
-    }
+    let declaration = call.declaration_to_read()?;
     let mut session = Session::default();
     let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
     let changes = call.life.plan(&mut at, &declaration.database, &declaration.rules).await?;

@@ -17,7 +17,8 @@ mod uninstall;
 pub use check::findings;
 
 use super::Life;
-use super::rights::Rights;
+use super::rights::{Rights, namespaces};
+use crate::declare::Declaration;
 use document::backend::{Answer, Session};
 use document::op::Context;
 use document::{Doc, Result};
@@ -58,6 +59,24 @@ pub(crate) struct Call<'a> {
     /// The client's session: a verb that runs a client's statement does it on the client's own line.
     pub(crate) client: &'a mut Session,
     pub(crate) context: &'a Context,
+}
+
+impl Call<'_> {
+    /// The declaration of the command, for a database that the client may look into. Refusals may name its collections.
+    fn declaration(&mut self) -> Result<Declaration> {
+        let declaration = self.request.declaration()?;
+        self.rights = self.rights.clone().naming(declaration.rules.iter().flat_map(namespaces));
+        self.rights.need_to_look_into(&declaration.database)?;
+        Ok(declaration)
+    }
+
+    /// The same, of a verb that reads all collections of its rules.
+    fn declaration_to_read(&mut self) -> Result<Declaration> {
+        let declaration = self.declaration()?;
+        let mut all = declaration.rules.iter().flat_map(namespaces);
+        all.try_for_each(|ns| self.rights.need("find", &ns))?;
+        Ok(declaration)
+    }
 }
 
 impl Life {

@@ -3,7 +3,6 @@
 use super::{Call, Verb};
 use crate::life::preview::{Preview, Wanted};
 use crate::life::records::At;
-use crate::life::rights::namespaces;
 use document::backend::Session;
 use document::{Doc, Result};
 
@@ -16,10 +15,7 @@ pub(super) const VERB: Verb = Verb {
 };
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
-    let declaration = call.request.declaration()?;
-    for rule in &declaration.rules {
-        namespaces(rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
-    }
+    let declaration = call.declaration_to_read()?;
     let wanted =
         Wanted { remove: call.request.flag("remove", false)?, with_data: call.request.flag("with_data", false)? };
     let mut session = Session::default();

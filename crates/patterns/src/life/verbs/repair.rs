@@ -27,10 +27,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     };
     let extent = extent(call, upkeep)?;
     let Selection { rules, undeclared } = call.selected().await?;
-    match upkeep {
-        Upkeep::Applied => refuse_unapplied(&rules)?,
-        Upkeep::Once => refuse_applied(call, &rules)?,
-    }
+    // Rights come first: a refusal for another reason tells of rules.
     for asked in &rules {
         namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
         match shape::bucket_of(&asked.rule) {
@@ -39,8 +36,14 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         }
     }
     match upkeep {
-        Upkeep::Applied => call.life.start_if_due().await?,
-        Upkeep::Once => refuse_unmeant(call, &rules, extent).await?,
+        Upkeep::Applied => {
+            refuse_unapplied(&rules)?;
+            call.life.start_if_due().await?;
+        }
+        Upkeep::Once => {
+            refuse_applied(call, &rules)?;
+            refuse_unmeant(call, &rules, extent).await?;
+        }
     }
     let report = call.life.repair(&rules, upkeep, call.request.examples()?, &call.rights).await?;
     if report.is_right() {

@@ -24,7 +24,7 @@ impl Call<'_> {
     /// Rules that the client may not read are left out, unless its own declaration has them.
     pub(super) async fn selected(&mut self) -> Result<Selection> {
         let declaration = match self.request.has("declaration") {
-            true => Some(self.request.declaration()?),
+            true => Some(self.declaration()?),
             false => None,
         };
         let db = declaration.as_ref().map(|declaration| &*declaration.database).or(self.request.db.as_deref());
