@@ -33,6 +33,8 @@ pub(crate) async fn or_unauthorized(
 fn comes_first(command: &Command, unauthorized: &Error, error: &Error) -> bool {
     let is_malformed = matches!(error.code().number(), 14 | 16 | 40414 | 40415);
     match command.names.first().copied() {
+        // Whoever authenticates has no rights yet.
+        Some("saslStart" | "saslContinue" | "logout") => false,
         _ if unauthorized.message().ends_with("requires authentication") => true,
         Some("aggregate" | "insert" | "update" | "delete") => false,
         Some("findAndModify" | "create" | "createIndexes" | "dropIndexes") => !is_malformed,
