@@ -1,5 +1,6 @@
 //! The rules of the tree that no compiler checks. Each failure names the file, the rule and the way out.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -135,7 +136,7 @@ fn every_pattern_has_its_page_and_its_example() {
             }
         }
     }
-    report("R4: a pattern that is there has a concept page and an example folder", "copy a neighbour's", &missing);
+    report("a pattern that is there has a concept page and an example folder", "copy a neighbour's", &missing);
 }
 
 #[test]
@@ -163,4 +164,48 @@ fn every_declaration_in_the_documents_is_valid() {
         .map(|finding| format!("{}: {}", finding.file.unwrap_or_default(), finding.message))
         .collect();
     report("every declaration that we show is valid", "run `pleach check` on it", &wrong);
+}
+
+/// The words of a text that begin with `letter` and go on with digits only: `R12`.
+fn rule_numbers(text: &str, letter: char) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let is_number = |word: &&str| {
+        word.strip_prefix(letter).is_some_and(|rest| {
+            (1..=2).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    words.filter(is_number).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_rule_that_is_cited_is_in_the_document() {
+    let document = fs::read_to_string(root().join("docs/semantics.md")).unwrap();
+    let headings: String = document.lines().filter(|line| line.starts_with("### ")).collect::<Vec<_>>().join("\n");
+    let known = rule_numbers(&headings, 'R');
+    assert!(known.len() > 30, "the document has few rules: {known:?}");
+    let mut unknown = Vec::new();
+    for (path, text) in sources() {
+        let cited = text.lines().filter(|line| line.contains("SEMANTICS R"));
+        let numbers = cited.flat_map(|line| rule_numbers(line, 'R'));
+        unknown.extend(numbers.filter(|number| !known.contains(number)).map(|number| format!("{path}: {number}")));
+    }
+    report("a rule that a comment cites is in docs/semantics.md", "describe it there, or correct the number", &unknown);
+}
+
+#[test]
+fn every_file_that_documents_name_exists() {
+    let mut pages = vec![root().join("docs/semantics.md"), root().join("docs/glossary.md")];
+    files(&root().join("docs/decisions"), "md", &mut pages);
+    let (mut missing, mut named) = (Vec::new(), 0);
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for path in text.split('`').filter(|word| word.starts_with("crates/") && !word.contains(['*', ' ', '{'])) {
+            named += 1;
+            if !root().join(path.trim_end_matches('/')).exists() {
+                missing.push(format!("{}: {path}", page.display()));
+            }
+        }
+    }
+    assert!(named > 50, "the walk found too little: {named}");
+    report("a file that a document names exists", "name the file where it is now", &missing);
 }
