@@ -3,16 +3,17 @@
 use crate::declaration::Texts;
 use crate::plain;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
-use patterns::declare::{Finding, Severity};
+use patterns::declare::{Finding, Severity, Spot};
 use serde_json::{Value, json};
+use std::ops::Range;
 
 /// All findings, a blank line after each, and how many there are.
 pub(crate) fn findings(findings: &[Finding], texts: &Texts, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     for finding in findings {
-        let text = finding.file.as_deref().and_then(|file| texts.of(file)).map(plain::source);
-        out.push_str(&one(finding, text.as_deref(), &renderer));
+        let text = finding.file.as_deref().and_then(|file| texts.of(file));
+        out.push_str(&one(finding, text, &renderer));
         out.push_str("\n\n");
     }
     if let Some(total) = total(findings) {
@@ -34,16 +35,17 @@ fn one(finding: &Finding, text: Option<&str>, renderer: &Renderer) -> String {
     let mut group = level.primary_title(&*message).elements(Vec::<Origin<'_>>::new());
     match (finding.spot, text) {
         (Some(spot), Some(text)) => {
-            // Only its line: the renderer looks at all that it is given, for each finding.
-            let place = spot.start.min(text.len());
-            let begins = text.get(..place).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
-            let line = text.get(begins..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-            let start = (place - begins).min(line.len());
-            // The first line of the place: a whole block under carets would say less.
-            let end = spot.end.saturating_sub(begins).clamp(start, start.max(line.trim_end().len()));
-            let annotation = AnnotationKind::Primary.span(start..end);
-            let number = spot.line.max(1);
-            group = group.element(Snippet::source(line).line_start(number).path(&*file).annotation(annotation));
+            let Excerpt { line, is_cut, span } = Excerpt::of(text, spot);
+            let snippet = Snippet::source(plain::source(line)).line_start(spot.line.max(1));
+            let snippet = snippet.annotation(AnnotationKind::Primary.span(span));
+            group = match is_cut {
+                false => group.element(snippet.path(&*file)),
+                // The renderer would count the column from where the line was cut.
+                true => {
+                    let origin = Origin::path(&*file).line(spot.line.max(1)).char_column(spot.column);
+                    group.element(origin).element(snippet)
+                }
+            };
         }
         _ => group = group.element(Origin::path(&*file)),
     }
@@ -54,6 +56,41 @@ fn one(finding: &Finding, text: Option<&str>, renderer: &Renderer) -> String {
         group = group.element(Level::HELP.with_name("hint").message(&**hint));
     }
     renderer.render(&[group])
+}
+
+/// How many bytes of a line are shown before a place, and from there on. A line of a file may be as long as the file, and each of its
+/// findings shows it.
+const SHOWN: usize = 200;
+
+/// The part of a file that is shown for a finding: the line where its place begins, or as much of it as is near.
+#[derive(Debug, PartialEq)]
+struct Excerpt<'a> {
+    line: &'a str,
+    /// The line begins earlier.
+    is_cut: bool,
+    /// The place in it. The first line of the place: a whole block under carets would say less.
+    span: Range<usize>,
+}
+
+impl Excerpt<'_> {
+    /// Looks at no more of the text than it shows.
+    fn of(text: &str, spot: Spot) -> Excerpt<'_> {
+        let place = boundary(text, spot.start);
+        let earliest = boundary(text, place.saturating_sub(SHOWN));
+        let latest = boundary(text, place.saturating_add(SHOWN));
+        let before = text.get(earliest..place).unwrap_or_default().rfind('\n').map(|end| earliest + end + 1);
+        let begins = before.unwrap_or(earliest);
+        let line = text.get(begins..latest).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let start = (place - begins).min(line.len());
+        let end = spot.end.saturating_sub(begins).clamp(start, start.max(line.trim_end().len()));
+        Excerpt { line, is_cut: before.is_none() && earliest > 0, span: start..end }
+    }
+}
+
+/// The last place at or before this one where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (at.saturating_sub(3)..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }
 
 fn total(findings: &[Finding]) -> Option<String> {
@@ -79,4 +116,36 @@ pub(crate) fn json(finding: &Finding) -> Value {
         "message": finding.message,
         "hint": finding.hint,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spot(start: usize, end: usize) -> Spot {
+        Spot { start, end, line: 1, column: 1 }
+    }
+
+    #[test]
+    fn the_line_of_a_place_is_shown() {
+        for (text, place, line, span) in [
+            ("a: 1\nb: 2\nc: 3\n", spot(5, 6), "b: 2", 0..1),
+            ("a: 1\nb: 2", spot(8, 9), "b: 2", 3..4),
+            ("a:\n  b: 2\n  c: 3\n", spot(5, 17), "  b: 2", 2..6),
+            ("a: 1\n", spot(99, 100), "", 0..0),
+            ("", spot(0, 0), "", 0..0),
+        ] {
+            assert_eq!(Excerpt::of(text, place), Excerpt { line, is_cut: false, span }, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_line_only_what_is_near_is_looked_at() {
+        let text = "é".repeat(500_000);
+        for place in [0, 1, 300, 500_000, 999_999, 2_000_000] {
+            let Excerpt { line, is_cut, span } = Excerpt::of(&text, spot(place, place + 100_000));
+            assert!(line.len() <= 2 * SHOWN + 8 && span.end <= line.len(), "{place}: {}", line.len());
+            assert_eq!(is_cut, place > SHOWN + 1, "{place}");
+        }
+    }
 }
