@@ -38,8 +38,18 @@ pub struct Session {
     pub joined: Option<Joined>,
     /// A write concern that was not satisfied although the write was done: reported beside the result.
     pub concern_error: Option<Error>,
-    /// The client is a tool that restores a dump.
-    pub restores: bool,
+    /// What the backend knows a client by that restores a dump (see [`Backend::restoring`]); `None` for all others.
+    pub restorer: Option<Restorer>,
+}
+
+/// A connection of a client that restores a dump, as the backend knows it.
+pub type Restorer = Arc<dyn Any + Send + Sync>;
+
+impl Session {
+    /// Whether the client is a tool that restores a dump.
+    pub fn restores(&self) -> bool {
+        self.restorer.is_some()
+    }
 }
 
 /// A command that may be passed on, from its arrival to its answer.
@@ -341,12 +351,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// A client that restores a dump has connected, or has sent a command; what is returned is held until it disconnects, or the
     /// command is answered.
-    fn restoring(&self, _step: Restoring) -> Option<Box<dyn Any + Send + Sync>> {
+    fn restoring(&self, _step: Restoring) -> Option<Restorer> {
         None
     }
 
-    /// A client that restores a dump is done with it; answers when the data is as it should be.
-    fn restored(&self) -> Answer<'_, ()> {
+    /// A client that restores a dump ends these sessions. If it is done with that, answers when the data is as it should be.
+    fn restored<'a>(&'a self, _sessions: &'a [[u8; 16]]) -> Answer<'a, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 

@@ -1,9 +1,8 @@
 //! One connected client: who it is, what it is doing, and how that is stopped.
 
-use document::backend::{Backend, Relay, Restoring};
+use document::backend::{Backend, Relay, Restorer, Restoring};
 use document::{Code, Doc, Error, Result, Value};
 use parking_lot::Mutex;
-use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,8 +25,8 @@ pub(crate) struct Client {
     pub(crate) operation: Arc<Operation>,
     /// The client's own line to a real MongoDB, if there is one behind.
     pub(crate) relay: Option<Arc<dyn Relay>>,
-    /// Held by a client that restores a dump, while it is connected.
-    restoring: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// What the backend knows it by, if it restores a dump.
+    restorer: OnceLock<Restorer>,
     /// What long work asks now and then; made once, so that a command allocates nothing for it.
     pub(crate) interrupt: Arc<dyn Fn() -> Result<()> + Send + Sync>,
 }
@@ -36,8 +35,8 @@ impl Client {
     pub(crate) fn new(id: i32, address: SocketAddr, relay: Option<Arc<dyn Relay>>) -> Client {
         let operation = Arc::new(Operation::new());
         let asked = operation.clone();
-        let (metadata, restoring) = (Mutex::new(None), OnceLock::new());
-        Client { id, address, metadata, operation, relay, restoring, interrupt: Arc::new(move || asked.check()) }
+        let (metadata, restorer) = (Mutex::new(None), OnceLock::new());
+        Client { id, address, metadata, operation, relay, restorer, interrupt: Arc::new(move || asked.check()) }
     }
 
     /// Keeps what the client says about itself; only the first time counts.
@@ -47,16 +46,16 @@ impl Client {
             return;
         }
         if application(&metadata).as_deref() == Some(RESTORES)
-            && let Some(restoring) = backend.restoring(Restoring::Connects)
+            && let Some(restorer) = backend.restoring(Restoring::Connects)
         {
-            let _first = self.restoring.set(restoring);
+            let _first = self.restorer.set(restorer);
         }
         *known = Some(metadata.into_owned());
     }
 
-    /// Whether it has introduced itself as a tool that restores dumps.
-    pub(crate) fn restores(&self) -> bool {
-        self.restoring.get().is_some()
+    /// What the backend knows it by, if it has introduced itself as a tool that restores dumps.
+    pub(crate) fn restorer(&self) -> Option<&Restorer> {
+        self.restorer.get()
     }
 }
 

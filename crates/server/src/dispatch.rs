@@ -71,12 +71,13 @@ pub(crate) async fn answer(
     frame: &Bytes,
     buffer: Vec<u8>,
 ) -> Answer {
-    let _restoring = if client.restores() { server.backend.restoring(Restoring::Asks) } else { None };
-    if client.restores() && forward::ends_sessions(header, frame) {
+    let _restoring = client.restorer().and_then(|_| server.backend.restoring(Restoring::Asks));
+    if client.restorer().is_some()
+        && let Some(sessions) = forward::ended_sessions(header, frame)
         // The last that such a client sends: it is answered when all that it restored is as it should be.
-        if let Err(error) = server.backend.restored().await {
-            tracing::warn!(%error, "after a restore");
-        }
+        && let Err(error) = server.backend.restored(&sessions).await
+    {
+        tracing::warn!(%error, "after a restore");
     }
     if let Some(relay) = &client.relay
         && let Some(passing) = forward::passing(server, &**relay, header, frame)
@@ -203,7 +204,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         session: Session {
             id: request.generic.session,
             relay: client.relay.clone(),
-            restores: client.restores(),
+            restorer: client.restorer().cloned(),
             ..Session::default()
         },
         visit: None,

@@ -94,10 +94,16 @@ pub(crate) fn passing<'a>(
     })
 }
 
-/// Whether the message is `endSessions`.
-pub(crate) fn ends_sessions(header: &Header, frame: &Bytes) -> bool {
-    let Some((_, body)) = wire::message::peek(header, frame) else { return false };
-    Doc::trusted(body).iter().next().is_some_and(|(name, _)| name.as_str() == "endSessions")
+/// The sessions that the message ends. Returns `None` if it is not `endSessions`.
+pub(crate) fn ended_sessions(header: &Header, frame: &Bytes) -> Option<Vec<[u8; 16]>> {
+    let (_, body) = wire::message::peek(header, frame)?;
+    match Doc::trusted(body).iter().next()? {
+        (name, Value::Array(sessions)) if name.as_str() == "endSessions" => {
+            document::raw::validate(body).ok()?;
+            Some(sessions.iter().filter_map(|lsid| crate::request::session_id("endSessions", &lsid).ok()).collect())
+        }
+        _ => None,
+    }
 }
 
 /// Commands that are always answered here: what the server is, what Pleach adds, cursors that Pleach opened.

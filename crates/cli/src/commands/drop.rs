@@ -1,7 +1,7 @@
 //! `pleach drop`: removes a rule and, if asked, the field it kept; or gives every document back what it had.
 
 use crate::args::verbs::Drop;
-use crate::ask::{self, Question, amount, extended_json, text};
+use crate::ask::{self, Question, amount, extended_json, list, text};
 use crate::declaration;
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
@@ -20,11 +20,18 @@ pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
             .get_array("left_indexes")
             .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
             .unwrap_or_default();
+        let back = answer.get_document("back").ok().cloned();
         match drop.json {
             true => report::json(&extended_json(answer)),
             false => {
                 report::text(&format!("{rule} is no longer kept; {}\n", left(drop, &rule)));
             }
+        }
+        if let Some(back) = &back {
+            [same_ids(back), made_again(back), not_made(back)]
+                .iter()
+                .flatten()
+                .for_each(|line| report::note(&format!("{line}.")));
         }
         if let Some(kept) = kept {
             report::note(&what_stays(drop, &rule, &kept));
@@ -50,6 +57,32 @@ fn what_stays(drop: &Drop, rule: &str, kept: &str) -> String {
             format!("{kept} that the rule had replaced stay in pleach.replaced; `pleach forget {rule}` frees them.")
         }
     }
+}
+
+/// Readings that shared an `_id`, in what an answer says about a collection that is plain again.
+pub(crate) fn same_ids(back: &bson::Document) -> Option<String> {
+    match back.get_i64("duplicates").unwrap_or(0) {
+        0 => None,
+        1 => Some("1 reading had the `_id` of another: it has a new one, and the old one in `duplicateOf`".to_owned()),
+        many => Some(format!(
+            "{many} readings had the `_id` of another: each has a new one, and the old one in `duplicateOf`"
+        )),
+    }
+}
+
+/// The indexes that it has again.
+pub(crate) fn made_again(back: &bson::Document) -> Option<String> {
+    let names: Vec<&str> = back
+        .get_array("indexes")
+        .map_or_else(|_| Vec::new(), |names| names.iter().filter_map(bson::Bson::as_str).collect());
+    (!names.is_empty()).then(|| format!("indexes made again: {}", names.join(", ")))
+}
+
+/// Those that it had, and that could not be made.
+fn not_made(back: &bson::Document) -> Option<String> {
+    let failed: Vec<String> =
+        list(back, "failed").iter().map(|row| format!("{} ({})", text(row, "index"), text(row, "why"))).collect();
+    (!failed.is_empty()).then(|| format!("indexes that could not be made again: {}", failed.join("; ")))
 }
 
 /// What is left of it.

@@ -2,6 +2,7 @@
 
 use crate::args::verbs::Uninstall;
 use crate::ask::{self, Question, extended_json, list, text};
+use crate::commands::drop::{made_again, same_ids};
 use crate::report::{self, Failure, Verdict};
 use crate::target::{Purpose, Target};
 use document::Value;
@@ -56,6 +57,18 @@ fn tell(uninstall: &Uninstall, answer: bson::Document) -> Verdict {
     if some_left { Verdict::Findings } else { Verdict::Fine }
 }
 
+/// What came of a collection that was bucketed, a line each.
+fn came_back(back: &bson::Document) -> String {
+    let (collection, mut out) = (text(back, "collection"), String::new());
+    if let Some(duplicates) = same_ids(back) {
+        out.push_str(&format!("{collection}: {duplicates}\n"));
+    }
+    if let Some(indexes) = made_again(back) {
+        out.push_str(&format!("{collection}: {indexes}\n"));
+    }
+    out
+}
+
 fn told(answer: &bson::Document, done: &str) -> String {
     let databases = list(answer, "databases");
     if databases.is_empty() {
@@ -76,6 +89,9 @@ fn told(answer: &bson::Document, done: &str) -> String {
             if !names.is_empty() {
                 out.push_str(&format!("  {what}: {}\n", names.join(", ")));
             }
+        }
+        for back in list(database, "back") {
+            out.push_str(&came_back(back).lines().map(|line| format!("  {line}\n")).collect::<String>());
         }
         for left in list(database, "left") {
             out.push_str(&format!("  stays: {} ({})\n", text(left, "what"), text(left, "why")));

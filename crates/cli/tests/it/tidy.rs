@@ -170,9 +170,8 @@ fn every_declaration_in_the_documents_is_valid() {
 fn rule_numbers(text: &str, letter: char) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_number = |word: &&str| {
-        word.strip_prefix(letter).is_some_and(|rest| {
-            (1..=2).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_digit())
-        })
+        word.strip_prefix(letter)
+            .is_some_and(|rest| (1..=2).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
     words.filter(is_number).map(str::to_owned).collect()
 }

@@ -26,7 +26,7 @@ pub(super) async fn run(
     if let Some(answer) = restore::run(shared, session, context, &op).await? {
         return Ok(answer);
     }
-    if !session.restores {
+    if !session.restores() {
         behind::check(shared, context, &op).await?;
     }
     if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
@@ -54,7 +54,7 @@ pub(super) async fn run(
         }
         AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => refuse_bookkeeping(ns)?,
         AdminOp::CreateIndexes { ns, .. } | AdminOp::DropIndexes { ns, .. } => {
-            if !session.restores {
+            if !session.restores() {
                 refuse_bookkeeping(ns)?;
             }
             shaped::refused::indexes(&rules, &op)?;
@@ -98,7 +98,7 @@ pub(super) async fn run(
         Some(answer) => answer,
         None => shared.inner.admin(session, context, op).await?,
     };
-    if let Some(ns) = indexed.filter(|ns| !session.restores && shared.rules().of(ns).is_some())
+    if let Some(ns) = indexed.filter(|ns| !session.restores() && shared.rules().of(ns).is_some())
         && let Some(life) = shared.life()
     {
         let (mut own, own_context) = (Session::default(), life.context());

@@ -72,7 +72,7 @@ pub(super) async fn run(
         _ => {
             let answer = shared.inner.admin(session, context, op.clone()).await?;
             // What a restore drops comes back, and the dump's own rows may be here before its indexes.
-            if !session.restores {
+            if !session.restores() {
                 expiry::forget_gone(&mut at, ns).await?;
             }
             answer

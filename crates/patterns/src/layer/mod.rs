@@ -37,8 +37,8 @@ use crate::rules::Rules;
 use arc_swap::ArcSwap;
 use document::Doc;
 use document::backend::{
-    Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restoring, Session, Transaction,
-    UnderWay,
+    Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restorer, Restoring, Session,
+    Transaction, UnderWay,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use held::Held;
@@ -311,14 +311,18 @@ impl Backend for Patterned {
         self.shared.inner.remember(session, context, db, statements, written)
     }
 
-    fn restoring(&self, step: Restoring) -> Option<Box<dyn Any + Send + Sync>> {
-        Some(Box::new(self.shared.life()?.restoring_client(step)))
+    fn restoring(&self, step: Restoring) -> Option<Restorer> {
+        let life = self.shared.life()?;
+        Some(match step {
+            Restoring::Connects => Arc::new(life.restorer()),
+            Restoring::Asks => Arc::new(life.restorer_asks()),
+        })
     }
 
-    fn restored(&self) -> Answer<'_, ()> {
+    fn restored<'a>(&'a self, sessions: &'a [[u8; 16]]) -> Answer<'a, ()> {
         Box::pin(async move {
             match self.shared.life() {
-                Some(life) => life.end_restore().await,
+                Some(life) => life.end_restore(sessions).await,
                 None => Ok(()),
             }
         })

@@ -4,6 +4,7 @@
 use super::Shared;
 use super::shaped::write::refused;
 use crate::life::records::At;
+use crate::life::restorers::RestoredBy;
 use crate::life::rights::Rights;
 use crate::life::{Life, names};
 use crate::mql;
@@ -28,7 +29,7 @@ fn is_pending(shared: &Shared, db: &str) -> bool {
 
 /// Lets a write wait that comes behind a restore, until the rules are in force.
 pub(super) async fn until_over(shared: &Shared, session: &mut Session, ns: &Namespace) {
-    let is_apart = session.restores || session.transaction.is_some() || session.joined.is_some();
+    let is_apart = session.restores() || session.transaction.is_some() || session.joined.is_some();
     if !is_apart
         && is_pending(shared, &ns.db)
         && let Some(life) = shared.life()
@@ -44,7 +45,7 @@ pub(super) async fn run(
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
-    let Some(life) = shared.life().filter(|_| session.restores) else { return Ok(None) };
+    let Some(life) = shared.life().filter(|_| session.restores()) else { return Ok(None) };
     if !shared.inner.abilities().forwards
         && let Some(answer) = timeseries(shared, &life, context, op).await?
     {
@@ -52,16 +53,18 @@ pub(super) async fn run(
     }
     match op {
         AdminOp::Drop { ns } => {
-            rights(shared, session.relay.as_ref(), "drop", ns).await?.need("dropCollection", ns)?;
+            let rights = rights(shared, session.relay.as_ref(), "drop", ns).await?;
+            rights.need("dropCollection", ns)?;
+            let by = RestoredBy::of(session);
             if is_dumped(&life, ns) {
-                life.rest(context, ns).await?;
+                life.rest(&rights, by, context, ns).await?;
                 return match names::is_bookkeeping(ns) {
                     true => shared.inner.admin(session, context, op.clone()).await.map(Some),
                     false => Ok(None),
                 };
             }
             if *ns == names::catalog(&ns.db) {
-                life.replace_catalog(&ns.db);
+                life.replace_catalog(&ns.db, by);
             }
             Ok(Some(vec![dropped(ns)]))
         }
@@ -128,7 +131,7 @@ pub(super) async fn insert(
     context: &Context,
     op: &Insert,
 ) -> Result<Option<Written>> {
-    let Some(life) = shared.life().filter(|_| session.restores && session.transaction.is_none()) else {
+    let Some(life) = shared.life().filter(|_| session.restores() && session.transaction.is_none()) else {
         return Ok(None);
     };
     if is_dumped(&life, &op.ns) {
@@ -138,7 +141,7 @@ pub(super) async fn insert(
     let rights = rights(shared, session.relay.as_ref(), "insert", &op.ns).await?;
     rights.need("insert", &op.ns)?;
     if op.ns == names::catalog(&op.ns.db) {
-        return life.restore_rows(&rights, context, op).await.map(Some);
+        return life.restore_rows(&rights, RestoredBy::of(session), context, op).await.map(Some);
     }
     if op.ns == names::replaced(&op.ns.db) {
         return keep_values(shared, session, context, op).await.map(Some);
@@ -173,7 +176,7 @@ pub(super) async fn buckets(
         (None, Upkeep::Bucket(bucket)) if bucket.into == insert.ns => bucket,
         _ => return Ok(None),
     };
-    if !session.restores {
+    if !session.restores() {
         return Ok(None);
     }
     if insert.documents.iter().any(|document| !bucket.flaws(document).is_empty()) {

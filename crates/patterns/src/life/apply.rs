@@ -326,9 +326,11 @@ impl Life {
     }
 
     /// Has the keeper try again what it failed in: what was wrong may have been mended, so it is not told any more.
-    fn try_again(&self, db: &str) {
+    pub(crate) fn try_again(&self, db: &str) {
+        let mut entries = self.entries.lock();
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.entries.lock().iter_mut().filter(|entry| *entry.db == *db).for_each(|entry| entry.problem = None);
+        entries.iter_mut().filter(|entry| *entry.db == *db).for_each(|entry| entry.problem = None);
+        drop(entries);
         self.wake_keeper.notify_one();
     }
 
@@ -343,11 +345,34 @@ impl Life {
     }
 
     async fn settle_rules(&self, db: &str, concerns: impl Fn(&Entry) -> bool) -> Result<()> {
+        let is_stuck = |entries: &[Entry]| entries.iter().any(|entry| entry.problem.is_some());
+        let stuck = self.settled_but_for(db, concerns, is_stuck).await?;
+        match stuck.iter().find_map(|entry| Some((entry, entry.problem.as_ref()?))) {
+            Some((entry, problem)) => {
+                let message = format!("rule {} does not get on: {problem}", entry.rule.name);
+                Err(Error::new(Code::OperationFailed, message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until every rule of the database is on, gone or stuck: returns those that do not get on.
+    pub(crate) async fn settle_all(&self, db: &str) -> Result<Vec<Entry>> {
+        self.settled_but_for(db, |_| true, |entries| entries.iter().all(|entry| entry.problem.is_some())).await
+    }
+
+    /// Waits until every rule that is concerned is on or gone, or what is left of them is enough for the caller.
+    async fn settled_but_for(
+        &self,
+        db: &str,
+        concerns: impl Fn(&Entry) -> bool,
+        is_enough: impl Fn(&[Entry]) -> bool,
+    ) -> Result<Vec<Entry>> {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
-            let waits = |entry: &Entry| entry.row.state == State::Restoring && self.is_restoring();
+            let waits = |entry: &Entry| entry.row.state == State::Restoring && self.is_restoring(db);
             let unfinished: Vec<Entry> = self
                 .entries()
                 .into_iter()
@@ -356,13 +381,10 @@ impl Life {
             if unfinished.is_empty() && self.tidy_again(db).await? {
                 // What ends the last rule is done when its change of the catalog is: its expiry is given back in it.
                 let _changed = self.changing.lock().await;
-                return Ok(());
+                return Ok(unfinished);
             }
-            if let Some((entry, problem)) = unfinished.iter().find_map(|entry| Some((entry, entry.problem.clone()?))) {
-                return Err(Error::new(
-                    Code::OperationFailed,
-                    format!("rule {} does not get on: {problem}", entry.rule.name),
-                ));
+            if is_enough(&unfinished) {
+                return Ok(unfinished);
             }
             self.check_stopped()?;
             let _ = tokio::time::timeout(std::time::Duration::from_millis(200), moved).await;

@@ -25,18 +25,14 @@ pub(crate) async fn keep(life: Arc<Life>) {
         };
         let asked = life.asked.load(Ordering::Relaxed);
         let outcome = advance(&life, &entry).await;
-        let mut problem = outcome.err().filter(|_| !life.is_stopped()).map(|error| error.to_string());
+        let problem = outcome.err().filter(|_| !life.is_stopped()).map(|error| error.to_string());
         let failed = problem.is_some();
-        if asked != life.asked.load(Ordering::Relaxed) {
-            // Asked again meanwhile: this may be mended, and whoever asked is told what comes of the next try.
-            problem = None;
-        }
         if let Some(problem) = &problem
             && entry.problem.as_ref() != Some(problem)
         {
             tracing::warn!(rule = &*entry.rule.name, state = entry.row.state.name(), %problem, "a rule does not get on");
         }
-        life.note_problem(&entry, problem);
+        life.note_problem(&entry, problem, asked);
         if failed {
             life.wait_for_stop(AFTER_FAILURE).await;
         }
@@ -59,7 +55,7 @@ async fn tidy(life: &Life) -> bool {
 /// The first rule that is not where it should be. What others are computed from comes first (see [`Life::sort`]); what
 /// failed is tried again after the rest.
 fn next(life: &Life) -> Option<Entry> {
-    let waits = |entry: &Entry| entry.row.state == State::Restoring && life.is_restoring();
+    let waits = |entry: &Entry| entry.row.state == State::Restoring && life.is_restoring(&entry.db);
     let is_unfinished = |entry: &Entry| entry.row.state != State::On && life.is_ours(&entry.row) && !waits(entry);
     let unfinished = || life.entries().into_iter().filter(is_unfinished);
     unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())

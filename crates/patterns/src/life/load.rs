@@ -1,6 +1,7 @@
 //! What the catalogs say, put in force: at the start, and whenever another process has changed them.
 
 use super::records::At;
+use super::shape::own;
 use super::{Entry, Life, catalog};
 use document::Result;
 use document::backend::Session;
@@ -92,7 +93,7 @@ impl Life {
             let (mut entries, mut ignored) = (Vec::with_capacity(rows.len()), Vec::new());
             for (db, row) in rows {
                 let name = row.rule.clone();
-                match self.merged(&known, &db, row) {
+                match self.merged(&known, &db, row).and_then(names_its_own) {
                     Ok(entry) => entries.push(entry),
                     Err(error) => ignored.push(Ignored { db, rule: name, reason: error.message().to_owned() }),
                 }
@@ -129,5 +130,13 @@ impl Life {
             }
             _ => Entry::of(db, row),
         }
+    }
+}
+
+/// The entry, unless its row names collections that are none of its rule's: somebody else has written it.
+fn names_its_own(entry: Entry) -> Result<Entry> {
+    match &entry.row.shape {
+        Some(shape) => own::check(&entry.rule, shape).map(|()| entry),
+        None => Ok(entry),
     }
 }

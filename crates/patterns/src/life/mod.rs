@@ -28,6 +28,7 @@ mod registry;
 mod repair;
 pub mod replaced;
 pub(crate) mod restore;
+pub(crate) mod restorers;
 mod retire;
 pub(crate) mod rights;
 mod seed;
@@ -106,7 +107,9 @@ pub struct Life {
     /// Rows of the catalogs that are no rules of their databases.
     ignored: Mutex<Vec<load::Ignored>>,
     /// The clients that restore a dump.
-    restores: restore::Restores,
+    restores: restorers::Restores,
+    /// What came of bucketed collections that have become plain again.
+    ways_back: shape::way_back::Noted,
 }
 
 /// A rule as it is now.
@@ -200,7 +203,8 @@ impl Life {
             known_health: shape::health::Known::default(),
             pending: Mutex::default(),
             ignored: Mutex::default(),
-            restores: restore::Restores::default(),
+            restores: restorers::Restores::default(),
+            ways_back: shape::way_back::Noted::default(),
         });
         patterned.attach(&life);
         life
@@ -332,8 +336,11 @@ impl Life {
         self.moved.notify_waiters();
     }
 
-    pub(crate) fn note_problem(&self, entry: &Entry, problem: Option<String>) {
+    /// Notes why a rule does not get on, as it was found by a try that began when so many had asked. If somebody has asked since, it may
+    /// be mended: nothing is noted, and whoever asked is told what comes of the next try.
+    pub(crate) fn note_problem(&self, entry: &Entry, problem: Option<String>, asked: u64) {
         let mut entries = self.entries.lock();
+        let problem = problem.filter(|_| asked == self.asked.load(Ordering::Relaxed));
         if let Some(place) = entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
             place.problem = problem;
         }

@@ -11,157 +11,19 @@ use super::expiry::Expiry;
 use super::indexes::{self, Made};
 use super::records::At;
 use super::replaced::Progress;
+use super::restorers::RestoredBy;
 use super::rights::{self, Rights, namespaces};
 use super::shape::rows::Shaping;
 use super::{Entry, Life, State, names, plan, shape};
 use crate::declare::compatible;
 use crate::rule::Rule;
-use document::backend::{Restoring, Session};
+use document::backend::Session;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
-use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-
-/// How long other clients wait for the rules when a restore is done: for small databases they are on by then.
-const WRITES_WAIT: Duration = Duration::from_secs(5);
-
-/// The same for who asks about rules.
-const VERBS_WAIT: Duration = Duration::from_secs(60);
-
-/// A tool that is connected and asks nothing for so long is not at its end: it reads its files.
-const PAUSE: Duration = Duration::from_millis(300);
-
-/// One that asks nothing for so long has stopped without saying so.
-const SILENCE: Duration = Duration::from_secs(60);
-
-/// How often those who wait look.
-const LOOK: Duration = Duration::from_millis(10);
-
-/// The clients that restore dumps.
-#[derive(Debug, Default)]
-pub(crate) struct Restores(Mutex<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
-    connections: usize,
-    /// How many of their commands are under way, and when the last one was answered.
-    commands: usize,
-    answered: Option<Instant>,
-    /// One of them has said that it is done, and nothing came since.
-    ended: bool,
-    /// Databases whose catalog was dropped: rows of the dump take the place of those that are there.
-    replaced: BTreeSet<Arc<str>>,
-    /// Databases whose rules rest, or are not on yet since then.
-    pending: BTreeSet<Arc<str>>,
-}
-
-/// Held while such a client is connected, or waits for an answer.
-pub(crate) struct Held {
-    life: Weak<Life>,
-    step: Restoring,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Some(life) = self.life.upgrade() else { return };
-        let mut known = life.restores.0.lock();
-        known.answered = Some(Instant::now());
-        match self.step {
-            Restoring::Asks => known.commands = known.commands.saturating_sub(1),
-            Restoring::Connects => known.connections = known.connections.saturating_sub(1),
-        }
-        if known.connections == 0 {
-            known.replaced.clear();
-            drop(known);
-            life.wake_keeper.notify_one();
-        }
-    }
-}
 
 impl Life {
-    /// A client that restores has connected, or asks something.
-    pub(crate) fn restoring_client(self: &Arc<Self>, step: Restoring) -> Held {
-        let mut known = self.restores.0.lock();
-        match step {
-            Restoring::Asks => known.commands += 1,
-            Restoring::Connects => known.connections += 1,
-        }
-        Held { life: Arc::downgrade(self), step }
-    }
-
-    /// Whether a restore is under way.
-    pub(crate) fn is_restoring(&self) -> bool {
-        let known = self.restores.0.lock();
-        let is_silent = known.commands == 0 && known.answered.is_some_and(|answered| answered.elapsed() > SILENCE);
-        known.connections > 0 && !known.ended && !is_silent
-    }
-
-    /// Whether rules of the database rest, or are not on yet since then.
-    pub(crate) fn is_pending(&self, db: &str) -> bool {
-        self.restores.0.lock().pending.contains(db)
-    }
-
-    /// A restore brings or changes rules of the database.
-    fn begin_restore(&self, db: &str) {
-        let mut known = self.restores.0.lock();
-        known.ended = false;
-        known.pending.insert(db.into());
-        self.patterned.shared.restoring.store(true, Ordering::Relaxed);
-    }
-
-    /// Waits for the rules of the database (of all, if none is named) after a restore, so that who comes behind it finds them in
-    /// force. A restore that is under way is not waited for, and neither are rules that take long.
-    pub(crate) async fn after_restore(&self, db: Option<&str>, for_verb: bool) {
-        let limit = if for_verb { VERBS_WAIT } else { WRITES_WAIT };
-        while self.patterned.shared.restoring.load(Ordering::Relaxed) && self.waits_for_restore(db, limit) {
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    fn waits_for_restore(&self, db: Option<&str>, limit: Duration) -> bool {
-        let entries = self.entries();
-        let is_over = |db: &Arc<str>| {
-            entries.iter().all(|entry| entry.db != *db || entry.row.state == State::On || entry.problem.is_some())
-        };
-        let mut known = self.restores.0.lock();
-        let is_quiet = known.connections == 0 || known.ended;
-        if is_quiet {
-            known.pending.retain(|db| !is_over(db));
-            self.patterned.shared.restoring.store(!known.pending.is_empty(), Ordering::Relaxed);
-        }
-        let is_meant = known.pending.iter().any(|pending| db.is_none_or(|db| **pending == *db));
-        let since = known.answered.map(|answered| answered.elapsed()).unwrap_or_default();
-        is_meant
-            && match is_quiet {
-                true => since < limit,
-                false => known.commands == 0 && since < PAUSE,
-            }
-    }
-
-    /// A client says that its restore is done: returns when the rules are on, or one does not get on.
-    pub(crate) async fn end_restore(&self) -> Result<()> {
-        let databases = {
-            let mut known = self.restores.0.lock();
-            known.ended = true;
-            known.replaced.clear();
-            known.pending.clone()
-        };
-        self.wake_keeper.notify_one();
-        for db in databases {
-            self.settle(&db).await?;
-        }
-        Ok(())
-    }
-
-    /// The catalog of a database is to be that of the dump. Nothing is dropped: a rule that the dump lacks stays, since its
-    /// documents may stay too, and no moment exists in which a stop would lose the rules.
-    pub(crate) fn replace_catalog(&self, db: &str) {
-        self.restores.0.lock().replaced.insert(db.into());
-    }
-
     /// Whether a rule in force has documents in this collection.
     pub(crate) fn is_in_use(&self, ns: &Namespace) -> bool {
         let of =
@@ -170,14 +32,18 @@ impl Life {
     }
 
     /// Lets the rules of a collection rest that is about to be dropped.
-    pub(crate) async fn rest(&self, context: &Context, ns: &Namespace) -> Result<()> {
+    /// The client needs what bringing them back needs: else its restore would stop when the collection is gone.
+    pub(crate) async fn rest(&self, rights: &Rights, by: RestoredBy, context: &Context, ns: &Namespace) -> Result<()> {
         let concerns = |entry: &Entry| {
             entry.row.state.is_kept() && entry.is_declared() && namespaces(&entry.rule).iter().any(|other| other == ns)
         };
-        if !self.entries().iter().any(concerns) {
+        let resting: Vec<Entry> = self.entries().into_iter().filter(concerns).collect();
+        if resting.is_empty() {
             return Ok(());
         }
-        self.begin_restore(&ns.db);
+        need_catalog(rights, &ns.db)?;
+        resting.iter().try_for_each(|entry| need_to_restore(rights, &entry.rule))?;
+        self.begin_restore(&ns.db, by);
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
         let mut at = At { backend: &*self.backend, session: &mut session, context };
@@ -193,7 +59,7 @@ impl Life {
                 row.replaced = own_values(&row);
                 (row.state, row.epoch, row.by) = (State::Restoring, row.epoch + 1, self.process.clone());
                 (row.done, row.total) = (0, 0);
-                row.shape = row.shape.map(|_| Shaping::default());
+                row.shape = row.shape.map(Shaping::begun_anew);
                 if catalog::replace(&mut at, &entry.db, &row, entry.row.epoch).await? {
                     tracing::info!(rule = &*entry.rule.name, collection = %ns, "rests: its collection is being restored");
                     self.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
@@ -208,11 +74,17 @@ impl Life {
     }
 
     /// Takes rows of a dump's catalog as rules. What is no rule, or not the client's to make, is refused; nothing is written for it.
-    pub(crate) async fn restore_rows(&self, rights: &Rights, context: &Context, op: &Insert) -> Result<Written> {
+    pub(crate) async fn restore_rows(
+        &self,
+        rights: &Rights,
+        by: RestoredBy,
+        context: &Context,
+        op: &Insert,
+    ) -> Result<Written> {
         self.refuse_raw()?;
         let db = &*op.ns.db;
-        rights.need_all(&["insert", "update", "remove"], &op.ns)?;
-        self.begin_restore(db);
+        rights.need("insert", &op.ns)?;
+        self.begin_restore(db, by);
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
         let mut at = At { backend: &*self.backend, session: &mut session, context };
@@ -263,13 +135,14 @@ impl Life {
                 // It is here, and is kept or rests.
                 return Ok(());
             }
-            if !self.restores.0.lock().replaced.contains(db) {
+            if !self.replaces_catalog(db) {
                 return Err(another(&row, &names::catalog(db)));
             }
             if is_moving(&known.row) {
                 return Err(shape::change::under_way(&known.rule));
             }
         }
+        need_catalog(rights, db)?;
         need_to_restore(&rights.clone().naming(namespaces(&rule)), &rule)?;
         let others = self.entries().into_iter().filter(|entry| *entry.db == *db && *entry.rule.name != *rule.name);
         let mut all: Vec<Rule> = others.map(|entry| (*entry.rule).clone()).collect();
@@ -279,11 +152,11 @@ impl Life {
         row.replaced = own_values(&row);
         (row.state, row.by) = (State::Restoring, self.process.clone());
         (row.done, row.total, row.tidy, row.with_data) = (0, 0, false, false);
-        row.shape = match shape::bucket_of(&rule) {
-            None => None,
+        row.shape = match (shape::bucket_of(&rule), row.shape.take()) {
+            (None, _) => None,
             // Its documents are in two collections, and so they come.
-            Some(_) if is_moving(&row) => row.shape,
-            Some(_) => Some(Shaping::default()),
+            (Some(_), Some(shape)) if shape.is_moving() => Some(moving(rights, &rule, shape)?),
+            (Some(_), shape) => Some(shape.unwrap_or_default().begun_anew()),
         };
         let entry = Entry::new(db, row, Arc::new(rule))?;
         catalog::save(at, db, &entry.row).await?;
@@ -294,6 +167,10 @@ impl Life {
 
     /// Other rows: the expiry that Pleach has taken over, and the indexes that it has made.
     async fn restore_note(&self, at: &mut At<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
+        let known = at.one(&names::catalog(db), &row.get("_id").unwrap_or(Value::Null)).await?;
+        if known.is_some_and(|known| known == *row) {
+            return Ok(());
+        }
         if let Some(expiry) = Expiry::read(db, row) {
             rights.need("collMod", &expiry.ns)?;
             return match self.backend.abilities().forwards {
@@ -334,7 +211,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
                 return Err(Error::new(Code::NamespaceExists, message)
                     .with_hint("`pleach apply` brings them into buckets, or drop the collection and restore again"));
             }
-            row.shape = Some(Shaping { turn: Some(change.turn), ..Shaping::default() });
+            row.shape = Some(Shaping { turn: Some(change.turn), ..row.shape.unwrap_or_default().begun_anew() });
         }
         None => {
             for needed in indexes::missing(&mut at, &entry.rule).await? {
@@ -354,16 +231,39 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
 
 /// What the client would need to make the rule with commands of its own.
 fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
-    for ns in namespaces(rule) {
-        rights.need("find", &ns)?;
-    }
-    if shape::bucket_of(rule).is_some() {
-        return rights::need_to_reshape(rights, rule);
-    }
-    for needed in indexes::needed(rule) {
-        rights.need("createIndex", &needed.ns)?;
-    }
-    rights.need("update", &rule.host)
+    let needed = || {
+        namespaces(rule).iter().try_for_each(|ns| rights.need("find", ns))?;
+        if shape::bucket_of(rule).is_some() {
+            return rights::need_to_reshape(rights, rule);
+        }
+        indexes::needed(rule).iter().try_for_each(|needed| rights.need("createIndex", &needed.ns))?;
+        rights.need("update", &rule.host)
+    };
+    needed().map_err(|_| naming_roles(rights, &rule.host.db))
+}
+
+/// What the client would need to write rows of the catalog.
+fn need_catalog(rights: &Rights, db: &str) -> Result<()> {
+    let needed = rights.need_all(&["insert", "update", "remove"], &names::catalog(db));
+    needed.map_err(|_| naming_roles(rights, db))
+}
+
+/// MongoDB's own role for restoring lacks what rules need, and its tool shows messages only: so the roles are part of it. No collection
+/// is named that the client may not read.
+fn naming_roles(rights: &Rights, db: &str) -> Error {
+    let message = format!(
+        "not authorized on {db} to execute command {{ {} }}: restoring a database with rules needs the roles readWrite and dbAdmin on {db}",
+        rights.command()
+    );
+    Error::new(Code::Unauthorized, message)
+}
+
+/// What the dump says about a move that was under way. Its collections must be the rule's, and the client's to move.
+fn moving(rights: &Rights, rule: &Rule, shape: Shaping) -> Result<Shaping> {
+    let shape = shape.redeclared(|declaration| in_database(declaration, &rule.host.db));
+    shape::own::check(rule, &shape)?;
+    shape::own::collections(rule, &shape).iter().try_for_each(|ns| rights::need_to_move(rights, ns))?;
+    Ok(shape)
 }
 
 /// What is restored are values of the rule's own, as far as it had seeded them: they are not kept as what was there before it.

@@ -162,11 +162,13 @@ pub(crate) fn namespaces(rule: &Rule) -> Vec<Namespace> {
 
 /// What it takes to store a collection in another form, or as it was: its documents move, and the names are exchanged.
 pub(crate) fn need_to_reshape(rights: &Rights, rule: &Rule) -> Result<()> {
-    for ns in namespaces(rule) {
-        rights.need_all(&["find", "insert", "update", "remove"], &ns)?;
-        rights.need_all(&["createCollection", "createIndex", "dropCollection", "renameCollectionSameDB"], &ns)?;
-    }
-    Ok(())
+    namespaces(rule).iter().try_for_each(|ns| need_to_move(rights, ns))
+}
+
+/// The same of one of the collections.
+pub(crate) fn need_to_move(rights: &Rights, ns: &Namespace) -> Result<()> {
+    rights.need_all(&["find", "insert", "update", "remove"], ns)?;
+    rights.need_all(&["createCollection", "createIndex", "dropCollection", "renameCollectionSameDB"], ns)
 }
 
 /// What MongoDB asks of the sender of a write.

@@ -8,11 +8,12 @@ use super::retire::need_to_drop;
 use super::rights::{Rights, namespaces};
 use super::shape::drop::Leaving;
 use super::shape::stored;
+use super::shape::way_back::WayBack;
 use super::{Entry, Life, State, expiry, names};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Count, Namespace, ReadOp};
-use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use document::{ArrayWriter, Doc, DocWriter, Error, Result, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,12 +26,14 @@ pub(crate) struct Uninstalled {
     /// Indexes whose expiry MongoDB has again.
     expiries: Vec<String>,
     collections: Vec<String>,
+    /// What came of bucketed collections that are plain again.
+    back: Vec<(String, WayBack)>,
     /// What stays, and why.
     left: Vec<(String, String)>,
 }
 
 impl Uninstalled {
-    /// `{ database, rules, indexes, expiries, collections, left: [ { what, why } ] }`
+    /// `{ database, rules, indexes, expiries, collections, back: [ { collection, duplicates, … } ], left: [ { what, why } ] }`
     pub(crate) fn show(&self) -> Doc<'static> {
         let mut answer = DocWriter::new();
         answer.append("database", &Value::from(&*self.db));
@@ -42,6 +45,14 @@ impl Uninstalled {
         ] {
             answer.append(name, &Value::Array(list.iter().map(|item| Value::from(&**item)).collect()));
         }
+        let mut back = ArrayWriter::new();
+        for (collection, way_back) in self.back.iter().filter(|(_, way_back)| !way_back.is_nothing()) {
+            let mut row = DocWriter::new();
+            row.append("collection", &Value::from(&**collection));
+            way_back.show(&mut row);
+            back.push(&Value::Document(row.finish()));
+        }
+        answer.append("back", &Value::Array(back.finish()));
         let mut left = ArrayWriter::new();
         for (what, why) in &self.left {
             let row = crate::mql::object([("what", Value::from(&**what)), ("why", Value::from(&**why))]);
@@ -51,8 +62,24 @@ impl Uninstalled {
         answer.finish()
     }
 
+    /// A database in which nothing could be done.
+    pub(crate) fn failed(db: &str, error: &Error) -> Uninstalled {
+        let mut outcome = Uninstalled { db: db.to_owned(), ..Uninstalled::default() };
+        outcome.leave("all that Pleach has made", error.to_string());
+        outcome
+    }
+
     fn leave(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.left.push((what.into(), why.into()));
+    }
+
+    /// A rule stays. What is told first is told.
+    fn keep_rule(&mut self, entry: &Entry, why: String) {
+        let rule = entry.rule.name.to_string();
+        if self.rules.contains(&rule) {
+            self.rules.retain(|other| *other != rule);
+            self.left.push((format!("rule {rule}"), why));
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -115,7 +142,8 @@ impl Life {
         Ok((!outcome.is_empty()).then_some(outcome))
     }
 
-    /// Removes all that is ours from the database; returns `None` if nothing was there.
+    /// Removes all that is ours from the database; returns `None` if nothing was there. If a rule does not get on, the others go, and it
+    /// is named with what stays.
     pub(crate) async fn uninstall(
         self: &Arc<Self>,
         rights: &Rights,
@@ -129,12 +157,32 @@ impl Life {
         let mut outcome = Uninstalled { collections: Vec::new(), left: Vec::new(), ..planned };
         let (declared, made_by_create) = self.rules_of(db);
         for entry in declared.iter().filter(|entry| entry.row.state != State::Retiring) {
-            self.drop_rule_for(rights, Some(db), &entry.rule.name, Leaving::default()).await?;
+            if let Err(error) = self.drop_rule_for(rights, Some(db), &entry.rule.name, Leaving::default()).await {
+                outcome.keep_rule(entry, error.to_string());
+            }
         }
         for entry in &made_by_create {
             outcome.leave(entry.rule.host.collection.to_string(), "it is a time-series collection that a client made");
         }
-        self.settle(db).await?;
+        self.try_again(db);
+        for stuck in self.settle_all(db).await? {
+            outcome.keep_rule(&stuck, stuck.problem.clone().unwrap_or_default());
+        }
+        for entry in &declared {
+            let back = self.take_way_back(db, &entry.rule.name);
+            outcome.back.extend(back.map(|back| (entry.rule.host.collection.to_string(), back)));
+        }
+        for (collection, back) in &outcome.back {
+            let failed = back.failed.iter().map(|(index, why)| (format!("no index {collection}.{index}"), why.clone()));
+            outcome.left.extend(failed);
+        }
+        if declared.iter().any(|entry| self.row_of(entry).is_some()) {
+            // Its collections hold what it still needs.
+            outcome.indexes.clear();
+            outcome.expiries.clear();
+            outcome.leave("pleach.catalog", "it describes what stays");
+            return Ok(Some(outcome));
+        }
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
         let mut at = At { backend: &*self.backend, session: &mut session, context };

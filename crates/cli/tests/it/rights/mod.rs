@@ -6,6 +6,7 @@ mod command_line;
 mod deferred;
 mod discreet;
 mod memory;
+mod restoring;
 mod rules;
 mod same_refusals;
 mod table;

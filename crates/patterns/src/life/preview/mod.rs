@@ -2,10 +2,11 @@
 //!
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
 //! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`]
-//! what documents lose in buckets, [`removal`] what goes with a rule, [`state`] which values of `_pleach` would be replaced. `plan`
-//! shows the answers; `apply` refuses by them.
+//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`removal`] what goes with a rule, [`state`] which
+//! values of `_pleach` would be replaced. `plan` shows the answers; `apply` refuses by them.
 
 mod counts;
+mod indexes;
 mod inside;
 mod names;
 mod obstacles;
@@ -100,6 +101,7 @@ impl Preview {
                 Work::Shape(change) => {
                     names::look(at, rights, &mut known, &mut outlook).await?;
                     if change.rewrites() {
+                        indexes::look(at, change, &mut outlook).await?;
                         readings::look(at, change, &mut outlook).await?;
                     }
                 }

@@ -1,7 +1,7 @@
 //! The end of a move: the view without what is empty now, or no view and the collection under its own name again.
 
 use super::rows::Turn;
-use super::{readers, stored, turn};
+use super::{readers, stored, turn, way_back};
 use crate::gate::Point;
 use crate::life::records::At;
 use crate::life::replaced::gone;
@@ -66,6 +66,14 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
     let (db, logical, with_data) = (entry.db.clone(), entry.rule.host.clone(), entry.row.with_data);
     let plain = entry.sides.first().filter(|side| matches!(side.form, Form::Plain) && !with_data).cloned();
+    if let (Some(plain), Some(shape)) = (&plain, &entry.row.shape)
+        && let Some(ns) = way_back::plain_name(&mut at, &plain.stored, &logical).await?
+    {
+        life.pass(Point::Life("index")).await?;
+        // Clients are not held yet: it may take long.
+        let back = way_back::make_indexes(&mut at, &ns, shape).await?;
+        life.note_way_back(&entry, back);
+    }
     if !entry.sides.is_empty() {
         let shape = entry.row.shape.get_or_insert_default();
         let renames = plain.iter().map(|side| (side.stored.collection.to_string(), logical.collection.to_string()));

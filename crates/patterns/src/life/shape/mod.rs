@@ -12,6 +12,7 @@ pub(crate) mod finish;
 pub(crate) mod health;
 pub(crate) mod moved;
 pub(crate) mod moves;
+pub(crate) mod own;
 mod place;
 mod readers;
 pub(crate) mod repair;
@@ -21,6 +22,7 @@ pub(crate) mod shown;
 pub(crate) mod stored;
 pub(crate) mod timeseries;
 pub(crate) mod turn;
+pub(crate) mod way_back;
 
 use super::replaced::plain;
 use super::{Entry, Life, State};

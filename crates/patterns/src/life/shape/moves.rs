@@ -6,7 +6,7 @@
 //! pass over all that it has emptied again.
 
 use super::place::{self, Open, Put};
-use super::stored;
+use super::{stored, way_back};
 use crate::gate::Point;
 use crate::life::records::{At, by_id};
 use crate::life::replaced::documents::Originals;
@@ -84,7 +84,7 @@ async fn all(
     from: &Side,
     to: &Side,
 ) -> Result<Option<Vec<(Value<'static>, String)>>> {
-    let mut mover = Mover { life, entry, from, to, open: Open::default() };
+    let mut mover = Mover { life, entry, from, to, open: Open::default(), separates: false, separated: 0 };
     let saved = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
     let (mut position, mut part, mut conflicts) = (saved, life.at_most(PART), 0);
     let (mut misfits, mut careful) = (Vec::new(), 0);
@@ -114,6 +114,7 @@ async fn all(
                     false => tokio::task::yield_now().await,
                 }
             }
+            Err(error) if error.code() == Code::DuplicateKey && mover.may_separate() => mover.separates = true,
             // One of them cannot be stored: one by one, to learn which.
             Err(error) if is_of_document(&error) && size > 1 => careful = size,
             Err(error) if is_of_document(&error) => {
@@ -141,6 +142,10 @@ struct Mover<'a> {
     from: &'a Side,
     to: &'a Side,
     open: Open,
+    /// An `_id` was there twice: from now on each is looked for before it is put into a plain collection.
+    separates: bool,
+    /// How many documents of the part have got a new `_id`.
+    separated: i64,
 }
 
 /// What is moved together.
@@ -154,6 +159,11 @@ struct Load {
 }
 
 impl Mover<'_> {
+    /// Whether a duplicate key may be an `_id` that readings share, and that was not looked for yet.
+    fn may_separate(&self) -> bool {
+        self.to.form == Form::Plain && !self.separates
+    }
+
     async fn part(
         &mut self,
         context: &Context,
@@ -197,6 +207,7 @@ impl Mover<'_> {
             row.replaced.seeded.moved += (moved - i64::try_from(misfits.len()).unwrap_or(0)).max(0);
         }
         if let Some(shape) = &mut row.shape {
+            shape.duplicates += self.separated;
             // At the end the next walk, if there is one, begins with what came meanwhile.
             shape.moved = next.clone().map(|next| (self.from.stored.collection.to_string(), next));
         }
@@ -258,6 +269,10 @@ impl Mover<'_> {
                     self.life.pass(Point::Life("give back")).await?;
                     documents = originals.give_back(at, from, documents).await?;
                 }
+                self.separated = match self.separates {
+                    true => way_back::separate(at, &self.to.stored, &mut documents).await?,
+                    false => 0,
+                };
                 if !documents.is_empty() {
                     at.insert(&self.to.stored, documents).await?;
                 }

@@ -1,8 +1,9 @@
 //! What the catalog remembers about a shape: where its documents are, and what is about to change.
 //!
-//! `{ places: [ { stored, declaration } ], turn: { places, renames: [ { from, to } ], begun }, timeseries, indexes, moved: { stored, position } }` in
-//! the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
+//! `{ places: [ { stored, declaration } ], turn: { places, renames: [ { from, to } ], begun }, timeseries, indexes, plain_indexes,
+//! duplicates, moved: { stored, position } }` in the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
 
+use crate::life::catalog::long;
 use crate::rule::Upkeep;
 use crate::shape::{Form, Side};
 use document::op::Namespace;
@@ -35,6 +36,10 @@ pub struct Shaping {
     pub timeseries: Option<Doc<'static>>,
     /// The indexes that clients have made on a time-series collection, as `listIndexes` shows them.
     pub indexes: Vec<Doc<'static>>,
+    /// The indexes that the collection had when it was plain, as `listIndexes` shows them: made again when it becomes plain.
+    pub plain_indexes: Vec<Doc<'static>>,
+    /// On the way back: how many readings shared their `_id` with another and got a new one.
+    pub duplicates: i64,
     /// How far the mover has come: of which collection the documents before which `_id` were moved.
     pub moved: Option<(String, Value<'static>)>,
 }
@@ -97,8 +102,8 @@ impl Shaping {
             Some(Value::Document(options)) => Some(options.into_owned()),
             _ => None,
         };
-        let indexes = match shape.get("indexes") {
-            Some(Value::Array(indexes)) => indexes.iter().filter_map(document).collect(),
+        let documents = |name: &str| match shape.get(name) {
+            Some(Value::Array(documents)) => documents.iter().filter_map(document).collect(),
             _ => Vec::new(),
         };
         let moved = match shape.get("moved") {
@@ -108,7 +113,15 @@ impl Shaping {
                 .zip(moved.get("position").map(Value::into_owned)),
             _ => None,
         };
-        Some(Shaping { places: read_places(&shape), turn, timeseries, indexes, moved })
+        Some(Shaping {
+            places: read_places(&shape),
+            turn,
+            timeseries,
+            indexes: documents("indexes"),
+            plain_indexes: documents("plain_indexes"),
+            duplicates: long(shape.get("duplicates")),
+            moved,
+        })
     }
 
     pub(crate) fn write(&self) -> Doc<'static> {
@@ -127,9 +140,14 @@ impl Shaping {
         if let Some(options) = &self.timeseries {
             shape.append("timeseries", &Value::Document(options.borrow()));
         }
-        if !self.indexes.is_empty() {
-            let indexes = self.indexes.iter().map(|index| Value::Document(index.borrow())).collect();
-            shape.append("indexes", &Value::Array(indexes));
+        for (name, indexes) in [("indexes", &self.indexes), ("plain_indexes", &self.plain_indexes)] {
+            if !indexes.is_empty() {
+                let indexes = indexes.iter().map(|index| Value::Document(index.borrow())).collect();
+                shape.append(name, &Value::Array(indexes));
+            }
+        }
+        if self.duplicates > 0 {
+            shape.append("duplicates", &Value::Int64(self.duplicates));
         }
         if let Some((stored, position)) = &self.moved {
             shape.start_document("moved").append("stored", &Value::from(&**stored)).append("position", position).end();
@@ -138,12 +156,15 @@ impl Shaping {
     }
 
     /// The same form under a declaration that says it in other words.
-    pub(crate) fn declared_as(mut self, before: &Doc<'static>, now: &Doc<'static>) -> Shaping {
+    pub(crate) fn declared_as(self, before: &Doc<'static>, now: &Doc<'static>) -> Shaping {
+        self.redeclared(|declaration| if declaration == before { now.clone() } else { declaration.clone() })
+    }
+
+    /// The same with every place's declaration changed.
+    pub(crate) fn redeclared(mut self, change: impl Fn(&Doc<'static>) -> Doc<'static>) -> Shaping {
         let turn = self.turn.iter_mut().flat_map(|turn| &mut turn.places);
         for place in self.places.iter_mut().chain(turn) {
-            if place.declaration.as_ref() == Some(before) {
-                place.declaration = Some(now.clone());
-            }
+            place.declaration = place.declaration.as_ref().map(&change);
         }
         self
     }
@@ -151,6 +172,11 @@ impl Shaping {
     /// Where the mover goes on in a collection.
     pub(crate) fn position(&self, stored: &Namespace) -> Option<&Value<'static>> {
         self.moved.as_ref().filter(|(name, _)| **name == *stored.collection).map(|(_, position)| position)
+    }
+
+    /// A shape whose collections are looked at anew: what is known of the plain collection stays.
+    pub(crate) fn begun_anew(self) -> Shaping {
+        Shaping { plain_indexes: self.plain_indexes, ..Shaping::default() }
     }
 
     /// Where documents still are that go to the first place.
@@ -209,7 +235,9 @@ mod tests {
                 places: vec![stored.clone()],
                 turn: None,
                 timeseries: Some(declaration.clone()),
-                indexes: vec![declaration],
+                indexes: vec![declaration.clone()],
+                plain_indexes: vec![declaration],
+                duplicates: 2,
                 moved: Some(("hours".to_owned(), Value::Int32(7))),
             },
             Shaping { places: vec![stored], turn: Some(turn), ..Shaping::default() },

@@ -2,7 +2,7 @@
 //! held meanwhile, and every step may be done again: after a stop anywhere the next run goes on.
 
 use super::rows::{self, Turn};
-use super::{readers, stored, timeseries};
+use super::{readers, stored, timeseries, way_back};
 use crate::gate::Point;
 use crate::life::records::At;
 use crate::life::{Entry, Life, State, catalog, plan};
@@ -10,7 +10,7 @@ use crate::rule::Rule;
 use crate::shape::{Form, Side};
 use document::backend::Session;
 use document::op::Namespace;
-use document::{Code, Error, Result};
+use document::{Code, Doc, Error, Result};
 use std::time::Duration;
 
 /// How long clients are held for those who began earlier; between two attempts they go on for as long.
@@ -37,6 +37,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
         let (from, to) = (Namespace::new(&entry.db, from), Namespace::new(&entry.db, to));
         stored::rename(&mut at, &from, &to).await?;
     }
+    let plain_indexes = indexes_of_renamed(&mut at, &entry.rule, &turn).await?;
     life.pass(Point::Life("make")).await?;
     make(&mut at, &entry.rule, &sides).await?;
     if let (Some(bucket), Some(shape)) = (super::bucket_of(&entry.rule), &entry.row.shape)
@@ -60,10 +61,21 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
         shape.places = turn.places;
         shape.turn = None;
         shape.moved = None;
+        if let Some(indexes) = plain_indexes {
+            shape.plain_indexes = indexes;
+        }
     }
     life.pass(Point::Life("turned")).await?;
     let turned = Entry::new(&entry.db, row, entry.rule.clone())?;
     save(life, &mut at, turned).await
+}
+
+/// The indexes of the plain collection that has made room for its new form. It is dropped when its documents have moved, so the
+/// catalog keeps them. Returns `None` if none has made room.
+async fn indexes_of_renamed(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Option<Vec<Doc<'static>>>> {
+    let made_room = turn.renames.iter().find(|(from, _)| **from == *rule.host.collection);
+    let Some((_, aside)) = made_room else { return Ok(None) };
+    way_back::indexes(at, &Namespace::new(&rule.host.db, aside)).await.map(Some)
 }
 
 /// What no client sees yet.

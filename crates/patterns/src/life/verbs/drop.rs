@@ -25,6 +25,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let left = call.life.indexes_left(&call.rights, call.context, request.db.as_deref(), &rule).await?;
     let db = call.life.drop_rule_for(&call.rights, request.db.as_deref(), &rule, leaving).await?;
     if request.flag("wait", true)? {
+        call.life.try_again(&db);
         call.life.settle_dropped(&db, &rule).await?;
     }
     let mut answer = DocWriter::new();
@@ -32,6 +33,11 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     answer.append("with_data", &Value::Bool(with_data)).append("restore", &Value::Bool(restore));
     if !left.is_empty() {
         answer.append("left_indexes", &Value::Array(left.iter().map(|name| Value::from(&**name)).collect()));
+    }
+    if let Some(back) = call.life.take_way_back(&db, &rule).filter(|back| !back.is_nothing()) {
+        let mut row = DocWriter::new();
+        back.show(&mut row);
+        answer.append("back", &Value::Document(row.finish()));
     }
     let (mut session, ns) = (Session::default(), names::replaced(&db));
     let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };

@@ -2,6 +2,7 @@
 
 use super::{Call, Verb};
 use crate::life::records::At;
+use crate::life::uninstall::Uninstalled;
 use document::backend::Session;
 use document::{ArrayWriter, Doc, DocWriter, Error, Result, Value};
 
@@ -34,7 +35,11 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     for db in &databases {
         let outcome = match preview {
             true => call.life.would_uninstall(&call.rights, call.context, db, forget).await?,
-            false => call.life.uninstall(&call.rights, call.context, db, forget).await?,
+            false => match call.life.uninstall(&call.rights, call.context, db, forget).await {
+                // One database does not keep Pleach in the others.
+                Err(error) if databases.len() > 1 => Some(Uninstalled::failed(db, &error)),
+                done => done?,
+            },
         };
         if let Some(outcome) = outcome {
             rows.push(&Value::Document(outcome.show()));

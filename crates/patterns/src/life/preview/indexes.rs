@@ -1,0 +1,34 @@
+//! Which indexes of a collection buckets do not use: they go with the plain collection, and come back with it.
+
+use super::Outlook;
+use crate::life::expiry;
+use crate::life::records::At;
+use crate::life::shape::change::Change;
+use document::{Result, Value};
+
+/// Names them in a note, if the plain collection is about to make room.
+pub(super) async fn look(at: &mut At<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
+    let host = &outlook.rule.host;
+    if !change.turn.renames.iter().any(|(from, _)| **from == *host.collection) {
+        return Ok(());
+    }
+    let all = expiry::indexes(at, host).await?;
+    let names = all.iter().filter_map(|index| index.get("name")).filter_map(|name| match name {
+        Value::String(name) if name.as_str() != "_id_" => Some(name.as_str().to_owned()),
+        _ => None,
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    let collection = &host.collection;
+    let note = match names.as_slice() {
+        [] => return Ok(()),
+        [name] => format!("the index {name} of {collection} is not used by buckets; it comes back with `drop`"),
+        names => format!(
+            "{} indexes of {collection} are not used by buckets; they come back with `drop`: {}",
+            names.len(),
+            names.join(", ")
+        ),
+    };
+    outlook.notes.push(note);
+    Ok(())
+}
