@@ -99,7 +99,8 @@ fn times_are_not_cut_without_a_word() {
         // What the buckets hold is whole already.
         declare(&door, "unit: { minute: m }, inexact: truncate, at_most: 3");
         assert_eq!(counted(&door, "times_cut"), 0);
-        assert_eq!(door.told(&["apply"]).0, Some(0));
+        let (code, _, said) = door.told(&["apply"]);
+        assert_eq!(code, Some(0), "{said}");
     }
 }
 

@@ -79,7 +79,7 @@ fn a_repair_once_needs_no_more_than_its_own_writes() {
         "database: shop\ncollections:\n  visits:\n    computed:\n      seats: { count: seats, by: visitId }\n",
     )
     .unwrap();
-    let once = ["repair", "--once", "--declare", file.to_str().unwrap()];
+    let once = ["repair", "--once", "--overwrite", "--declare", file.to_str().unwrap()];
     world.root.must(&on("shop", doc! { "insert": "visits", "documents": [{ "_id": 1, "seats": 7 }] })).unwrap();
     world.root.must(&on("shop", doc! { "insert": "seats", "documents": [{ "_id": 1, "visitId": 1 }] })).unwrap();
     let proxy = std::mem::replace(&mut world.proxy, Serving::start(&[]));
