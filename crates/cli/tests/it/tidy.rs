@@ -195,13 +195,20 @@ fn every_rule_that_is_cited_is_in_the_document() {
 fn every_file_that_documents_name_exists() {
     let mut pages = vec![root().join("docs/semantics.md"), root().join("docs/glossary.md")];
     files(&root().join("docs/decisions"), "md", &mut pages);
+    let is_crate = |name: &str| LAYERS.iter().any(|(krate, _)| *krate == name);
     let (mut missing, mut named) = (Vec::new(), 0);
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
-        for path in text.split('`').filter(|word| word.starts_with("crates/") && !word.contains(['*', ' ', '{', '<'])) {
+        for word in text.split('`').filter(|word| !word.contains(['*', ' ', '{', '<'])) {
+            let path = match word.split_once('/') {
+                Some(("crates", _)) => word.trim_end_matches('/').to_owned(),
+                // Short for a file of that crate.
+                Some((krate, file)) if is_crate(krate) && file.ends_with(".rs") => format!("crates/{krate}/src/{file}"),
+                _ => continue,
+            };
             named += 1;
-            if !root().join(path.trim_end_matches('/')).exists() {
-                missing.push(format!("{}: {path}", page.display()));
+            if !root().join(path).exists() {
+                missing.push(format!("{}: {word}", page.display()));
             }
         }
     }

@@ -120,7 +120,12 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
     let mut multi = false;
     for delta in list {
         let fields: Vec<Path> = delta.update.programs().map(|program| program.rule().field.clone()).collect();
-        let Some(mut update) = delta.update.into_update()? else { continue };
+        let is_seeded = delta.kept.iter().all(|kept| matches!(kept.state, State::On));
+        let update = match is_seeded {
+            true => delta.update.into_update()?,
+            false => delta.update.into_update_while_seeding(),
+        };
+        let Some(mut update) = update else { continue };
         if let Some(local) = run.rules.of(host).filter(|_| delta.kept.iter().any(|kept| kept.feeds)) {
             update = with_expressions(update, fields, local);
         }

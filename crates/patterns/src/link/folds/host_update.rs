@@ -3,7 +3,7 @@
 use super::amount::{Amount, Numbers, count, too_many_digits};
 use super::tally::TallyProgram;
 use crate::link::put::{Entry, put};
-use crate::mql::{document, field, list, object};
+use crate::mql::{call, cond, document, field, list, object};
 use document::pipeline::expr::field_of_document;
 use document::update::{Native, Update};
 use document::{Array, Code, Doc, DocWriter, Env, Error, Result, Value};
@@ -56,6 +56,13 @@ impl HostUpdate {
             }
             _ => Ok(Some(self.into_pipeline())),
         }
+    }
+
+    /// The same for a host that seeding may not have reached: what is stored there may be anything, and where it is no number the
+    /// amount counts from 0. Seeding computes the value anew; only that the host is written matters to it.
+    pub fn into_update_while_seeding(mut self) -> Option<Update> {
+        self.amounts.retain(|(_, amount)| !amount.is_zero());
+        (!self.amounts.is_empty()).then(|| self.into_pipeline())
     }
 
     fn into_pipeline(self) -> Update {
@@ -123,16 +130,12 @@ impl Native for Adding {
             let owned = program.watched();
             match amount {
                 Amount::Count(n) => {
-                    let now = field_of_document(doc, &owned.field.parts);
-                    let now = if now.is_nullish() { Value::Int32(0) } else { now };
-                    let Some(number) = now.as_number() else {
-                        return Err(Error::type_mismatch(format!(
-                            "$add only supports numeric or date types, not {}",
-                            now.type_name()
-                        )));
-                    };
                     let more = document::value::Number::int_or_long(*n);
-                    entries.push((&owned.field.parts, number.plus(more).into()));
+                    let sum = match field_of_document(doc, &owned.field.parts).as_number() {
+                        Some(number) => number.plus(more).into(),
+                        None => count(*n),
+                    };
+                    entries.push((&owned.field.parts, sum));
                 }
                 Amount::Numbers(numbers) => {
                     let Some(state) = &owned.state else { continue };
@@ -153,7 +156,7 @@ impl Native for Adding {
     }
 }
 
-/// The field as an expression, 0 if there is none.
+/// The field as an expression, 0 if it is no number.
 pub(super) fn count_or_zero(path: &str) -> Value<'static> {
-    crate::mql::call_with("$ifNull", [field(path), Value::Int32(0)])
+    cond(call("$isNumber", field(path)), field(path), Value::Int32(0))
 }

@@ -242,6 +242,23 @@ fn counts_are_a_plain_increment_and_sums_one_pipeline() {
 }
 
 #[test]
+fn a_host_that_is_not_seeded_takes_an_amount_whatever_it_holds() {
+    let (counted, deep) = (number(), program("stats.likes", Tally::Count));
+    for (host, expected) in [
+        (doc! { "count": "x" }, doc! { "count": 1, "stats": { "likes": 2 } }),
+        (doc! { "count": null, "stats": null }, doc! { "count": 1, "stats": { "likes": 2 } }),
+        (doc! { "count": [1] }, doc! { "count": 1, "stats": { "likes": 2 } }),
+        (doc! { "count": 4.0, "stats": { "likes": 5_i64 } }, doc! { "count": 5.0, "stats": { "likes": 7_i64 } }),
+    ] {
+        let mut all = HostUpdate::new();
+        all.add(&counted, &Amount::Count(1)).unwrap();
+        all.add(&deep, &Amount::Count(2)).unwrap();
+        let update = all.into_update_while_seeding().unwrap();
+        assert_eq!(apply(&update, &Doc::from(host)).unwrap(), Doc::from(expected));
+    }
+}
+
+#[test]
 fn state_comes_at_the_end_of_a_host_and_shows_no_zeros() {
     let mut kept = Kept::new(vec![sum(), avg()]);
     kept.host = Doc::from(doc! { "_id": 1 });
