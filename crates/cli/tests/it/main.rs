@@ -19,6 +19,7 @@ mod emptied;
 mod errors;
 mod expiry;
 mod explained;
+mod format;
 mod gathered;
 mod generated;
 mod hex;
