@@ -40,6 +40,30 @@ fn a_changed_rule_is_made_anew_unless_copies_would_go_for_good() {
 }
 
 #[test]
+fn nothing_is_kept_on_what_changes_unseen() {
+    for door in Door::both("unfit") {
+        orders(&door);
+        let refused = |words: &[&str]| {
+            let (code, _, said) = door.told(&["apply", "--overwrite"]);
+            assert_eq!(code, Some(2), "{said}");
+            words.iter().for_each(|word| assert!(said.contains(word), "{said}"));
+        };
+        door.must(doc! { "create": "clients", "viewOn": "customers", "pipeline": [] });
+        door.declare(&COPY.replace("from: customers", "from: clients"));
+        refused(&["`clients` is a view", "name the collection that it shows: `customers`"]);
+        door.declare("{ clients: { computed: { double: { expr: { $multiply: [$_id, 2] } } } } }");
+        refused(&["`clients` is a view"]);
+        if door.uri.is_none() {
+            continue;
+        }
+        door.must(doc! { "create": "log", "capped": true, "size": 10_000 });
+        door.insert("log", vec![doc! { "_id": 1, "customerId": 1 }]);
+        door.declare("{ customers: { computed: { n: { count: log, by: customerId } } } }");
+        refused(&["`log` is capped", "ordinary collection"]);
+    }
+}
+
+#[test]
 fn a_name_that_is_almost_there_is_refused() {
     for door in Door::both("typos") {
         orders(&door);

@@ -3,7 +3,8 @@
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
 //! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`]
 //! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`removal`] what goes with a rule, [`state`] which
-//! values of `_pleach` would be replaced. `plan` shows the answers; `apply` refuses by them.
+//! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on. `plan` shows the answers; `apply` refuses
+//! by them.
 
 mod counts;
 mod indexes;
@@ -18,6 +19,7 @@ mod removal;
 mod sample;
 mod schema;
 mod state;
+mod unfit;
 mod validators;
 
 pub(crate) use references::{Unfollowed, unfollowed};
@@ -95,6 +97,7 @@ impl Preview {
                     outlook.look_at_values(life, at, rights, &mut known).await?;
                     if life.kept(&step.rule).is_none() {
                         state::look(at, &mut outlook).await?;
+                        unfit::look(at, &mut outlook).await?;
                     }
                     outlook.note_unsettled(changes);
                 }

@@ -1,0 +1,40 @@
+//! Collections that a rule cannot be kept on: their documents change without a write that Pleach sees.
+
+use super::Outlook;
+use super::refusal::{Need, Refusal};
+use crate::life::records::At;
+use crate::life::rights::namespaces;
+use crate::life::shape::stored::{self, Found};
+use document::Result;
+
+/// Adds a refusal for each collection of a rule that keeps a field.
+pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
+    for ns in namespaces(&outlook.rule) {
+        let Some((why, way_out)) = stored::found(at, &ns).await?.as_ref().and_then(unfit) else { continue };
+        let reason = format!("rule {}: `{}` {why}", outlook.rule.name, ns.collection);
+        outlook.refusals.push(Refusal { need: Need::OtherData(way_out), reason });
+    }
+    Ok(())
+}
+
+/// Why nothing can be kept there, and what to do instead. `None` if it is an ordinary collection.
+fn unfit(found: &Found) -> Option<(&'static str, String)> {
+    let has = |name: &str| found.options.get(name).is_some_and(|option| option.is_truthy());
+    let ordinary = || "copy the documents into an ordinary collection first".to_owned();
+    match found {
+        found if found.is_view() => {
+            let way_out = match found.view_on() {
+                Some(collection) => format!("name the collection that it shows: `{collection}`"),
+                None => "name the collection that it shows".to_owned(),
+            };
+            Some(("is a view: what it shows changes without a write to it", way_out))
+        }
+        found if found.kind == "timeseries" => Some(("is a time-series collection of MongoDB's own", ordinary())),
+        _ if has("capped") => Some(("is capped: MongoDB removes its oldest documents unseen", ordinary())),
+        _ if found.options.contains("expireAfterSeconds") => Some((
+            "expires without an index: MongoDB removes its documents unseen",
+            "take `expireAfterSeconds` off with collMod and make an index with it: by that one Pleach deletes them itself".to_owned(),
+        )),
+        _ => None,
+    }
+}
