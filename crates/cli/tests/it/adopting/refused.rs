@@ -50,9 +50,10 @@ fn nothing_is_kept_on_what_changes_unseen() {
         };
         door.must(doc! { "create": "clients", "viewOn": "customers", "pipeline": [] });
         door.declare(&COPY.replace("from: customers", "from: clients"));
-        refused(&["`clients` is a view", "name the collection that it shows: `customers`"]);
+        // A real MongoDB may say so first, when its indexes are looked at.
+        refused(&["clients", "is a view"]);
         door.declare("{ clients: { computed: { double: { expr: { $multiply: [$_id, 2] } } } } }");
-        refused(&["`clients` is a view"]);
+        refused(&["clients", "is a view"]);
         if door.uri.is_none() {
             continue;
         }
