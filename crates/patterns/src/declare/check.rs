@@ -1,6 +1,6 @@
 //! The rules of a declaration together: one owner per field and per stored collection, no link over a kept field, no cycles.
 
-use super::apart;
+use super::combinations;
 use super::finding::{At, Findings};
 use super::order::{order, overlap, reads};
 use super::owners::Owners;
@@ -45,8 +45,8 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
     for (draft, others) in drafts.iter().zip(meeting(&drafts, &owners)) {
         for other in others.into_iter().filter_map(|other| drafts.get(other)) {
             match (&draft.rule, &other.rule) {
-                (Some(rule), Some(first)) if apart::concerns(rule, first) => {
-                    if let Some(clash) = apart::clash(rule, first) {
+                (Some(rule), Some(first)) if combinations::concerns(rule, first) => {
+                    if let Some(clash) = combinations::clash(rule, first) {
                         let elsewhere = match draft.at.file == other.at.file {
                             true => String::new(),
                             false => place(draft, other),
@@ -107,12 +107,12 @@ fn meeting(drafts: &[Draft], owners: &Owners) -> Vec<BTreeSet<usize>> {
         others.extend(&*same_name);
         same_name.push(number);
         if let Some(rule) = &draft.rule {
-            let is_whole = apart::concerns(rule, rule);
-            for (_, namespace) in apart::namespaces(rule) {
+            let is_whole = combinations::concerns(rule, rule);
+            for (_, namespace) in combinations::namespaces(rule) {
                 let before = if is_whole { &all } else { &whole };
                 others.extend(before.get(namespace).into_iter().flatten());
             }
-            for (_, namespace) in apart::namespaces(rule) {
+            for (_, namespace) in combinations::namespaces(rule) {
                 all.entry(namespace).or_default().push(number);
                 if is_whole {
                     whole.entry(namespace).or_default().push(number);
@@ -143,8 +143,8 @@ pub fn compatible(rules: &[Rule]) -> Result<()> {
     let refuse = |message: String| Err(Error::new(Code::BadValue, message));
     for (index, rule) in rules.iter().enumerate() {
         for other in rules.iter().take(index) {
-            if apart::concerns(rule, other) {
-                if let Some(clash) = apart::clash(rule, other) {
+            if combinations::concerns(rule, other) {
+                if let Some(clash) = combinations::clash(rule, other) {
                     return refuse(clash.message);
                 }
             } else if other.host == rule.host && overlap(&rule.field, &other.field) {

@@ -4,10 +4,10 @@
 //! The way of a declaration: bytes → [`tree`] ([`yaml`], [`bson`]) → blocks ([`walk`], [`block`]) → rules (`kinds`) → checks
 //! of the rules together ([`check`]) → their order ([`order`]).
 
-mod apart;
 pub(crate) mod block;
 mod bson;
 mod check;
+mod combinations;
 mod diff;
 mod extended_json;
 pub(crate) mod finding;

@@ -1,7 +1,7 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
 use super::who::bookkeeping;
-use super::{Shared, behind, expiry, hold, listing, restore, shaped, timeseries};
+use super::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
 use crate::life::records::At;
 use crate::life::{empty, indexes, names};
 use crate::rule::Upkeep;
@@ -22,7 +22,7 @@ pub(super) async fn run(
     if matches!(op, AdminOp::Drop { .. } | AdminOp::DropDatabase { .. } | AdminOp::Rename { .. }) {
         shared.lease.check()?;
     }
-    hold::until_defined(shared, session, context, &op).await?;
+    switchover_wait::until_defined(shared, session, context, &op).await?;
     if let Some(answer) = restore::run(shared, session, context, &op).await? {
         return Ok(answer);
     }
@@ -200,7 +200,7 @@ pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool
     let unsure = writes(command) && !shared.lease.is_valid();
     if unsure
         || restore::concerns(shared, command)
-        || hold::concerns(rules, command)
+        || switchover_wait::concerns(rules, command)
         || shaped::refused::plans(rules, command)
         || behind::target(rules, command).is_some()
     {

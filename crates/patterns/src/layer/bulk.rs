@@ -2,7 +2,7 @@
 //! statement that fails kills it: those before are run again as one, its error is recorded, and the rest goes on (or not).
 
 use super::transact::{Outcome, rehearse, transact};
-use super::{Shared, many, owned, slice};
+use super::{Shared, multi, owned, slice};
 use crate::rules::Local;
 use crate::run::hosts::expressed;
 use document::backend::Session;
@@ -43,10 +43,10 @@ pub(super) async fn run(
             continue;
         }
         if slice::is_multi(&op, at) {
-            match many::run(shared, session, context, &op, at).await {
+            match multi::run(shared, session, context, &op, at).await {
                 Ok(written) => slice::add(&mut total, written, at),
-                Err(many::Failed::Command(error)) => return finish(total, error),
-                Err(many::Failed::Statement(error)) => {
+                Err(multi::Failed::Command(error)) => return finish(total, error),
+                Err(multi::Failed::Statement(error)) => {
                     total.errors.push(WriteError { index: at, error });
                     if ordered {
                         break;

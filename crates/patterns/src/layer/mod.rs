@@ -4,6 +4,7 @@
 pub(crate) mod admin;
 mod behind;
 mod bulk;
+mod client_transaction;
 mod convoy;
 pub(crate) mod deferred;
 mod enforce;
@@ -11,11 +12,9 @@ mod expiry;
 pub(crate) mod explain;
 mod flying;
 mod group;
-mod held;
-mod hold;
-mod joined;
 mod listing;
-mod many;
+mod multi;
+mod open_transactions;
 pub(crate) mod orphans;
 mod owned;
 pub(crate) mod readers;
@@ -24,6 +23,7 @@ mod restore;
 pub(crate) mod rights;
 pub(crate) mod shaped;
 mod slice;
+mod switchover_wait;
 mod timeseries;
 mod transact;
 pub(crate) mod turns;
@@ -35,14 +35,14 @@ use crate::life::Life;
 use crate::life::expiry::Expiry;
 use crate::rules::Rules;
 use arc_swap::ArcSwap;
+use client_transaction::Held;
 use document::Doc;
 use document::backend::{
     Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restorer, Restoring, Session,
     Transaction, UnderWay,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
-use held::Held;
-use joined::{Joined, OnItsWay};
+use open_transactions::{Joined, OnItsWay};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -256,7 +256,7 @@ impl Backend for Patterned {
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            hold::until_begun(&self.shared, session, context).await?;
+            switchover_wait::until_begun(&self.shared, session, context).await?;
             let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
             self.shared.inner.begin(session, context).await?;
             let mut joins = None;

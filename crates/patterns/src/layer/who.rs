@@ -1,6 +1,6 @@
 //! Who answers a read or a write: the backend as it is, a plan of the rules that it concerns, or the shape that its collection has.
 
-use super::{Shared, admin, bulk, hold, owned, restore, rights, shaped, slice, timeseries};
+use super::{Shared, admin, bulk, owned, restore, rights, shaped, slice, switchover_wait, timeseries};
 use crate::life::names;
 use crate::rules::{Local, Rules};
 use crate::run::Run;
@@ -27,7 +27,7 @@ pub(super) fn read<'a>(
         return shared.inner.read(session, context, op);
     }
     Box::pin(async move {
-        hold::until_read(shared, session, context, &op).await?;
+        switchover_wait::until_read(shared, session, context, &op).await?;
         let rules = shared.rules();
         match shaped::of_read(&rules, &op) {
             Some(shaped) => {
@@ -57,7 +57,7 @@ pub(super) async fn write(
     restore::until_over(shared, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = loop {
-        hold::until_free(shared, session, context, ns).await?;
+        switchover_wait::until_free(shared, session, context, ns).await?;
         let rules = shared.rules();
         if session.transaction.is_some() || !rules.is_held(ns) {
             break rules;

@@ -1,12 +1,11 @@
 //! Reads of a logical name: the stored documents are taken apart, then what was asked of the readings follows.
 //!
 //! On the embedded store all of it is one pipeline over the stored collection. A real MongoDB gets the same as MQL. Where that
-//! would need its JavaScript (bytes as hex digits), and where the buckets asked for are few ([`few`]), the stored documents
+//! would need its JavaScript (bytes as hex digits), and where the buckets asked for are few ([`extent`]), the stored documents
 //! are read there and the rest is run here.
 
-mod asked;
 mod explain;
-mod few;
+mod extent;
 mod figures;
 mod finish;
 mod here;
@@ -14,6 +13,7 @@ mod in_order;
 mod over;
 mod plan;
 mod projecting;
+mod read_request;
 mod snapshot;
 
 pub(in crate::layer) use explain::{explain, planned};

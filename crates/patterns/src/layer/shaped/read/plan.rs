@@ -1,12 +1,12 @@
 //! How a read of a logical name is run: what the backend is asked, and what is done here.
 
-use super::asked::Asked;
-use super::few::Reach;
+use super::extent::Reach;
 use super::figures::Figures;
 use super::finish::Finish;
 use super::here;
 use super::in_order::InOrder;
 use super::over;
+use super::read_request::Asked;
 use crate::shape::bucket::{Bucket, Dialect};
 use crate::shape::{Form, Shaped};
 use document::filter::Filter;

@@ -3,7 +3,7 @@
 
 use super::direct::How;
 use super::insert::{self, Coming};
-use super::many::{Many, Picked};
+use super::multi::{Many, Picked};
 use super::open;
 use super::resent;
 use super::statement;

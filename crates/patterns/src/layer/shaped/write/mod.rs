@@ -11,7 +11,7 @@ mod change;
 mod direct;
 mod explain;
 mod insert;
-mod many;
+mod multi;
 pub(crate) mod open;
 mod place;
 pub(crate) mod refused;
@@ -29,7 +29,7 @@ use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Doc, Error, Result, Value};
 pub(crate) use explain::{explain, plan};
-use many::Many;
+use multi::Many;
 use std::sync::Arc;
 use steps::{Steps, Stop};
 
@@ -105,13 +105,13 @@ async fn changed(
         Err(Stop::Statement { error, .. }) => return Ok(Err(error)),
         Err(Stop::Command(error)) => return Err(error),
     };
-    let chunks = if picked.is_empty() { vec![picked.as_slice()] } else { many::chunks(&picked) };
+    let chunks = if picked.is_empty() { vec![picked.as_slice()] } else { multi::chunks(&picked) };
     let mut total = Written::default();
     for chunk in chunks {
         let mut attempt = attempt::run(shared, &mut own, context, shaped, &Part::Some { many, picked: chunk }).await;
-        if let (Err(Stop::Statement { .. }), true) = (&attempt, many::count(chunk) > 1) {
+        if let (Err(Stop::Statement { .. }), true) = (&attempt, multi::count(chunk) > 1) {
             // One of them cannot be written, so none is: each by itself, and those before it stay changed.
-            for one in many::one_by_one(chunk) {
+            for one in multi::one_by_one(chunk) {
                 let part = Part::Some { many, picked: &[one] };
                 attempt = attempt::run(shared, &mut own, context, shaped, &part).await;
                 match &mut attempt {

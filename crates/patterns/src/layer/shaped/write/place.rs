@@ -5,7 +5,7 @@ use super::direct::{Last, at_most, is_one_statement, size};
 use super::open::{self, Open};
 use super::refused::{duplicate, is_taken, is_too_large};
 use super::steps::{Steps, Stop};
-use crate::layer::many::among;
+use crate::layer::multi::among;
 use crate::life::records::find;
 use crate::mql;
 use crate::shape::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};

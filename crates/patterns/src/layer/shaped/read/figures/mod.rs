@@ -5,17 +5,17 @@
 //! The answer is the same as over logical documents. A figure that might differ is not used: sums of doubles are added up
 //! one by one, in an order that matters in the last digit only if MongoDB's own does.
 
-mod asked;
+mod group_stage;
 mod native;
 mod said;
 mod scope;
 mod state;
 
 use crate::shape::bucket::{Body, Bucket};
-use asked::Group;
 use document::Array;
 use document::op::Context;
 use document::pipeline::Pipeline;
+use group_stage::Group;
 use scope::Scope;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) struct Figures {
 impl Figures {
     /// The report that a pipeline over logical documents is; nothing if it is none.
     pub(super) fn of(bucket: &Arc<Bucket>, stages: &Array<'_>, context: &Context) -> Option<Figures> {
-        let (filter, group, rest) = asked::split(bucket, stages)?;
+        let (filter, group, rest) = group_stage::split(bucket, stages)?;
         // What follows is compiled again, without the variables of the command.
         if !rest.is_empty() && context.sent.variables.is_some() {
             return None;

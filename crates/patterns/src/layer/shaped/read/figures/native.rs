@@ -1,7 +1,7 @@
 //! Figures over raw buckets: a stage that takes stored documents and gives the groups.
 
 use super::Figures;
-use super::asked::{Id, Of, Part};
+use super::group_stage::{Id, Of, Part};
 use super::state::State;
 use crate::shape::bucket::{Body, Bucket, Layout, Readings, Slot, Slots, slot_start};
 use document::pipeline::{Pipeline, Rows, Run, Stage, Stream};

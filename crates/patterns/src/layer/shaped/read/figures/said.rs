@@ -5,7 +5,7 @@
 //! and found one by one ([`settled`]).
 
 use super::Figures;
-use super::asked::{Id, Kind, Of};
+use super::group_stage::{Id, Kind, Of};
 use crate::mql::{call, call_with, cond, field, list, object};
 use crate::shape::bucket::{Body, Key, Layout, Slot, slot_key};
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
@@ -29,7 +29,7 @@ impl Figures {
     /// The stages behind the conditions on series and period; nothing if this report is better found in another way.
     pub(in super::super) fn said(&self) -> Option<Array<'static>> {
         let Id::Constant(_) = self.group.id else { return None };
-        if super::super::asked::names_others(self.rest.source.as_ref()?) {
+        if super::super::read_request::names_others(self.rest.source.as_ref()?) {
             return None;
         }
         let mut stages = Vec::new();

@@ -1,6 +1,6 @@
 //! What a report holds of one group while buckets pass by.
 
-use super::asked::{Field, Kind, Of};
+use super::group_stage::{Field, Kind, Of};
 use document::Value;
 use document::value::number::Number;
 use document::value::order;

@@ -6,7 +6,7 @@ use super::candidates::{holding, matching};
 use super::change::{Changes, Fate, updated};
 use super::statement;
 use super::steps::{Steps, Stop};
-use crate::layer::many::among;
+use crate::layer::multi::among;
 use crate::life::records::find;
 use document::filter::Filter;
 use document::op::{WriteOp, Written};

@@ -1,7 +1,7 @@
 //! A client's transaction, with the oldest rules that its statements worked by.
 
 use super::Shared;
-use super::joined::SessionOf;
+use super::open_transactions::SessionOf;
 use crate::rules::Rules;
 use document::backend::{Answer, Durable, Transaction};
 use document::op::Context;
