@@ -5,7 +5,7 @@ use crate::dispatch::Call;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::raw::kind;
-use document::{Code, Doc, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -38,6 +38,23 @@ pub(crate) struct First {
     pub(crate) never_expires: bool,
 }
 
+/// Opens the cursor of a command that only reads.
+pub(crate) async fn open(call: &mut Call<'_>, op: ReadOp) -> Result<Box<dyn Cursor>> {
+    let cursor = call.server.backend.read(&mut call.session, &call.context, op).await;
+    cursor.inspect_err(|error| call.source_moved = is_moved(error))
+}
+
+/// The first rows of a command that only reads.
+async fn first_rows(call: &mut Call<'_>, cursor: &mut dyn Cursor, limit: BatchLimit) -> Result<Batch> {
+    let batch = cursor.next(&mut call.session, &call.context, limit).await;
+    batch.inspect_err(|error| call.source_moved = is_moved(error))
+}
+
+/// Whether the collection was renamed or dropped while it was read.
+fn is_moved(error: &Error) -> bool {
+    error.code() == Code::QueryPlanKilled
+}
+
 /// Writes `cursor: { firstBatch, id, ns }`; keeps the cursor if it has more.
 pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how: First) -> Result<()> {
     let size = how.size.map_or(FIRST_BATCH, |size| usize::try_from(size).unwrap_or(usize::MAX));
@@ -45,8 +62,7 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
         Batch::default()
     } else {
         let limit = BatchLimit { documents: size, bytes: MAX_BYTES };
-        let batch = cursor.next(&mut call.session, &call.context, limit).await;
-        batch.map_err(|error| error.context(how.doing))?
+        first_rows(call, &mut *cursor, limit).await.map_err(|error| error.context(how.doing))?
     };
     let returned = u64::try_from(batch.documents.len()).unwrap_or(u64::MAX);
     let mut open = OpenCursor {
@@ -107,8 +123,7 @@ pub(crate) async fn next(call: &mut Call<'_>, mut open: Box<OpenCursor>, size: O
                 Err(error) => {
                     call.server.cursors.kill(open.id);
                     // What a cursor reads has gone: MongoDB says so without more words.
-                    let killed = error.code() == Code::QueryPlanKilled;
-                    return Err(if killed { error } else { error.context(GETTING_MORE) });
+                    return Err(if is_moved(&error) { error } else { error.context(GETTING_MORE) });
                 }
             }
         }
@@ -204,8 +219,8 @@ impl Cursor for Listed {
 
 /// The one document that a count or distinct answers with.
 pub(crate) async fn only(call: &mut Call<'_>, op: ReadOp) -> Result<Doc<'static>> {
-    let mut cursor = call.server.backend.read(&mut call.session, &call.context, op).await?;
+    let mut cursor = open(call, op).await?;
     let limit = BatchLimit { documents: 1, bytes: usize::MAX };
-    let batch = cursor.next(&mut call.session, &call.context, limit).await?;
+    let batch = first_rows(call, &mut *cursor, limit).await?;
     Ok(batch.documents.into_iter().next().unwrap_or_else(Doc::empty))
 }

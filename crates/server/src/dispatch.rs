@@ -34,6 +34,8 @@ pub(crate) struct Call<'a> {
     pub(crate) reply: Reply,
     /// Set by a command whose reply is no error although a statement in it failed: that ends a transaction too.
     pub(crate) statement_failed: bool,
+    /// Set by a read whose collection was renamed or dropped before its first batch: nothing was answered, so it may begin anew.
+    pub(crate) source_moved: bool,
 }
 
 impl Call<'_> {
@@ -227,6 +229,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         concern: WriteConcern::default(),
         reply,
         statement_failed: false,
+        source_moved: false,
     };
     let result = match prepare(&mut call) {
         Ok(()) => run_in_session(&mut call).await,
@@ -510,8 +513,23 @@ fn forget_transaction(server: &Server, session: &[u8; 16], number: Option<i64>) 
     }
 }
 
-/// Runs the command itself. A panic in it is an error of this command, not the end of the connection.
+/// A read whose collection moves before its first batch is begun so many times.
+const READ_ATTEMPTS: u32 = 5;
+
+/// Runs the command; a read again if its collection was renamed meanwhile, as a change of rules does. In a transaction the
+/// catalog does not change.
 async fn run(call: &mut Call<'_>) -> Result<()> {
+    for _ in 1..READ_ATTEMPTS {
+        let result = run_once(call).await;
+        if !std::mem::take(&mut call.source_moved) || call.session.transaction.is_some() {
+            return result;
+        }
+    }
+    run_once(call).await
+}
+
+/// Runs the command itself. A panic in it is an error of this command, not the end of the connection.
+async fn run_once(call: &mut Call<'_>) -> Result<()> {
     let (run, connection) = (call.command.run, call.client.id);
     let name = call.command.names.first().copied().unwrap_or_default();
     match AssertUnwindSafe(run(call)).catch_unwind().await {

@@ -256,8 +256,8 @@ impl Backend for Patterned {
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            switchover_wait::until_begun(&self.shared, session, context).await?;
-            let (rules, jobs) = (self.shared.rules(), self.shared.jobs_so_far());
+            let rules = switchover_wait::until_begun(&self.shared, session, context).await?;
+            let jobs = self.shared.jobs_so_far();
             self.shared.inner.begin(session, context).await?;
             let mut joins = None;
             if let (Some(joined), Some(id)) = (session.joined, session.id) {

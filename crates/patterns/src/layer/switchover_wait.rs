@@ -11,26 +11,31 @@ use document::backend::{Head, Session};
 use document::op::{AdminOp, Context, Namespace, ReadOp};
 use std::sync::Arc;
 
-/// Waits until nobody renames the collection.
+/// Waits until nobody renames the collection. Returns the rules that say so: who holds them is waited for before it is renamed.
 pub(super) async fn until_free(
     shared: &Shared,
     session: &mut Session,
     context: &Context,
     ns: &Namespace,
-) -> Result<()> {
+) -> Result<Arc<Rules>> {
     match session.transaction.is_some() {
-        true => Ok(()),
+        true => Ok(shared.rules()),
         false => until(shared, context, |rules| !rules.is_held(ns)).await,
     }
 }
 
 /// The same for all that a read may look at: a pipeline can name any collection.
-pub(super) async fn until_read(shared: &Shared, session: &mut Session, context: &Context, op: &ReadOp) -> Result<()> {
+pub(super) async fn until_read(
+    shared: &Shared,
+    session: &mut Session,
+    context: &Context,
+    op: &ReadOp,
+) -> Result<Arc<Rules>> {
     match op {
         ReadOp::Find(op) => until_free(shared, session, context, &op.ns).await,
         ReadOp::Count(op) => until_free(shared, session, context, &op.ns).await,
         ReadOp::Distinct(op) => until_free(shared, session, context, &op.ns).await,
-        ReadOp::Aggregate(_) if session.transaction.is_some() => Ok(()),
+        ReadOp::Aggregate(_) if session.transaction.is_some() => Ok(shared.rules()),
         ReadOp::Aggregate(_) => until(shared, context, |rules| !rules.holds_any()).await,
     }
 }
@@ -41,7 +46,7 @@ pub(super) async fn until_defined(
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
-) -> Result<()> {
+) -> Result<Arc<Rules>> {
     match op {
         AdminOp::Create { ns, .. }
         | AdminOp::CreateView { ns, .. }
@@ -53,12 +58,12 @@ pub(super) async fn until_defined(
         AdminOp::Rename { .. } | AdminOp::DropDatabase { .. } | AdminOp::ListCollections { .. } => {
             until(shared, context, |rules| !rules.holds_any()).await
         }
-        _ => Ok(()),
+        _ => Ok(shared.rules()),
     }
 }
 
 /// A transaction begins while nothing is renamed; one that began earlier goes on.
-pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context: &Context) -> Result<()> {
+pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context: &Context) -> Result<Arc<Rules>> {
     if let (Some(joined), Some(id)) = (session.joined, session.id)
         && shared.joined.began_before(
             &(id, session.relay.as_ref().and_then(|relay| relay.user())),
@@ -66,7 +71,7 @@ pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context:
             &shared.rules(),
         )
     {
-        return Ok(());
+        return Ok(shared.rules());
     }
     until(shared, context, |rules| !rules.holds_any()).await
 }
@@ -87,18 +92,22 @@ pub(super) fn concerns(rules: &Rules, command: &Head<'_>) -> bool {
     }
 }
 
-async fn until(shared: &Shared, context: &Context, is_free: impl Fn(&Arc<Rules>) -> bool) -> Result<()> {
-    if is_free(&shared.rules()) {
-        return Ok(());
+async fn until(shared: &Shared, context: &Context, is_free: impl Fn(&Arc<Rules>) -> bool) -> Result<Arc<Rules>> {
+    let rules = shared.rules();
+    if is_free(&rules) {
+        return Ok(rules);
     }
+    drop(rules);
     let freed = async {
         loop {
             let changed = shared.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if is_free(&shared.rules()) {
-                return;
+            let rules = shared.rules();
+            if is_free(&rules) {
+                return rules;
             }
+            drop(rules);
             changed.await;
         }
     };

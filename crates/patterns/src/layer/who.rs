@@ -24,11 +24,16 @@ pub(super) fn read<'a>(
     }
     let rules = shared.rules();
     if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
-        return shared.inner.read(session, context, op);
+        // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
+        return Box::pin(async move {
+            let cursor = shared.inner.read(session, context, op).await;
+            drop(rules);
+            cursor
+        });
     }
+    drop(rules);
     Box::pin(async move {
-        switchover_wait::until_read(shared, session, context, &op).await?;
-        let rules = shared.rules();
+        let rules = switchover_wait::until_read(shared, session, context, &op).await?;
         match shaped::of_read(&rules, &op) {
             Some(shaped) => {
                 let line = session.relay.clone();
@@ -56,13 +61,7 @@ pub(super) async fn write(
     let ns = namespace(op);
     restore::until_over(shared, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
-    let rules = loop {
-        switchover_wait::until_free(shared, session, context, ns).await?;
-        let rules = shared.rules();
-        if session.transaction.is_some() || !rules.is_held(ns) {
-            break rules;
-        }
-    };
+    let rules = switchover_wait::until_free(shared, session, context, ns).await?;
     if let Some(shaped) = rules.shaped(ns) {
         rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
         return shaped::write::run(shared, session, context, op, shaped).await;

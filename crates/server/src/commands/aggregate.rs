@@ -59,7 +59,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
         fields.append("id", &Value::Int64(0)).append("ns", &Value::from(namespace)).end();
         return Ok(());
     }
-    let cursor = call.server.backend.read(&mut call.session, &call.context, ReadOp::Aggregate(parsed.op)).await?;
+    let cursor = batch::open(call, ReadOp::Aggregate(parsed.op)).await?;
     let first = First { namespace, size: parsed.batch_size, doing: batch::AGGREGATING, ..First::default() };
     batch::first(call, cursor, first).await
 }

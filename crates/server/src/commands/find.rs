@@ -31,7 +31,7 @@ pub(crate) struct Parsed {
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.queries.add(1);
     let Parsed { op, first } = parse(call.request, &call.context.env)?;
-    let cursor = call.server.backend.read(&mut call.session, &call.context, ReadOp::Find(op)).await?;
+    let cursor = batch::open(call, ReadOp::Find(op)).await?;
     batch::first(call, cursor, first).await
 }
 

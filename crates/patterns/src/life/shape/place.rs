@@ -111,10 +111,7 @@ fn fill(
             put.refused.push((index, "there is another reading of its series and time".to_owned()));
             continue;
         }
-        let size = match &entry {
-            Entry::Reading(element) => element.as_bytes().len() + 16,
-            Entry::Slot { .. } => 0,
-        };
+        let size = size(&entry);
         if held.len() >= at_most || (bucket.is_numbered() && bytes + size > LARGEST && !held.is_empty()) {
             if changed {
                 statements.extend(statement(bucket, &key, n, &held)?);
@@ -138,6 +135,24 @@ fn statement(bucket: &Bucket, key: &Key, n: i32, entries: &[Entry]) -> Result<Op
     let update = Update::parse(&Value::Document(document), &[], &mut Names::new())?;
     let filter = Filter::equality("_id", &bucket.id(key, n));
     Ok(Some(UpdateStatement { upsert: true, ..update_one(filter, update) }))
+}
+
+/// Whether all entries of the group fit into a bucket that need not be the last: what does not fit would go to the next one, and
+/// that may be there already, with readings that clients have put there since.
+fn has_room(bucket: &Bucket, stored: &Doc<'static>, group: &Group) -> bool {
+    let Body::Readings(readings) = &bucket.body else { return true };
+    let there = stored.get("count").and_then(|count| count.as_number().map(|count| count.to_i64_saturated()));
+    let count = usize::try_from(there.unwrap_or(i64::MAX)).unwrap_or(usize::MAX);
+    let bytes: usize = group.entries.iter().map(|(_, entry)| size(entry)).sum();
+    count.saturating_add(group.entries.len()) <= readings.at_most as usize && stored.as_bytes().len() + bytes <= LARGEST
+}
+
+/// About how many bytes an entry adds to its bucket.
+fn size(entry: &Entry) -> usize {
+    match entry {
+        Entry::Reading(element) => element.as_bytes().len() + 16,
+        Entry::Slot { .. } => 0,
+    }
 }
 
 /// The offsets that are taken, where there may be one reading of a time only.
@@ -188,7 +203,7 @@ impl Open {
         self.0.insert(key, n);
     }
 
-    /// Those that were last seen open and still are the last, all at once.
+    /// Those that were last seen open and have room for all of their group, all at once.
     async fn look(
         &self,
         at: &mut At<'_>,
@@ -210,13 +225,10 @@ impl Open {
         let wanted = Test::In(Arc::new(InSet::new(ids, Vec::new())));
         let filter = Filter::from_node(Node::field("_id", wanted));
         for document in at.find(crate::life::records::find(&bucket.into, filter)).await? {
-            let is_full = match &bucket.body {
-                // Somebody may have begun the next meanwhile.
-                Body::Readings(readings) => bucket.entries(&document)?.len() >= readings.at_most as usize,
-                Body::Slots(_) => false,
-            };
-            if !is_full {
-                found.insert(bucket.key_of(&document)?.0.bytes(), vec![document]);
+            let key = bucket.key_of(&document)?.0.bytes();
+            let group = groups.iter().find(|group| group.key.bytes() == key);
+            if group.is_some_and(|group| has_room(bucket, &document, group)) {
+                found.insert(key, vec![document]);
             }
         }
         if !bucket.is_numbered() {
@@ -226,5 +238,63 @@ impl Open {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+    use document::backend::Session;
+    use engine::{Engine, Options};
+
+    const RULES: &str = "{ database: shop, collections: { sensor_data: { bucket: { into: hours, time: ts, by: [sensorId], every: hour, at_most: 4 } } } }";
+
+    fn bucket() -> Arc<Bucket> {
+        let rules = crate::declare::from_yaml("rules", RULES).into_result().unwrap().rules;
+        crate::life::shape::bucket_of(rules.first().unwrap()).unwrap().clone()
+    }
+
+    async fn put_all(at: &mut At<'_>, bucket: &Bucket, open: &mut Open, ids: std::ops::Range<i32>) {
+        let reading = |id: i32| {
+            let ts = bson::DateTime::from_millis(i64::from(id) * 1_000);
+            bucket.encode(&Doc::from(doc! { "_id": id, "sensorId": 1, "ts": ts })).unwrap()
+        };
+        let readings = ids.enumerate().map(|(index, id)| (index, reading(id))).collect();
+        assert!(put(at, bucket, open, readings).await.unwrap().refused.is_empty());
+    }
+
+    /// The last bucket seen is full when clients begin the next one, and then they take a reading out of it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_bucket_that_clients_have_begun_is_never_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap();
+        let (mut session, context, bucket) = (Session::default(), testing::context(), bucket());
+        let mut at = At { backend: &engine, session: &mut session, context: &context };
+        let mut open = Open::default();
+        put_all(&mut at, &bucket, &mut open, 0..4).await;
+        // Clients: by their own memory of open buckets.
+        put_all(&mut at, &bucket, &mut Open::default(), 4..5).await;
+        let full = at.one(&bucket.into, &bucket.id(&bucket_key(&bucket), 0)).await.unwrap().unwrap();
+        let left: Vec<Entry> = bucket.entries(&full).unwrap().into_iter().skip(1).collect();
+        at.put(&bucket.into, &bucket.build(&bucket_key(&bucket), 0, &left).unwrap()).await.unwrap();
+        put_all(&mut at, &bucket, &mut open, 5..7).await;
+        let all = at.find(crate::life::records::find(&bucket.into, Filter::all())).await.unwrap();
+        let mut ids = Vec::new();
+        for stored in &all {
+            bucket
+                .decode(stored, &mut |reading| {
+                    ids.extend(reading.get("_id").and_then(|id| id.as_i64_exact()));
+                    Ok(())
+                })
+                .unwrap();
+        }
+        ids.sort_unstable();
+        assert_eq!(ids, [1, 2, 3, 4, 5, 6]);
+        engine.close();
+    }
+
+    fn bucket_key(bucket: &Bucket) -> Key {
+        bucket.encode(&Doc::from(doc! { "_id": 0, "sensorId": 1, "ts": bson::DateTime::from_millis(0) })).unwrap().key
     }
 }
