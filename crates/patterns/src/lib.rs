@@ -1,24 +1,22 @@
 //! The product: declarations in, plans out, data kept true.
 //!
-//! The life of a declaration: [`declare`] parses and checks it; [`kinds`] lower each block to [`rule::Rule`]s, which are
-//! data: mostly links ([`rule::Link`]: *where host.local = source.foreign, filter, fold, and keep the result in a field of
-//! the host*). [`layer`] wraps a backend: a write to a namespace that a rule reads or writes becomes a plan of steps
-//! ([`plan`]), which [`run`] executes in one transaction. [`life`] brings rules on and off, audits and repairs.
+//! The life of a declaration: [`declare`] parses and checks it; its kinds lower each block to [`rule::Rule`]s, which are data:
+//! mostly links ([`rule::Link`]: *where host.local = source.foreign, filter, fold, and keep the result in a field of the
+//! host*). [`active`] is a snapshot of the rules in force. [`layer`] wraps a backend: a write to a namespace that a rule reads
+//! or writes becomes a plan of steps, which [`execute`] runs in one transaction. [`life`] brings rules on and off, audits and
+//! repairs.
 
+pub mod active;
 pub mod declare;
-pub mod gate;
-pub mod kinds;
+pub mod execute;
+pub mod fields;
 pub mod layer;
-mod lease;
 pub mod life;
-pub mod link;
 pub mod mql;
-pub mod plan;
 pub mod print;
-mod retry;
 pub mod rule;
-pub mod rules;
-mod run;
-pub mod shape;
+pub mod shapes;
 
+pub use declare::kinds;
+pub use execute::{gate, plan};
 pub use layer::Patterned;

@@ -8,7 +8,7 @@ use document::pipeline::expr::Names;
 use document::update::Applied;
 use document::{Doc, Env, Value};
 use judge::client::Client;
-use patterns::shape::bucket::{
+use patterns::shapes::bucket::{
     Body, Bucket, Dialect, Encoded, Entry, Grain, Grammar, Inexact, Layout, Period, ReadingId, Readings, Series, Slot,
     Slots, Stat, Unit,
 };

@@ -10,10 +10,10 @@ use document::backend::{Backend, BatchLimit, Session};
 use document::op::*;
 use document::{Doc, Env};
 use patterns::Patterned;
+use patterns::active::RuleInState;
 use patterns::life::State;
-use patterns::rules::Placed;
-use patterns::shape::bucket::{Body, Bucket, Dialect, Layout};
-use patterns::shape::{Form, Side};
+use patterns::shapes::bucket::{Body, Bucket, Dialect, Layout};
+use patterns::shapes::{Form, Side};
 use questions::*;
 use samples::*;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Live {
     }
 
     async fn drop_database(&self) {
-        self.layer.set_rules(Vec::<Placed>::new()).unwrap();
+        self.layer.set_rules(Vec::<RuleInState>::new()).unwrap();
         self.admin(AdminOp::DropDatabase { db: self.db.clone() }).await;
     }
 
@@ -301,8 +301,14 @@ async fn both_sides_are_read_in_one_moment() {
             Side { stored: live.ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
             Side { stored: live.ns("old"), form: Form::Plain },
         ];
-        let placed =
-            Placed { rule: rule(bucket.clone()), state: State::On, sides, held: false, restoring: false, epoch: 0 };
+        let placed = RuleInState {
+            rule: rule(bucket.clone()),
+            state: State::On,
+            sides,
+            held: false,
+            restoring: false,
+            epoch: 0,
+        };
         live.layer.set_rules(vec![placed]).unwrap();
         for _ in 0..10 {
             let filter = a_filter(&bucket, &mut dice);

@@ -10,7 +10,7 @@ use document::op::{Capture, WriteOp, Written};
 use patterns::gate::Gate;
 use patterns::life::State;
 use patterns::rule::Upkeep;
-use patterns::shape::bucket::Bucket;
+use patterns::shapes::bucket::Bucket;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use document::{Doc, Env};
 use parking_lot::Mutex;
 use patterns::life::Life;
 use patterns::life::apply::Extent;
-use patterns::life::shape::drop::Leaving;
+use patterns::life::relocate::drop::Leaving;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::path::Path;

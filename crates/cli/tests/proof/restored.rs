@@ -8,7 +8,7 @@ use bson::{Bson, Document, doc};
 use document::backend::{Backend, Session};
 use document::{Doc, Error};
 use parking_lot::Mutex;
-use patterns::life::shape::drop::Leaving;
+use patterns::life::relocate::drop::Leaving;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;

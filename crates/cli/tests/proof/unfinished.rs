@@ -8,7 +8,7 @@ use bson::{Bson, Document, doc};
 use document::Doc;
 use document::backend::{Backend, Session};
 use patterns::life::Life;
-use patterns::life::shape::drop::Leaving;
+use patterns::life::relocate::drop::Leaving;
 use std::sync::Arc;
 
 const RULES: &str =

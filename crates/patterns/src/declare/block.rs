@@ -1,10 +1,10 @@
 //! Reading one block of a declaration strictly: every key is known, every value has its type, and nothing is empty by
 //! accident. What is wrong becomes a finding, and reading goes on.
 
-use super::finding::{At, Findings};
-use super::tree::{Content, Entries, Entry, Node};
-use super::{names, spelling};
-use crate::kinds::{KeyDef, Shape};
+use crate::declare::finding::{At, Findings};
+use crate::declare::kinds::{KeyDef, Shape};
+use crate::declare::tree::{Content, Entries, Entry, Node};
+use crate::declare::{names, spelling};
 use document::value::Path;
 use document::{Doc, Value};
 use std::time::Duration;

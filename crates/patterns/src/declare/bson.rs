@@ -1,7 +1,7 @@
 //! A declaration that came over the wire: the tree without places.
 
-use super::finding::{At, Findings};
-use super::tree::{Content, Entries, Entry, Node};
+use crate::declare::finding::{At, Findings};
+use crate::declare::tree::{Content, Entries, Entry, Node};
 use document::{Doc, Value};
 
 pub(crate) fn read(doc: &Doc<'_>, findings: &mut Findings) -> Node {

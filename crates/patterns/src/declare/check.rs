@@ -1,10 +1,10 @@
 //! The rules of a declaration together: one owner per field and per stored collection, no link over a kept field, no cycles.
 
-use super::combinations;
-use super::finding::{At, Findings};
-use super::order::{order, overlap, reads};
-use super::owners::Owners;
-use crate::kinds::Target;
+use crate::declare::combinations;
+use crate::declare::finding::{At, Findings};
+use crate::declare::kinds::Target;
+use crate::declare::order::{order, overlap, reads};
+use crate::declare::owners::Owners;
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
 use document::op::Namespace;
 use document::{Code, Error, Result};

@@ -1,8 +1,8 @@
 //! What changes from one set of rules to another.
 
-use super::normal;
+use crate::declare::normal;
 use crate::rule::{Rule, Upkeep};
-use crate::shape::bucket::{Body, Bucket, Readings};
+use crate::shapes::bucket::{Body, Bucket, Readings};
 use document::{Doc, Value};
 
 /// One rule that is not in both sets as it is in the other.

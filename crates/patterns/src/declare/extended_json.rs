@@ -1,8 +1,8 @@
 //! Types that YAML lacks, written as MongoDB's Extended JSON: `{ $date: "2026-01-31T00:00:00Z" }`, `{ $oid: "…" }` and the like.
 //! The language's own conversions read the text.
 
-use super::finding::{At, Findings};
-use super::tree::{Content, Entries, Node};
+use crate::declare::finding::{At, Findings};
+use crate::declare::tree::{Content, Entries, Node};
 use document::pipeline::expr::{self, Names, Scope};
 use document::{Doc, DocWriter, Env, Text, Value};
 

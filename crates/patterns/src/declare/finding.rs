@@ -1,7 +1,7 @@
 //! What is wrong with a declaration: each finding names its place and the way out. Findings are collected; the first never
 //! hides the second.
 
-use super::tree::Spot;
+use crate::declare::tree::Spot;
 use std::collections::HashSet;
 use std::sync::Arc;
 

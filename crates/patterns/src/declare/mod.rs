@@ -11,6 +11,7 @@ mod combinations;
 mod diff;
 mod extended_json;
 pub(crate) mod finding;
+pub mod kinds;
 pub(crate) mod names;
 pub(crate) mod normal;
 mod order;

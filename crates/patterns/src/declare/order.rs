@@ -1,6 +1,6 @@
 //! Which rule reads what another keeps (SEMANTICS R29): on fields, not on collections.
 
-use super::owners::Owners;
+use crate::declare::owners::Owners;
 use crate::rule::{Fold, Rule, Tally, Upkeep};
 use document::op::Namespace;
 use document::value::Path;

@@ -1,11 +1,11 @@
 //! The parts of a declaration that are MongoDB's own language, `where` and `expr`: compiled here, so that their mistakes are
 //! found at their place in the file.
 
-use super::block::Item;
-use super::finding::{At, Findings};
-use super::tree::{Content, Entry, Node};
-use crate::link::owned::STATE;
+use crate::declare::block::Item;
+use crate::declare::finding::{At, Findings};
+use crate::declare::tree::{Content, Entry, Node};
 use crate::rule::Expression;
+use crate::rule::owned::STATE;
 use document::filter::{self, Filter};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{self, Expr, Names};

@@ -1,7 +1,7 @@
 //! A declaration has a largest size, and checking takes as long as it is large: sixteen times as much text is checked in about
 //! sixteen times the time, whatever it is made of. Both sizes are measured in one run.
 
-use super::{MAX_BYTES, Severity, from_bson, from_yaml, to_bson};
+use crate::declare::{MAX_BYTES, Severity, from_bson, from_yaml, to_bson};
 use document::{Doc, DocWriter, Value};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Declarations and what becomes of them, as rows.
 
-use super::*;
+use crate::declare::*;
 use crate::rule::{ClientWrites, Fold, Tally, Upkeep, WhenChanged, WhenDeleted};
 use document::DocWriter;
 use document::Value;
@@ -256,7 +256,7 @@ fn findings_of_the_cases() {
 
 #[test]
 fn buckets_of_the_contract() {
-    use crate::shape::bucket::*;
+    use crate::shapes::bucket::*;
     let rules = rules(SHOP);
     let bucket = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
         Upkeep::Bucket(bucket) => Bucket::clone(bucket),

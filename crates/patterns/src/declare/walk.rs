@@ -1,11 +1,11 @@
 //! The outer shape of a declaration: a database, its collections, their patterns, and a block per field or per collection.
 
-use super::block::{Block, Item};
-use super::check::Draft;
-use super::finding::{At, Findings};
-use super::tree::{Content, Node};
-use super::{names, spelling};
-use crate::kinds::{Definition, PATTERNS, Pattern, Per, Status, Target};
+use crate::declare::block::{Block, Item};
+use crate::declare::check::Draft;
+use crate::declare::finding::{At, Findings};
+use crate::declare::kinds::{Definition, PATTERNS, Pattern, Per, Status, Target};
+use crate::declare::tree::{Content, Node};
+use crate::declare::{names, spelling};
 use document::op::Namespace;
 use document::value::Path;
 use std::sync::Arc;

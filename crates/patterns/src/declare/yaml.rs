@@ -1,9 +1,9 @@
 //! Strict YAML: exactly one document, every key once, no anchors, aliases, tags or merge keys, and plain values as YAML 1.2
 //! reads them. What two YAML versions read differently is pointed out instead of guessed.
 
-use super::extended_json;
-use super::finding::{At, Findings};
-use super::tree::{Content, Entries, Entry, Node, Spot};
+use crate::declare::extended_json;
+use crate::declare::finding::{At, Findings};
+use crate::declare::tree::{Content, Entries, Entry, Node, Spot};
 use document::Value;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 

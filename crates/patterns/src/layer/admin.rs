@@ -1,11 +1,11 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use super::who::bookkeeping;
-use super::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
-use crate::life::records::At;
-use crate::life::{empty, indexes, names};
+use crate::active::{Kept, Rules};
+use crate::layer::who::bookkeeping;
+use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
+use crate::life::access::At;
+use crate::life::{drop_database, indexes, names};
 use crate::rule::Upkeep;
-use crate::rules::{Kept, Rules};
 use document::backend::{Head, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Aggregate, Context, Namespace};
@@ -64,7 +64,10 @@ pub(super) async fn run(
             drop(rules);
             match shared.life() {
                 Some(life) => life.empty_database(session, context, db).await?,
-                None => empty::drop_collections(&mut At { backend: &*shared.inner, session, context }, db, &[]).await?,
+                None => {
+                    drop_database::drop_collections(&mut At { backend: &*shared.inner, session, context }, db, &[])
+                        .await?
+                }
             }
             return Ok(vec![Doc::empty()]);
         }

@@ -2,15 +2,12 @@
 //! time series under its name, documents that MongoDB lets expire by itself, writes that no plan follows, a unique index that goes.
 //! They are refused; what only looks, or only costs time, passes.
 
-use super::admin::{is_free, other_of, refused};
-use super::rights;
-use super::who::bookkeeping;
-use super::{Shared, admin};
-use crate::life::expiry;
-use crate::life::indexes;
-use crate::life::names;
-use crate::life::records::At;
-use crate::rules::{Kept, Rules};
+use crate::active::{Kept, Rules};
+use crate::layer::admin::{is_free, other_of, refused};
+use crate::layer::who::bookkeeping;
+use crate::layer::{Shared, admin, rights};
+use crate::life::access::At;
+use crate::life::{expiry, indexes, names};
 use document::backend::{Head, Relay, Session};
 use document::op::{AdminOp, Context, Namespace};
 use document::{Code, Doc, Error, Result, Value};

@@ -1,10 +1,10 @@
 //! The statements of one command outside a client's transaction (SEMANTICS R10): as many as possible in one transaction. A
 //! statement that fails kills it: those before are run again as one, its error is recorded, and the rest goes on (or not).
 
-use super::transact::{Outcome, rehearse, transact};
-use super::{Shared, multi, owned, slice};
-use crate::rules::Local;
-use crate::run::hosts::expressed;
+use crate::active::Local;
+use crate::execute::host_fields::expressed;
+use crate::execute::run::{Outcome, rehearse, transact};
+use crate::layer::{Shared, multi, owned, statements};
 use document::backend::Session;
 use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};
 use document::{Error, Result};
@@ -29,7 +29,7 @@ pub(super) async fn run(
     let op = owned::rewritten(local, op)?;
     // The next statement that is known to fail.
     let mut known = owned::refused(local, &op, 0);
-    let (count, ordered) = (slice::count(&op), slice::is_ordered(&op));
+    let (count, ordered) = (statements::count(&op), statements::is_ordered(&op));
     let mut total = Written::default();
     let mut at = 0;
     while at < count {
@@ -42,9 +42,9 @@ pub(super) async fn run(
             known = owned::refused(local, &op, at);
             continue;
         }
-        if slice::is_multi(&op, at) {
+        if statements::is_multi(&op, at) {
             match multi::run(shared, session, context, &op, at).await {
-                Ok(written) => slice::add(&mut total, written, at),
+                Ok(written) => statements::add(&mut total, written, at),
                 Err(multi::Failed::Command(error)) => return finish(total, error),
                 Err(multi::Failed::Statement(error)) => {
                     total.errors.push(WriteError { index: at, error });
@@ -57,10 +57,11 @@ pub(super) async fn run(
             continue;
         }
         let end = end(&op, at, known.as_ref().map_or(count, |(index, _)| *index));
-        let part = if at == 0 && end == count { Cow::Borrowed(&*op) } else { Cow::Owned(slice::part(&op, at..end)) };
+        let part =
+            if at == 0 && end == count { Cow::Borrowed(&*op) } else { Cow::Owned(statements::part(&op, at..end)) };
         match transact(shared, session, context, &part).await {
             Ok(Outcome::Done(written)) => {
-                slice::add(&mut total, written, at);
+                statements::add(&mut total, written, at);
                 at = end;
             }
             Ok(Outcome::Failed { index, error }) => {
@@ -96,8 +97,8 @@ fn self_contained(local: &Local, op: &WriteOp, context: &Context) -> Option<Writ
 fn end(op: &WriteOp, at: usize, limit: usize) -> usize {
     let mut bytes = 0;
     let mut end = at;
-    while end < limit && end - at < STATEMENTS && !slice::is_multi(op, end) {
-        bytes += slice::size(op, end);
+    while end < limit && end - at < STATEMENTS && !statements::is_multi(op, end) {
+        bytes += statements::size(op, end);
         if bytes > BYTES && end > at {
             break;
         }
@@ -118,7 +119,7 @@ pub(super) async fn find(
     let (mut good, mut bad, mut found) = (from, to, None);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        match rehearse(shared, session, context, &slice::part(op, from..middle)).await? {
+        match rehearse(shared, session, context, &statements::part(op, from..middle)).await? {
             None => good = middle,
             Some((index, error)) => {
                 bad = index.map_or(middle, |index| from + index + 1);
@@ -128,7 +129,7 @@ pub(super) async fn find(
     }
     let error = match found {
         Some(error) => Some(error),
-        None => rehearse(shared, session, context, &slice::part(op, from..bad)).await?.map(|(_, error)| error),
+        None => rehearse(shared, session, context, &statements::part(op, from..bad)).await?.map(|(_, error)| error),
     };
     Ok(error.map(|error| (bad - 1 - from, error)))
 }

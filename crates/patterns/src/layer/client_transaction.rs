@@ -1,8 +1,8 @@
 //! A client's transaction, with the oldest rules that its statements worked by.
 
-use super::Shared;
-use super::open_transactions::SessionOf;
-use crate::rules::Rules;
+use crate::active::Rules;
+use crate::layer::Shared;
+use crate::layer::open_transactions::SessionOf;
 use document::backend::{Answer, Durable, Transaction};
 use document::op::Context;
 use std::any::Any;

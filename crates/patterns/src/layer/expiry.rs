@@ -1,10 +1,11 @@
 //! Commands about indexes of a collection that a rule reads, in front of a real MongoDB: their expiry is ours (SEMANTICS R7), and
 //! clients see nothing of that.
 
-use super::Shared;
-use crate::life::expiry::{self, Expiry, can_expire, seconds};
-use crate::life::records::At;
-use crate::rules::Rules;
+use crate::active::Rules;
+use crate::layer::Shared;
+use crate::life::access::At;
+use crate::life::expiry;
+use crate::life::expiry::{Expiry, can_expire, seconds};
 use document::backend::{Head, Session};
 use document::op::{AdminOp, Context, Namespace};
 use document::value::show;

@@ -1,12 +1,13 @@
 //! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
-use super::transact::{self, Outcome};
-use super::{Shared, bulk, rights, shaped, slice};
-use crate::plan::Plan;
-use crate::retry::Attempts;
-use crate::run::Run;
-use crate::run::statement::{execute, namespace};
+use crate::execute::attempt::Run;
+use crate::execute::client_statement::{execute, namespace};
+use crate::execute::plan::Plan;
+use crate::execute::retry::Attempts;
+use crate::execute::run;
+use crate::execute::run::Outcome;
+use crate::layer::{Shared, bulk, rights, shaped, statements};
 use document::backend::Session;
 use document::op::{Context, Explained, ReadOp, Verbosity, WriteError, WriteOp};
 use document::{Doc, DocWriter, Error, Result, Value};
@@ -30,7 +31,7 @@ pub(super) async fn explain(
             shared
                 .rules()
                 .of(namespace(write))
-                .filter(|local| super::who::concerns(local, write))
+                .filter(|local| crate::layer::who::concerns(local, write))
                 .map(|_| write.clone())
         }
         Explained::Read(read) => {
@@ -80,13 +81,13 @@ pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &C
     let local = rules.of(namespace(op)).cloned();
     drop(rules);
     let op = match &local {
-        Some(local) => super::owned::rewritten(local, op)?,
+        Some(local) => crate::layer::owned::rewritten(local, op)?,
         None => Cow::Borrowed(op),
     };
     let mut left = Left::of(&op);
     loop {
         let part = left.op(&op);
-        let refused = local.as_ref().and_then(|local| super::owned::refused(local, &part, 0));
+        let refused = local.as_ref().and_then(|local| crate::layer::owned::refused(local, &part, 0));
         let (index, error) = match refused {
             Some((index, error)) => (index, error),
             None => match rehearsed(shared, client, context, &part).await? {
@@ -113,11 +114,11 @@ pub(in crate::layer) struct Left {
 
 impl Left {
     pub(in crate::layer) fn of(op: &WriteOp) -> Left {
-        Left { places: (0..slice::count(op)).collect(), ordered: slice::is_ordered(op), errors: Vec::new() }
+        Left { places: (0..statements::count(op)).collect(), ordered: statements::is_ordered(op), errors: Vec::new() }
     }
 
     pub(in crate::layer) fn op<'o>(&self, op: &'o WriteOp) -> Cow<'o, WriteOp> {
-        if self.errors.is_empty() { Cow::Borrowed(op) } else { Cow::Owned(slice::chosen(op, &self.places)) }
+        if self.errors.is_empty() { Cow::Borrowed(op) } else { Cow::Owned(statements::chosen(op, &self.places)) }
     }
 
     /// Takes a statement out, and those behind it if they stand in order. Fails if none is left: then nothing is done.
@@ -153,8 +154,8 @@ async fn rehearsed(
             other => other,
         };
         let plan = run.trace.take().unwrap_or_default();
-        transact::abort(&mut session);
-        match transact::settle(result) {
+        run::abort(&mut session);
+        match run::settle(result) {
             Ok(Outcome::Done(_)) => return Ok(Ok(plan)),
             Ok(Outcome::Failed { index, error }) => return Ok(Err((index, error))),
             Err(error) => attempts.again(error, context).await?,

@@ -1,39 +1,32 @@
 //! [`Patterned`]: the layer around a backend that keeps rules true. Who answers a read or a write is looked up in [`who`]: a write
-//! that concerns a rule becomes a plan that [`crate::run`] executes, what concerns none passes on untouched.
+//! that concerns a rule becomes a plan that [`crate::execute::attempt`] executes, what concerns none passes on untouched.
 
 pub(crate) mod admin;
 mod behind;
 mod bulk;
 mod client_transaction;
-mod convoy;
-pub(crate) mod deferred;
-mod enforce;
 mod expiry;
 pub(crate) mod explain;
-mod flying;
-mod group;
+mod in_force;
 mod listing;
 mod multi;
 mod open_transactions;
-pub(crate) mod orphans;
 mod owned;
 pub(crate) mod readers;
-mod remembered;
+pub(crate) mod remembered;
 mod restore;
 pub(crate) mod rights;
 pub(crate) mod shaped;
-mod slice;
+mod statements;
 mod switchover_wait;
 mod timeseries;
-mod transact;
-pub(crate) mod turns;
 mod who;
 
-use crate::gate::Gate;
-use crate::lease::Lease;
+use crate::active::Rules;
+use crate::active::lease::Lease;
+use crate::execute::gate::Gate;
 use crate::life::Life;
 use crate::life::expiry::Expiry;
-use crate::rules::Rules;
 use arc_swap::ArcSwap;
 use client_transaction::Held;
 use document::Doc;
@@ -66,13 +59,13 @@ pub(crate) struct Shared {
     joined: Joined,
     pub(crate) readers: readers::Readers,
     /// Who waits for which hot host.
-    pub(crate) lines: turns::Lines,
+    pub(crate) lines: crate::execute::turns::Lines,
     /// Inserts that fly together.
-    convoys: convoy::Convoys,
+    pub(crate) convoys: crate::execute::convoy::Convoys,
     /// Hosts that were looked for in vain.
-    pub(crate) orphans: orphans::Orphans,
+    pub(crate) orphans: crate::execute::missing_hosts::Orphans,
     /// Which buckets take the next readings.
-    pub(crate) opens: shaped::write::open::Opens,
+    pub(crate) opens: shaped::write::open_buckets::Opens,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
@@ -156,10 +149,10 @@ impl Patterned {
                 gate,
                 joined: Joined::default(),
                 readers: readers::Readers::default(),
-                lines: turns::Lines::default(),
-                convoys: convoy::Convoys::default(),
-                orphans: orphans::Orphans::default(),
-                opens: shaped::write::open::Opens::default(),
+                lines: crate::execute::turns::Lines::default(),
+                convoys: crate::execute::convoy::Convoys::default(),
+                orphans: crate::execute::missing_hosts::Orphans::default(),
+                opens: shaped::write::open_buckets::Opens::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),

@@ -2,9 +2,9 @@
 //! then changed in transactions of some hundred documents, the filter beside the `_id`s. Each document is changed at most
 //! once; after an error earlier documents stay, each with its derived effects.
 
-use super::transact::{Outcome, transact};
-use super::{Shared, slice};
-use crate::retry::is_of_command;
+use crate::execute::retry::is_of_command;
+use crate::execute::run::{Outcome, transact};
+use crate::layer::{Shared, statements};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Context, Find, Hint, Namespace, ReadOp, WriteOp, Written};
@@ -37,7 +37,7 @@ pub(super) async fn run(
     op: &WriteOp,
     at: usize,
 ) -> Result<Written, Failed> {
-    let statement = slice::part(op, at..at + 1);
+    let statement = statements::part(op, at..at + 1);
     let mut own = Session { relay: session.relay.clone(), ..Session::default() };
     let ids = matching(shared, &mut own, context, &statement).await?;
     let mut total = Written::default();
@@ -54,7 +54,7 @@ pub(super) async fn run(
     let mut left: Vec<&[Value<'static>]> = ids.chunks(if apart { DOCUMENTS } else { ids.len() }).rev().collect();
     while let Some(chunk) = left.pop() {
         match transact(shared, &mut own, context, &narrowed(&statement, chunk)).await? {
-            Outcome::Done(written) => slice::add(&mut total, written, 0),
+            Outcome::Done(written) => statements::add(&mut total, written, 0),
             Outcome::Failed { error, .. } if chunk.len() == 1 || !apart => return Err(Failed::Statement(error)),
             // The documents before the one that fails are changed all the same.
             Outcome::Failed { .. } => {

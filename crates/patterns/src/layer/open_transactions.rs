@@ -1,8 +1,8 @@
 //! Clients' transactions that live in the server behind, and commands on their way there. Both hold the rules they were begun
 //! under: a rule that begins is seeded when they are over, since seeding cannot see what they have written (SEMANTICS R2, R3).
 
-use super::Shared;
-use crate::rules::Rules;
+use crate::active::Rules;
+use crate::layer::Shared;
 use document::Value;
 use document::backend::{Head, UnderWay};
 use hashbrown::HashMap;

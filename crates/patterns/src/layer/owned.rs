@@ -1,8 +1,8 @@
 //! A client's updates and what they say about fields that rules keep, before anything runs (SEMANTICS R11).
 
-use crate::link::owned::{owned_by_update, without_owned};
+use crate::active::Local;
 use crate::rule::ClientWrites;
-use crate::rules::Local;
+use crate::rule::owned::{owned_by_update, without_owned};
 use document::op::{Modify, WriteOp};
 use document::pipeline::expr::Names;
 use document::update::Update;

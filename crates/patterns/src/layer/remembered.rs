@@ -1,7 +1,7 @@
 //! What users may do, as the server behind has said a moment ago: for what is looked at so often that a question each time would
 //! cost too much.
 
-use super::Shared;
+use crate::layer::Shared;
 use crate::life::rights::Rights;
 use document::Result;
 use document::backend::{Privileges, Relay};
@@ -21,7 +21,7 @@ type Answered = (Instant, Option<Arc<Privileges>>);
 
 /// By user: connections of the same user may do the same.
 #[derive(Default)]
-pub(super) struct Remembered(Mutex<HashMap<Arc<str>, Answered>>);
+pub(crate) struct Remembered(Mutex<HashMap<Arc<str>, Answered>>);
 
 impl Remembered {
     fn find(&self, user: &Arc<str>) -> Option<Option<Arc<Privileges>>> {
@@ -40,7 +40,7 @@ impl Remembered {
 
 /// The rights of the line's user, if they suffice: as they are remembered, or else as they are now. Fails with what `suffices` says
 /// of the latter.
-pub(super) async fn rights(
+pub(crate) async fn rights(
     shared: &Shared,
     line: Option<&Arc<dyn Relay>>,
     command: &str,

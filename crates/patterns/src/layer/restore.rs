@@ -1,15 +1,15 @@
 //! What a client may do that restores a dump (see [`crate::life::restore`]): write rules into the catalog, bring whole buckets, drop
 //! collections that rules use. Of the other bookkeeping nothing is taken from a dump.
 
-use super::Shared;
-use super::shaped::write::refused;
-use crate::life::records::At;
+use crate::layer::Shared;
+use crate::layer::shaped::write::refused;
+use crate::life::access::At;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::Rights;
 use crate::life::{Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
-use crate::shape::{Form, Shaped};
+use crate::shapes::{Form, Shaped};
 use document::backend::{Head, Relay, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};

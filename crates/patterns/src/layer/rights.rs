@@ -2,13 +2,13 @@
 //! refuses what the client may not do. Where none was sent, because nothing matched or a rule refuses, the client's privileges
 //! are looked at here; and no error names a collection that the client may not read.
 
-use super::behind::Target;
-use super::{Shared, remembered};
+use crate::active::Rules;
+use crate::execute::plan::Plan;
+use crate::layer::behind::Target;
+use crate::layer::{Shared, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
-use crate::plan::Plan;
-use crate::rules::Rules;
-use crate::shape::Shaped;
+use crate::shapes::Shaped;
 use document::backend::{Head, Relay};
 use document::op::{AdminOp, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result};

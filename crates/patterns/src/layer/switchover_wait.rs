@@ -2,9 +2,9 @@
 //!
 //! Whoever works by earlier rules, a client's open transaction above all, is not held: the renaming waits for them.
 
-use super::Shared;
-use crate::retry::Attempts;
-use crate::rules::Rules;
+use crate::active::Rules;
+use crate::execute::retry::Attempts;
+use crate::layer::Shared;
 use document::Result;
 use document::Value;
 use document::backend::{Head, Session};

@@ -1,8 +1,8 @@
 //! Time-series collections on the embedded store: commands about whole collections treat and show them as MongoDB does. In front
 //! of a real MongoDB they are its own.
 
-use super::Shared;
-use crate::life::shape::timeseries::{listed, refused_on_timeseries};
+use crate::layer::Shared;
+use crate::life::timeseries::{listed, refused_on_timeseries};
 use crate::mql;
 use document::backend::{Head, Session};
 use document::filter::Filter;

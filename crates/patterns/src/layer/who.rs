@@ -1,10 +1,10 @@
 //! Who answers a read or a write: the backend as it is, a plan of the rules that it concerns, or the shape that its collection has.
 
-use super::{Shared, admin, bulk, owned, restore, rights, shaped, slice, switchover_wait, timeseries};
+use crate::active::{Local, Rules};
+use crate::execute::attempt::Run;
+use crate::execute::client_statement::{execute, namespace};
+use crate::layer::{Shared, admin, bulk, owned, restore, rights, shaped, statements, switchover_wait, timeseries};
 use crate::life::names;
-use crate::rules::{Local, Rules};
-use crate::run::Run;
-use crate::run::statement::{execute, namespace};
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Capture, Context, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Error, Result};
@@ -105,7 +105,7 @@ async fn planned(
     // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
     let op = owned::rewritten(local, op)?;
     if let Some((index, error)) = owned::refused(local, &op, 0) {
-        return Ok(slice::failed(index, error));
+        return Ok(statements::failed(index, error));
     }
     let mut run = Run::new(shared, session, context, rules);
     match execute(&mut run, &op).await {
@@ -114,8 +114,8 @@ async fn planned(
             run.finish().await?;
             Ok(written)
         }
-        Err(error) if crate::retry::is_of_command(&error) => Err(error),
-        Err(error) => Ok(slice::failed(0, error)),
+        Err(error) if crate::execute::retry::is_of_command(&error) => Err(error),
+        Err(error) => Ok(statements::failed(0, error)),
     }
 }
 

@@ -1,17 +1,17 @@
 //! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the keeper seeds.
 
-use super::indexes::Needed;
-use super::plan::{Changes, Work};
-use super::preview::{Outlook, Preview, Refusal, Wanted};
-use super::records::At;
-use super::replaced::{Progress, amount};
-use super::rights::{Rights, namespaces};
-use super::shape::drop::Leaving;
-use super::shape::rows::Shaping;
-use super::states::State;
-use super::{Entry, Life, catalog, indexes, plan, replaced, retire, shape};
 use crate::declare::{Declaration, compatible};
+use crate::life::access::At;
+use crate::life::indexes::Needed;
+use crate::life::plan::{Changes, Work};
+use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
+use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::record::Shaping;
+use crate::life::replaced::{Progress, amount};
+use crate::life::rights::{Rights, namespaces};
+use crate::life::{Entry, Life, catalog, indexes, plan, relocate, replaced, retire};
 use crate::rule::Rule;
+use crate::rule::state::State;
 use document::backend::Session;
 use document::op::{AdminOp, Namespace};
 use document::{Code, Error, Result, Value};
@@ -217,7 +217,7 @@ impl Life {
         let mut made = Vec::new();
         // Those that may fail come first.
         for (rule, needed) in needed(true).chain(needed(false)) {
-            let is_new = shape::stored::found(at, &needed.ns).await?.is_none();
+            let is_new = relocate::stored::found(at, &needed.ns).await?.is_none();
             match indexes::create(at, rule, needed).await {
                 Ok(()) => made.push((needed, is_new)),
                 Err(error) => {
@@ -285,10 +285,10 @@ impl Life {
                         ..shape
                     });
                 }
-                Work::Remove if shape::bucket_of(&step.rule).is_some() => {
+                Work::Remove if relocate::bucket_of(&step.rule).is_some() => {
                     if let Some(known) = known {
                         let leaving = Leaving { with_data: extent.with_data, ..Leaving::default() };
-                        shape::drop::begin(self, at, &known, leaving).await?;
+                        relocate::drop::begin(self, at, &known, leaving).await?;
                     }
                     continue;
                 }
@@ -298,7 +298,7 @@ impl Life {
                 }
             }
             let written = catalog::write_over(self, db, &row, None, |now, row| match &step.work {
-                Work::Keep if shape::bucket_of(&step.rule).is_none() => {
+                Work::Keep if relocate::bucket_of(&step.rule).is_none() => {
                     (row.state, row.replaced) = (now.state.clone(), now.replaced.clone());
                     (row.done, row.total) = (now.done, now.total);
                 }
@@ -405,8 +405,8 @@ async fn undo_index(at: &mut At<'_>, needed: &Needed, is_new: bool) {
     if let Err(error) = at.backend.admin(at.session, at.context, op).await {
         tracing::warn!(%error, index = needed.name(), collection = %needed.ns, "the index could not be dropped again");
     }
-    if is_new && matches!(shape::stored::is_empty(at, &needed.ns).await, Ok(true)) {
-        let dropped = shape::stored::drop_if_there(at, &needed.ns).await;
+    if is_new && matches!(relocate::stored::is_empty(at, &needed.ns).await, Ok(true)) {
+        let dropped = relocate::stored::drop_if_there(at, &needed.ns).await;
         if let Err(error) = dropped {
             tracing::warn!(%error, collection = %needed.ns, "the empty collection could not be dropped again");
         }

@@ -3,15 +3,15 @@
 //! A row is `{ _id: <rule>, kind, declaration, state, position, epoch }` and what its state needs besides. The catalog
 //! remembers: a server that is started without a declaration enforces what it finds here.
 
-use super::records::{At, by_id, find, update_one, update_op};
-use super::replaced::Progress;
-use super::rights::namespaces;
-use super::shape::rows::Shaping;
-use super::states::State;
-use super::transient::{Began, is_transient};
-use super::{Life, names};
 use crate::declare::from_catalog;
+use crate::life::access::{At, by_id, find, update_one, update_op};
+use crate::life::relocate::record::Shaping;
+use crate::life::replaced::Progress;
+use crate::life::rights::namespaces;
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Life, names};
 use crate::rule::Rule;
+use crate::rule::state::State;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::expr::Names;
@@ -230,8 +230,8 @@ async fn has_catalog(at: &mut At<'_>, db: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replaced::Seeded;
     use super::*;
+    use crate::life::replaced::Seeded;
     use bson::doc;
 
     #[test]

@@ -1,10 +1,10 @@
 //! Derived values that are written outside a client's write: by seeding, repair and the outbox. They are changes for the next
 //! rules as any other (SEMANTICS R29).
 
-use super::Life;
-use super::evaluate::Difference;
-use super::records::{update_one, update_op};
-use super::transient::Began;
+use crate::life::Life;
+use crate::life::access::{update_one, update_op};
+use crate::life::evaluate::Difference;
+use crate::life::transaction::Began;
 use crate::rule::Rule;
 use document::backend::Backend;
 use document::filter::{Filter, InSet, Node, Test};
@@ -115,7 +115,7 @@ async fn run(life: &Life, began: &mut Began<'_>, rule: &Rule, op: &WriteOp) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Fate;
+    use crate::rule::Fate;
     use bson::{Bson, bson, doc};
     use document::Doc;
     use document::pipeline::expr::Names;

@@ -2,8 +2,9 @@
 //! by index. A real MongoDB keeps the files of what was dropped open until its next checkpoint, and test suites drop their
 //! database many times between two of them.
 
-use super::indexes::{self, Needed};
-use super::records::At;
+use crate::life::access::At;
+use crate::life::indexes;
+use crate::life::indexes::Needed;
 use crate::rule::Rule;
 use document::filter::Filter;
 use document::op::{AdminOp, Count, Namespace, ReadOp};

@@ -1,12 +1,12 @@
 //! What a rule's field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding,
 //! audit and repair are this and a comparison.
 
-use super::records::{At, aggregate, find};
-use crate::link::fence::fence_key;
-use crate::link::obstacle::{Arrays, Obstacle};
-use crate::link::{Copies, CopyProgram, Evaluated, Fate, Program, Query, TallyProgram, key};
+use crate::fields::{Copies, CopyProgram, Evaluated, Program, Query, TallyProgram};
+use crate::life::access::{At, aggregate, find};
 use crate::mql::{call, literal};
-use crate::rule::{Expression, Rule, Upkeep, WhenDeleted};
+use crate::rule::fence::fence_key;
+use crate::rule::obstacle::{Arrays, Obstacle};
+use crate::rule::{Expression, Fate, Rule, Upkeep, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
 use document::filter::{Filter, Node};
 use document::pipeline::expr::Names;

@@ -5,8 +5,8 @@
 //! An index made through Pleach has no expiry at all. One that was there before is not built anew: its expiry is put off to the
 //! longest there is, and given back when the last rule has gone.
 
-use super::records::{At, find};
-use super::{Entry, Life, names};
+use crate::life::access::{At, find};
+use crate::life::{Entry, Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
 use document::backend::{Backend, Session};

@@ -5,13 +5,13 @@ mod read;
 mod sink;
 mod write;
 
-use super::Life;
-use super::rights::Rights;
+use crate::execute::plan::{Action, Plan, Step};
 use crate::layer::admin::may_drop;
 use crate::layer::explain;
 use crate::layer::rights::checked;
+use crate::life::Life;
+use crate::life::rights::Rights;
 use crate::mql;
-use crate::plan::{Action, Plan, Step};
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Count, Hint, Namespace, ReadOp};
@@ -115,7 +115,7 @@ impl Life {
             let text = |name: &str| row.get(name).and_then(|value| value.as_str().map(str::to_owned));
             let Some(name) = text("name").filter(|_| text("type").as_deref() == Some("collection")) else { continue };
             let ns = Namespace::new(said.db, &name);
-            if super::names::is_bookkeeping(&ns) || name.starts_with("system.") {
+            if crate::life::names::is_bookkeeping(&ns) || name.starts_with("system.") {
                 continue;
             }
             let all = ReadOp::Count(Count { ns, filter: Filter::all(), skip: 0, limit: None, hint: None });

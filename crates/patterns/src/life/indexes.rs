@@ -11,10 +11,10 @@ mod tests;
 
 pub(crate) use made::Made;
 
-use super::expiry;
-use super::records::At;
+use crate::life::access::At;
+use crate::life::expiry;
 use crate::rule::{Fold, Link, Rule, Upkeep};
-use crate::shape::bucket::{Body, Bucket, ReadingId};
+use crate::shapes::bucket::{Body, Bucket, ReadingId};
 use document::op::{AdminOp, Namespace};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 

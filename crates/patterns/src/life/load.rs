@@ -1,8 +1,8 @@
 //! What the catalogs say, put in force: at the start, and whenever another process has changed them.
 
-use super::records::At;
-use super::shape::own;
-use super::{Entry, Life, catalog};
+use crate::life::access::At;
+use crate::life::relocate::own;
+use crate::life::{Entry, Life, catalog};
 use document::Result;
 use document::backend::Session;
 use std::collections::BTreeSet;

@@ -4,27 +4,28 @@
 //! the catalog and puts the new state in force; the keeper, a task of its own, brings each rule from there to where it should
 //! be, and goes on after a restart from what the catalog says.
 
+pub(crate) mod access;
 pub mod apply;
 mod audit;
+mod audit_upstream;
 pub mod catalog;
 mod derived;
+pub(crate) mod drop_database;
 mod emptied;
-pub(crate) mod empty;
 pub(crate) mod evaluate;
 pub(crate) mod expiry;
 mod explain;
 pub mod indexes;
-mod inside;
-mod keeper;
-mod lease;
+mod leases;
 mod load;
 pub mod names;
 mod outbox;
 mod plan;
 mod preview;
-mod raw;
-pub(crate) mod records;
-mod registry;
+mod processes;
+mod raw_mode;
+mod reconcile;
+pub mod relocate;
 mod repair;
 pub mod replaced;
 pub(crate) mod restore;
@@ -32,21 +33,19 @@ pub(crate) mod restorers;
 mod retire;
 pub(crate) mod rights;
 mod seed;
-pub mod shape;
-pub mod states;
 mod status;
-mod transient;
+pub mod timeseries;
+mod transaction;
 mod uninstall;
 pub mod verbs;
 mod walk;
 
-pub use states::State;
-
-use crate::gate::Point;
+use crate::active::{RuleInState, Rules};
+use crate::execute::gate::Point;
 use crate::layer::Patterned;
 use crate::rule::Rule;
-use crate::rules::{Placed, Rules};
-use crate::shape::Side;
+pub use crate::rule::State;
+use crate::shapes::Side;
 use catalog::Row;
 use document::backend::{Backend, Session};
 use document::op::{Context, Durability, Namespace};
@@ -93,7 +92,7 @@ pub struct Life {
     process: String,
     who: String,
     /// The lease of this process, where it is announced, and for how long each time.
-    holding: tokio::sync::Mutex<lease::Holding>,
+    holding: tokio::sync::Mutex<leases::Holding>,
     places: Mutex<Vec<Namespace>>,
     lease_millis: AtomicU64,
     /// Changes of rules that this process has begun.
@@ -101,7 +100,7 @@ pub struct Life {
     /// The catalog was changed, and the other processes were not told yet.
     unpublished: AtomicBool,
     /// How well large collections of buckets were filled when it was last looked at.
-    known_health: shape::health::Known,
+    known_health: relocate::health::Known,
     /// Declared rules that need somebody's word before they are applied.
     pub(crate) pending: Mutex<Vec<apply::Pending>>,
     /// Rows of the catalogs that are no rules of their databases.
@@ -109,7 +108,7 @@ pub struct Life {
     /// The clients that restore a dump.
     restores: restorers::Restores,
     /// What came of bucketed collections that have become plain again.
-    ways_back: shape::way_back::Noted,
+    ways_back: relocate::way_back::Noted,
 }
 
 /// A rule as it is now.
@@ -136,7 +135,9 @@ impl Entry {
 
     pub(crate) fn new(db: &str, row: Row, rule: Arc<Rule>) -> Result<Entry> {
         let (sides, held) = match &row.shape {
-            Some(shape) => (shape::rows::sides(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun)),
+            Some(shape) => {
+                (relocate::record::sides(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun))
+            }
             None => (Vec::new(), false),
         };
         Ok(Entry { db: db.into(), row, rule, reached: None, problem: None, sides, held })
@@ -147,9 +148,9 @@ impl Entry {
         self.row.shape.as_ref().is_none_or(|shape| shape.timeseries.is_none())
     }
 
-    fn placed(&self, ours: bool) -> Placed {
+    fn placed(&self, ours: bool) -> RuleInState {
         let (rule, state) = (self.rule.clone(), self.shown(ours));
-        Placed {
+        RuleInState {
             rule,
             state,
             sides: self.sides.clone(),
@@ -198,13 +199,13 @@ impl Life {
             holding: tokio::sync::Mutex::default(),
             places: Mutex::default(),
             changes: AtomicI64::new(0),
-            lease_millis: AtomicU64::new(u64::try_from(lease::LASTS.as_millis()).unwrap_or(u64::MAX)),
+            lease_millis: AtomicU64::new(u64::try_from(leases::LASTS.as_millis()).unwrap_or(u64::MAX)),
             unpublished: AtomicBool::new(false),
-            known_health: shape::health::Known::default(),
+            known_health: relocate::health::Known::default(),
             pending: Mutex::default(),
             ignored: Mutex::default(),
             restores: restorers::Restores::default(),
-            ways_back: shape::way_back::Noted::default(),
+            ways_back: relocate::way_back::Noted::default(),
         });
         patterned.attach(&life);
         life
@@ -231,9 +232,9 @@ impl Life {
     pub async fn start(self: &Arc<Self>) -> Result<()> {
         self.take_lease().await?;
         let mut tasks = self.tasks.lock();
-        tasks.push(tokio::spawn(keeper::keep(self.clone())));
+        tasks.push(tokio::spawn(reconcile::keep(self.clone())));
         tasks.push(tokio::spawn(outbox::work(self.clone())));
-        tasks.push(tokio::spawn(lease::hold(self.clone())));
+        tasks.push(tokio::spawn(leases::hold(self.clone())));
         tasks.push(tokio::spawn(expiry::work(self.clone())));
         Ok(())
     }
@@ -425,7 +426,7 @@ impl Life {
 
     /// Brings every rule to where it should be, as the background work does.
     pub async fn bring_on(&self) -> Result<()> {
-        keeper::bring_on(self).await
+        reconcile::bring_on(self).await
     }
 
     /// Does what is due in the outbox, as the background work does.

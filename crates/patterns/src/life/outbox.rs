@@ -4,14 +4,14 @@
 //! A batch of hosts is one transaction, with the position saved in the job; the job is deleted only if its generation is
 //! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
 
-use super::evaluate::{Difference, Evaluator};
-use super::records::{At, find, update_one, update_op};
-use super::replaced::{self, Keeping, Replaced};
-use super::states::State;
-use super::transient::{Began, is_transient};
-use super::{Entry, Life, catalog, derived, names};
-use crate::gate::Point;
+use crate::execute::gate::Point;
+use crate::life::access::{At, find, update_one, update_op};
+use crate::life::evaluate::{Difference, Evaluator};
+use crate::life::replaced::{Keeping, Replaced};
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Entry, Life, catalog, derived, names, replaced};
 use crate::rule::Upkeep;
+use crate::rule::state::State;
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Context, Find};

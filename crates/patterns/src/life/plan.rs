@@ -1,15 +1,15 @@
 //! What `apply` would do: the difference between the catalog and a declaration, as steps that a person could run.
 
-use super::expiry::{self, Expiry};
-use super::indexes::{self, Needed};
-use super::preview::Preview;
-use super::records::At;
-use super::rights::{self, Rights, namespaces};
-use super::shape::moved::Moved;
-use super::shape::shown::Shown;
-use super::{Entry, Life, names, shape};
 use crate::declare::{Change, Difference, diff};
-use crate::link::Program;
+use crate::fields::Program;
+use crate::life::access::At;
+use crate::life::expiry::Expiry;
+use crate::life::indexes::Needed;
+use crate::life::preview::Preview;
+use crate::life::relocate::moved::Moved;
+use crate::life::relocate::plan::Shown;
+use crate::life::rights::{Rights, namespaces};
+use crate::life::{Entry, Life, expiry, indexes, names, relocate, rights};
 use crate::rule::{Rule, Upkeep};
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
@@ -26,7 +26,7 @@ pub(crate) enum Work {
     /// The same, since the rule was changed.
     Rebuild,
     /// The collection is stored in this form from now on.
-    Shape(Box<shape::change::Change>),
+    Shape(Box<relocate::change::Change>),
     /// Only the upkeep changes; no value does.
     Keep,
     Remove,
@@ -62,9 +62,9 @@ impl Changes {
                 _ => None,
             });
             let shared = Arc::new(rule.clone());
-            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (shape::bucket_of(rule), &work) {
+            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (relocate::bucket_of(rule), &work) {
                 let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
-                let change = shape::change::to_declared(at, entry, rule, bucket).await?;
+                let change = relocate::change::to_declared(at, entry, rule, bucket).await?;
                 steps.push(Step { rule: shared, work: Work::Shape(Box::new(change)) });
                 continue;
             }
@@ -112,7 +112,9 @@ impl Changes {
                 Work::Expiry(expiry) => rights.need("collMod", &expiry.ns)?,
                 Work::Seed | Work::Rebuild => rights.need("update", host)?,
                 Work::Shape(_) => rights::need_to_reshape(rights, &step.rule)?,
-                Work::Remove if shape::bucket_of(&step.rule).is_some() => rights::need_to_reshape(rights, &step.rule)?,
+                Work::Remove if relocate::bucket_of(&step.rule).is_some() => {
+                    rights::need_to_reshape(rights, &step.rule)?
+                }
                 Work::Remove => rights.need("update", host)?,
                 Work::Keep => {}
             }
@@ -212,20 +214,22 @@ impl Step {
 
     /// What a change of form moves; nothing for other work.
     async fn moved(&self, at: &mut At<'_>) -> Result<Vec<Moved>> {
-        match (&self.work, shape::bucket_of(&self.rule)) {
-            (Work::Shape(change), _) => shape::moved::moved(at, &self.rule, &change.turn).await,
-            (Work::Remove, Some(bucket)) => Ok(vec![shape::moved::given_back(at, bucket).await?]),
+        match (&self.work, relocate::bucket_of(&self.rule)) {
+            (Work::Shape(change), _) => relocate::moved::moved(at, &self.rule, &change.turn).await,
+            (Work::Remove, Some(bucket)) => Ok(vec![relocate::moved::given_back(at, bucket).await?]),
             _ => Ok(Vec::new()),
         }
     }
 
     /// As steps that a person could run.
     fn shown(&self, at: &At<'_>) -> Result<Vec<Shown>> {
-        match (&self.work, shape::bucket_of(&self.rule)) {
+        match (&self.work, relocate::bucket_of(&self.rule)) {
             (Work::Shape(change), Some(bucket)) => {
-                shape::shown::declared(&self.rule, bucket, change, shape::stored::dialect(at))
+                relocate::plan::declared(&self.rule, bucket, change, relocate::stored::dialect(at))
             }
-            (Work::Remove, Some(bucket)) => Ok(shape::shown::removed(&self.rule, bucket, shape::stored::dialect(at))),
+            (Work::Remove, Some(bucket)) => {
+                Ok(relocate::plan::removed(&self.rule, bucket, relocate::stored::dialect(at)))
+            }
             _ => {
                 let (kind, namespace) = (self.kind(), self.namespace().clone());
                 Ok(vec![Shown { kind, namespace, command: self.command()? }])
@@ -309,7 +313,7 @@ pub(crate) async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
         // Figures are for people; a user who may not have them does without.
         Err(_) => return Ok(0),
     };
-    Ok(stats.first().map_or(0, |stats| super::catalog::long(stats.get("count"))))
+    Ok(stats.first().map_or(0, |stats| crate::life::catalog::long(stats.get("count"))))
 }
 
 impl Life {

@@ -6,12 +6,12 @@
 //! `once`: for rules that are not applied. Their fences and state would be kept by nobody, so neither is written: a value is right
 //! as of its transaction's snapshot, a write to the document meanwhile conflicts, and nothing keeps it right afterwards.
 
-use super::audit::{Asked, Drift, Figures, Hosts, Report};
-use super::evaluate::{Difference, Evaluator};
-use super::records::{At, find};
-use super::rights::Rights;
-use super::transient::{Began, is_transient};
-use super::{Life, derived, inside, shape};
+use crate::life::access::{At, find};
+use crate::life::audit::{Asked, Drift, Figures, Hosts, Report};
+use crate::life::evaluate::{Difference, Evaluator};
+use crate::life::rights::Rights;
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Life, audit_upstream, derived, relocate};
 use document::filter::{Filter, InSet, Node, Test};
 use document::{Code, Error, Result, Value};
 use std::sync::Arc;
@@ -46,8 +46,8 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match shape::bucket_of(&asked.rule) {
-                    Some(_) => shape::repair::repair(self, asked, &mut figures, &mut report).await?,
+                match relocate::bucket_of(&asked.rule) {
+                    Some(_) => relocate::repair::repair(self, asked, &mut figures, &mut report).await?,
                     None => self.repair_rule(asked, upkeep, &mut figures, &mut report).await?,
                 }
                 self.note_extent(asked, &mut figures).await?;
@@ -162,7 +162,7 @@ impl Life {
         let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
         let mut differences = evaluator.differences(&mut at, &hosts).await?;
-        differences.retain(inside::is_visible);
+        differences.retain(audit_upstream::is_visible);
         if !differences.is_empty() {
             derived::write_once(self, &mut began, rule, &differences).await?;
             began.commit().await?;

@@ -6,16 +6,16 @@
 //! The tool is recognised by the name that it gives itself when it connects. That name opens nothing that the client may not do:
 //! each step asks its own privileges, and a row of the catalog is checked as a declaration is.
 
-use super::catalog::{self, Row};
-use super::expiry::Expiry;
-use super::indexes::{self, Made};
-use super::records::At;
-use super::replaced::Progress;
-use super::restorers::RestoredBy;
-use super::rights::{self, Rights, namespaces};
-use super::shape::rows::Shaping;
-use super::{Entry, Life, State, names, plan, shape};
 use crate::declare::compatible;
+use crate::life::access::At;
+use crate::life::catalog::Row;
+use crate::life::expiry::Expiry;
+use crate::life::indexes::Made;
+use crate::life::relocate::record::Shaping;
+use crate::life::replaced::Progress;
+use crate::life::restorers::RestoredBy;
+use crate::life::rights::{Rights, namespaces};
+use crate::life::{Entry, Life, State, catalog, indexes, names, plan, relocate, rights};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -51,7 +51,7 @@ impl Life {
         let outcome = async {
             let resting: Vec<Entry> = self.entries().into_iter().filter(concerns).collect();
             if let Some(entry) = resting.iter().find(|entry| is_moving(&entry.row)) {
-                return Err(shape::change::under_way(&entry.rule));
+                return Err(relocate::change::under_way(&entry.rule));
             }
             self.unpublished.store(true, Ordering::Relaxed);
             for entry in resting {
@@ -139,7 +139,7 @@ impl Life {
                 return Err(another(&row, &names::catalog(db)));
             }
             if is_moving(&known.row) {
-                return Err(shape::change::under_way(&known.rule));
+                return Err(relocate::change::under_way(&known.rule));
             }
         }
         need_catalog(rights, db)?;
@@ -152,7 +152,7 @@ impl Life {
         row.replaced = own_values(&row);
         (row.state, row.by) = (State::Restoring, self.process.clone());
         (row.done, row.total, row.tidy, row.with_data) = (0, 0, false, false);
-        row.shape = match (shape::bucket_of(&rule), row.shape.take()) {
+        row.shape = match (relocate::bucket_of(&rule), row.shape.take()) {
             (None, _) => None,
             // Its documents are in two collections, and so they come.
             (Some(_), Some(shape)) if shape.is_moving() => Some(moving(rights, &rule, shape)?),
@@ -197,15 +197,15 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
     let mut row = entry.row.clone();
     row.state = State::Maintaining;
-    match shape::bucket_of(&entry.rule) {
+    match relocate::bucket_of(&entry.rule) {
         Some(_) if is_moving(&row) => {
             let has_turn = row.shape.as_ref().is_some_and(|shape| shape.turn.is_some());
             if !has_turn {
-                shape::stored::ensure_view(&mut at, &entry.rule.host, &entry.sides).await?;
+                relocate::stored::ensure_view(&mut at, &entry.rule.host, &entry.sides).await?;
             }
         }
         Some(bucket) => {
-            let change = shape::change::to_declared(&mut at, Some(&entry), &entry.rule, bucket).await?;
+            let change = relocate::change::to_declared(&mut at, Some(&entry), &entry.rule, bucket).await?;
             if change.rewrites() {
                 let message = format!("{} is an ordinary collection with documents of its own", entry.rule.host);
                 return Err(Error::new(Code::NamespaceExists, message)
@@ -233,7 +233,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
 fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
     let needed = || {
         namespaces(rule).iter().try_for_each(|ns| rights.need("find", ns))?;
-        if shape::bucket_of(rule).is_some() {
+        if relocate::bucket_of(rule).is_some() {
             return rights::need_to_reshape(rights, rule);
         }
         indexes::needed(rule).iter().try_for_each(|needed| rights.need("createIndex", &needed.ns))?;
@@ -261,8 +261,8 @@ fn naming_roles(rights: &Rights, db: &str) -> Error {
 /// What the dump says about a move that was under way. Its collections must be the rule's, and the client's to move.
 fn moving(rights: &Rights, rule: &Rule, shape: Shaping) -> Result<Shaping> {
     let shape = shape.redeclared(|declaration| in_database(declaration, &rule.host.db));
-    shape::own::check(rule, &shape)?;
-    shape::own::collections(rule, &shape).iter().try_for_each(|ns| rights::need_to_move(rights, ns))?;
+    relocate::own::check(rule, &shape)?;
+    relocate::own::collections(rule, &shape).iter().try_for_each(|ns| rights::need_to_move(rights, ns))?;
     Ok(shape)
 }
 

@@ -1,11 +1,11 @@
 //! The end of a rule: its jobs, its state in the hosts and, if asked, its field are removed; then the catalog forgets it.
 
-use super::evaluate::{becomes, value_at};
-use super::records::{At, update_one, update_op};
-use super::rights::{self, Rights};
-use super::shape::drop::Leaving;
-use super::transient::{Began, is_transient};
-use super::{Entry, Life, catalog, names, plan, replaced, shape, walk};
+use crate::life::access::{At, update_one, update_op};
+use crate::life::evaluate::{becomes, value_at};
+use crate::life::relocate::drop::Leaving;
+use crate::life::rights::Rights;
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Entry, Life, catalog, names, plan, relocate, replaced, rights, walk};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
@@ -88,16 +88,16 @@ impl Life {
         if leaving.restore {
             replaced::restore::check(at, &row, &entry.rule).await?;
         }
-        if shape::bucket_of(&entry.rule).is_some() {
+        if relocate::bucket_of(&entry.rule).is_some() {
             let current = Entry::new(&entry.db, row, entry.rule.clone())?;
-            shape::drop::begin(self, at, &current, leaving).await?;
+            relocate::drop::begin(self, at, &current, leaving).await?;
             self.publish(at, &entry.db).await?;
             self.wake_keeper.notify_one();
             return Ok(());
         }
         leaving.refuse_buckets(&entry.rule)?;
         let since = row.epoch;
-        row.state = super::State::Retiring;
+        row.state = crate::life::State::Retiring;
         row.replaced.restore = leaving.restore;
         if leaving.restore {
             (row.done, row.total) = (0, plan::documents(at, &entry.rule.host).await?);
@@ -125,7 +125,7 @@ impl Life {
 /// What the client would need to drop the rule's documents and fields by commands of its own.
 pub(crate) fn need_to_drop(rights: &Rights, entry: &Entry) -> Result<()> {
     rights.need_all(&["update", "remove"], &names::catalog(&entry.db))?;
-    match shape::bucket_of(&entry.rule) {
+    match relocate::bucket_of(&entry.rule) {
         Some(_) => rights::need_to_reshape(rights, &entry.rule),
         None => rights.need("update", &entry.rule.host),
     }

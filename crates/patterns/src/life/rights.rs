@@ -3,9 +3,9 @@
 //! A verb's work is done by the background connection, which may do everything. So each verb names what the client would need
 //! if it sent the same commands itself, and is refused as MongoDB refuses: 13, before anything has changed.
 
-use super::names;
+use crate::life::names;
 use crate::rule::{Rule, Upkeep};
-use crate::shape::Shaped;
+use crate::shapes::Shaped;
 use document::backend::{Backend, Privileges, Relay};
 use document::op::{Modify, Namespace, WriteOp};
 use document::{Code, Error, Result};

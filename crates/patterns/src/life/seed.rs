@@ -2,15 +2,15 @@
 //!
 //! One part of the hosts is one transaction: fences, the values by the transaction's own snapshot, what is wrong written, the
 //! position saved. So it can be killed anywhere and goes on from the position. Before a part is begun, writers are told that it
-//! is reached (see [`super::states`]). What the hosts had is kept in the same transaction (see [`super::replaced`]).
+//! is reached (see [`crate::rule::state`]). What the hosts had is kept in the same transaction (see [`crate::life::replaced`]).
 
-use super::evaluate::Evaluator;
-use super::records::At;
-use super::replaced::{self, Keeping};
-use super::states::State;
-use super::transient::{Began, is_transient};
-use super::{Entry, Life, catalog, derived, walk};
-use crate::gate::Point;
+use crate::execute::gate::Point;
+use crate::life::access::At;
+use crate::life::evaluate::Evaluator;
+use crate::life::replaced::Keeping;
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Entry, Life, catalog, derived, replaced, walk};
+use crate::rule::state::State;
 use document::op::Context;
 use document::{Result, Value};
 use std::time::Duration;

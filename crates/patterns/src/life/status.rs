@@ -1,12 +1,12 @@
 //! `status`: where each rule is, how far, what waits in the outbox.
 
-use super::records::{At, aggregate};
-use super::replaced::Seeded;
-use super::replaced::amount::{self, Amount};
-use super::rights::Rights;
-use super::states::State;
-use super::{Entry, Life, apply, catalog, load, names, shape};
+use crate::life::access::{At, aggregate};
+use crate::life::replaced::amount::Amount;
+use crate::life::replaced::{Seeded, amount};
+use crate::life::rights::Rights;
+use crate::life::{Entry, Life, apply, catalog, load, names, relocate};
 use crate::mql;
+use crate::rule::state::State;
 use document::backend::{Relay, Session};
 use document::op::{Context, Namespace};
 use document::pipeline::Pipeline;
@@ -71,7 +71,7 @@ impl Life {
         for entry in &entries {
             let key = (entry.db.to_string(), entry.rule.name.to_string());
             let waiting = waiting.get(&key).copied().unwrap_or_default();
-            let health = shape::health::health(self, at, entry).await?;
+            let health = relocate::health::health(self, at, entry).await?;
             rules.push(&Value::Document(self.show(entry, waiting, health, kept.remove(&key))));
         }
         let mut status = DocWriter::new();

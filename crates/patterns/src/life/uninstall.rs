@@ -1,15 +1,15 @@
 //! Takes Pleach out of a database: every rule is dropped and its data kept, then the indexes and collections of ours are removed.
 //! It can be stopped anywhere: run again, it goes on with what is left.
 
-use super::indexes::made;
-use super::records::At;
-use super::replaced::amount;
-use super::retire::need_to_drop;
-use super::rights::{Rights, namespaces};
-use super::shape::drop::Leaving;
-use super::shape::stored;
-use super::shape::way_back::WayBack;
-use super::{Entry, Life, State, expiry, names};
+use crate::life::access::At;
+use crate::life::indexes::made;
+use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::stored;
+use crate::life::relocate::way_back::WayBack;
+use crate::life::replaced::amount;
+use crate::life::retire::need_to_drop;
+use crate::life::rights::{Rights, namespaces};
+use crate::life::{Entry, Life, State, expiry, names};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Count, Namespace, ReadOp};
@@ -274,5 +274,5 @@ async fn ours_in(at: &mut At<'_>, db: &str) -> Result<Vec<String>> {
 async fn count(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
     let op = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
     let rows = at.all(ReadOp::Count(op)).await?;
-    Ok(rows.first().map_or(0, |row| super::catalog::long(row.get("n"))))
+    Ok(rows.first().map_or(0, |row| crate::life::catalog::long(row.get("n"))))
 }

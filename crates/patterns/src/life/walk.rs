@@ -1,6 +1,6 @@
 //! Walking a collection in `_id` order, part by part: ids of all types, which comparisons in a filter would not cross.
 
-use super::records::{At, find};
+use crate::life::access::{At, find};
 use document::filter::Filter;
 use document::op::{Find, Hint, Namespace};
 use document::{Doc, DocWriter, Result, Value};

@@ -1,7 +1,7 @@
 //! JavaScript, for the shell (which waits by itself) and for the Node.js driver.
 
-use super::values::{Style, quoted, render};
-use super::{Kept, Work, bucket, buckets, collections, concerned, indexes};
+use crate::print::values::{Style, quoted, render};
+use crate::print::{Kept, Work, bucket, buckets, collections, concerned, indexes};
 use crate::rule::WhenDeleted;
 use document::Value;
 

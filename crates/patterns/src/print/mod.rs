@@ -11,7 +11,7 @@ mod python;
 mod tests;
 mod values;
 
-use crate::link::Program;
+use crate::fields::Program;
 use crate::mql::{call, object};
 use crate::rule::{Fold, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
 use bucket::Bucketed;

@@ -1,7 +1,7 @@
 //! Python, for PyMongo.
 
-use super::values::{Style, quoted, render};
-use super::{Kept, Work, bucket, buckets, collections, concerned, indexes};
+use crate::print::values::{Style, quoted, render};
+use crate::print::{Kept, Work, bucket, buckets, collections, concerned, indexes};
 use crate::rule::WhenDeleted;
 use document::Value;
 

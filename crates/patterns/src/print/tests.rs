@@ -1,7 +1,7 @@
 //! The hand-written code that each kind of rule is printed as.
 
-use super::{Language, code};
-use crate::link::testing::{change_link, copy, key, tally};
+use crate::fields::testing::{change_link, copy, key, tally};
+use crate::print::{Language, code};
 use crate::rule::{Expression, Rule, Tally, Upkeep, WhenDeleted};
 use bson::{bson, doc};
 use document::pipeline::Pipeline;

@@ -1,7 +1,7 @@
 //! Reads and writes of clients with the hex digits in them as logical documents have them: `as: hex` takes either case.
 
-use crate::shape::Shaped;
-use crate::shape::bucket::Digits;
+use crate::shapes::Shaped;
+use crate::shapes::bucket::Digits;
 use document::filter::Filter;
 use document::op::{Context, Modify, ReadOp, WriteOp};
 use document::pipeline::Pipeline;

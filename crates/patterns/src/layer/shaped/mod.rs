@@ -5,8 +5,8 @@ pub(super) mod read;
 pub(super) mod refused;
 pub(crate) mod write;
 
-use crate::rules::Rules;
-use crate::shape::Shaped;
+use crate::active::Rules;
+use crate::shapes::Shaped;
 use document::op::ReadOp;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What clients cannot ask of a logical name, as on every view of MongoDB; and what only MongoDB itself can answer.
 
-use crate::rules::Rules;
-use crate::shape::Shaped;
+use crate::active::Rules;
+use crate::shapes::Shaped;
 use document::backend::Head;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};

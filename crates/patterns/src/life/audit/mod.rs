@@ -11,18 +11,17 @@ pub(crate) use note::{Extent, Note};
 pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
-use super::evaluate::{Difference, Evaluator};
-use super::preview::unfollowed;
-use super::records::{At, aggregate, find};
-use super::rights::Rights;
-use super::states::State;
-use super::transient::{Began, is_transient};
-use super::{Life, catalog, inside, names, shape, walk};
 use crate::declare::Change;
-use crate::link::key;
+use crate::life::access::{At, aggregate, find};
+use crate::life::evaluate::{Difference, Evaluator};
+use crate::life::preview::unfollowed;
+use crate::life::rights::Rights;
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Life, audit_upstream, catalog, names, relocate, walk};
 use crate::mql;
-use crate::rule::Rule;
-use crate::shape::Side;
+use crate::rule::state::State;
+use crate::rule::{Rule, key};
+use crate::shapes::Side;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Count, Find, Namespace, ReadOp};
@@ -90,9 +89,9 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match (shape::bucket_of(&asked.rule).is_some(), self.backend.abilities().forwards) {
-                    (true, _) => shape::audit::audit(self, asked, &mut figures, &mut report).await?,
-                    (false, true) => inside::audit(self, asked, &mut figures, &mut report).await?,
+                match (relocate::bucket_of(&asked.rule).is_some(), self.backend.abilities().forwards) {
+                    (true, _) => relocate::audit::audit(self, asked, &mut figures, &mut report).await?,
+                    (false, true) => audit_upstream::audit(self, asked, &mut figures, &mut report).await?,
                     (false, false) => self.compare(asked, &mut figures, &mut report).await?,
                 }
                 self.note_extent(asked, &mut figures).await?;
@@ -141,7 +140,7 @@ impl Life {
 
     /// Notes what was not compared, that there was nothing, and that no reference led anywhere.
     pub(crate) async fn note_extent(&self, asked: &Asked, figures: &mut Figures) -> Result<()> {
-        let bucket = shape::bucket_of(&asked.rule);
+        let bucket = relocate::bucket_of(&asked.rule);
         if asked.is_seeding() && bucket.is_none() {
             let (mut session, context) = (Session::default(), self.context());
             let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
@@ -256,7 +255,7 @@ impl Hosts {
         let mut differences = self.evaluator.differences(&mut at, &hosts).await?;
         let mut waiting = 0;
         if !self.kept {
-            differences.retain(inside::is_visible);
+            differences.retain(audit_upstream::is_visible);
         } else if !differences.is_empty() {
             waiting = leave_pending(&mut at, self.evaluator.rule(), &mut differences).await?;
         }

@@ -1,12 +1,11 @@
 //! Which of a rule's collections exist. A misspelt name would otherwise look like a collection without documents.
 
-use super::Asked;
-use super::note::{Note, no_database};
 use crate::declare::spelling::nearest;
-use crate::life::records::At;
+use crate::life::access::At;
+use crate::life::audit::Asked;
+use crate::life::audit::note::{Note, no_database};
 use crate::life::rights::Rights;
-use crate::life::shape;
-use crate::life::{Life, names};
+use crate::life::{Life, names, relocate};
 use crate::rule::Upkeep;
 use document::backend::Session;
 use document::filter::Filter;
@@ -65,7 +64,7 @@ impl Presence {
         if let Some(first) = asked.sides.first() {
             return (!asked.sides.iter().any(|side| self.has(&side.stored))).then(|| lacks(&first.stored));
         }
-        if let Some(bucket) = shape::bucket_of(rule) {
+        if let Some(bucket) = relocate::bucket_of(rule) {
             return match (self.has(&bucket.into), self.has(&rule.host)) {
                 (true, _) => None,
                 (false, true) => Some(Note::NotInBuckets { into: bucket.into.clone() }),

@@ -1,12 +1,12 @@
 //! What an audit or a repair found, as it is answered (SEMANTICS F): never more than was looked at.
 
-use super::Asked;
-use super::note::{Extent, Note};
+use crate::life::audit::Asked;
+use crate::life::audit::note::{Extent, Note};
 use crate::life::evaluate::Difference;
-use crate::life::states::State;
 use crate::mql;
 use crate::rule::Rule;
-use crate::shape::bucket::Flaw;
+use crate::rule::state::State;
+use crate::shapes::bucket::Flaw;
 use document::value::order;
 use document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use std::collections::BTreeSet;

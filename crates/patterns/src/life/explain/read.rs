@@ -1,6 +1,6 @@
 //! The read that a command asks for, as far as `pleach explain` needs to know it.
 
-use super::{Said, filter, hint};
+use crate::life::explain::{Said, filter, hint};
 use document::op::{Aggregate, Count, Distinct, Find, Namespace, ReadOp};
 use document::pipeline::expr::Names;
 use document::pipeline::{Pipeline, sort_spec};

@@ -1,12 +1,12 @@
 //! What a pipeline that ends with `$merge` or `$out` would write. The pipeline itself is run: its results are what is written.
 
-use super::{Said, command_step};
+use crate::execute::plan::{Action, Plan, Step};
 use crate::layer::admin::check_sink;
 use crate::layer::explain::plan;
 use crate::layer::rights::checked;
 use crate::life::Life;
+use crate::life::explain::{Said, command_step};
 use crate::life::rights::Rights;
-use crate::plan::{Action, Plan, Step};
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{Aggregate, Context, Find, Insert, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp};
@@ -126,7 +126,7 @@ impl Life {
         target: &Namespace,
         results: &[Doc<'static>],
     ) -> Result<u64> {
-        let identity = |doc: &Doc<'_>| crate::link::key::bytes(&doc.get("_id").unwrap_or(Value::Missing));
+        let identity = |doc: &Doc<'_>| crate::rule::key::bytes(&doc.get("_id").unwrap_or(Value::Missing));
         let find = ReadOp::Find(Find::matching(target.clone(), Filter::all()));
         let there = self.all(client, context, find).await?;
         let mut gone: HashMap<Vec<u8>, &Doc<'static>> = there.iter().map(|doc| (identity(doc), doc)).collect();

@@ -1,6 +1,6 @@
 //! The write that a command asks for. What a server would refuse before it runs is refused here with the same errors.
 
-use super::{Said, filter, hint, is_set, only};
+use crate::life::explain::{Said, filter, hint, is_set, only};
 use document::op::{
     Delete, DeleteStatement, FindAndModify, Insert, Modify, Namespace, UpdateOp, UpdateStatement, WriteOp,
 };

@@ -1,6 +1,6 @@
 //! Which indexes serve, and what is made beside them.
 
-use super::*;
+use crate::life::indexes::*;
 use bson::doc;
 
 fn needs(unique: bool) -> Needed {

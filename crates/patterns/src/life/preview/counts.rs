@@ -1,17 +1,17 @@
 //! What becomes of the values of a field: how many hosts have one, how many are right, would be corrected, removed, filled.
 //!
-//! In front of a real MongoDB the definition of the field runs there and only the counts come back ([`super::inside`]). Else the
+//! In front of a real MongoDB the definition of the field runs there and only the counts come back ([`crate::life::preview::inside`]). Else the
 //! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
 
-use super::refusal::{Need, Refusal};
-use super::sample::shown;
-use super::{documents, grouped, inside, long};
+use crate::fields::Program;
+use crate::life::access::At;
 use crate::life::evaluate::{Difference, Evaluator, value_at};
-use crate::life::records::At;
-use crate::life::transient::{Began, is_transient};
+use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::preview::sample::shown;
+use crate::life::preview::{documents, grouped, inside, long};
+use crate::life::transaction::{Began, is_transient};
 use crate::life::{Life, walk};
-use crate::link::{Fate, Program, key};
-use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
+use crate::rule::{Fate, Fold, Link, Rule, Upkeep, WhenChanged, key};
 use document::op::Find;
 use document::pipeline::expr::Names;
 use document::project::Projection;

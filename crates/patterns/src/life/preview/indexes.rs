@@ -1,9 +1,9 @@
 //! Which indexes of a collection buckets do not use: they go with the plain collection, and come back with it.
 
-use super::Outlook;
+use crate::life::access::At;
 use crate::life::expiry;
-use crate::life::records::At;
-use crate::life::shape::change::Change;
+use crate::life::preview::Outlook;
+use crate::life::relocate::change::Change;
 use document::{Result, Value};
 
 /// Names them in a note, if the plain collection is about to make room.

@@ -1,11 +1,11 @@
 //! The counts of a field inside a real MongoDB: its definition runs there, and only numbers come back.
 
-use super::counts::Counts;
-use crate::life::records::{At, aggregate};
+use crate::fields::{CopyProgram, Program, TallyProgram};
+use crate::life::access::{At, aggregate};
+use crate::life::preview::counts::Counts;
 use crate::life::{catalog, indexes};
-use crate::link::{CopyProgram, Fate, Program, TallyProgram};
 use crate::mql::{call, call_with, cond, field, list, literal, object, with};
-use crate::rule::{Rule, Upkeep};
+use crate::rule::{Fate, Rule, Upkeep};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::{Array, Result, Value};

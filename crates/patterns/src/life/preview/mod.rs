@@ -25,11 +25,11 @@ mod validators;
 pub(crate) use references::{Unfollowed, unfollowed};
 pub(crate) use refusal::Refusal;
 
-use super::plan::{Changes, Step, Work};
-use super::records::At;
-use super::rights::Rights;
-use super::{Life, shape};
 use crate::declare::reads;
+use crate::life::access::At;
+use crate::life::plan::{Changes, Step, Work};
+use crate::life::rights::Rights;
+use crate::life::{Life, relocate};
 use crate::rule::Rule;
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
@@ -238,14 +238,14 @@ impl Outlook {
 impl Life {
     /// The rule of that name as it is kept now.
     fn kept(&self, rule: &Rule) -> Option<Arc<Rule>> {
-        let same = |entry: &&super::Entry| entry.rule.host == rule.host && entry.rule.name == rule.name;
+        let same = |entry: &&crate::life::Entry| entry.rule.host == rule.host && entry.rule.name == rule.name;
         self.entries().iter().filter(|entry| entry.row.state.is_kept()).find(same).map(|entry| entry.rule.clone())
     }
 }
 
 /// Whether the rule stores its collection in another form.
 fn is_shape(rule: &Rule) -> bool {
-    shape::bucket_of(rule).is_some()
+    relocate::bucket_of(rule).is_some()
 }
 
 fn long(number: u64) -> Value<'static> {

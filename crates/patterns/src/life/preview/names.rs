@@ -1,14 +1,13 @@
 //! Collections and fields that a declaration names and the data does not have, with the nearest names that it does have.
 
-use super::refusal::{Need, Refusal};
-use super::{Outlook, sample};
-use crate::declare::reads;
-use crate::declare::spelling;
-use crate::life::records::{At, find};
+use crate::declare::{reads, spelling};
+use crate::life::access::{At, find};
+use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::preview::{Outlook, sample};
 use crate::life::rights::{Rights, namespaces};
-use crate::life::{names, shape};
+use crate::life::{names, relocate};
 use crate::rule::Rule;
-use crate::shape::bucket::{Body, Bucket};
+use crate::shapes::bucket::{Body, Bucket};
 use document::filter::Filter;
 use document::op::{AdminOp, Find, Namespace};
 use document::pipeline::expr::Names;
@@ -66,18 +65,18 @@ impl<'r> Known<'r> {
     /// Whether a rule of the same declaration makes the field.
     fn is_made(&self, ns: &Namespace, path: &Path) -> bool {
         let overlaps = |rule: &Rule| path.is_prefix_of(&rule.field) || rule.field.is_prefix_of(path);
-        self.declared.iter().any(|rule| rule.host == *ns && !super::is_shape(rule) && overlaps(rule))
+        self.declared.iter().any(|rule| rule.host == *ns && !crate::life::preview::is_shape(rule) && overlaps(rule))
     }
 }
 
 /// Notes what does not exist; what has a near name is a reason to refuse.
 pub(super) async fn look(at: &mut At<'_>, rights: &Rights, known: &mut Known<'_>, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
-    let into = shape::bucket_of(&rule).map(|bucket| bucket.into.clone());
+    let into = relocate::bucket_of(&rule).map(|bucket| bucket.into.clone());
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
         let is_needed = known.needs_collections;
         let there = known.collections(at, rights, &ns.db).await?;
-        if there.contains(&*ns.collection) || shape::stored::found(at, ns).await?.is_some() {
+        if there.contains(&*ns.collection) || relocate::stored::found(at, ns).await?.is_some() {
             continue;
         }
         let candidates =
@@ -130,7 +129,7 @@ impl Outlook {
 
 /// What a rule reads, each path once.
 fn paths(rule: &Rule) -> Vec<(Namespace, Path)> {
-    let mut all: Vec<(Namespace, Path)> = match shape::bucket_of(rule) {
+    let mut all: Vec<(Namespace, Path)> = match relocate::bucket_of(rule) {
         Some(bucket) => fields(bucket).into_iter().map(|field| (rule.host.clone(), Path::new(&field))).collect(),
         None => reads(rule).into_iter().filter_map(|read| Some((read.namespace, read.path?))).collect(),
     };

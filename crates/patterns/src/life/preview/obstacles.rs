@@ -1,12 +1,12 @@
 //! Which hosts have no room for a dotted field: something that is neither a document nor null is on the way to it.
 
-use super::refusal::{Need, Refusal};
-use super::{documents, sample};
+use crate::fields::Program;
+use crate::life::access::At;
 use crate::life::evaluate::Evaluator;
-use crate::life::records::At;
-use crate::link::{Obstacle, Program};
+use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::preview::{documents, sample};
 use crate::mql::{call, document, list, object};
-use crate::rule::{Rule, Upkeep};
+use crate::rule::{Obstacle, Rule, Upkeep};
 use document::backend::{BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{Find, ReadOp};

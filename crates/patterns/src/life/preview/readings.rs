@@ -1,14 +1,14 @@
 //! What a move into buckets does to the documents that exist: whose `_id` is lost, whose time is cut, which have no place.
 
-use super::refusal::{Need, Refusal};
-use super::sample::shown;
-use super::{Outlook, documents, long};
-use crate::life::records::{At, aggregate};
-use crate::life::shape::change::Change;
-use crate::life::{catalog, shape};
+use crate::life::access::{At, aggregate};
+use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::preview::sample::shown;
+use crate::life::preview::{Outlook, documents, long};
+use crate::life::relocate::change::Change;
+use crate::life::{catalog, relocate};
 use crate::rule::Rule;
-use crate::shape::Form;
-use crate::shape::bucket::{Body, Bucket};
+use crate::shapes::Form;
+use crate::shapes::bucket::{Body, Bucket};
 use document::{Doc, DocWriter, Result};
 
 /// What becomes of the documents.
@@ -27,9 +27,9 @@ pub(crate) struct Losses {
 /// Counts what the documents would lose, and refuses what is lost without a word or cannot be moved at all.
 pub(super) async fn look(at: &mut At<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
-    let Some(bucket) = shape::bucket_of(&rule) else { return Ok(()) };
+    let Some(bucket) = relocate::bucket_of(&rule) else { return Ok(()) };
     let mut losses = Losses::of(bucket);
-    for (now, side) in shape::moved::sources(&rule, &change.turn)? {
+    for (now, side) in relocate::moved::sources(&rule, &change.turn)? {
         let assessed = match &side.form {
             Form::Plain => bucket.assess()?,
             Form::Bucket(from) => from.unpack().then(bucket.assess()?),

@@ -1,12 +1,11 @@
 //! Which references have no source. If none has, the declaration or the data is almost surely wrong: what it looks like is said, also
 //! by an audit, which would otherwise find every value right.
 
-use super::{Outlook, grouped, names, sample};
-use crate::life::records::{At, aggregate};
-use crate::life::{catalog, shape};
-use crate::link::key;
+use crate::life::access::{At, aggregate};
+use crate::life::preview::{Outlook, grouped, names, sample};
+use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};
-use crate::rule::{Fold, Key, Link, Rule, Upkeep};
+use crate::rule::{Fold, Key, Link, Rule, Upkeep, key};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Find, Namespace};
@@ -194,7 +193,7 @@ async fn all_dangling(at: &mut At<'_>, sides: &Sides<'_>, references: &Reference
         1 => format!("the only reference in {from_path} has no document in {}", to.collection),
         all => format!("none of the {} references in {from_path} has a document in {}", grouped(all), to.collection),
     };
-    if shape::stored::found(at, to).await?.is_none() {
+    if relocate::stored::found(at, to).await?.is_none() {
         return Ok((format!("{none}: that collection does not exist"), true));
     }
     let documents = sample::documents(at, to).await?;

@@ -1,8 +1,8 @@
 //! What goes with a rule that is removed: which fields, and how many documents are touched.
 
-use super::long;
-use crate::life::records::{At, aggregate};
-use crate::life::{catalog, shape};
+use crate::life::access::{At, aggregate};
+use crate::life::preview::long;
+use crate::life::{catalog, relocate};
 use crate::mql::{call, document};
 use crate::rule::Rule;
 use document::op::Namespace;
@@ -20,7 +20,7 @@ pub(crate) struct Removal {
 
 impl Removal {
     pub(super) async fn look(at: &mut At<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
-        if shape::bucket_of(rule).is_some() {
+        if relocate::bucket_of(rule).is_some() {
             return Ok(Removal { fields: Vec::new(), documents: count(at, &rule.host, Doc::empty()).await? });
         }
         let mut fields = Vec::new();

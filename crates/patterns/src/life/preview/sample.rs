@@ -1,6 +1,6 @@
 //! Some documents of a collection, and the names and types that they show.
 
-use crate::life::records::{At, by_id, find};
+use crate::life::access::{At, by_id, find};
 use crate::print::in_shell;
 use document::filter::Filter;
 use document::op::{Find, Namespace, SortSpec};

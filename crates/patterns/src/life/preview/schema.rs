@@ -1,6 +1,6 @@
 //! What a validator must say so that it allows a field: the smallest change of a `$jsonSchema`.
 
-use super::relax::relaxed_schema;
+use crate::life::preview::relax::relaxed_schema;
 use crate::mql::{call, document, list, object};
 use document::filter::Filter;
 use document::pipeline::expr::Names;

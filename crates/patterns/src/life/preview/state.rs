@@ -1,10 +1,10 @@
 //! Documents with a `_pleach` of their own, where a rule would keep its state: a value that is no document would be replaced.
 
-use super::{Need, Outlook, Refusal, documents};
+use crate::life::access::At;
 use crate::life::catalog;
-use crate::life::records::At;
-use crate::link::owned::STATE;
+use crate::life::preview::{Need, Outlook, Refusal, documents};
 use crate::mql;
+use crate::rule::owned::STATE;
 use document::filter::Filter;
 use document::op::{Count, ReadOp};
 use document::pipeline::expr::Names;

@@ -1,10 +1,11 @@
 //! Collections that a rule cannot be kept on: their documents change without a write that Pleach sees.
 
-use super::Outlook;
-use super::refusal::{Need, Refusal};
-use crate::life::records::At;
+use crate::life::access::At;
+use crate::life::preview::Outlook;
+use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::relocate::stored;
+use crate::life::relocate::stored::Found;
 use crate::life::rights::namespaces;
-use crate::life::shape::stored::{self, Found};
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.

@@ -1,15 +1,15 @@
 //! Validators that would refuse what a rule writes: found before they refuse every write of a client.
 
-use super::refusal::{Need, Refusal};
-use super::relax::{lost, relaxed};
-use super::schema::{Reach, Wanted, allowing};
-use super::{Outlook, sample};
+use crate::fields::Program;
+use crate::life::access::At;
 use crate::life::evaluate::Evaluator;
 use crate::life::plan::{Changes, Step, Work};
-use crate::life::records::At;
+use crate::life::preview::refusal::{Need, Refusal};
+use crate::life::preview::relax::{lost, relaxed};
+use crate::life::preview::schema::{Reach, Wanted, allowing};
+use crate::life::preview::{Outlook, sample};
+use crate::life::relocate;
 use crate::life::rights::Rights;
-use crate::life::shape;
-use crate::link::Program;
 use crate::mql::{document, list};
 use crate::rule::{Fold, Link, Rule, Tally, Upkeep};
 use document::filter::{Details, Filter};
@@ -36,7 +36,7 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, changes: &Changes, ou
         let Some(ns) = rules.first().map(|rule| rule.host.clone()) else { continue };
         let Some(validator) = enforced(at, &ns).await? else { continue };
         let found = match rules.as_slice() {
-            [rule] if super::is_shape(rule) => vec![of_shape(rule)],
+            [rule] if crate::life::preview::is_shape(rule) => vec![of_shape(rule)],
             rules => conflicts(at, &ns, &validator, rules).await?,
         };
         // The command holds the validator, which MongoDB shows to those who may list or change the collection.
@@ -56,7 +56,7 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, changes: &Changes, ou
 
 /// The validator that refuses writes. `None` if there is none, or if it only warns.
 async fn enforced(at: &mut At<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
-    let Some(found) = shape::stored::found(at, ns).await? else { return Ok(None) };
+    let Some(found) = relocate::stored::found(at, ns).await? else { return Ok(None) };
     let says = |name: &str, word: &str| found.options.get(name).is_some_and(|value| value.as_str() == Some(word));
     if says("validationAction", "warn") || says("validationLevel", "off") {
         return Ok(None);

@@ -3,9 +3,9 @@
 //! a dump of the catalog: whoever finds fewer rows than it says knows that they were lost. When the rule goes, its declaration and
 //! what it has left in the hosts are added (see [`leave`]): `drop RULE --restore` gives back what is kept of a rule that is gone, too.
 
+use crate::life::access::{At, find, update_one, update_op};
 use crate::life::catalog::long;
 use crate::life::names;
-use crate::life::records::{At, find, update_one, update_op};
 use crate::mql;
 use crate::rule::Rule;
 use document::filter::Filter;

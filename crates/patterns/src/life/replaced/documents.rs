@@ -9,15 +9,14 @@
 //! deleted is not brought back; one that was changed gets its `_id` back. A slot gives its events back if it holds exactly what they
 //! add up to; if not, it comes back as one document, and the rows stay until `forget`.
 
-use super::amount::{self, Amount};
-use super::restore::{among, rows};
-use super::{host_id, host_of, insert};
-use crate::life::records::At;
+use crate::life::access::At;
+use crate::life::replaced::amount::Amount;
+use crate::life::replaced::restore::{among, rows};
+use crate::life::replaced::{amount, host_id, host_of, insert};
 use crate::life::{names, walk};
-use crate::link::key;
 use crate::mql;
-use crate::rule::Rule;
-use crate::shape::bucket::{Body, Bucket, Encoded};
+use crate::rule::{Rule, key};
+use crate::shapes::bucket::{Body, Bucket, Encoded};
 use document::value::order;
 use document::{Doc, DocWriter, Result, Value};
 use hashbrown::HashMap;

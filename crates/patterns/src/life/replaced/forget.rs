@@ -1,12 +1,13 @@
 //! `forget RULE`: frees what is kept of a rule, of all its lives; also of one that is gone.
 
-use super::amount::{self, Amount};
-use super::restore::among;
-use crate::life::records::{At, find};
+use crate::life::access::{At, find};
+use crate::life::replaced::amount;
+use crate::life::replaced::amount::Amount;
+use crate::life::replaced::restore::among;
 use crate::life::rights::Rights;
-use crate::life::states::State;
 use crate::life::{Entry, Life, catalog, names, walk};
 use crate::mql;
+use crate::rule::state::State;
 use document::backend::Session;
 use document::op::{Find, Namespace};
 use document::{Code, Error, Result, Value};

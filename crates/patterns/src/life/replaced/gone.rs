@@ -1,16 +1,16 @@
 //! What is kept of a rule whose life has ended, and how it is given back: `drop RULE --restore` brings the rule into the catalog again as
 //! one that is being dropped, so that it goes on after a stop as any other.
 
-use super::amount::{self, Of};
-use super::forget::forget;
-use super::{Progress, rows_between};
 use crate::declare::compatible;
-use crate::life::records::At;
+use crate::life::access::At;
+use crate::life::relocate::stored;
+use crate::life::replaced::amount::Of;
+use crate::life::replaced::forget::forget;
+use crate::life::replaced::{Progress, amount, rows_between};
 use crate::life::rights::Rights;
-use crate::life::shape::{self, stored};
-use crate::life::states::State;
-use crate::life::{Entry, Life, catalog, names, plan};
+use crate::life::{Entry, Life, catalog, names, plan, relocate};
 use crate::rule::Rule;
+use crate::rule::state::State;
 use document::backend::Session;
 use document::op::{Find, Namespace};
 use document::{Code, Error, Result};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Ends a life of a rule: writes down what it leaves, or that nothing is left.
 pub(crate) async fn end(at: &mut At<'_>, entry: &Entry) -> Result<()> {
     let (row, rule) = (&entry.row, &entry.rule);
-    if row.with_data && shape::bucket_of(rule).is_some() {
+    if row.with_data && relocate::bucket_of(rule).is_some() {
         // Documents that were deleted are not brought back.
         return forget(at, &entry.db, Some(&rule.name)).await.map(drop);
     }
@@ -97,13 +97,14 @@ impl Life {
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
         let others: Vec<Rule> = others.chain([(**rule).clone()]).collect();
         compatible(&others).map_err(|error| error.with_hint("drop the other rule first"))?;
-        if shape::bucket_of(rule).is_some() && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view())
+        if relocate::bucket_of(rule).is_some()
+            && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view())
         {
             let message = format!("the documents of {} are still stored as buckets, without a rule", rule.host);
             let hint = format!("`pleach apply` the rule again, then `pleach drop {} --restore`", rule.name);
             return Err(Error::new(Code::OperationFailed, message).with_hint(hint));
         }
-        super::restore::check(at, &entry.row, rule).await?;
+        crate::life::replaced::restore::check(at, &entry.row, rule).await?;
         self.backend.prepare(at.session, db).await?;
         let mut row = entry.row.clone();
         row.total = plan::documents(at, &rule.host).await?;

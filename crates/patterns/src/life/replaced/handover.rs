@@ -1,15 +1,14 @@
 //! Several rules in one sub-document of a host: the first one that was seeded knows that the sub-document was empty, or no document
 //! at all. If it is dropped first, the others learn it, so that the last one leaves the host as it was.
 
-use super::amount::{self, Amount};
-use super::restore::rows;
-use super::values::OnTheWay;
-use super::{Places, host_id, host_of};
-use crate::life::records::At;
+use crate::life::access::At;
+use crate::life::replaced::amount::Amount;
+use crate::life::replaced::restore::rows;
+use crate::life::replaced::values::OnTheWay;
+use crate::life::replaced::{Places, amount, host_id, host_of};
 use crate::life::{Entry, Life, names};
-use crate::link::key;
 use crate::mql;
-use crate::rule::Rule;
+use crate::rule::{Rule, key};
 use document::{Array, ArrayWriter, Doc, Result, Value};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;

@@ -21,9 +21,9 @@ mod values;
 pub use progress::{Progress, Seeded};
 pub(crate) use values::{Places, without};
 
-use super::catalog::Row;
-use super::records::{At, find, update_one, update_op};
-use super::{names, walk};
+use crate::life::access::{At, find, update_one, update_op};
+use crate::life::catalog::Row;
+use crate::life::{names, walk};
 use crate::mql;
 use crate::rule::Rule;
 use amount::Amount;
@@ -135,7 +135,7 @@ pub(crate) async fn keep_part(
     let (mut amount, mut known, mut empty) = (Amount::default(), HashSet::new(), Vec::new());
     for row in &there {
         let Some(host) = host_of(row) else { continue };
-        known.insert(crate::link::key::bytes(&host));
+        known.insert(crate::rule::key::bytes(&host));
         match row.get("was") {
             // It said that the host had nothing, as long as the walk had not come to it.
             Some(Value::Array(was)) if was.is_empty() => empty.extend(row.get("_id")),
@@ -149,7 +149,7 @@ pub(crate) async fn keep_part(
     let mut rows = Vec::new();
     for host in hosts {
         let id = host.get("_id").unwrap_or(Value::Null);
-        if !keeping.is_original(&id) || known.contains(&crate::link::key::bytes(&id)) {
+        if !keeping.is_original(&id) || known.contains(&crate::rule::key::bytes(&id)) {
             continue;
         }
         let was = keeping.record(host);
@@ -239,7 +239,7 @@ pub(crate) async fn begin(at: &mut At<'_>, rule: &Rule) -> Result<i64> {
 /// Makes the collection, where making it in a transaction would be in the way of others.
 pub(crate) async fn prepare(at: &mut At<'_>, db: &str) -> Result<()> {
     let ns = names::replaced(db);
-    if !at.backend.abilities().forwards || super::shape::stored::found(at, &ns).await?.is_some() {
+    if !at.backend.abilities().forwards || crate::life::relocate::stored::found(at, &ns).await?.is_some() {
         return Ok(());
     }
     let op = AdminOp::Create { ns, options: CollectionOptions::default() };

@@ -4,17 +4,15 @@
 //! The rows lead: a part of them is one transaction that puts the originals in the place of what the buckets have left. It begins
 //! anew after a stop; what was given back has no row any more.
 
-use super::amount;
-use super::documents::Originals;
-use super::restore::among;
-use super::{host_id, host_of};
-use crate::gate::Point;
-use crate::life::records::{At, by_id, find};
-use crate::life::transient::{Began, is_transient};
-use crate::life::{Entry, Life, catalog, names, shape};
-use crate::link::key;
-use crate::rule::Rule;
-use crate::shape::bucket::Bucket;
+use crate::execute::gate::Point;
+use crate::life::access::{At, by_id, find};
+use crate::life::replaced::documents::Originals;
+use crate::life::replaced::restore::among;
+use crate::life::replaced::{amount, host_id, host_of};
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Entry, Life, catalog, names, relocate};
+use crate::rule::{Rule, key};
+use crate::shapes::bucket::Bucket;
 use document::backend::{Backend, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Find, Insert, Namespace, WriteOp};
@@ -33,7 +31,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
     for of in amount::lives(&mut at, &entry.db, &entry.rule.name).await? {
         let then = of.rule();
         let rule = then.as_ref().unwrap_or(&entry.rule);
-        let Some(bucket) = shape::bucket_of(rule).filter(|_| Some(of.since) != moved) else { continue };
+        let Some(bucket) = relocate::bucket_of(rule).filter(|_| Some(of.since) != moved) else { continue };
         if !(Returning { life, entry, rule, bucket, since: of.since }.all().await?) {
             return Ok(false);
         }

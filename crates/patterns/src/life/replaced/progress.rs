@@ -3,7 +3,7 @@
 
 use crate::life::catalog::long;
 use crate::life::evaluate::Difference;
-use crate::link::Fate;
+use crate::rule::Fate;
 use document::{Doc, DocWriter, Value};
 
 /// What seeding or conversion did to the documents that were there.

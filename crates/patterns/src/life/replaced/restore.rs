@@ -4,18 +4,16 @@
 //! A part of the hosts is one transaction: the hosts, what was kept of them, the values put back, the rows removed, the position
 //! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
 
-use super::amount::Of;
-use super::handover::{Handed, hand_over};
-use super::{Amount, Places, amount, host_of, rows_between};
-use crate::gate::Point;
+use crate::execute::gate::Point;
+use crate::life::access::{At, find};
 use crate::life::evaluate::{Difference, becomes};
-use crate::life::records::{At, find};
+use crate::life::replaced::amount::Of;
+use crate::life::replaced::handover::{Handed, hand_over};
+use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
 use crate::life::rights::Rights;
-use crate::life::transient::{Began, is_transient};
+use crate::life::transaction::{Began, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, walk};
-use crate::link::Fate;
-use crate::link::key;
-use crate::rule::Rule;
+use crate::rule::{Fate, Rule, key};
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Context, Count, Durability, ReadOp};
@@ -68,8 +66,10 @@ pub(crate) async fn check(at: &mut At<'_>, row: &catalog::Row, rule: &Rule) -> R
 }
 
 async fn count(at: &mut At<'_>, rule: &Rule, since: i64) -> Result<i64> {
-    let (first, last) =
-        (super::host_id(&rule.name, since, None), super::host_id(&rule.name, since, Some(&Value::MaxKey)));
+    let (first, last) = (
+        crate::life::replaced::host_id(&rule.name, since, None),
+        crate::life::replaced::host_id(&rule.name, since, Some(&Value::MaxKey)),
+    );
     let range = vec![Node::field("_id", Test::Gte(first)), Node::field("_id", Test::Lte(last))];
     let filter = Filter::from_node(Node::And(range));
     let op = Count { ns: names::replaced(&rule.host.db), filter, skip: 0, limit: None, hint: None };

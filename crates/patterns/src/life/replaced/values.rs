@@ -2,10 +2,10 @@
 //! `--restore`. Pure: no document is read or written here.
 //!
 //! A record is a list of `{ path, value, previous, next, above, by }`. The path is concrete (`items.0.product`), `previous` and `next`
-//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](super::fields)), `by` is the
+//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](crate::life::replaced::fields)), `by` is the
 //! reference of the array element that held it: elements move. What a record does not name was absent.
 
-use super::fields::{Beside, with_field};
+use crate::life::replaced::fields::{Beside, with_field};
 use crate::rule::{Rule, Upkeep};
 use document::pipeline::expr::field;
 use document::value::Path;
@@ -55,7 +55,7 @@ struct Site {
 
 impl Places {
     pub(crate) fn of(rule: &Rule) -> Places {
-        let state = Path::new(&format!("{}.{}", crate::link::owned::STATE, rule.field.dotted()));
+        let state = Path::new(&format!("{}.{}", crate::rule::owned::STATE, rule.field.dotted()));
         let reference = match &rule.upkeep {
             Upkeep::Link(link) if matches!(link.fold, crate::rule::Fold::One { .. }) => {
                 let (by, at) = (&link.local.path.parts, &rule.field.parts);

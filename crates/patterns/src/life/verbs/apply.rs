@@ -1,9 +1,9 @@
 //! `apply`: makes the rules what a declaration says, and waits for it unless asked not to.
 
-use super::{Call, Verb};
+use crate::life::access::At;
 use crate::life::apply::Extent;
 use crate::life::preview::Preview;
-use crate::life::records::At;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 

@@ -1,9 +1,9 @@
 //! `audit`: compares every derived value with what it should be. Changes nothing.
 
-use super::selection::Selection;
-use super::{Call, Verb};
-use crate::life::records::At;
+use crate::life::access::At;
 use crate::life::rights::namespaces;
+use crate::life::verbs::selection::Selection;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, Result};
 

@@ -1,7 +1,7 @@
 //! `check`: what is wrong with a declaration. Looks at no data.
 
-use super::{Call, Verb};
 use crate::declare::{Checked, Finding};
+use crate::life::verbs::{Call, Verb};
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 
 pub(super) const VERB: Verb = Verb {

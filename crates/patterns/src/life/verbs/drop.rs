@@ -1,10 +1,11 @@
 //! `drop`: removes a rule and, if asked, what it kept.
 
-use super::{Call, Verb};
+use crate::life::access::At;
 use crate::life::names;
-use crate::life::records::At;
-use crate::life::replaced::amount::{self, Amount};
-use crate::life::shape::drop::Leaving;
+use crate::life::relocate::drop::Leaving;
+use crate::life::replaced::amount;
+use crate::life::replaced::amount::Amount;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, DocWriter, Result, Value};
 

@@ -1,6 +1,6 @@
 //! `explain`: what a command would do, rules included, with the client's own rights. Keeps nothing.
 
-use super::{Call, Verb};
+use crate::life::verbs::{Call, Verb};
 use document::{Doc, Result, Value};
 
 pub(super) const VERB: Verb = Verb {

@@ -1,6 +1,6 @@
 //! `forget`: frees what is kept of the values that a rule replaced.
 
-use super::{Call, Verb};
+use crate::life::verbs::{Call, Verb};
 use document::{Doc, DocWriter, Result, Value};
 
 pub(super) const VERB: Verb = Verb {

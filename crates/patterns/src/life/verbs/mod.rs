@@ -16,9 +16,9 @@ mod uninstall;
 
 pub use check::findings;
 
-use super::Life;
-use super::rights::{Rights, namespaces};
 use crate::declare::Declaration;
+use crate::life::Life;
+use crate::life::rights::{Rights, namespaces};
 use document::backend::{Answer, Session};
 use document::op::Context;
 use document::{Doc, Result};

@@ -1,8 +1,8 @@
 //! `plan`: what applying a declaration would do. Changes nothing.
 
-use super::{Call, Verb};
+use crate::life::access::At;
 use crate::life::preview::{Preview, Wanted};
-use crate::life::records::At;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, Result};
 

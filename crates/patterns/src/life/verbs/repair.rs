@@ -1,14 +1,14 @@
 //! `repair`: makes every derived value right that is not; of rules that are not applied only if asked for (`once`).
 
-use super::selection::Selection;
-use super::{Call, Verb};
+use crate::life::access::At;
 use crate::life::apply::Extent;
 use crate::life::audit::Asked;
 use crate::life::preview::{Preview, Refusal};
-use crate::life::records::At;
+use crate::life::relocate;
 use crate::life::repair::Upkeep;
 use crate::life::rights::namespaces;
-use crate::life::shape;
+use crate::life::verbs::selection::Selection;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Code, Doc, Error, Result};
 
@@ -30,7 +30,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     // Rights come first: a refusal for another reason tells of rules.
     for asked in &rules {
         namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
-        match shape::bucket_of(&asked.rule) {
+        match relocate::bucket_of(&asked.rule) {
             Some(bucket) => call.rights.need_all(&["update", "insert", "remove"], &bucket.into)?,
             None => call.rights.need("update", &asked.rule.host)?,
         }
@@ -119,7 +119,7 @@ fn refuse_applied(call: &Call<'_>, rules: &[Asked]) -> Result<()> {
         return Err(Error::new(Code::OperationFailed, message)
             .with_hint("`pleach repair` without --once repairs them; --rule RULE names one that is not applied"));
     }
-    if let Some(asked) = rules.iter().find(|asked| shape::bucket_of(&asked.rule).is_some()) {
+    if let Some(asked) = rules.iter().find(|asked| relocate::bucket_of(&asked.rule).is_some()) {
         let message = format!("`{}` stores documents in another form: that cannot be done once", asked.rule.name);
         return Err(Error::new(Code::OperationFailed, message)
             .with_hint("`pleach apply` brings the documents into buckets; --rule RULE names a rule of a field"));

@@ -1,7 +1,8 @@
 //! The command as it was sent: its verb, its fields, its declaration.
 
-use super::{VERBS, Verb};
-use crate::declare::{self, Checked, Content, Declaration, Part};
+use crate::declare;
+use crate::declare::{Checked, Content, Declaration, Part};
+use crate::life::verbs::{VERBS, Verb};
 use document::value::order;
 use document::{Array, Doc, Error, Result, Value};
 

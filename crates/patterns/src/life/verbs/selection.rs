@@ -1,10 +1,10 @@
 //! Which rules an audit or a repair is about: those of the declaration, or those that are applied; one of them if named.
 
-use super::Call;
 use crate::declare::spelling::nearest;
 use crate::declare::{Declaration, change};
+use crate::life::access::At;
 use crate::life::audit::Asked;
-use crate::life::records::At;
+use crate::life::verbs::Call;
 use crate::life::{Entry, Life, catalog};
 use crate::rule::Rule;
 use document::backend::Session;

@@ -1,7 +1,7 @@
 //! `status`: where each rule is, and what waits in the outbox; of one database, or of all that the client may read.
 
-use super::{Call, Verb};
-use crate::life::records::At;
+use crate::life::access::At;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, Result};
 

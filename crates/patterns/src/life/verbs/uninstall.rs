@@ -1,8 +1,8 @@
 //! `uninstall`: takes Pleach out of databases; the data stays, as plain documents.
 
-use super::{Call, Verb};
-use crate::life::records::At;
+use crate::life::access::At;
 use crate::life::uninstall::Uninstalled;
+use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{ArrayWriter, Doc, DocWriter, Error, Result, Value};
 

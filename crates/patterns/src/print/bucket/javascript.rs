@@ -1,8 +1,8 @@
 //! Buckets in JavaScript.
 
-use super::super::javascript::{Flavor, capital};
-use super::{Bucketed, filled, indexes, reading_words, slot_words};
-use crate::shape::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
+use crate::print::bucket::{Bucketed, filled, indexes, reading_words, slot_words};
+use crate::print::javascript::{Flavor, capital};
+use crate::shapes::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
 pub(in crate::print) fn helpers(flavor: &Flavor) -> String {
@@ -205,7 +205,7 @@ fn slot(slots: &Slots, bucket: &Bucket) -> String {
         (Slot::Time(grain), Layout::Array) => format!("((date) => {})(reading[‹time›])", floor(grain.name())),
         (Slot::Time(grain), Layout::FieldNames) => {
             let parts: Vec<String> =
-                crate::shape::bucket::slot_parts(bucket.every, *grain).map(|(part, _)| iso(part)).collect();
+                crate::shapes::bucket::slot_parts(bucket.every, *grain).map(|(part, _)| iso(part)).collect();
             format!("((iso) => {})(reading[‹time›].toISOString())", parts.join(" + "))
         }
     }

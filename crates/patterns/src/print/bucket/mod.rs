@@ -6,9 +6,9 @@
 pub(super) mod javascript;
 pub(super) mod python;
 
-use super::values::{Style, quoted, render};
 use crate::mql::document;
-use crate::shape::bucket::{Bucket, Dialect, Readings, Slots};
+use crate::print::values::{Style, quoted, render};
+use crate::shapes::bucket::{Bucket, Dialect, Readings, Slots};
 use document::{Array, Doc, Value};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Buckets in Python.
 
-use super::super::python::{STYLE, plain};
-use super::{Bucketed, filled, indexes, reading_words, slot_words};
-use crate::shape::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
+use crate::print::bucket::{Bucketed, filled, indexes, reading_words, slot_words};
+use crate::print::python::{STYLE, plain};
+use crate::shapes::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
 pub(in crate::print) const HELPERS: &str = "
@@ -186,13 +186,13 @@ fn insert_slot(slots: &Slots, bucket: &Bucket) -> String {
 
 /// What tells a slot: its name, or the value in its element.
 fn slot(slots: &Slots, bucket: &Bucket) -> String {
-    let time = super::quoted(&bucket.time);
+    let time = crate::print::bucket::quoted(&bucket.time);
     match (&slots.slot, slots.layout) {
-        (Slot::Field { field, .. }, _) => format!("reading[{}]", super::quoted(field)),
+        (Slot::Field { field, .. }, _) => format!("reading[{}]", crate::print::bucket::quoted(field)),
         (Slot::Time(grain), Layout::Array) => format!("reading[{time}].replace({})", floor(grain.name())),
         (Slot::Time(grain), Layout::FieldNames) => {
             let parts: String =
-                crate::shape::bucket::slot_parts(bucket.every, *grain).map(|(part, _)| code_of(part)).collect();
+                crate::shapes::bucket::slot_parts(bucket.every, *grain).map(|(part, _)| code_of(part)).collect();
             format!("reading[{time}].strftime(\"{parts}\")")
         }
     }

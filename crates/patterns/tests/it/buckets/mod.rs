@@ -19,7 +19,7 @@ use pleach_patterns::Patterned;
 use pleach_patterns::gate::Gate;
 use pleach_patterns::life::State;
 use pleach_patterns::rule::{ClientWrites, Rule, Upkeep};
-use pleach_patterns::shape::bucket::*;
+use pleach_patterns::shapes::bucket::*;
 use std::sync::Arc;
 
 /// Some rule, which is replaced at once.

@@ -1,8 +1,8 @@
 //! While a collection is brought into another shape its documents are on two sides: each is found and changed where it is.
 
 use super::*;
-use pleach_patterns::rules::Placed;
-use pleach_patterns::shape::{Form, Side};
+use pleach_patterns::active::RuleInState;
+use pleach_patterns::shapes::{Form, Side};
 
 fn old() -> Namespace {
     ns("pleach.readings.sensor_data")
@@ -20,7 +20,7 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
         sides.reverse();
     }
     let placed =
-        Placed { rule: rule(&buckets.bucket), state: State::On, sides, held: false, restoring: false, epoch: 0 };
+        RuleInState { rule: rule(&buckets.bucket), state: State::On, sides, held: false, restoring: false, epoch: 0 };
     buckets.world.layer.set_rules(vec![placed]).unwrap();
     buckets
 }

@@ -6,7 +6,7 @@ use crate::harness::*;
 use bson::{Document, doc};
 use document::backend::{Backend, Session};
 use document::op::{Explained, ReadOp, Verbosity};
-use patterns::shape::bucket::Layout;
+use patterns::shapes::bucket::Layout;
 
 const DAY: i64 = 86_400_000;
 

@@ -6,7 +6,7 @@ use crate::harness::*;
 use bson::{Document, doc};
 use document::backend::{Backend, Session};
 use document::op::AdminOp;
-use patterns::shape::bucket::{Bucket, Dialect};
+use patterns::shapes::bucket::{Bucket, Dialect};
 
 async fn with_view(bucket: Bucket) -> World {
     let documents = documents(&bucket, &mut Dice(21), 24);

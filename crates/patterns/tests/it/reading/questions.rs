@@ -3,7 +3,7 @@
 use super::samples::*;
 use bson::{Bson, Document, doc};
 use document::op::Namespace;
-use patterns::shape::bucket::{Body, Bucket, ReadingId, Slot};
+use patterns::shapes::bucket::{Body, Bucket, ReadingId, Slot};
 
 /// A small generator: the same questions in every run.
 pub(crate) struct Dice(pub(crate) u64);

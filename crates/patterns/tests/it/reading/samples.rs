@@ -9,7 +9,7 @@ use document::project::Projection;
 use document::value::Path;
 use document::{Array, Doc};
 use patterns::rule::{ClientWrites, Rule, Upkeep};
-use patterns::shape::bucket::*;
+use patterns::shapes::bucket::*;
 use std::sync::Arc;
 
 /// What clients call the buckets, where they are, and the plain collection to compare with.

@@ -7,7 +7,7 @@ use bson::Document;
 use document::backend::Session;
 use document::op::{Namespace, ReadOp};
 use patterns::life::State;
-use patterns::shape::bucket::Bucket;
+use patterns::shapes::bucket::Bucket;
 
 pub(crate) const DB: &str = "shop";
 

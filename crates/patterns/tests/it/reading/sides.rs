@@ -5,9 +5,9 @@ use super::shop::*;
 use crate::harness::*;
 use bson::doc;
 use document::backend::{Backend, BatchLimit, Session};
+use patterns::active::RuleInState;
 use patterns::life::State;
-use patterns::rules::Placed;
-use patterns::shape::{Form, Side};
+use patterns::shapes::{Form, Side};
 use std::sync::Arc;
 
 #[test]
@@ -24,8 +24,14 @@ fn both_sides_answer() {
             Side { stored: ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
             Side { stored: ns("old"), form: Form::Plain },
         ];
-        let placed =
-            Placed { rule: rule(bucket.clone()), state: State::On, sides, held: false, restoring: false, epoch: 0 };
+        let placed = RuleInState {
+            rule: rule(bucket.clone()),
+            state: State::On,
+            sides,
+            held: false,
+            restoring: false,
+            epoch: 0,
+        };
         world.layer.set_rules(vec![placed]).unwrap();
         for round in 0..60 {
             let filter = a_filter(&bucket, &mut dice);

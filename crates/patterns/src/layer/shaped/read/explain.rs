@@ -1,10 +1,10 @@
 //! `explain` of a read of a logical name: the backend's answer for the stored operation, and what Pleach made of it.
 
-use super::plan::{Doubt, Plan, in_words};
 use crate::layer::Shared;
 use crate::layer::shaped::digits;
+use crate::layer::shaped::read::plan::{Doubt, Plan, in_words};
 use crate::mql::{document, list, object};
-use crate::shape::Shaped;
+use crate::shapes::Shaped;
 use document::backend::Session;
 use document::op::{Context, Explained, ReadOp, Verbosity};
 use document::{Doc, DocWriter, Result, Value};

@@ -4,7 +4,7 @@
 //! where a filter names the series and bounds the time, buckets are read as they are and everything else is done here. What
 //! is moved has a bound: where it might be much, MongoDB gets the pipeline.
 
-use crate::shape::bucket::{Body, Bucket, Slot};
+use crate::shapes::bucket::{Body, Bucket, Slot};
 use document::Value;
 use document::filter::{Filter, Node, Test};
 
@@ -131,7 +131,7 @@ fn each<'t>(test: &'t Test, visit: &mut dyn FnMut(&'t Test)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::bucket::{Layout, Period, Readings, Series, Slots, Unit};
+    use crate::shapes::bucket::{Layout, Period, Readings, Series, Slots, Unit};
     use bson::{Bson, DateTime, Document, doc};
     use document::Doc;
     use document::op::Namespace;
@@ -145,13 +145,13 @@ mod tests {
     }
 
     fn days_of_quarters() -> Bucket {
-        let slot = Slot::Time(crate::shape::bucket::Grain::Day);
+        let slot = Slot::Time(crate::shapes::bucket::Grain::Day);
         let sums = vec![("approved".into(), "a".into())];
         bucket(Period::Quarter, Body::Slots(Slots { slot, sums, layout: Layout::FieldNames }))
     }
 
     fn readings(at_most: u32) -> Bucket {
-        let unit = Unit { size: crate::shape::bucket::Grain::Minute, name: "m".into() };
+        let unit = Unit { size: crate::shapes::bucket::Grain::Minute, name: "m".into() };
         let (inexact, reading_id) = Default::default();
         let body = Readings { at_most, unit, inexact, reading_id, stats: Vec::new() };
         bucket(Period::Hour, Body::Readings(body))

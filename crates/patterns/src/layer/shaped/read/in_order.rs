@@ -1,7 +1,7 @@
 //! The readings of one series in the order of their time, without sorting all of them: buckets come in that order, and only
 //! those of one period are put in order among themselves.
 
-use crate::shape::bucket::Bucket;
+use crate::shapes::bucket::Bucket;
 use document::op::{SortKey, SortSpec};
 use document::pipeline::{Rows, Run, Stage, Stream, sort_spec};
 use document::value::Path;

@@ -6,21 +6,21 @@
 
 mod explain;
 mod extent;
-mod figures;
-mod finish;
-mod here;
+mod find_projection;
 mod in_order;
-mod over;
+mod local_pipeline;
 mod plan;
-mod projecting;
 mod read_request;
+mod result;
 mod snapshot;
+mod summaries;
+mod union;
 
 pub(in crate::layer) use explain::{explain, planned};
 
-use super::super::Shared;
-use super::digits;
-use crate::shape::Shaped;
+use crate::layer::Shared;
+use crate::layer::shaped::digits;
+use crate::shapes::Shaped;
 use document::Result;
 use document::backend::{Cursor, Session};
 use document::op::{Context, ReadOp};
@@ -51,12 +51,12 @@ async fn run(shared: &Shared, session: &mut Session, context: &Context, plan: Pl
     let mut cursor = shared.inner.read(session, context, plan.op).await?;
     let mut first = None;
     match plan.otherwise {
-        Some((Doubt::Exact, other)) => match figures::settled(cursor, session, context).await? {
+        Some((Doubt::Exact, other)) => match summaries::settled(cursor, session, context).await? {
             Some(settled) => cursor = settled,
             None => return Box::pin(run(shared, session, context, *other)).await,
         },
         Some((Doubt::Few, other)) => {
-            let batch = here::first(&mut *cursor, session, context, plan.first).await?;
+            let batch = local_pipeline::first(&mut *cursor, session, context, plan.first).await?;
             if !batch.exhausted {
                 drop(cursor);
                 return Box::pin(run(shared, session, context, *other)).await;
@@ -68,9 +68,9 @@ async fn run(shared: &Shared, session: &mut Session, context: &Context, plan: Pl
     if let Some(pipeline) = plan.here {
         let first = match first {
             Some(first) => first,
-            None => here::first(&mut *cursor, session, context, plan.first).await?,
+            None => local_pipeline::first(&mut *cursor, session, context, plan.first).await?,
         };
-        cursor = here::start(cursor, first, &pipeline, context)?;
+        cursor = local_pipeline::start(cursor, first, &pipeline, context)?;
     }
-    Ok(finish::finished(cursor, plan.finish))
+    Ok(result::finished(cursor, plan.finish))
 }

@@ -1,14 +1,13 @@
 //! How a read of a logical name is run: what the backend is asked, and what is done here.
 
-use super::extent::Reach;
-use super::figures::Figures;
-use super::finish::Finish;
-use super::here;
-use super::in_order::InOrder;
-use super::over;
-use super::read_request::Asked;
-use crate::shape::bucket::{Bucket, Dialect};
-use crate::shape::{Form, Shaped};
+use crate::layer::shaped::read::extent::Reach;
+use crate::layer::shaped::read::in_order::InOrder;
+use crate::layer::shaped::read::read_request::Asked;
+use crate::layer::shaped::read::result::Finish;
+use crate::layer::shaped::read::summaries::Figures;
+use crate::layer::shaped::read::{local_pipeline, union};
+use crate::shapes::bucket::{Bucket, Dialect};
+use crate::shapes::{Form, Shaped};
 use document::filter::Filter;
 use document::op::{Aggregate, Context, Find, Namespace, ReadOp, SortSpec};
 use document::pipeline::Pipeline;
@@ -67,7 +66,7 @@ impl Plan {
         };
         let figures = only.and_then(|bucket| Figures::of(bucket, &asked.source(), context));
         let filter = asked.pipeline.split().leading.filter;
-        let pushed = shaped.sides.first().map_or_else(Filter::all, |side| over::pushed(side, &filter));
+        let pushed = shaped.sides.first().map_or_else(Filter::all, |side| union::pushed(side, &filter));
         let mut maker = Maker { shaped, asked, ns: stored(shaped, op), filter, pushed };
         match (whom, only, figures) {
             (For::Embedded, _, Some(figures)) => maker.native_figures(figures),
@@ -125,7 +124,7 @@ impl Maker<'_> {
     fn plan(&mut self, op: ReadOp) -> Plan {
         let two_sided = self.shaped.sides.len() > 1;
         let (pushed, finish) = (self.pushed.clone(), self.finish());
-        Plan { op, here: None, first: here::FIRST, finish, pushed, figures: None, two_sided, otherwise: None }
+        Plan { op, here: None, first: local_pipeline::FIRST, finish, pushed, figures: None, two_sided, otherwise: None }
     }
 
     /// What was asked, with what a find shows as its last stage.
@@ -141,7 +140,7 @@ impl Maker<'_> {
     }
 
     fn native(&mut self) -> Result<Plan> {
-        let pipeline = over::native(self.shaped, &self.filter)?.then(self.asked_natively());
+        let pipeline = union::native(self.shaped, &self.filter)?.then(self.asked_natively());
         let op = self.aggregate(pipeline);
         Ok(self.plan(op))
     }
@@ -199,7 +198,7 @@ impl Maker<'_> {
 
     fn upstream(&mut self, only: Option<&Arc<Bucket>>) -> Plan {
         match only.filter(|bucket| bucket.by.iter().any(|series| series.hex) && !self.asked.reads_others()) {
-            Some(bucket) => self.finished_here(bucket, here::FIRST),
+            Some(bucket) => self.finished_here(bucket, local_pipeline::FIRST),
             None => self.said(),
         }
     }
@@ -221,7 +220,7 @@ impl Maker<'_> {
 
     /// All that was asked as MQL over stored documents, but for projections that only a find can say.
     fn in_words(&self) -> Array<'static> {
-        let all = over::said(self.shaped, &self.filter, Dialect::MongoDb);
+        let all = union::said(self.shaped, &self.filter, Dialect::MongoDb);
         let projecting = self.asked.projecting.as_ref().and_then(|projecting| projecting.said());
         all.iter().chain(self.asked.source().iter()).chain(projecting).collect()
     }

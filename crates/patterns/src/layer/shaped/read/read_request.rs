@@ -1,7 +1,7 @@
 //! What a command asks of logical documents: stages, and what is made of their rows.
 
-use super::finish::Finish;
-use super::projecting::Projecting;
+use crate::layer::shaped::read::find_projection::Projecting;
+use crate::layer::shaped::read::result::Finish;
 use crate::mql::{call, field, list, object};
 use document::op::{Hint, ReadOp};
 use document::pipeline::Pipeline;

@@ -1,19 +1,17 @@
 //! A plan in a transaction of our own, run again after conflicts. Its retry record answers for the client's statements, not for
 //! those on what is stored (R4); statements that fail on their own are left out of the next attempt (R10).
 
-use super::direct::How;
-use super::insert::{self, Coming};
-use super::multi::{Many, Picked};
-use super::open;
-use super::resent;
-use super::statement;
-use super::steps::{Steps, Stop};
-use crate::gate::Point;
-use crate::layer::transact::commit;
-use crate::layer::turns::{HostHash, Turns};
-use crate::layer::{Shared, slice};
-use crate::retry::Attempts;
-use crate::shape::{Form, Shaped};
+use crate::execute::gate::Point;
+use crate::execute::retry::Attempts;
+use crate::execute::run::commit;
+use crate::execute::turns::{HostHash, Turns};
+use crate::layer::shaped::write::insert::Coming;
+use crate::layer::shaped::write::multi::{Many, Picked};
+use crate::layer::shaped::write::single_statement::How;
+use crate::layer::shaped::write::steps::{Steps, Stop};
+use crate::layer::shaped::write::{insert, open_buckets, resend_after_move, statement};
+use crate::layer::{Shared, statements};
+use crate::shapes::{Form, Shaped};
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Error, Result};
@@ -66,7 +64,8 @@ impl Part<'_> {
         if !matches!(side.form, Form::Bucket(_)) {
             return Vec::new();
         }
-        let hosts = documents.iter().map(|(_, _, encoded)| open::host(open::place(&side.stored, &encoded.key)));
+        let hosts =
+            documents.iter().map(|(_, _, encoded)| open_buckets::host(open_buckets::place(&side.stored, &encoded.key)));
         let mut hosts: Vec<HostHash> = hosts.collect();
         hosts.sort_unstable();
         hosts.dedup();
@@ -96,7 +95,8 @@ pub(super) async fn run(
 ) -> Result<Written, Stop> {
     let mut attempts = Attempts::new(context);
     let mut turns = attempts.in_time(shared.lines.take(part.hosts(shaped))).await?;
-    let mut known = Known { noted: resent::noted(shared, client, context, shaped, part).await?, ..Known::default() };
+    let mut known =
+        Known { noted: resend_after_move::noted(shared, client, context, shaped, part).await?, ..Known::default() };
     loop {
         match attempt(shared, client, context, shaped, part, attempts.made(), &mut known, &mut turns).await {
             Ok(written) => return Ok(written),
@@ -145,7 +145,7 @@ async fn attempt(
         let place = |index: usize| statements.get(index).map_or(index, |(at, _)| *at);
         before.upserted.iter_mut().for_each(|(index, _)| *index = place(*index));
     }
-    slice::add(&mut before, known.noted.clone(), 0);
+    statements::add(&mut before, known.noted.clone(), 0);
     let mut steps = Steps::new(shared, &mut session, context, shaped);
     steps.trusting = !known.doubting;
     let result = perform(&mut steps, part, &before.retried, &known.errors).await;
@@ -167,7 +167,7 @@ async fn attempt(
         client.concern_error = Some(error);
     }
     let mut total = before;
-    slice::add(&mut total, written, 0);
+    statements::add(&mut total, written, 0);
     total.upserted.sort_by_key(|(at, _)| *at);
     Ok(total)
 }
@@ -217,7 +217,7 @@ async fn perform(
                         if deleted || removed || written.modified > 0 || !written.upserted.is_empty() {
                             done.effective.push(at);
                         }
-                        slice::add(&mut done.written, written, 0);
+                        statements::add(&mut done.written, written, 0);
                     }
                     Err(stop) => return Err(stop),
                 }

@@ -1,9 +1,9 @@
 //! Which readings a statement is about (R17): candidate buckets by push-down, then our own filter on decoded readings.
 
-use super::steps::Steps;
-use crate::life::records::find;
-use crate::shape::bucket::{Bucket, Key};
-use crate::shape::{Form, Shaped, Side};
+use crate::layer::shaped::write::steps::Steps;
+use crate::life::access::find;
+use crate::shapes::bucket::{Bucket, Key};
+use crate::shapes::{Form, Shaped, Side};
 use document::filter::{Details, Filter};
 use document::op::{Find, SortKey, SortSpec};
 use document::pipeline::sort_spec;

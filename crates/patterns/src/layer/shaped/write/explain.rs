@@ -1,15 +1,16 @@
 //! What a write to a logical name would do: its steps, run in a transaction that is given up, beside MongoDB's answer for the
 //! buckets it looks at.
 
-use super::candidates::holding;
-use super::steps::{Steps, Stop};
-use super::{how, insert, one, ones};
+use crate::execute::plan::Plan;
+use crate::execute::retry::Attempts;
+use crate::execute::run;
 use crate::layer::explain::{Left, with_plan};
 use crate::layer::shaped::digits;
-use crate::layer::{Shared, slice, transact};
-use crate::plan::Plan;
-use crate::retry::Attempts;
-use crate::shape::Shaped;
+use crate::layer::shaped::write::candidates::holding;
+use crate::layer::shaped::write::steps::{Steps, Stop};
+use crate::layer::shaped::write::{how, insert, one, ones};
+use crate::layer::{Shared, statements};
+use crate::shapes::Shaped;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Explained, ReadOp, Verbosity, WriteOp};
@@ -57,7 +58,7 @@ pub(crate) async fn plan(
         steps.trace = Some(Plan::default());
         let result = rehearsed(&mut steps, &left.op(op)).await;
         let plan = steps.trace.take().unwrap_or_default();
-        transact::abort(&mut session);
+        run::abort(&mut session);
         match result {
             Ok(()) => return Ok(plan.with_errors(left.errors)),
             Err(Stop::Statement { at, error }) => left.fail(at, error)?,
@@ -70,7 +71,7 @@ async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
     if let WriteOp::Insert(insert) = op {
         return insert::rehearsed(steps, insert).await;
     }
-    for at in 0..slice::count(op) {
+    for at in 0..statements::count(op) {
         let ones = ones(op, &steps.shaped.clone(), at);
         match (insert::only_side(&steps.shaped.clone()), ones.into_iter().next()) {
             (Some((_, stored)), Some(first)) => {

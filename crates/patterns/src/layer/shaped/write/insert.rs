@@ -1,18 +1,17 @@
 //! Inserting readings: one is a statement of its own, several are grouped per bucket in a transaction; slots are added up.
 
-use super::attempt::{self, Part};
-use super::candidates::first;
-use super::change::{self, Changes, Existing, Fate};
-use super::direct::{self, How, One};
-use super::place::{self, Reading};
-use super::refused::duplicate;
-use super::resent;
-use super::steps::{Steps, Stop};
-use super::told;
-use crate::layer::{Shared, bulk, slice};
-use crate::run::statement::with_id;
-use crate::shape::bucket::{Body, Bucket, Encoded};
-use crate::shape::{Form, Shaped};
+use crate::execute::client_statement::with_id;
+use crate::layer::shaped::write::attempt::Part;
+use crate::layer::shaped::write::candidates::first;
+use crate::layer::shaped::write::place::Reading;
+use crate::layer::shaped::write::refused::duplicate;
+use crate::layer::shaped::write::rewrite::{Changes, Existing, Fate};
+use crate::layer::shaped::write::single_statement::{How, One};
+use crate::layer::shaped::write::steps::{Steps, Stop};
+use crate::layer::shaped::write::{attempt, place, resend_after_move, rewrite, single_statement, told};
+use crate::layer::{Shared, bulk, statements};
+use crate::shapes::bucket::{Body, Bucket, Encoded};
+use crate::shapes::{Form, Shaped};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -34,28 +33,29 @@ pub(super) async fn run(
     let mut total = Written::default();
     if slots.is_some() || is_single && (alone(shaped).is_some() || plain(shaped).is_some()) {
         let ids: Vec<i32> = documents.iter().map(|(at, ..)| how.statement_id(*at)).collect();
-        total = resent::recorded(shared, session, context, shaped, &ids).await?;
+        total = resend_after_move::recorded(shared, session, context, shaped, &ids).await?;
         documents.retain(|(at, ..)| !total.retried.contains(&how.statement_id(*at)));
     }
     match slots {
         Some(target) => {
-            let written = direct::all(shared, session, context, target, ones(target.0, documents)?, &how).await?;
-            slice::add(&mut total, written, 0);
+            let written =
+                single_statement::all(shared, session, context, target, ones(target.0, documents)?, &how).await?;
+            statements::add(&mut total, written, 0);
         }
         None if is_single && alone(shaped).is_some() => {
             if let (Some(target), Some((_, _, reading))) = (alone(shaped), documents.into_iter().next()) {
-                total = direct::reading(shared, session, context, shaped, target, reading, &how).await?;
+                total = single_statement::reading(shared, session, context, shaped, target, reading, &how).await?;
             }
         }
         None if is_single && plain(shaped).is_some() => {
             if let (Some(stored), Some((_, document, _))) = (plain(shaped), documents.into_iter().next()) {
-                total = direct::document(shared, session, context, stored, document, &how).await?;
+                total = single_statement::document(shared, session, context, stored, document, &how).await?;
             }
         }
         _ => {
             for part in parts(&documents) {
                 let part = Part::Insert { documents: part, how: &how };
-                slice::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
+                statements::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
                 if op.ordered && !total.errors.is_empty() {
                     break;
                 }
@@ -78,10 +78,11 @@ pub(super) async fn joined(
     let how = how(op);
     let (documents, refused) = encoded(shaped, op, context);
     if let Some(failed) = refused.first() {
-        return Ok(slice::failed(failed.index, failed.error.clone()));
+        return Ok(statements::failed(failed.index, failed.error.clone()));
     }
     if let Some((bucket, stored)) = only_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_))) {
-        let written = direct::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
+        let written =
+            single_statement::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
         return Ok(Written { upserted: Vec::new(), ..written });
     }
     let mut steps = Steps::new(shared, session, context, shaped);
@@ -143,7 +144,7 @@ fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
     let side = shaped.sides.first()?;
     match &side.form {
         Form::Bucket(bucket) if shaped.sides.len() == 1 || !bucket.derives_id() => {
-            direct::is_one_statement(bucket).then_some((bucket, &side.stored))
+            single_statement::is_one_statement(bucket).then_some((bucket, &side.stored))
         }
         Form::Bucket(_) | Form::Plain => None,
     }
@@ -254,7 +255,7 @@ pub(super) async fn put(
             }
         }
     }
-    change::put(steps, new, bypass_validation, Existing::AddedTo).await?;
+    rewrite::put(steps, new, bypass_validation, Existing::AddedTo).await?;
     Ok(ids)
 }
 

@@ -7,29 +7,29 @@
 
 mod attempt;
 mod candidates;
-mod change;
-mod direct;
 mod explain;
 mod insert;
 mod multi;
-pub(crate) mod open;
+pub(crate) mod open_buckets;
 mod place;
 pub(crate) mod refused;
-mod resent;
+mod resend_after_move;
+mod rewrite;
+mod single_statement;
 mod slots;
 mod statement;
 mod steps;
 
-use super::super::{Shared, bulk, slice};
-use super::digits;
-use crate::shape::Shaped;
+use crate::layer::shaped::digits;
+use crate::layer::{Shared, bulk, statements};
+use crate::shapes::Shaped;
 use attempt::Part;
-use direct::{How, One};
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Doc, Error, Result, Value};
 pub(crate) use explain::{explain, plan};
 use multi::Many;
+use single_statement::{How, One};
 use std::sync::Arc;
 use steps::{Steps, Stop};
 
@@ -58,7 +58,7 @@ async fn outside(
     op: &WriteOp,
     shaped: &Arc<Shaped>,
 ) -> Result<Written> {
-    let (how, count) = (how(op), slice::count(op));
+    let (how, count) = (how(op), statements::count(op));
     let mut total = Written::default();
     let mut at = 0;
     while at < count && (total.errors.is_empty() || !how.ordered) {
@@ -71,20 +71,20 @@ async fn outside(
         if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
             let ids: Vec<i32> = ones.iter().map(|one| how.statement_id(one.at)).collect();
             at += ones.len();
-            let before = resent::recorded(shared, session, context, shaped, &ids).await?;
+            let before = resend_after_move::recorded(shared, session, context, shaped, &ids).await?;
             let left = ones.into_iter().filter(|one| !before.retried.contains(&how.statement_id(one.at))).collect();
-            slice::add(&mut total, before, 0);
-            slice::add(&mut total, direct::all(shared, session, context, target, left, &how).await?, 0);
+            statements::add(&mut total, before, 0);
+            statements::add(&mut total, single_statement::all(shared, session, context, target, left, &how).await?, 0);
         } else if let Some(many) = Many::of(op, at) {
             match changed(shared, session, context, shaped, &many).await? {
-                Ok(written) => slice::add(&mut total, written, 0),
+                Ok(written) => statements::add(&mut total, written, 0),
                 Err(error) => total.errors.push(WriteError { index: at, error }),
             }
             at += 1;
         } else {
             let end = end(op, shaped, at);
             let part = Part::Statements { op, range: at..end, how: &how };
-            slice::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
+            statements::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
             at = end;
         }
     }
@@ -115,7 +115,7 @@ async fn changed(
                 let part = Part::Some { many, picked: &[one] };
                 attempt = attempt::run(shared, &mut own, context, shaped, &part).await;
                 match &mut attempt {
-                    Ok(written) if written.errors.is_empty() => slice::add(&mut total, std::mem::take(written), 0),
+                    Ok(written) if written.errors.is_empty() => statements::add(&mut total, std::mem::take(written), 0),
                     _ => break,
                 }
             }
@@ -123,7 +123,7 @@ async fn changed(
         match attempt {
             Ok(mut written) => match written.errors.pop() {
                 Some(failed) => return Ok(Err(failed.error)),
-                None => slice::add(&mut total, written, 0),
+                None => statements::add(&mut total, written, 0),
             },
             Err(Stop::Statement { error, .. }) => return Ok(Err(error)),
             Err(Stop::Command(error)) => return Err(error),
@@ -143,21 +143,21 @@ async fn joined(
     op: &WriteOp,
     shaped: &Arc<Shaped>,
 ) -> Result<Written> {
-    let (how, count) = (how(op), slice::count(op));
+    let (how, count) = (how(op), statements::count(op));
     let mut total = Written::default();
     let mut at = 0;
     while at < count && total.errors.is_empty() {
         if let Some(error) = refusal(op, at) {
-            return Ok(slice::failed(at, error));
+            return Ok(statements::failed(at, error));
         }
         let ones = ones(op, shaped, at);
         if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
             at += ones.len();
-            slice::add(&mut total, direct::all(shared, session, context, target, ones, &how).await?, 0);
+            statements::add(&mut total, single_statement::all(shared, session, context, target, ones, &how).await?, 0);
             continue;
         }
         let mut steps = Steps::new(shared, session, context, shaped);
-        slice::add(&mut total, told(one(&mut steps, op, at).await)?, 0);
+        statements::add(&mut total, told(one(&mut steps, op, at).await)?, 0);
         at += 1;
     }
     Ok(total)
@@ -173,7 +173,7 @@ async fn one(steps: &mut Steps<'_>, op: &WriteOp, at: usize) -> Result<Written, 
 fn told(outcome: Result<Written, Stop>) -> Result<Written> {
     match outcome {
         Ok(written) => Ok(written),
-        Err(Stop::Statement { at, error }) => Ok(slice::failed(at, error)),
+        Err(Stop::Statement { at, error }) => Ok(statements::failed(at, error)),
         Err(Stop::Command(error)) => Err(error),
     }
 }
@@ -187,9 +187,10 @@ fn ones(op: &WriteOp, shaped: &Shaped, at: usize) -> Vec<One> {
 
 /// The end of the statements from `at` on that share a transaction.
 fn end(op: &WriteOp, shaped: &Shaped, at: usize) -> usize {
-    let (mut end, limit) = (at + 1, slice::count(op).min(at + bulk::STATEMENTS));
-    let alike =
-        |end: usize| !slice::is_multi(op, end) && refusal(op, end).is_none() && ones_begin(op, shaped, end).is_none();
+    let (mut end, limit) = (at + 1, statements::count(op).min(at + bulk::STATEMENTS));
+    let alike = |end: usize| {
+        !statements::is_multi(op, end) && refusal(op, end).is_none() && ones_begin(op, shaped, end).is_none()
+    };
     while end < limit && alike(end) {
         end += 1;
     }
@@ -208,7 +209,7 @@ fn how(op: &WriteOp) -> How {
         WriteOp::Delete(op) => (false, op.statement_ids.clone()),
         WriteOp::FindAndModify(op) => (op.bypass_validation, vec![op.statement_id]),
     };
-    How { ordered: slice::is_ordered(op), bypass_validation, statement_ids }
+    How { ordered: statements::is_ordered(op), bypass_validation, statement_ids }
 }
 
 /// What no statement on a logical name may say.

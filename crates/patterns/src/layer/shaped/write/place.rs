@@ -1,14 +1,15 @@
 //! Where new readings go, inside a transaction: grouped per bucket, one statement each (R16). The open bucket is read first, or
 //! remembered where a wrong memory costs only another attempt.
 
-use super::direct::{Last, at_most, is_one_statement, size};
-use super::open::{self, Open};
-use super::refused::{duplicate, is_taken, is_too_large};
-use super::steps::{Steps, Stop};
 use crate::layer::multi::among;
-use crate::life::records::find;
+use crate::layer::shaped::write::open_buckets;
+use crate::layer::shaped::write::open_buckets::Open;
+use crate::layer::shaped::write::refused::{duplicate, is_taken, is_too_large};
+use crate::layer::shaped::write::single_statement::{Last, at_most, is_one_statement, size};
+use crate::layer::shaped::write::steps::{Steps, Stop};
+use crate::life::access::find;
 use crate::mql;
-use crate::shape::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
+use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Find, Namespace, SortKey, SortSpec, UpdateOp, UpdateStatement, WriteError, WriteOp};
 use document::pipeline::expr::Names;
@@ -43,7 +44,7 @@ pub(super) async fn add(
     bypass_validation: bool,
 ) -> Result<Vec<WriteError>, Stop> {
     let mut groups = grouped(stored, readings);
-    steps.touched.extend(groups.iter().map(|group| open::host(group.place)));
+    steps.touched.extend(groups.iter().map(|group| open_buckets::host(group.place)));
     let mut errors = Vec::new();
     let mut opens = Vec::with_capacity(groups.len());
     if is_unique(bucket) {
@@ -99,7 +100,7 @@ fn grouped<'r>(stored: &Namespace, readings: &'r [Reading]) -> Vec<Group<'r>> {
     let mut known: HashMap<u128, usize> = HashMap::new();
     for reading in readings {
         let key = &reading.encoded.key;
-        let place = open::place(stored, key);
+        let place = open_buckets::place(stored, key);
         let at = *known.entry(place).or_insert_with(|| {
             groups.push(Group { key, place, readings: Vec::new() });
             groups.len() - 1

@@ -1,6 +1,6 @@
 //! What is refused, in MongoDB's words where it has some.
 
-use crate::shape::Shaped;
+use crate::shapes::Shaped;
 use document::op::Namespace;
 use document::value::show;
 use document::{Code, DocWriter, Error, Value};

@@ -1,7 +1,7 @@
 //! A client's `$inc` of one slot as one statement on its bucket: what a person would write by hand.
 
-use super::direct::One;
-use crate::shape::bucket::{Body, Bucket, Slot, Slots};
+use crate::layer::shaped::write::single_statement::One;
+use crate::shapes::bucket::{Body, Bucket, Slot, Slots};
 use document::filter::{Filter, Node, Test};
 use document::op::UpdateStatement;
 use document::update::Update;

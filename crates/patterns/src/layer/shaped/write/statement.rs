@@ -1,9 +1,10 @@
 //! One client's statement about one document, in a transaction: update, delete, findAndModify (R17).
 
-use super::candidates::{Found, first};
-use super::change::{Changes, Fate, updated};
-use super::insert::{self, logical};
-use super::steps::{Steps, Stop};
+use crate::layer::shaped::write::candidates::{Found, first};
+use crate::layer::shaped::write::insert;
+use crate::layer::shaped::write::insert::logical;
+use crate::layer::shaped::write::rewrite::{Changes, Fate, updated};
+use crate::layer::shaped::write::steps::{Steps, Stop};
 use document::filter::{Details, Filter};
 use document::op::{DeleteStatement, FindAndModify, Modify, UpdateStatement, WriteOp, Written};
 use document::update::Update;

@@ -1,17 +1,17 @@
 //! The steps of a write on stored documents, in one transaction: of our own, or the client's.
 
-use crate::gate::Point;
+use crate::execute::gate::Point;
+use crate::execute::plan::{Action, Plan, Step};
+use crate::execute::retry::{is_of_command, is_transient};
+use crate::execute::turns::HostHash;
 use crate::layer::Shared;
-use crate::layer::turns::HostHash;
-use crate::plan::{Action, Plan, Step};
-use crate::retry::{is_of_command, is_transient};
-use crate::shape::Shaped;
+use crate::shapes::Shaped;
 use document::backend::{BatchLimit, Session};
 use document::op::{Capture, Context, Find, ReadOp, WriteOp, Written};
 use document::{Doc, Error, Result};
 use std::sync::Arc;
 
-use super::open::Open;
+use crate::layer::shaped::write::open_buckets::Open;
 
 /// Stored documents are taken a few at a time: whoever looks for one may be done with the first.
 const STORED: BatchLimit = BatchLimit { documents: 32, bytes: 4 << 20 };

@@ -1,0 +1,303 @@
+//! The rules in force: an immutable snapshot that every write looks at once.
+//!
+//! Per namespace it says which rules it hosts, which it is the source of, what a change must show ([`Capture`]) and which
+//! paths are owned. Rules stand in the order of their fields' dependencies (SEMANTICS R29): level by level, a rule after
+//! all rules whose fields it reads.
+
+pub(crate) mod copy_cache;
+pub(crate) mod lease;
+mod order;
+mod rule_in_state;
+
+pub use rule_in_state::RuleInState;
+
+use crate::active::copy_cache::Recent;
+use crate::fields::Program;
+use crate::life::State;
+use crate::rule::{Rule, Upkeep};
+use crate::shapes::Shaped;
+use crate::shapes::bucket::Bucket;
+use document::op::{Capture, Namespace};
+use document::update::Update;
+use document::value::Path;
+use document::{Result, Value};
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// A rule with what it is kept by.
+#[derive(Debug)]
+pub struct Kept {
+    pub rule: Arc<Rule>,
+    /// Nothing for a field that is computed from the document itself.
+    pub program: Option<Program>,
+    pub state: State,
+    /// Whether its hosts are getting back what they had, so that clients may not write the field yet.
+    pub(crate) restoring: bool,
+    /// Which change of the catalog it is from; 0 if from none.
+    pub(crate) epoch: i64,
+    /// Whether some other rule reads the field.
+    pub feeds: bool,
+    /// How often a client's value differed from ours and was overridden (SEMANTICS R11).
+    overridden: Arc<AtomicU64>,
+    /// What was read for it lately under these rules.
+    pub(crate) recent: Recent,
+}
+
+impl Kept {
+    pub fn overridden(&self) -> u64 {
+        self.overridden.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_overridden(&self) {
+        self.overridden.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether deltas find hosts by their `_id`: then there is at most one, and the key says whether seeding has reached it.
+    pub(crate) fn is_by_id(&self) -> bool {
+        matches!(&self.rule.upkeep, Upkeep::Link(link) if is_id(&link.local.path))
+    }
+}
+
+pub(crate) fn is_id(path: &Path) -> bool {
+    path.parts.len() == 1 && path.first() == "_id"
+}
+
+/// What the rules mean for one namespace.
+#[derive(Debug, Default)]
+pub struct Local {
+    /// The rules that keep a field here, in order.
+    pub hosted: Vec<Arc<Kept>>,
+    /// The rules that read this namespace for another, in order.
+    pub sourced: Vec<Arc<Kept>>,
+    /// All that rules keep here, with the rule.
+    pub owned: Vec<(Path, Arc<Kept>)>,
+    /// What a change must show.
+    pub capture: Capture,
+    /// All rules that name the namespace, those that are no longer kept included.
+    pub named_by: Vec<Arc<Kept>>,
+}
+
+impl Local {
+    /// Whether an update can change something that a rule watches or owns.
+    pub(crate) fn concerns(&self, update: &Update) -> bool {
+        match (&self.capture, &update.source) {
+            (Capture::Nothing, _) => false,
+            (Capture::Paths(paths), Value::Document(spec)) if !update.is_replacement() => named(spec)
+                .any(|name| paths.iter().any(|path| name.split('.').next().is_some_and(|first| first == path.first()))),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.hosted.is_empty() || !self.sourced.is_empty() || !self.owned.is_empty()
+    }
+}
+
+/// The paths that operators name, targets of `$rename` included.
+fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> + 'u {
+    spec.iter().flat_map(|(operator, fields)| {
+        let renames = operator.as_str() == "$rename";
+        let Value::Document(fields) = fields else { return Vec::new() };
+        let mut names = Vec::new();
+        for (name, argument) in fields.iter() {
+            names.push(name.to_string());
+            names.extend(argument.as_str().filter(|_| renames).map(str::to_owned));
+        }
+        names
+    })
+}
+
+/// The rules in force.
+#[derive(Debug, Default)]
+pub struct Rules {
+    levels: Vec<Vec<Arc<Kept>>>,
+    all: Vec<Arc<Kept>>,
+    namespaces: HashMap<Namespace, Arc<Local>>,
+    /// By what clients call them.
+    shaped: HashMap<Namespace, Arc<Shaped>>,
+    /// By where their documents are stored, if clients do not call it so.
+    stored: HashMap<Namespace, Arc<Shaped>>,
+    /// Whose collections are being renamed.
+    held: HashSet<Namespace>,
+}
+
+impl Rules {
+    /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
+    pub fn new(rules: Vec<RuleInState>, before: Option<&Rules>) -> Result<Rules> {
+        let mut programs = Vec::with_capacity(rules.len());
+        for RuleInState { rule, .. } in &rules {
+            let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
+            programs.push(match known {
+                Some(known) if Arc::ptr_eq(&known.rule, rule) => known.program.clone(),
+                _ => Program::new(rule)?,
+            });
+        }
+        let reads = order::Reads::of(&rules, &programs);
+        let levels = reads.levels(&rules);
+        let mut all = Vec::with_capacity(rules.len());
+        let mut made = Rules::default();
+        for level in &levels {
+            let mut kept_here = Vec::new();
+            for at in level {
+                let Some(placed @ RuleInState { rule, state, .. }) = rules.get(*at) else { continue };
+                let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
+                let kept = Arc::new(Kept {
+                    rule: rule.clone(),
+                    program: programs.get(*at).cloned().flatten(),
+                    state: state.clone(),
+                    restoring: placed.restoring,
+                    epoch: placed.epoch,
+                    feeds: reads.is_read(*at, rule),
+                    overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
+                    recent: Recent::default(),
+                });
+                if let Upkeep::Bucket(bucket) = &rule.upkeep {
+                    made.add_shaped(placed, bucket, before);
+                }
+                all.push(kept.clone());
+                if kept.state.is_kept() && !matches!(kept.rule.upkeep, Upkeep::Bucket(_)) {
+                    kept_here.push(kept);
+                }
+            }
+            made.levels.push(kept_here);
+        }
+        let mut namespaces: HashMap<Namespace, Local> = HashMap::new();
+        for kept in &all {
+            match &kept.rule.upkeep {
+                Upkeep::Bucket(bucket) => made.name_shaped(kept, bucket, &mut namespaces),
+                Upkeep::Link(_) | Upkeep::Expression(_) => add(kept, &mut namespaces),
+            }
+        }
+        made.namespaces = namespaces.into_iter().map(|(ns, local)| (ns, Arc::new(local))).collect();
+        made.all = all;
+        Ok(made)
+    }
+
+    /// In the order of dependencies.
+    pub fn all(&self) -> &[Arc<Kept>] {
+        &self.all
+    }
+
+    pub fn find(&self, db: &str, name: &str) -> Option<&Arc<Kept>> {
+        self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
+    }
+
+    fn add_shaped(&mut self, placed: &RuleInState, bucket: &Bucket, before: Option<&Rules>) {
+        let RuleInState { rule, sides, .. } = placed;
+        let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.sides == *sides);
+        let since = known.map_or_else(Instant::now, |known| known.since);
+        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone(), since });
+        let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
+        // What is about to become the stored collection is not the clients' any more.
+        stored.push(&bucket.into);
+        for ns in &stored {
+            self.stored.insert((*ns).clone(), shaped.clone());
+        }
+        if placed.held {
+            self.held.extend(stored.into_iter().chain([&rule.host]).cloned());
+        }
+        if !sides.is_empty() {
+            self.shaped.insert(rule.host.clone(), shaped);
+        }
+    }
+
+    /// Clients may not rename or drop what a shape is made of.
+    fn name_shaped(&self, kept: &Arc<Kept>, bucket: &Bucket, namespaces: &mut HashMap<Namespace, Local>) {
+        let host = &kept.rule.host;
+        let sides = self.shaped.get(host).map(|shaped| &*shaped.sides).unwrap_or_default();
+        let mut named: Vec<&Namespace> = vec![host, &bucket.into];
+        for side in sides {
+            if !named.contains(&&side.stored) {
+                named.push(&side.stored);
+            }
+        }
+        for ns in named {
+            namespaces.entry(ns.clone()).or_default().named_by.push(kept.clone());
+        }
+    }
+
+    /// Whether the collection is being renamed, so that who asks for it has to wait.
+    pub fn is_held(&self, ns: &Namespace) -> bool {
+        self.held.contains(ns)
+    }
+
+    /// Whether some collection is.
+    pub fn holds_any(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The collection that clients call so, if it is stored in another form.
+    pub fn shaped(&self, logical: &Namespace) -> Option<&Arc<Shaped>> {
+        self.shaped.get(logical)
+    }
+
+    /// The collection whose documents are stored there in another form.
+    pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Shaped>> {
+        self.stored.get(stored)
+    }
+
+    /// What rules there are about a namespace.
+    pub fn of(&self, ns: &Namespace) -> Option<&Arc<Local>> {
+        self.namespaces.get(ns)
+    }
+
+    /// The other kept rules that read what this one keeps.
+    pub(crate) fn readers(&self, kept: &Kept) -> impl Iterator<Item = &Arc<Kept>> {
+        let reads = |other: &&Arc<Kept>| {
+            other.state.is_kept() && other.rule.name != kept.rule.name && order::is_reader(other, &kept.rule)
+        };
+        self.all.iter().filter(move |_| kept.feeds).filter(reads)
+    }
+
+    pub(crate) fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.keys()
+    }
+
+    /// The kept rules, level by level.
+    pub(crate) fn levels(&self) -> &[Vec<Arc<Kept>>] {
+        &self.levels
+    }
+}
+
+fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) {
+    let rule = &kept.rule;
+    let host = namespaces.entry(rule.host.clone()).or_default();
+    host.named_by.push(kept.clone());
+    if kept.state.is_kept() {
+        host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
+        watch(&mut host.capture, &Capture::Paths(order::host_reads(rule, kept.program.as_ref())));
+        watch(&mut host.capture, &Capture::Paths(rule.owned()));
+        host.hosted.push(kept.clone());
+    } else if kept.restoring {
+        host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
+        watch(&mut host.capture, &Capture::Paths(rule.owned()));
+    }
+    if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, &kept.program) {
+        let source = namespaces.entry(link.source.clone()).or_default();
+        if link.source != rule.host {
+            source.named_by.push(kept.clone());
+        }
+        if kept.state.is_kept() {
+            watch(&mut source.capture, program.watched_source());
+            source.sourced.push(kept.clone());
+        }
+    }
+}
+
+/// Adds what is to be watched; the same first field is watched once.
+fn watch(capture: &mut Capture, more: &Capture) {
+    match (&mut *capture, more) {
+        (_, Capture::Nothing) | (Capture::Everything, _) => {}
+        (_, Capture::Everything) => *capture = Capture::Everything,
+        (Capture::Nothing, more) => *capture = more.clone(),
+        (Capture::Paths(paths), Capture::Paths(more)) => {
+            for path in more {
+                if !paths.contains(path) {
+                    paths.push(path.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A rule and where it is in its life: what the rules in force are made of.
+
+use crate::life::State;
+use crate::rule::{Rule, Upkeep};
+use crate::shapes::{Form, Side};
+use std::sync::Arc;
+
+/// One rule as it is to be enforced.
+#[derive(Clone, Debug)]
+pub struct RuleInState {
+    pub rule: Arc<Rule>,
+    pub state: State,
+    /// Where the documents of its collection are, if they are stored in another form: new ones go to the first. None while the
+    /// collection is still stored as it is.
+    pub sides: Vec<Side>,
+    /// Its collections are being renamed: who asks for them waits.
+    pub held: bool,
+    /// Its hosts are getting back what they had: clients leave the field alone until that is done.
+    pub restoring: bool,
+    /// Which change of the catalog it is from; 0 if from none.
+    pub epoch: i64,
+}
+
+impl From<(Arc<Rule>, State)> for RuleInState {
+    /// A shape that is on has one side: the declared one.
+    fn from((rule, state): (Arc<Rule>, State)) -> RuleInState {
+        let sides = match &rule.upkeep {
+            Upkeep::Bucket(bucket) if state == State::On => {
+                vec![Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }]
+            }
+            Upkeep::Bucket(_) | Upkeep::Link(_) | Upkeep::Expression(_) => Vec::new(),
+        };
+        RuleInState { rule, state, sides, held: false, restoring: false, epoch: 0 }
+    }
+}

@@ -1,0 +1,220 @@
+//! Computed: a count, sum or average of child documents, or an expression over the document itself, kept up to date.
+//!
+//! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
+//! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
+
+use crate::declare::block::{Block, print_duration};
+use crate::declare::finding::Findings;
+use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
+use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
+use crate::declare::{normal, programs, spelling};
+use crate::rule::{ClientWrites, Fold, Key, Link, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
+use document::op::Namespace;
+use document::value::Path;
+use document::{DocWriter, Value};
+
+pub(super) const PATTERN: Pattern = Pattern {
+    name: "computed",
+    title: "Computed",
+    help: "Keeps a count, sum or average of child documents on their parent, or an expression over the document itself.",
+    problem: "The same aggregation over child documents runs on every page load, and costs more with every child.",
+    mechanism: "Each write of a child changes its parent's value by the difference, in the same transaction; sums are exact.",
+    symptom: "A $count, $sum or $avg over one collection for each document of another, on almost every read.",
+    when_not: "Children are written far more often than the value is read, and nobody needs it to be exact at once.",
+    example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }",
+    status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
+};
+
+/// Exactly one of these says what is computed.
+const KINDS: &[&str] = &["count", "sum", "avg", "expr"];
+const LATER_KINDS: &[&str] = &["min", "max", "first", "last", "distinct"];
+
+const KEYS: &[KeyDef] = &[
+    KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: Shape::Path },
+    KeyDef { name: "by", help: "The field of the children that holds this document's `_id`.", shape: Shape::Path },
+    CLIENT_WRITES_KEY,
+    KeyDef { name: "count", help: "The collection whose documents are counted.", shape: Shape::Collection },
+    KeyDef { name: "create", help: "A roll-up: documents that appear with their first child.", shape: Shape::NotYet },
+    KeyDef { name: "distinct", help: "How many different values the children have.", shape: Shape::NotYet },
+    KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: Shape::Expression },
+    KeyDef { name: "first", help: "The first value by an order.", shape: Shape::NotYet },
+    KeyDef { name: "from", help: "The collection of the children, for `sum` and `avg`.", shape: Shape::Collection },
+    KeyDef {
+        name: "lag",
+        help: "How late the value may be; omitted, it is right in the same transaction.",
+        shape: Shape::Duration,
+    },
+    KeyDef { name: "last", help: "The last value by an order.", shape: Shape::NotYet },
+    KeyDef { name: "max", help: "The largest value of the children.", shape: Shape::NotYet },
+    KeyDef { name: "min", help: "The smallest value of the children.", shape: Shape::NotYet },
+    KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: Shape::NotYet },
+    KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: Shape::Path },
+    KeyDef { name: "where", help: "Which children count: a query filter.", shape: Shape::Filter },
+];
+
+const FORMS: &[Form] = &[
+    Form { required: &["count", "by"], optional: &["where", "lag", "client_writes"] },
+    Form { required: &["sum", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    Form { required: &["avg", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    Form { required: &["expr"], optional: &["client_writes"] },
+];
+
+fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+    block.only(KEYS, findings);
+    if refused_for_now(block, findings) {
+        return None;
+    }
+    let kinds: Vec<&str> = KINDS.iter().copied().filter(|kind| block.get(kind).is_some()).collect();
+    match kinds.as_slice() {
+        ["expr"] => expression(block, target, findings),
+        [kind] => aggregate(kind, block, target, findings),
+        [] => {
+            findings.error(
+                &block.at,
+                format!("{} does not say what is computed", block.at.name()),
+                format!("add one of {}", spelling::one_of(KINDS.iter().copied())),
+            );
+            None
+        }
+        [first, second, ..] => {
+            findings.error(
+                &block.key_at(second),
+                format!("`{first}` and `{second}` in one rule"),
+                "a rule keeps one value: give each a field of its own",
+            );
+            None
+        }
+    }
+}
+
+/// What the contract has and this version has not.
+fn refused_for_now(block: &Block<'_>, findings: &mut Findings) -> bool {
+    let there = spelling::all_of(KINDS.iter().copied());
+    let before = findings.errors();
+    for kind in LATER_KINDS {
+        if block.get(kind).is_some() {
+            findings.error(&block.key_at(kind), format!("`{kind}` is not there yet"), format!("there are {there}"));
+        }
+    }
+    if block.get("create").is_some() {
+        findings.error(
+            &block.key_at("create"),
+            "roll-ups (`create: true`) are not there yet",
+            format!("there are {there}, on documents that exist"),
+        );
+    } else if let Some(by) = block.get("by")
+        && let Value::Document(_) = by.node.to_value()
+    {
+        findings.error(
+            &by.at,
+            "`by` is an expression: roll-ups are not there yet, and only they have one",
+            "name the field of the children that holds this document's `_id`: `by: productId`",
+        );
+    }
+    findings.errors() > before
+}
+
+fn aggregate(kind: &str, block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+    let database = &target.host.db;
+    let source = match kind {
+        "count" => {
+            if block.get("from").is_some() {
+                findings.error(
+                    &block.key_at("from"),
+                    "`from` beside `count`",
+                    "`count` already names the collection: leave out `from`",
+                );
+            }
+            block.get("count").and_then(|item| item.collection(database, "reviews", findings))
+        }
+        _ => block
+            .require("from", "from: <the collection of the children>", findings)
+            .and_then(|item| item.collection(database, "reviews", findings)),
+    };
+    let path = match kind {
+        "count" => None,
+        _ => block.get(kind).and_then(|item| item.path("amount", findings)),
+    };
+    let by = block
+        .require("by", "by: <the field of the children that holds this document's _id>", findings)
+        .and_then(|item| Some((item.path("productId", findings)?, item.at)));
+    let filter = block.get("where").map_or(Some(None), |item| programs::filter(&item, findings).map(Some));
+    let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
+    let client_writes = client_writes(block, findings);
+    if let (Some(source), Some((by, at))) = (source, &by) {
+        if by.dotted() == "_id" && *source == *target.host.collection {
+            findings.error(
+                at,
+                format!("every document of `{source}` would be its own child"),
+                "name the field that holds the parent's `_id`: `by: parentId`",
+            );
+        } else if by.parts.iter().any(|part| part.index.is_some()) {
+            findings.error(at, format!("`by: {by}` names a position in an array"), "name a field that holds one value");
+        }
+    }
+
+    let tally = match kind {
+        "count" => Tally::Count,
+        "sum" => Tally::Sum(path.clone()?),
+        _ => Tally::Avg(path.clone()?),
+    };
+    let (source, (by, _), filter, lag, client_writes) = (source?, by?, filter?, lag?, client_writes?);
+    let mut own = DocWriter::new();
+    match &path {
+        None => own.append("count", &Value::string(source)),
+        Some(path) => own.append(kind, &Value::string(path.dotted())).append("from", &Value::string(source)),
+    };
+    own.append("by", &Value::string(by.dotted()));
+    if let Some(filter) = &filter {
+        own.append("where", &Value::Document(filter.source.borrow()));
+    }
+    if let Some(lag) = lag {
+        own.append("lag", &Value::string(print_duration(lag)));
+    }
+    let link = Link {
+        local: Key { path: Path::new("_id"), each: false },
+        source: Namespace::new(database, source),
+        foreign: Key { path: by, each: false },
+        filter,
+        fold: Fold::Tally(tally),
+        lag,
+        when_changed: WhenChanged::Refresh,
+        when_deleted: WhenDeleted::Keep,
+    };
+    Some(rule(target, Upkeep::Link(link), client_writes, own))
+}
+
+fn expression(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+    for key in ["from", "by", "where", "lag"] {
+        if block.get(key).is_some() {
+            findings.error(
+                &block.key_at(key),
+                format!("`{key}` beside `expr`"),
+                format!(
+                    "an expression reads the document itself and is computed with every write of it: leave out `{key}`"
+                ),
+            );
+        }
+    }
+    let client_writes = client_writes(block, findings);
+    let item = block.get("expr")?;
+    let expression = programs::expression(&item, &target.field, findings)?;
+    let mut own = DocWriter::new();
+    own.append("expr", &expression.source);
+    Some(rule(target, Upkeep::Expression(expression), client_writes?, own))
+}
+
+fn rule(target: &Target, upkeep: Upkeep, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
+    if client_writes != ClientWrites::Override {
+        own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
+    }
+    Rule {
+        name: target.name.clone(),
+        kind: PATTERN.name,
+        host: target.host.clone(),
+        field: target.field.clone(),
+        upkeep,
+        client_writes,
+        declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
+    }
+}

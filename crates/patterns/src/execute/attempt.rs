@@ -1,0 +1,273 @@
+//! Runs the plan of a client's write: its own statement and what follows from it, in one transaction.
+//!
+//! [`Run`] is one attempt in one transaction: it executes steps, keeps shared fences for the end (SEMANTICS R1) and passes
+//! the gate before each step. What the steps are is decided by [`statement`] (the client's own), [`hosts`] (the fields of a
+//! written host), [`tallies`] and [`copies`] (what a changed source means for its hosts), in [`react`]'s order.
+
+use crate::active::{Kept, Rules};
+use crate::execute::gate::Point;
+use crate::execute::plan::{Action, Plan, Step};
+use crate::execute::turns;
+use crate::execute::turns::HostHash;
+use crate::fields::tally::amount::translated;
+use crate::layer::Shared;
+use crate::rule::fence::fence_key;
+use crate::rule::key;
+use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
+use document::op::{Capture, Context, Namespace, ReadOp, WriteOp, Written};
+use document::{Code, Doc, Error, Result, Value};
+use hashbrown::HashSet;
+use std::sync::Arc;
+
+/// How many rows of a derived read are taken at once.
+const ROWS: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
+
+/// One attempt in one transaction.
+pub(crate) struct Run<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) session: &'a mut Session,
+    pub(crate) context: &'a Context,
+    pub(crate) rules: Arc<Rules>,
+    rules_checked: bool,
+    /// Exclusive fences that are held.
+    pub(crate) exclusive: HashSet<FenceKey>,
+    /// Jobs that were put into the outbox, each once.
+    pub(crate) enqueued: HashSet<FenceKey>,
+    /// Shared fences that are passed last; with a version, on the condition that they have it.
+    pub(crate) later: Vec<(Arc<Kept>, Value<'static>, Option<FenceVersion>)>,
+    /// Hosts that were evaluated after the client's write: its deltas are in their values.
+    evaluated: Vec<(Arc<Kept>, Vec<u8>)>,
+    /// Documents that were deleted together with their source.
+    pub(crate) cascaded: crate::execute::changes::Changes,
+    /// The hosts that this attempt wrote to and the fences it had to itself, for who tries again after a conflict.
+    pub(crate) touched: Vec<HostHash>,
+    /// Where derived statements wrote.
+    pub(crate) derived: Vec<Namespace>,
+    /// Filled when the steps are to be shown.
+    pub(crate) trace: Option<Plan>,
+    /// The client's insert, and the first statement that follows from it.
+    pub(crate) together: crate::execute::together::Together,
+    /// Whether copies that were read lately are as good as read: the plan ends with a flight.
+    pub(crate) relies: bool,
+    /// Whether the plan may be collected …
+    pub(crate) collects: bool,
+    /// … and what is, once it has begun.
+    pub(crate) collected: Option<crate::execute::collect::Collected>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        session: &'a mut Session,
+        context: &'a Context,
+        rules: Arc<Rules>,
+    ) -> Run<'a> {
+        Run {
+            shared,
+            session,
+            context,
+            rules,
+            rules_checked: !shared.inner.abilities().forwards,
+            exclusive: HashSet::new(),
+            enqueued: HashSet::new(),
+            later: Vec::new(),
+            evaluated: Vec::new(),
+            cascaded: crate::execute::changes::Changes::default(),
+            touched: Vec::new(),
+            derived: Vec::new(),
+            trace: None,
+            together: crate::execute::together::Together::default(),
+            relies: false,
+            collects: false,
+            collected: None,
+        }
+    }
+
+    /// The client's own statement.
+    pub(crate) async fn write(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
+        self.pass(&[], || Action::Write(op.clone())).await?;
+        let written = self.shared.inner.write(self.session, self.context, op, self.seen(capture)).await?;
+        self.check_rules()?;
+        Ok(self.noted(op, written, capture))
+    }
+
+    /// A derived statement: its failure is the plan's, and it has no retry record of its own.
+    pub(crate) async fn derive(&mut self, rules: &[Arc<Kept>], op: &WriteOp, capture: &Capture) -> Result<Written> {
+        self.pass(rules, || Action::Derive(op.clone())).await?;
+        self.note_derived(op);
+        if matches!(capture, Capture::Nothing)
+            && let Some(written) = self.send_with(op).await?
+        {
+            return Ok(written);
+        }
+        self.send().await?;
+        self.write_derived(op, capture).await
+    }
+
+    pub(crate) fn note_derived(&mut self, op: &WriteOp) {
+        if !self.derived.contains(op.ns()) {
+            self.derived.push(op.ns().clone());
+        }
+    }
+
+    pub(crate) async fn write_derived(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
+        let retry = self.session.retry.take();
+        let written = self.shared.inner.write(self.session, self.context, op, self.seen(capture)).await;
+        self.session.retry = retry;
+        let mut written = written?;
+        match written.errors.is_empty() {
+            true => Ok(self.noted(op, written, capture)),
+            false => Err(translated(written.errors.remove(0).error)),
+        }
+    }
+
+    /// What a statement is to show: all of it, where its effects are to be counted.
+    fn seen<'c>(&self, capture: &'c Capture) -> &'c Capture {
+        if self.trace.is_some() { &Capture::Everything } else { capture }
+    }
+
+    /// Counts what a statement changed, if that is to be shown.
+    fn noted(&mut self, op: &WriteOp, mut written: Written, capture: &Capture) -> Written {
+        if let Some(trace) = &mut self.trace {
+            trace.note(op, &written);
+            if matches!(capture, Capture::Nothing) {
+                written.changes.clear();
+            }
+        }
+        written
+    }
+
+    /// All rows of a read.
+    pub(crate) async fn read(&mut self, rules: &[Arc<Kept>], op: ReadOp) -> Result<Vec<Doc<'static>>> {
+        self.pass(rules, || Action::Read(op.clone())).await?;
+        self.send().await?;
+        let retry = self.session.retry.take();
+        let rows = self.rows(op).await;
+        self.session.retry = retry;
+        self.check_rules()?;
+        rows
+    }
+
+    async fn rows(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
+        let mut cursor = self.shared.inner.read(self.session, self.context, op).await?;
+        let mut rows = Vec::new();
+        loop {
+            let batch = cursor.next(self.session, self.context, ROWS).await?;
+            rows.extend(batch.documents);
+            if batch.exhausted {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Passes the exclusive fence on (link, value), once.
+    pub(crate) async fn exclusive(&mut self, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+        let fence = fence_key(&kept.rule, value);
+        if self.exclusive.contains(&fence) {
+            return Ok(());
+        }
+        self.touched.push(turns::of_fence(kept, &fence, value));
+        kept.recent.forget(&key::bytes(value));
+        self.fence(kept, fence.clone(), value, Mode::Exclusive).await?;
+        self.exclusive.insert(fence);
+        Ok(())
+    }
+
+    /// Notes a shared fence on (link, value): [`Run::finish`] passes it.
+    pub(crate) fn shared_later(&mut self, kept: &Arc<Kept>, value: Value<'static>) {
+        self.later.push((kept.clone(), value, None));
+    }
+
+    /// The same, if nobody has passed it exclusively since this version.
+    pub(crate) fn shared_at(&mut self, kept: &Arc<Kept>, value: Value<'static>, version: FenceVersion) {
+        self.later.push((kept.clone(), value, Some(version)));
+    }
+
+    /// Passes the shared fences that were noted: the last steps before the commit.
+    pub(crate) async fn finish(&mut self) -> Result<()> {
+        let mut passed: HashSet<FenceKey> = HashSet::new();
+        for (kept, value, version) in std::mem::take(&mut self.later) {
+            let fence = fence_key(&kept.rule, &value);
+            if self.exclusive.contains(&fence) || (passed.contains(&fence) && version.is_none()) {
+                continue;
+            }
+            match version {
+                Some(version) => self.fence_at(&kept, &fence, &value, version).await?,
+                None => self.fence(&kept, fence.clone(), &value, Mode::Shared).await?,
+            }
+            passed.insert(fence);
+        }
+        Ok(())
+    }
+
+    async fn fence_at(
+        &mut self,
+        kept: &Arc<Kept>,
+        fence: &FenceKey,
+        value: &Value<'_>,
+        at: FenceVersion,
+    ) -> Result<()> {
+        let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode: Mode::Shared };
+        self.pass(std::slice::from_ref(kept), action).await?;
+        if let Some(collected) = &mut self.collected {
+            collected.relied_on.push((kept.clone(), key::bytes(value)));
+        }
+        match self.shared.inner.flights() {
+            Some(flights) => flights.fence_at(self.session, fence, at).await,
+            None => Err(Error::new(Code::InternalError, "a plan that relies on a version cannot be sent")),
+        }
+    }
+
+    async fn fence(&mut self, kept: &Arc<Kept>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {
+        let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
+        self.pass(std::slice::from_ref(kept), action).await?;
+        self.send().await?;
+        self.shared.inner.fence(self.session, &fence, mode).await?;
+        self.check_rules()
+    }
+
+    /// Rules must not be older than the moment of the transaction (SEMANTICS R2). The engine fixes it before they are looked at;
+    /// a backend across a network with the first statement.
+    pub(crate) fn check_rules(&mut self) -> Result<()> {
+        if self.rules_checked {
+            return Ok(());
+        }
+        self.rules_checked = true;
+        match self.shared.is_current(&self.rules) {
+            true => Ok(()),
+            false => {
+                Err(Error::new(Code::WriteConflict, "the rules changed meanwhile")
+                    .with_label("TransientTransactionError"))
+            }
+        }
+    }
+
+    /// Shows the step to who looks, and asks whether it may run.
+    pub(crate) async fn pass(&mut self, rules: &[Arc<Kept>], action: impl FnOnce() -> Action) -> Result<()> {
+        let gate = self.shared.gate();
+        if gate.is_none() && self.trace.is_none() {
+            return Ok(());
+        }
+        let action = action();
+        if let Some(gate) = gate {
+            gate.pass(Point::Step { rules, action: &action }).await?;
+        }
+        if let Some(trace) = &mut self.trace {
+            let rules = rules.iter().map(|kept| kept.rule.clone()).collect();
+            trace.steps.push(Step { rules, ..Step::from(action) });
+        }
+        Ok(())
+    }
+
+    /// Notes that a host was evaluated from what the client's write left.
+    pub(crate) fn note_evaluated(&mut self, kept: &Arc<Kept>, value: &Value<'_>) {
+        self.evaluated.push((kept.clone(), key::bytes(value)));
+    }
+
+    pub(crate) fn was_evaluated(&self, kept: &Arc<Kept>, value: &Value<'_>) -> bool {
+        !self.evaluated.is_empty() && {
+            let bytes = key::bytes(value);
+            self.evaluated.iter().any(|(other, key)| Arc::ptr_eq(other, kept) && *key == bytes)
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The client's own statements in one transaction, and what follows from them.
+
+use crate::active::Local;
+use crate::execute::attempt::Run;
+use crate::execute::changes::{Changed, Changes};
+use crate::execute::host_fields::{Host, When};
+use crate::execute::react::react;
+use crate::execute::together::Sent;
+use crate::execute::{host_fields, originals};
+use document::filter::{Details, Filter};
+use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
+use document::pipeline::expr::Names;
+use document::update::{Applied, Update};
+use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
+use std::sync::Arc;
+
+pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
+    match op {
+        WriteOp::Insert(op) => &op.ns,
+        WriteOp::Update(op) => &op.ns,
+        WriteOp::Delete(op) => &op.ns,
+        WriteOp::FindAndModify(op) => &op.ns,
+    }
+}
+
+/// Runs the statements and their effects. If the reply has a statement's error, the transaction is lost.
+pub(crate) async fn execute(run: &mut Run<'_>, op: &WriteOp) -> Result<Written> {
+    let rules = run.rules.clone();
+    let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
+    let written = match op {
+        WriteOp::Insert(insert) => return inserted(run, insert).await,
+        WriteOp::FindAndModify(modify) => return modified(run, local, op, modify).await,
+        WriteOp::Update(_) | WriteOp::Delete(_) => run.write(op, &local.capture).await?,
+    };
+    if written.errors.is_empty() { follow(run, namespace(op), written).await } else { Ok(written) }
+}
+
+/// A `findAndModify`: what it shows is the document after all steps on it (SEMANTICS R26).
+async fn modified(run: &mut Run<'_>, local: &Arc<Local>, op: &WriteOp, modify: &FindAndModify) -> Result<Written> {
+    let (written, id) = match shown(run, local, modify).await? {
+        Some(shown) => shown,
+        None => {
+            let written = run.write(op, &local.capture).await?;
+            if !written.errors.is_empty() {
+                return Ok(written);
+            }
+            let id = written.changes.first().map(|change| change.id.clone());
+            (follow(run, &modify.ns, written).await?, id)
+        }
+    };
+    match id {
+        Some(id) if run.derived.contains(&modify.ns) && written.retried.is_empty() => {
+            again(run, modify, id, written).await
+        }
+        _ => Ok(written),
+    }
+}
+
+/// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
+/// same once more, as it is after that.
+async fn again(run: &mut Run<'_>, op: &FindAndModify, id: Value<'static>, mut written: Written) -> Result<Written> {
+    if !matches!(op.action, Modify::Update { return_new: true, .. }) || written.document.is_none() {
+        return Ok(written);
+    }
+    let find = one(op.ns.clone(), Filter::equality("_id", &id));
+    let Some(after) = run.read(&[], ReadOp::Find(find)).await?.into_iter().next() else { return Ok(written) };
+    let env = &run.context.env;
+    let shown = match &op.projection {
+        // The positional one does not go with `new: true`.
+        Some(projection) => projection.apply(&after, &Details::default(), env)?,
+        None => after,
+    };
+    if written.document.as_ref() != Some(&shown) {
+        written.document = Some(shown);
+        run.shared.inner.remember(run.session, run.context, &op.ns.db, &[op.statement_id], &written).await?;
+    }
+    Ok(written)
+}
+
+/// What follows from the changes of a statement.
+async fn follow(run: &mut Run<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
+    let mut changes = Changes::default();
+    changes.derived(ns, std::mem::take(&mut written.changes));
+    react(run, changes).await?;
+    Ok(written)
+}
+
+async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
+    let mut changes = Changes::default();
+    let local = run.rules.of(&op.ns).cloned();
+    if let Some(local) = local.as_ref().filter(|_| run.may_collect(op)) {
+        return collected(run, local, op).await;
+    }
+    let Some(local) = local.filter(|local| run.together.allowed && !local.sourced.is_empty()) else {
+        let written = insert(run, op, &mut changes).await?;
+        if written.errors.is_empty() {
+            react(run, changes).await?;
+        }
+        return Ok(written);
+    };
+    let op = completed(run, &local, op).await?;
+    run.insert_later(&WriteOp::Insert(op.clone())).await?;
+    fresh(&op, &[], &mut changes);
+    let effects = react(run, changes).await;
+    match run.sent(effects).await? {
+        Sent::Done(written) => Ok(written),
+        Sent::Apart(written) if !written.errors.is_empty() => Ok(written),
+        Sent::Apart(written) => {
+            let mut changes = Changes::default();
+            fresh(&op, &written.retried, &mut changes);
+            react(run, changes).await?;
+            Ok(written)
+        }
+    }
+}
+
+/// An insert and what follows from it, collected: what its documents hold of others was read before.
+async fn collected(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Written> {
+    run.relies = true;
+    let op = completed(run, local, op).await?;
+    run.collect();
+    run.collect_own(&op).await?;
+    let mut changes = Changes::default();
+    fresh(&op, &[], &mut changes);
+    react(run, changes).await?;
+    Ok(Written { n: op.documents.len() as u64, ..Written::default() })
+}
+
+/// Inserts documents, completed before they are written: it stays one statement. What follows from them is the caller's.
+pub(crate) async fn insert(run: &mut Run<'_>, op: &Insert, changes: &mut Changes) -> Result<Written> {
+    let rules = run.rules.clone();
+    let Some(local) = rules.of(&op.ns) else {
+        return run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await;
+    };
+    let op = completed(run, local, op).await?;
+    let written = run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await?;
+    if written.errors.is_empty() && !local.sourced.is_empty() {
+        fresh(&op, &written.retried, changes);
+    }
+    Ok(written)
+}
+
+/// The documents with everything that rules keep in them.
+async fn completed(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Insert> {
+    let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &run.context.env)).collect();
+    if !local.hosted.is_empty() {
+        let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
+        host_fields::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+        keep(run, &op.ns, &hosts).await?;
+        documents = hosts.into_iter().map(|host| host.after).collect();
+    }
+    Ok(Insert {
+        ns: op.ns.clone(),
+        documents,
+        ordered: op.ordered,
+        bypass_validation: op.bypass_validation,
+        statement_ids: op.statement_ids.clone(),
+    })
+}
+
+/// Keeps what hosts had before rules that are not on yet.
+async fn keep(run: &mut Run<'_>, ns: &Namespace, hosts: &[Host]) -> Result<()> {
+    let written = |host: &Host| host.after.get("_id").unwrap_or(Value::Missing);
+    let written: Vec<originals::Written<'_>> = hosts
+        .iter()
+        .map(|host| originals::Written { id: written(host), before: host.before.as_ref(), after: &host.after })
+        .collect();
+    originals::keep_written(run, ns, &written).await
+}
+
+/// What an insert changed, but for the statements that were done before.
+fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
+    let again = |at: usize| {
+        let number = op.statement_ids.get(at).copied().unwrap_or_else(|| i32::try_from(at).unwrap_or(i32::MAX));
+        retried.contains(&number)
+    };
+    let fresh = op.documents.iter().enumerate().filter(|(at, _)| !again(*at)).map(|(_, doc)| Changed {
+        change: Change {
+            id: doc.get("_id").unwrap_or(Value::Missing).into_owned(),
+            before: None,
+            after: Some(doc.clone()),
+        },
+        complete: true,
+    });
+    changes.add(&op.ns, fresh);
+}
+
+pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
+    if doc.contains("_id") {
+        return doc.clone();
+    }
+    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 20);
+    writer.append("_id", &Value::ObjectId((env.new_id)()));
+    for (name, value) in doc.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.finish()
+}
+
+/// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
+/// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
+async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Result<Option<Shown>> {
+    let Modify::Update { update, upsert, return_new: true } = &op.action else { return Ok(None) };
+    if local.hosted.is_empty() || !(*upsert || local.concerns(update)) {
+        return Ok(None);
+    }
+    let find = Find { sort: op.sort.clone(), hint: op.hint.clone(), ..one(op.ns.clone(), op.filter.clone()) };
+    if op.filter.collation.is_some() && update.compares() {
+        return Err(Error::new(
+            Code::NotImplemented,
+            "findAndModify with new: true on fields that rules follow takes no collation with a pipeline or with operators that compare",
+        )
+        .with_hint("leave new: true or the collation out"));
+    }
+    let env = run.context.env.clone();
+    let found = run.read(&[], ReadOp::Find(find)).await?.into_iter().next();
+    let (mut hosts, filter) = match found {
+        Some(before) => {
+            let mut details = Details::default();
+            op.filter.matches_with(&before, &env, &mut details)?;
+            let Applied::Changed(after) = update.apply(&before, &details, &env)? else { return Ok(None) };
+            let by_id = Filter::equality("_id", &before.get("_id").unwrap_or(Value::Missing));
+            // A collation may take another document's `_id` for the same.
+            let filter = if op.filter.collation.is_some() { by_id } else { op.filter.clone().and(by_id) };
+            ([Host { before: Some(before), after }], filter)
+        }
+        None if *upsert => {
+            let after = update.upsert(&op.filter, &env)?;
+            let id = after.get("_id").unwrap_or(Value::Missing);
+            ([Host { before: None, after }], Filter::equality("_id", &id))
+        }
+        None => return Ok(None),
+    };
+    host_fields::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+    keep(run, &op.ns, &hosts).await?;
+    let [Host { before, after }] = hosts;
+    let whole = Update::parse(&Value::Document(after.clone()), &[], &mut Names::new())?;
+    let statement = WriteOp::FindAndModify(Box::new(FindAndModify {
+        filter,
+        action: Modify::Update { update: whole, upsert: *upsert && before.is_none(), return_new: true },
+        ..op.clone()
+    }));
+    let written = run.write(&statement, &Capture::Nothing).await?;
+    if written.errors.is_empty() && written.retried.is_empty() && written.n > 0 {
+        let id = after.get("_id").unwrap_or(Value::Missing);
+        let mut changes = Changes::default();
+        let change = Change { id: id.clone(), before, after: Some(after) };
+        changes.add(&op.ns, [Changed { change, complete: true }]);
+        react(run, changes).await?;
+        return Ok(Some((written, Some(id))));
+    }
+    Ok(Some((written, None)))
+}
+
+/// What a `findAndModify` answers, and the `_id` of the document that it changed.
+type Shown = (Written, Option<Value<'static>>);
+
+/// One document of a collection.
+fn one(ns: Namespace, filter: Filter) -> Find {
+    Find { limit: Some(1), ..Find::matching(ns, filter) }
+}

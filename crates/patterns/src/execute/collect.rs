@@ -1,0 +1,88 @@
+//! A plan that needs no answer of its own statements is collected instead of run, where the backend is across a network: its
+//! statements, fences and commit are then sent at once (see `layer/flying.rs`).
+
+use crate::active::{Kept, Rules};
+use crate::execute::attempt::Run;
+use crate::execute::plan::Action;
+use crate::execute::turns::HostHash;
+use crate::fields::Program;
+use crate::life::State;
+use crate::rule::Upkeep;
+use document::Result;
+use document::backend::Leg;
+use document::op::{Insert, WriteOp};
+use std::sync::Arc;
+
+/// What is to be sent.
+#[derive(Default)]
+pub(crate) struct Collected {
+    pub(crate) legs: Vec<Leg>,
+    /// The hosts that the statements of each leg are about; none for the client's own.
+    pub(crate) hosts: Vec<Vec<HostHash>>,
+    /// The sources of whom copies were taken that had been read earlier.
+    pub(crate) relied_on: Vec<(Arc<Kept>, Vec<u8>)>,
+}
+
+impl Collected {
+    /// One statement behind those that were run.
+    pub(crate) fn of(op: WriteOp) -> Collected {
+        Collected { legs: vec![Leg { op, must_match: false }], hosts: vec![Vec::new()], relied_on: Vec::new() }
+    }
+}
+
+/// Whether nothing that follows from an insert there needs an answer: counts and sums are added to hosts, that is all. While a
+/// rule is being seeded its position must be held against the transaction's moment, which is known with the first answer.
+pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {
+    let Some(local) = rules.of(&op.ns) else { return false };
+    let is_on = |kept: &Arc<Kept>| matches!(kept.state, State::On);
+    local.hosted.iter().all(is_on) && local.sourced.iter().all(|kept| is_on(kept) && only_adds(kept))
+}
+
+fn only_adds(kept: &Kept) -> bool {
+    let at_once = matches!(&kept.rule.upkeep, Upkeep::Link(link) if link.lag.is_none());
+    at_once && !kept.feeds && matches!(kept.program, Some(Program::Tally(_)))
+}
+
+impl Run<'_> {
+    /// From now on steps are collected.
+    pub(crate) fn collect(&mut self) {
+        self.collected = Some(Collected::default());
+    }
+
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.collected.is_some()
+    }
+
+    /// Whether an insert may be collected by this run.
+    pub(crate) fn may_collect(&self, op: &Insert) -> bool {
+        self.collects && is_collectable(&self.rules, op)
+    }
+
+    /// Adds the client's own insert.
+    pub(crate) async fn collect_own(&mut self, op: &Insert) -> Result<()> {
+        let op = WriteOp::Insert(op.clone());
+        self.pass(&[], || Action::Write(op.clone())).await?;
+        self.add_leg(op, false, Vec::new());
+        Ok(())
+    }
+
+    /// Adds a derived statement about these hosts; with `must_match` each of them has to be there.
+    pub(crate) async fn collect_derived(
+        &mut self,
+        rules: &[Arc<Kept>],
+        op: WriteOp,
+        must_match: bool,
+        hosts: Vec<HostHash>,
+    ) -> Result<()> {
+        self.pass(rules, || Action::Derive(op.clone())).await?;
+        self.add_leg(op, must_match, hosts);
+        Ok(())
+    }
+
+    fn add_leg(&mut self, op: WriteOp, must_match: bool, hosts: Vec<HostHash>) {
+        if let Some(collected) = &mut self.collected {
+            collected.legs.push(Leg { op, must_match });
+            collected.hosts.push(hosts);
+        }
+    }
+}

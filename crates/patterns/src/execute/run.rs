@@ -1,0 +1,224 @@
+//! One transaction of our own for some statements of a client, tried again after conflicts (SEMANTICS R4, R10).
+
+use crate::execute::attempt::Run;
+use crate::execute::client_statement::execute;
+use crate::execute::collect::Collected;
+use crate::execute::flying::{Attempted, Flown};
+use crate::execute::gate::Point;
+use crate::execute::retry::{Attempts, is_of_command, is_transient};
+use crate::execute::turns::{HostHash, Turns};
+use crate::execute::{convoy, flying, group};
+use crate::layer::Shared;
+use document::backend::{Claim, Session};
+use document::op::{Context, WriteOp, Written};
+use document::{Error, Result};
+use std::sync::Arc;
+
+/// What came of some statements.
+pub(crate) enum Outcome {
+    Done(Written),
+    /// Nothing was written: this statement failed, or one that is not known.
+    Failed {
+        index: Option<usize>,
+        error: Error,
+    },
+}
+
+/// So many hosts are waited for before the first attempt; who writes to more finds out which of them are hot.
+const WAITED_FOR: usize = 16;
+
+pub(crate) async fn transact(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+) -> Result<Outcome> {
+    if !shared.lines.is_empty() {
+        let sources = group::sources(&shared.rules(), op);
+        Attempts::new(context).in_time(shared.lines.make_way(sources)).await?;
+    }
+    let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
+    let flies = flying::may_fly(shared, op, client.retry.is_some());
+    if let WriteOp::Insert(insert) = op
+        && flies
+        && convoy::is_open_to(client)
+    {
+        return convoy::insert(shared, client, context, insert, hosts).await;
+    }
+    // Who may not share a transaction with others flies alone, in turn.
+    if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op)
+        && !flies
+    {
+        return group::insert(shared, client, context, insert, *host).await;
+    }
+    let attempts = Attempts::new(context);
+    let turns = attempts.in_time(shared.lines.take(hosts)).await?;
+    alone(shared, client, context, op, turns, attempts).await
+}
+
+/// Statements that share their transaction with nobody.
+pub(crate) async fn alone(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    mut turns: Turns<'_>,
+    mut attempts: Attempts,
+) -> Result<Outcome> {
+    let mut flies = flying::may_fly(shared, op, client.retry.is_some());
+    let mut trails = shared.flights() && !matches!(op, WriteOp::Insert(_));
+    loop {
+        let mut touched = Vec::new();
+        let how = Attempt { number: attempts.made(), flies, trails };
+        match attempt(shared, client, context, op, how, &mut turns, &mut touched).await {
+            Ok(Attempted::Outcome(outcome)) => return Ok(outcome),
+            Ok(Attempted::Again) => continue,
+            Ok(Attempted::Apart) => {
+                (flies, trails) = (false, false);
+                continue;
+            }
+            Err(error) => attempts.again(error, context).await?,
+        }
+        if turns.is_empty() && !touched.is_empty() {
+            // Somebody else writes to one of these hosts: from now on in turn.
+            turns = attempts.in_time(shared.lines.take(touched)).await?;
+        }
+    }
+}
+
+/// Which attempt it is; whether what can be sent at once is, and the last statement with the commit.
+#[derive(Clone, Copy)]
+struct Attempt {
+    number: u32,
+    flies: bool,
+    trails: bool,
+}
+
+async fn attempt(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    attempt: Attempt,
+    turns: &mut Turns<'_>,
+    touched: &mut Vec<HostHash>,
+) -> Result<Attempted> {
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Begin { attempt: attempt.number }).await?;
+    }
+    let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let jobs = shared.jobs_so_far();
+    shared.inner.begin(&mut session, context).await?;
+    // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
+    let rules = shared.rules();
+    let mut run = Run::new(shared, &mut session, context, rules);
+    run.together.allowed = shared.inner.abilities().forwards;
+    run.together.trails = attempt.trails;
+    run.collects = attempt.flies;
+    let result = match execute(&mut run, op).await {
+        Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
+        other => other,
+    };
+    std::mem::swap(touched, &mut run.touched);
+    let written = match settle(result)? {
+        Outcome::Done(written) => written,
+        failed => return Ok(Attempted::Outcome(failed)),
+    };
+    match (run.collected.take(), run.together.trailing.take(), op) {
+        (Some(collected), _, WriteOp::Insert(insert)) => {
+            let claims: Vec<Claim> = flying::claim(client.id, client.retry, insert).into_iter().collect();
+            let guarded = !claims.is_empty();
+            match flying::land(shared, &mut session, context, collected, claims, guarded, turns).await? {
+                Flown::Done => turns.end(),
+                Flown::Again => return Ok(Attempted::Again),
+                Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
+            }
+        }
+        (_, Some(last), _) => {
+            // What is begun and answered may be asked about, so it is guarded without a claim.
+            match flying::land(shared, &mut session, context, Collected::of(last), Vec::new(), true, turns).await? {
+                Flown::Done => turns.end(),
+                Flown::Again => return Ok(Attempted::Again),
+                Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
+            }
+            shared.wake_jobs(jobs);
+        }
+        _ => commit(shared, &mut session, context, turns, jobs).await?,
+    }
+    client.concern_error = session.concern_error.take();
+    Ok(Attempted::Outcome(Outcome::Done(written)))
+}
+
+/// Tells a failure of a statement from one of the whole attempt.
+pub(crate) fn settle(result: Result<Written>) -> Result<Outcome> {
+    match result {
+        Ok(mut written) if !written.errors.is_empty() => {
+            let failed = written.errors.remove(0);
+            match is_transient(&failed.error) {
+                true => Err(failed.error),
+                false => Ok(Outcome::Failed { index: Some(failed.index), error: failed.error }),
+            }
+        }
+        Ok(written) => Ok(Outcome::Done(written)),
+        Err(error) if is_of_command(&error) => Err(error),
+        Err(error) => Ok(Outcome::Failed { index: None, error }),
+    }
+}
+
+/// Commits; who waits for the same hosts goes on as soon as the writes are visible, before they are synced.
+pub(crate) async fn commit(
+    shared: &Arc<Shared>,
+    session: &mut Session,
+    context: &Context,
+    turns: &mut Turns<'_>,
+    jobs: u64,
+) -> Result<()> {
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Commit).await?;
+    }
+    if let Some(transaction) = session.transaction.take() {
+        if turns.is_empty() {
+            transaction.commit(context).await?;
+        } else {
+            let durable = transaction.publish(context).await?;
+            turns.end();
+            durable.await?;
+        }
+    }
+    shared.wake_jobs(jobs);
+    if let Some(gate) = shared.gate() {
+        gate.pass(Point::Committed).await?;
+    }
+    Ok(())
+}
+
+/// Runs statements as [`transact`] does, but keeps nothing. Gives the failure, and which statement it was of if that is known.
+pub(crate) async fn rehearse(
+    shared: &Arc<Shared>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+) -> Result<Option<(Option<usize>, Error)>> {
+    let mut attempts = Attempts::new(context);
+    loop {
+        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        shared.inner.begin(&mut session, context).await?;
+        let mut run = Run::new(shared, &mut session, context, shared.rules());
+        let result = match execute(&mut run, op).await {
+            Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
+            other => other,
+        };
+        abort(&mut session);
+        match settle(result) {
+            Ok(Outcome::Done(_)) => return Ok(None),
+            Ok(Outcome::Failed { index, error }) => return Ok(Some((index, error))),
+            Err(error) => attempts.again(error, context).await?,
+        }
+    }
+}
+
+pub(crate) fn abort(session: &mut Session) {
+    if let Some(transaction) = session.transaction.take() {
+        transaction.abort();
+    }
+}

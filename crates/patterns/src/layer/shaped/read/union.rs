@@ -1,0 +1,58 @@
+//! Pipelines that give the logical documents of all sides.
+
+use crate::mql::call;
+use crate::shapes::bucket::Dialect;
+use crate::shapes::{Form, Shaped, Side};
+use document::filter::Filter;
+use document::pipeline::Pipeline;
+use document::{Array, Result, Value};
+
+/// What a filter on logical documents lets be asked of the stored ones: a superset.
+pub(super) fn pushed(side: &Side, filter: &Filter) -> Filter {
+    match &side.form {
+        Form::Plain => filter.clone(),
+        Form::Bucket(bucket) => bucket.push(filter),
+    }
+}
+
+/// The logical documents of all sides among which are those that match, run natively.
+pub(super) fn native(shaped: &Shaped, filter: &Filter) -> Result<Pipeline> {
+    let mut all: Option<Pipeline> = None;
+    for side in &shaped.sides {
+        let found = Pipeline::of_query(&pushed(side, filter), None, 0, None);
+        let found = match &side.form {
+            Form::Plain => found,
+            Form::Bucket(bucket) => found.then(bucket.unpack_here()),
+        };
+        all = Some(match all {
+            None => found,
+            Some(before) => before.then(Pipeline::union_with(&side.stored.collection, found)?),
+        });
+    }
+    Ok(all.unwrap_or_default())
+}
+
+/// The same as MQL.
+pub(super) fn said(shaped: &Shaped, filter: &Filter, dialect: Dialect) -> Array<'static> {
+    let mut all: Vec<Value<'static>> = Vec::new();
+    for (at, side) in shaped.sides.iter().enumerate() {
+        let pushed = pushed(side, filter);
+        let mut stages = Vec::new();
+        if !pushed.is_all() {
+            stages.push(call("$match", Value::Document(pushed.source)));
+        }
+        if let Form::Bucket(bucket) = &side.form {
+            stages.extend(bucket.view(dialect).iter());
+        }
+        if at == 0 {
+            all = stages;
+            continue;
+        }
+        let union = crate::mql::object([
+            ("coll", Value::from(&*side.stored.collection)),
+            ("pipeline", crate::mql::list(stages)),
+        ]);
+        all.push(call("$unionWith", union));
+    }
+    all.into_iter().collect()
+}

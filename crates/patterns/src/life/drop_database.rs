@@ -1,0 +1,104 @@
+//! `dropDatabase` where rules are kept (SEMANTICS R21): the documents go; the rules stay declared, in force and empty.
+//!
+//! The catalog is never dropped, so that no moment exists in which a kill would lose the rules. They begin anew instead: written
+//! down as to be seeded before anything goes, and seeded when everything has gone. So whoever was seeding them stops, and what
+//! clients write meanwhile is right in the end, whatever was dropped before and after it.
+
+use crate::life::access::At;
+use crate::life::replaced::Progress;
+use crate::life::rights::Rights;
+use crate::life::{Entry, Life, State, catalog, emptied, indexes, names, relocate, replaced};
+use crate::rule::Rule;
+use document::backend::Session;
+use document::filter::Filter;
+use document::op::{AdminOp, Context, Namespace};
+use document::{Code, Doc, Result, Value};
+use std::sync::atomic::Ordering;
+
+impl Life {
+    /// Empties the database on behalf of the client; answers when its rules are on again.
+    pub(crate) async fn empty_database(&self, client: &mut Session, context: &Context, db: &str) -> Result<()> {
+        // The client has the right to the whole, so the collections are dropped on its behalf whatever it may do to each.
+        let rights = Rights::of(&*self.backend, client.relay.as_ref(), "dropDatabase: 1").await?;
+        rights.need_on_database("dropDatabase", db)?;
+        {
+            let _changing = self.changing.lock().await;
+            let mut session = Session::default();
+            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            self.begin_change(&mut at, db).await?;
+            let outcome = self.empty(&mut at, db).await;
+            self.end_change(&mut at, db).await?;
+            outcome?;
+        }
+        self.wake_keeper.notify_one();
+        let limit = context.deadline.map_or_else(|| tokio::time::Instant::now() + PATIENCE, Into::into);
+        // A rule that does not get on is told by `status`; the documents are gone all the same.
+        if let Ok(Err(error)) = tokio::time::timeout_at(limit, self.settle(db)).await {
+            tracing::warn!(%error, db, "after dropDatabase");
+        }
+        Ok(())
+    }
+
+    async fn empty(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+        self.unpublished.store(true, Ordering::Relaxed);
+        let of_db = |entry: &Entry| *entry.db == *db;
+        let before: Vec<Entry> = self.entries().into_iter().filter(of_db).collect();
+        for entry in self.entries().into_iter().filter(of_db).filter(|entry| entry.row.state.is_kept()) {
+            let mut row = entry.row.clone();
+            (row.state, row.epoch, row.by) = (State::Maintaining, row.epoch + 1, self.process.clone());
+            (row.done, row.total) = (0, 0);
+            // No host is from before the rule any more.
+            row.replaced =
+                Progress { since: row.replaced.since, seeded_to: Some(Value::MaxKey), ..Progress::default() };
+            relocate::reset::begin(&entry.rule, &mut row);
+            if catalog::replace(at, db, &row, entry.row.epoch).await? {
+                self.put_entry(Entry::new(db, row, entry.rule.clone())?);
+            }
+        }
+        self.put_in_force()?;
+        self.publish(at, db).await?;
+        let is_link = |entry: &Entry| entry.row.state.is_kept() && relocate::bucket_of(&entry.rule).is_none();
+        let links: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_link).collect();
+        let rules: Vec<&Rule> = links.iter().map(|entry| &*entry.rule).collect();
+        let emptied = emptied::collections(at, &rules).await?;
+        drop_collections(at, db, &emptied).await?;
+        for ns in &emptied {
+            at.delete(ns, Filter::all()).await?;
+        }
+        self.end_reset(at, db, &before).await?;
+        // What was to be done is done by seeding.
+        at.delete(&names::outbox(db), Filter::all()).await?;
+        replaced::forget::forget(at, db, None).await?;
+        self.settle_expiry(at, db).await?;
+        // Those of a shape are made with its collections.
+        for entry in self.entries().into_iter().filter(of_db).filter(is_link) {
+            for needed in indexes::missing(at, &entry.rule).await? {
+                indexes::create(at, &entry.rule, &needed).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long the rules of an empty database are waited for.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Drops everything but what belongs to Pleach and `stays`; views first, since they are made of others.
+pub(crate) async fn drop_collections(at: &mut At<'_>, db: &str, stays: &[Namespace]) -> Result<()> {
+    let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
+    let rows = at.backend.admin(at.session, at.context, list).await?;
+    let is_view = |row: &Doc<'_>| row.get("type").is_some_and(|kind| kind.as_str() == Some("view"));
+    let (views, collections): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_view(row));
+    for row in views.iter().chain(&collections) {
+        let Some(Value::String(name)) = row.get("name") else { continue };
+        let ns = Namespace::new(db, name.as_str());
+        if names::is_bookkeeping(&ns) || name.as_str().starts_with("system.") || stays.contains(&ns) {
+            continue;
+        }
+        match at.backend.admin(at.session, at.context, AdminOp::Drop { ns }).await {
+            Err(error) if error.code() == Code::NamespaceNotFound => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
+}

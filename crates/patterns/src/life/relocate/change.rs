@@ -1,0 +1,164 @@
+//! What becomes of a shape when it is declared, changed or dropped: where its documents will be, and what is renamed for it.
+
+use crate::life::access::At;
+use crate::life::relocate::record::{Place, Turn};
+use crate::life::relocate::stored;
+use crate::life::relocate::stored::Found;
+use crate::life::{Entry, State, expiry};
+use crate::rule::Rule;
+use crate::shapes::bucket::Bucket;
+use document::op::Namespace;
+use document::{Code, Error, Result, Value};
+
+/// What a declared shape asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) turn: Turn,
+    /// Whether the view is there already.
+    pub(crate) view_is_there: bool,
+}
+
+impl Change {
+    /// Whether documents that are there will be stored in another form.
+    pub(crate) fn rewrites(&self) -> bool {
+        self.turn.places.len() > 1
+    }
+}
+
+/// From what is there to what is declared; `entry` is the rule as it is kept, if it is.
+pub(crate) async fn to_declared(
+    at: &mut At<'_>,
+    entry: Option<&Entry>,
+    rule: &Rule,
+    bucket: &Bucket,
+) -> Result<Change> {
+    let place = Place { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
+    let shaping = entry.and_then(|entry| entry.row.shape.as_ref().map(|shape| (entry, shape)));
+    let Some((entry, shaping)) = shaping else { return from_outside(at, rule, bucket, place).await };
+    if shaping.turn.as_ref().is_some_and(|turn| turn.begun)
+        || (entry.row.with_data && entry.row.state == State::Retiring)
+    {
+        return Err(under_way(rule));
+    }
+    if shaping.places.is_empty() {
+        // Nothing has become of it yet.
+        return from_outside(at, rule, bucket, place).await;
+    }
+    let (mut same, others): (Vec<Place>, Vec<Place>) =
+        shaping.places.iter().cloned().partition(|known| *known == place);
+    if let Some(place) = same.pop() {
+        // It was on its way out, or to another form.
+        let places = [place].into_iter().chain(others).collect();
+        return Ok(Change { turn: Turn { places, ..Turn::default() }, view_is_there: true });
+    }
+    let [old] = shaping.places.as_slice() else { return Err(under_way(rule)) };
+    if old.stored != place.stored {
+        refuse_documents(at, rule, &bucket.into).await?;
+        let turn = Turn { places: vec![place, old.clone()], ..Turn::default() };
+        return Ok(Change { turn, view_is_there: true });
+    }
+    let aside = stored::free_name(at, &bucket.into).await?.collection.to_string();
+    let renames = vec![(old.stored.clone(), aside.clone())];
+    let old = Place { stored: aside, ..old.clone() };
+    Ok(Change { turn: Turn { places: vec![place, old], renames, begun: false }, view_is_there: true })
+}
+
+/// Of a collection that no rule has shaped.
+async fn from_outside(at: &mut At<'_>, rule: &Rule, bucket: &Bucket, place: Place) -> Result<Change> {
+    let logical = &rule.host;
+    let just_there = |place: Place, view_is_there: bool| Change {
+        turn: Turn { places: vec![place], ..Turn::default() },
+        view_is_there,
+    };
+    match stored::found(at, logical).await? {
+        None => {
+            crate::life::relocate::adopt::check(at, rule, bucket).await?;
+            Ok(just_there(place, false))
+        }
+        Some(found) if found.is_view() && found.view_on().as_deref() == Some(&*bucket.into.collection) => {
+            crate::life::relocate::adopt::check(at, rule, bucket).await?;
+            Ok(just_there(place, true))
+        }
+        Some(found) if found.kind == "collection" => {
+            refuse_what_cannot_move(at, rule, &found).await?;
+            refuse_documents(at, rule, &bucket.into).await?;
+            let aside = stored::free_name(at, logical).await?.collection.to_string();
+            let renames = vec![(logical.collection.to_string(), aside.clone())];
+            let places = vec![place, Place::plain(&aside)];
+            Ok(Change { turn: Turn { places, renames, begun: false }, view_is_there: false })
+        }
+        Some(found) => Err(Error::new(
+            Code::NamespaceExists,
+            format!("rule {} needs the name {logical}, and that is a {}", rule.name, found.kind),
+        )
+        .with_hint("drop it, or declare the rule on another name")),
+    }
+}
+
+/// The way back: documents as they are, under their own name. Nothing if they are there already.
+pub(crate) async fn to_plain(at: &mut At<'_>, entry: &Entry) -> Result<Option<Turn>> {
+    let shaping = entry.row.shape.clone().unwrap_or_default();
+    if shaping.turn.as_ref().is_some_and(|turn| turn.begun) {
+        return Err(under_way(&entry.rule));
+    }
+    if shaping.places.is_empty() {
+        return Ok(None);
+    }
+    let (plain, shaped): (Vec<Place>, Vec<Place>) =
+        shaping.places.into_iter().partition(|place| place.declaration.is_none());
+    let first = match plain.into_iter().next() {
+        Some(plain) => plain,
+        None => Place::plain(&stored::free_name(at, &entry.rule.host).await?.collection),
+    };
+    let places = [first].into_iter().chain(shaped).collect();
+    Ok(Some(Turn { places, ..Turn::default() }))
+}
+
+/// What the collection's own indexes and options promise, buckets cannot.
+async fn refuse_what_cannot_move(at: &mut At<'_>, rule: &Rule, found: &Found) -> Result<()> {
+    let logical = &rule.host;
+    let refused = |what: &str, hint: &str| {
+        let message = format!("the readings of {logical} cannot become buckets as they are: {what}");
+        Err(Error::new(Code::OperationFailed, message).with_hint(hint.to_owned()))
+    };
+    if found.options.get("capped").is_some_and(|capped| capped.is_truthy()) {
+        return refused("it is capped", "copy them into an ordinary collection first");
+    }
+    for index in expiry::indexes(at, logical).await? {
+        let name = index.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        if index.get("unique").is_some_and(|unique| unique.is_truthy()) {
+            let hint =
+                "drop the index; `reading_id: time` keeps one reading per series and time, and drops their `_id`s";
+            return refused(&format!("its index {name} is unique, and nobody would keep that"), hint);
+        }
+        if matches!(index.get("expireAfterSeconds"), Some(value) if value.is_number()) {
+            let hint = "drop the index and delete old readings yourself, or use a time-series collection with `expireAfterSeconds`";
+            return refused(&format!("they expire by its index {name}, and buckets would not"), hint);
+        }
+    }
+    Ok(())
+}
+
+async fn refuse_documents(at: &mut At<'_>, rule: &Rule, ns: &Namespace) -> Result<()> {
+    if stored::found(at, ns).await?.is_some_and(|found| found.kind != "collection") {
+        let message = format!("rule {} stores its buckets in {ns}, and that is no collection", rule.name);
+        return Err(Error::new(Code::NamespaceExists, message).with_hint("name another with `into`"));
+    }
+    match stored::is_empty(at, ns).await? {
+        true => Ok(()),
+        false => {
+            let message = format!("rule {} stores its buckets in {ns}, and there are documents already", rule.name);
+            Err(Error::new(Code::NamespaceExists, message).with_hint("name another with `into`, or empty it"))
+        }
+    }
+}
+
+pub(crate) fn under_way(rule: &Rule) -> Error {
+    let message = format!("the collection of rule {} is still being brought into another form", rule.name);
+    Error::new(Code::ConflictingOperationInProgress, message).with_hint("wait until `pleach status` shows it `on`")
+}
+
+/// A name as a value.
+pub(super) fn name(ns: &Namespace) -> Value<'static> {
+    Value::string(ns.to_string())
+}

@@ -1,0 +1,128 @@
+//! The end of a move: the view without what is empty now, or no view and the collection under its own name again.
+
+use crate::execute::gate::Point;
+use crate::life::access::At;
+use crate::life::relocate::record::Turn;
+use crate::life::relocate::{readers, stored, switchover, way_back};
+use crate::life::replaced::gone;
+use crate::life::{Entry, Life, State, catalog};
+use crate::shapes::{Form, Side};
+use document::backend::Session;
+use document::{Code, Error, Result};
+use std::time::Duration;
+
+/// How long readers of what is empty are waited for before it is dropped.
+const LAST_READERS: Duration = Duration::from_secs(5);
+
+/// All documents are in the first place: the rule is on.
+pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
+    let _changing = life.changing.lock().await;
+    let Some(entry) = life.current(entry) else { return Ok(()) };
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut row = entry.row.clone();
+    let Some(shape) = &mut row.shape else { return Ok(()) };
+    if shape.places.len() > 1 {
+        let emptied = entry.sides.get(1..).unwrap_or_default().to_vec();
+        let sides = entry.sides.get(..1).unwrap_or_default().to_vec();
+        life.pass(Point::Life("narrow")).await?;
+        stored::ensure_view(&mut at, &entry.rule.host, &sides).await?;
+        life.put_entry(Entry { sides, ..entry.clone() });
+        life.put_in_force()?;
+        if !life.settled_within(LAST_READERS).await? {
+            life.put_entry(entry);
+            return Err(Error::new(Code::OperationFailed, "it waits for a transaction that a client has open"));
+        }
+        readers::gone(life, &readers::names(&entry, &[]), LAST_READERS).await?;
+        for side in &emptied {
+            life.pass(Point::Life("remove")).await?;
+            drop_empty(&mut at, side).await?;
+        }
+        shape.places.truncate(1);
+    }
+    row.state = State::On;
+    row.done = row.total;
+    life.pass(Point::Life("state")).await?;
+    let on = Entry::new(&entry.db, row, entry.rule.clone())?;
+    switchover::save(life, &mut at, on).await?;
+    life.moved.notify_waiters();
+    tracing::info!(rule = &*entry.rule.name, "on");
+    Ok(())
+}
+
+async fn drop_empty(at: &mut At<'_>, side: &Side) -> Result<()> {
+    if !stored::is_empty(at, &side.stored).await? {
+        let message = format!("{} was written to by somebody who does not go through Pleach", side.stored);
+        return Err(Error::new(Code::OperationFailed, message));
+    }
+    stored::drop_if_there(at, &side.stored).await
+}
+
+/// The rule ends: its view goes, and what is left is the collection under its own name, or nothing if the data goes too.
+pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
+    let _changing = life.changing.lock().await;
+    let Some(mut entry) = life.current(entry) else { return Ok(()) };
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let (db, logical, with_data) = (entry.db.clone(), entry.rule.host.clone(), entry.row.with_data);
+    let plain = entry.sides.first().filter(|side| matches!(side.form, Form::Plain) && !with_data).cloned();
+    if let (Some(plain), Some(shape)) = (&plain, &entry.row.shape)
+        && let Some(ns) = way_back::plain_name(&mut at, &plain.stored, &logical).await?
+    {
+        life.pass(Point::Life("index")).await?;
+        // Clients are not held yet: it may take long.
+        let back = way_back::make_indexes(&mut at, &ns, shape).await?;
+        life.note_way_back(&entry, back);
+    }
+    if !entry.sides.is_empty() {
+        let shape = entry.row.shape.get_or_insert_default();
+        let renames = plain.iter().map(|side| (side.stored.collection.to_string(), logical.collection.to_string()));
+        shape.turn.get_or_insert_with(|| Turn { renames: renames.collect(), ..Turn::default() });
+        entry = switchover::hold(life, &mut at, entry).await?;
+        readers::gone(life, &readers::names(&entry, &[]), switchover::READERS).await?;
+        life.pass(Point::Life("unview")).await?;
+        if stored::found(&mut at, &logical).await?.is_some_and(|found| found.is_view()) {
+            stored::drop_if_there(&mut at, &logical).await?;
+        }
+        if let Some(plain) = &plain {
+            life.pass(Point::Life("rename")).await?;
+            stored::rename(&mut at, &plain.stored, &logical).await?;
+        }
+        for side in entry.sides.iter().filter(|side| plain.as_ref().is_none_or(|plain| plain.stored != side.stored)) {
+            life.pass(Point::Life("remove")).await?;
+            match with_data {
+                true => stored::drop_if_there(&mut at, &side.stored).await?,
+                false => drop_empty(&mut at, side).await?,
+            }
+        }
+    } else if let (Some(_), Some(bucket)) = (&entry.row.shape, crate::life::relocate::bucket_of(&entry.rule)) {
+        // Nothing had been moved yet.
+        let made = Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
+        if stored::is_empty(&mut at, &made.stored).await? {
+            stored::drop_if_there(&mut at, &made.stored).await?;
+        }
+    }
+    life.tidy_indexes(&mut at, &db).await?;
+    life.pass(Point::Life("forget")).await?;
+    gone::end(&mut at, &entry).await?;
+    catalog::remove(&mut at, &db, &entry.row).await?;
+    life.remove_entry(&entry);
+    life.put_in_force()?;
+    life.publish(&mut at, &db).await?;
+    tracing::info!(rule = &*entry.rule.name, "gone");
+    Ok(())
+}
+
+/// The rule ends, and all stays as it is stored: a view over buckets.
+pub(crate) async fn leave(life: &Life, at: &mut At<'_>, entry: &Entry) -> Result<()> {
+    let shaping = entry.row.shape.clone().unwrap_or_default();
+    if shaping.is_moving() || entry.row.state != State::On {
+        let message = format!("the collection of rule {} is still being brought into another form", entry.rule.name);
+        return Err(Error::new(Code::ConflictingOperationInProgress, message)
+            .with_hint("wait until `pleach status` shows it `on`"));
+    }
+    gone::end(at, entry).await?;
+    catalog::remove(at, &entry.db, &entry.row).await?;
+    life.remove_entry(entry);
+    life.put_in_force()
+}

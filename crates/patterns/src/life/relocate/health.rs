@@ -1,0 +1,184 @@
+//! How well a shape's buckets are filled: for people who chose period and size.
+
+use crate::life::access::{At, aggregate};
+use crate::life::{Entry, Life, catalog, plan};
+use crate::mql;
+use crate::shapes::Form;
+use crate::shapes::bucket::{Body, Bucket, Layout, Slot};
+use document::op::Namespace;
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::{Array, Doc, DocWriter, Result, Value};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Up to so many buckets, all are looked at whenever somebody asks.
+const ALL: i64 = 2_000;
+
+/// Of more, figures are those of so many …
+const SAMPLE: i64 = 1_000;
+
+/// … and hold for so long: monitoring asks every second.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Figures of large collections, by database and rule.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<HashMap<(Arc<str>, String), Looked>>);
+
+/// When somebody looked, and what there was.
+#[derive(Clone, Copy, Debug)]
+struct Looked {
+    /// The change of the rule that was in force.
+    epoch: i64,
+    since: Instant,
+    figures: Figures,
+}
+
+/// Of the buckets that were looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    buckets: i64,
+    readings: i64,
+    splits: i64,
+    sparse: i64,
+}
+
+/// `{ buckets, readings, fill, splits, sparse }`; with `sampled` and `age_ms` where only some buckets were looked at.
+pub(crate) async fn health(life: &Life, at: &mut At<'_>, entry: &Entry) -> Result<Option<Doc<'static>>> {
+    let side = entry.sides.iter().find_map(|side| match &side.form {
+        Form::Bucket(bucket) => Some((&side.stored, bucket)),
+        Form::Plain => None,
+    });
+    let Some((stored, bucket)) = side else { return Ok(None) };
+    let buckets = plan::documents(at, stored).await?;
+    if buckets <= ALL {
+        let all = look(at, stored, bucket, Vec::new()).await?;
+        return Ok(Some(show(bucket, all, all.buckets).finish()));
+    }
+    let (figures, since) = match life.known_health.of(entry) {
+        Some(known) => known,
+        None => {
+            let figures = sample(at, stored, bucket).await?;
+            life.known_health.remember(entry, figures);
+            (figures, Instant::now())
+        }
+    };
+    let mut health = show(bucket, figures, buckets);
+    health.append("sampled", &Value::Int64(figures.buckets));
+    health.append("age_ms", &Value::Int64(i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)));
+    Ok(Some(health.finish()))
+}
+
+impl Known {
+    fn key(entry: &Entry) -> (Arc<str>, String) {
+        (entry.db.clone(), entry.row.rule.clone())
+    }
+
+    fn of(&self, entry: &Entry) -> Option<(Figures, Instant)> {
+        let known = self.0.lock();
+        let looked = known.get(&Known::key(entry))?;
+        let holds = looked.epoch == entry.row.epoch && looked.since.elapsed() < FRESH;
+        holds.then_some((looked.figures, looked.since))
+    }
+
+    fn remember(&self, entry: &Entry, figures: Figures) {
+        let mut known = self.0.lock();
+        known.retain(|_, looked| looked.since.elapsed() < FRESH);
+        known.insert(Known::key(entry), Looked { epoch: entry.row.epoch, since: Instant::now(), figures });
+    }
+}
+
+/// Some of very many, whatever their number: MongoDB picks them by chance, the embedded store would read all for that, so that
+/// there it is those at both ends.
+async fn sample(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<Figures> {
+    if at.backend.abilities().forwards {
+        let size = mql::object([("size", Value::Int64(SAMPLE))]);
+        return look(at, stored, bucket, vec![mql::call("$sample", size)]).await;
+    }
+    let mut both = Figures::default();
+    for direction in [1, -1] {
+        let order = mql::call("$sort", mql::object([("_id", Value::Int32(direction))]));
+        let end = look(at, stored, bucket, vec![order, mql::call("$limit", Value::Int64(SAMPLE / 2))]).await?;
+        both.buckets += end.buckets;
+        both.readings += end.readings;
+        both.splits += end.splits;
+        both.sparse += end.sparse;
+    }
+    Ok(both)
+}
+
+/// How many buckets there are, and how many readings they hold. All are looked at.
+pub(super) async fn counted(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<(i64, i64)> {
+    let all = look(at, stored, bucket, Vec::new()).await?;
+    Ok((all.buckets, all.readings))
+}
+
+async fn look(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket, first: Vec<Value<'static>>) -> Result<Figures> {
+    let pipeline = Pipeline::parse(&figures(bucket, first), &mut Names::new())?;
+    let rows = at.all(aggregate(stored, pipeline)).await?;
+    let of = |name: &str| rows.first().map_or(0, |row| catalog::long(row.get(name)));
+    Ok(Figures { buckets: of("buckets"), readings: of("readings"), splits: of("splits"), sparse: of("sparse") })
+}
+
+/// The figures for all buckets.
+fn show(bucket: &Bucket, figures: Figures, buckets: i64) -> DocWriter {
+    let whole = |figure: i64| match figures.buckets {
+        0 => figure,
+        looked_at if looked_at == buckets => figure,
+        looked_at => scaled(figure, buckets, looked_at),
+    };
+    let mut health = DocWriter::new();
+    health.append("buckets", &Value::Int64(buckets));
+    health.append("readings", &Value::Int64(whole(figures.readings)));
+    let capacity = figures.buckets.saturating_mul(capacity(bucket));
+    health.append("fill", &Value::Double(share(figures.readings, capacity)));
+    health.append("splits", &Value::Int64(whole(figures.splits)));
+    health.append("sparse", &Value::Int64(whole(figures.sparse)));
+    health
+}
+
+fn figures(bucket: &Bucket, first: Vec<Value<'static>>) -> Array<'static> {
+    let held = match &bucket.body {
+        Body::Readings(_) => mql::field("count"),
+        Body::Slots(slots) => match slots.layout {
+            Layout::Array => mql::call("$size", mql::field("items")),
+            Layout::FieldNames => mql::call("$size", mql::call("$objectToArray", mql::field("items"))),
+        },
+    };
+    let one_if = |condition: Value<'_>| mql::call("$sum", mql::cond(condition, Value::Int32(1), Value::Int32(0)));
+    let few = (capacity(bucket) / 10).max(2);
+    let sparse = mql::call_with("$lt", [mql::field("held"), Value::Int64(few)]);
+    let split = mql::call_with("$gt", [mql::field("_id.n"), Value::Int32(0)]);
+    let group = mql::object([
+        ("_id", Value::Null),
+        ("buckets", mql::call("$sum", Value::Int32(1))),
+        ("readings", mql::call("$sum", mql::field("held"))),
+        ("splits", one_if(split)),
+        ("sparse", one_if(sparse)),
+    ]);
+    let project = mql::call("$project", mql::object([("held", held)]));
+    first.into_iter().chain([project, mql::call("$group", group)]).collect()
+}
+
+/// How many readings or slots a bucket can hold.
+fn capacity(bucket: &Bucket) -> i64 {
+    match &bucket.body {
+        Body::Readings(readings) => i64::from(readings.at_most),
+        Body::Slots(slots) => match &slots.slot {
+            Slot::Field { at_most, .. } => i64::from(*at_most),
+            Slot::Time(grain) => i64::try_from(bucket.every.units(*grain)).unwrap_or(i64::MAX),
+        },
+    }
+}
+
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "an estimate for people")]
+fn scaled(figure: i64, all: i64, looked_at: i64) -> i64 {
+    (figure as f64 * all as f64 / looked_at as f64).round() as i64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+fn share(part: i64, whole: i64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 1e3).round() / 1e3 }
+}

@@ -1,0 +1,74 @@
+//! The life of a shape: a collection is brought into buckets, into other buckets and back, while clients read and write it.
+//!
+//! A move has two kinds of steps. A [`turn`] renames collections and makes the view anew; clients are held for that moment. Then
+//! [`moves`] takes documents from one place to the other, part by part. The catalog says what is under way ([`rows`]), so that a
+//! stop anywhere costs nothing.
+
+pub(crate) mod adopt;
+pub(crate) mod audit;
+pub(crate) mod change;
+pub mod drop;
+pub(crate) mod finish;
+pub(crate) mod health;
+pub(crate) mod moved;
+pub(crate) mod mover;
+pub(crate) mod own;
+mod place;
+pub(crate) mod plan;
+mod readers;
+pub mod record;
+pub(crate) mod repair;
+pub(crate) mod reset;
+pub(crate) mod stored;
+pub(crate) mod switchover;
+pub(crate) mod way_back;
+
+use crate::life::replaced::plain;
+use crate::life::{Entry, Life, State};
+use crate::rule::{Rule, Upkeep};
+use crate::shapes::bucket::Bucket;
+use document::Result;
+use std::sync::Arc;
+
+/// What a rule stores its collection in, if it does.
+pub(crate) fn bucket_of(rule: &Rule) -> Option<&Arc<Bucket>> {
+    match &rule.upkeep {
+        Upkeep::Bucket(bucket) => Some(bucket),
+        Upkeep::Link(_) | Upkeep::Expression(_) => None,
+    }
+}
+
+/// Brings a shape one step further.
+pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+    let turn = entry.row.shape.as_ref().and_then(|shape| shape.turn.as_ref());
+    match (&entry.row.state, turn) {
+        (State::On | State::Restoring, _) => Ok(()),
+        (State::Retiring, Some(turn)) if turn.places.is_empty() => finish::off(life, entry).await,
+        (State::Retiring, None) if entry.row.with_data => finish::off(life, entry).await,
+        (_, Some(_)) => switchover::run(life, entry).await,
+        (State::Maintaining | State::Seeding { .. }, None) => match settled_and_drained(life, entry).await? {
+            true => finish::on(life, entry).await,
+            false => Ok(()),
+        },
+        (State::Retiring, None) => match settled_and_drained(life, entry).await? && given_back(life, entry).await? {
+            true => finish::off(life, entry).await,
+            false => Ok(()),
+        },
+    }
+}
+
+/// Nobody may still be writing who does not know where documents go.
+async fn settled_and_drained(life: &Life, entry: &Entry) -> Result<bool> {
+    if entry.sides.len() > 1 {
+        life.settled_everywhere(&entry.db).await?;
+    }
+    mover::drain(life, entry).await
+}
+
+/// What earlier lives of the rule have kept. Returns `false` if the rule was changed meanwhile.
+async fn given_back(life: &Life, entry: &Entry) -> Result<bool> {
+    match entry.row.replaced.restore {
+        true => plain::restore(life, entry).await,
+        false => Ok(true),
+    }
+}

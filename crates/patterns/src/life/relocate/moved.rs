@@ -1,0 +1,67 @@
+//! How much a change of form moves: buckets and readings as they are stored now, counted. For `plan`.
+
+use crate::life::access::At;
+use crate::life::relocate::record::Turn;
+use crate::life::relocate::{health, record};
+use crate::rule::Rule;
+use crate::shapes::{Form, Side};
+use document::filter::Filter;
+use document::op::{Count, Namespace, ReadOp};
+use document::{DocWriter, Result, Value};
+
+/// What is moved from one place.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    /// Where it is when the move begins: a collection that is renamed for it has its new name.
+    pub(crate) from: Namespace,
+    /// Stored documents that are buckets; none where the documents are plain.
+    pub(crate) buckets: i64,
+    /// Logical documents.
+    pub(crate) readings: i64,
+}
+
+impl Moved {
+    /// How many stored documents are read.
+    pub(crate) fn read(&self) -> i64 {
+        if self.buckets > 0 { self.buckets } else { self.readings }
+    }
+
+    pub(crate) fn write(&self, step: &mut DocWriter) {
+        step.append("buckets", &Value::Int64(self.buckets)).append("readings", &Value::Int64(self.readings));
+    }
+}
+
+/// The places that the turn moves documents from, each with the name that its documents have now. Nothing is renamed yet.
+pub(crate) fn sources(rule: &Rule, turn: &Turn) -> Result<Vec<(Namespace, Side)>> {
+    let sides = record::sides(&turn.places, &rule.host.db)?;
+    let now = |side: &Side| {
+        let earlier = turn.renames.iter().find(|(_, to)| **to == *side.stored.collection);
+        earlier.map_or_else(|| side.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from))
+    };
+    Ok(sides.into_iter().skip(1).map(|side| (now(&side), side)).collect())
+}
+
+/// What the turn moves to its first place, by the place that it is moved from.
+pub(crate) async fn moved(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Vec<Moved>> {
+    let mut all = Vec::new();
+    for (now, side) in sources(rule, turn)? {
+        let (buckets, readings) = match &side.form {
+            Form::Plain => (0, documents(at, &now).await?),
+            Form::Bucket(bucket) => health::counted(at, &now, bucket).await?,
+        };
+        all.push(Moved { from: side.stored, buckets, readings });
+    }
+    Ok(all)
+}
+
+/// What a removed shape gives back.
+pub(crate) async fn given_back(at: &mut At<'_>, bucket: &crate::shapes::bucket::Bucket) -> Result<Moved> {
+    let (buckets, readings) = health::counted(at, &bucket.into, bucket).await?;
+    Ok(Moved { from: bucket.into.clone(), buckets, readings })
+}
+
+async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
+    let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
+    let rows = at.all(ReadOp::Count(count)).await?;
+    Ok(rows.first().and_then(|row| row.get("n")).and_then(|n| n.as_i64_exact()).unwrap_or_default())
+}

@@ -1,0 +1,340 @@
+//! Moving documents from one form to another, part by part, while clients go on reading and writing them.
+//!
+//! A part is one transaction: documents are read, put into the first place and taken from where they were. So each is in
+//! exactly one place at every moment; a client that changes one of them meanwhile conflicts, and one of the two tries again.
+//! New documents go to the first place, so it comes to an end. How far it came is saved with each part: after a stop it does not
+//! pass over all that it has emptied again.
+
+use crate::execute::gate::Point;
+use crate::life::access::{At, by_id};
+use crate::life::relocate::place::{Open, Put};
+use crate::life::relocate::{place, stored, way_back};
+use crate::life::replaced::documents::Originals;
+use crate::life::transaction::{Began, is_transient};
+use crate::life::{Entry, Life, catalog, walk};
+use crate::shapes::bucket::Key;
+use crate::shapes::{Form, Side};
+use document::backend::Session;
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Context, Find};
+use document::value::show;
+use document::{Code, Doc, Error, Result, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many readings are moved in one transaction; a bucket is moved as a whole.
+const PART: u64 = 500;
+
+/// And how many bytes.
+const BYTES: usize = 4 << 20;
+
+/// How many of those that do not fit are named.
+const NAMED: usize = 5;
+
+/// After so many conflicts in a row it waits a little between two attempts.
+const PATIENCE: u32 = 50;
+
+/// What came of one part.
+struct Part {
+    /// Where to go on; nothing at the end.
+    next: Option<Value<'static>>,
+    row: catalog::Row,
+    misfits: Vec<(Value<'static>, String)>,
+}
+
+/// Moves everything to the first place. False if the rule was changed meanwhile.
+pub(crate) async fn drain(life: &Life, entry: &Entry) -> Result<bool> {
+    let Some((to, others)) = entry.sides.split_first() else { return Ok(true) };
+    let mut row = entry.row.clone();
+    for from in others {
+        loop {
+            match all(life, entry, &mut row, from, to).await? {
+                None => return Ok(false),
+                Some(misfits) if !misfits.is_empty() => return Err(do_not_fit(from, &misfits)),
+                Some(_) => {}
+            }
+            let (mut session, context) = (Session::default(), life.context());
+            let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+            if stored::is_empty(&mut at, &from.stored).await? {
+                break;
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn do_not_fit(from: &Side, misfits: &[(Value<'static>, String)]) -> Error {
+    let named = misfits.iter().take(NAMED).map(|(id, why)| format!("_id {}: {why}", show::element(id)));
+    let named: Vec<String> = named.collect();
+    let more = if misfits.len() > NAMED { "; …" } else { "" };
+    let message = format!(
+        "{} documents of {} do not fit and stay where they are: {}{more}",
+        misfits.len(),
+        from.stored,
+        named.join("; ")
+    );
+    Error::new(Code::OperationFailed, message).with_hint("change or delete them, or drop the rule")
+}
+
+/// One walk over a place, from where the last one was stopped. Gives what did not fit; nothing if the rule was changed meanwhile.
+async fn all(
+    life: &Life,
+    entry: &Entry,
+    row: &mut catalog::Row,
+    from: &Side,
+    to: &Side,
+) -> Result<Option<Vec<(Value<'static>, String)>>> {
+    let mut mover = Mover { life, entry, from, to, open: Open::default(), separates: false, separated: 0 };
+    let saved = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
+    let (mut position, mut part, mut conflicts) = (saved, life.at_most(PART), 0);
+    let (mut misfits, mut careful) = (Vec::new(), 0);
+    loop {
+        life.check_stopped()?;
+        let context = life.adding_context();
+        let size = if careful > 0 { 1 } else { part };
+        match mover.part(&context, row, position.as_ref(), size).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(moved)) => {
+                misfits.extend(moved.misfits);
+                *row = moved.row;
+                life.advanced(&entry.db, row);
+                careful = u64::saturating_sub(careful, 1);
+                (part, conflicts) = (life.at_most((part * 2).min(PART)), 0);
+                match moved.next {
+                    Some(next) => position = Some(next),
+                    None => return Ok(Some(misfits)),
+                }
+            }
+            Err(error) if is_transient(&error) => {
+                mover.open = Open::default();
+                part = (part / 4).max(1);
+                conflicts += 1;
+                match conflicts > PATIENCE {
+                    true => tokio::time::sleep(Duration::from_micros(rand::random_range(50..2_000))).await,
+                    false => tokio::task::yield_now().await,
+                }
+            }
+            Err(error) if error.code() == Code::DuplicateKey && mover.may_separate() => mover.separates = true,
+            // One of them cannot be stored: one by one, to learn which.
+            Err(error) if is_of_document(&error) && size > 1 => careful = size,
+            Err(error) if is_of_document(&error) => {
+                let (id, next) = mover.behind(&context, position.as_ref()).await?;
+                misfits.push((id, error.to_string()));
+                careful = careful.saturating_sub(1);
+                match next {
+                    Some(next) => position = Some(next),
+                    None => return Ok(Some(misfits)),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether a document could not be stored for what it is.
+fn is_of_document(error: &Error) -> bool {
+    matches!(error.code(), Code::DuplicateKey | Code::DocumentValidationFailure | Code::BSONObjectTooLarge)
+}
+
+struct Mover<'a> {
+    life: &'a Life,
+    entry: &'a Entry,
+    from: &'a Side,
+    to: &'a Side,
+    open: Open,
+    /// An `_id` was there twice: from now on each is looked for before it is put into a plain collection.
+    separates: bool,
+    /// How many documents of the part have got a new `_id`.
+    separated: i64,
+}
+
+/// What is moved together.
+#[derive(Default)]
+struct Load {
+    /// Each with the document it came from.
+    logical: Vec<(Value<'static>, Doc<'static>)>,
+    /// The documents that are emptied by it, if all fits.
+    emptied: Vec<Value<'static>>,
+    misfits: Vec<(Value<'static>, String)>,
+}
+
+impl Mover<'_> {
+    /// Whether a duplicate key may be an `_id` that readings share, and that was not looked for yet.
+    fn may_separate(&self) -> bool {
+        self.to.form == Form::Plain && !self.separates
+    }
+
+    async fn part(
+        &mut self,
+        context: &Context,
+        row: &catalog::Row,
+        position: Option<&Value<'static>>,
+        size: u64,
+    ) -> Result<Option<Part>> {
+        let life = self.life;
+        let mut began = Began::begin(life, context).await?;
+        let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+        if catalog::epoch(&mut at, &self.entry.db, &row.rule).await? != Some(row.epoch) {
+            return Ok(None);
+        }
+        life.pass(Point::Life("take")).await?;
+        let range = walk::range(&self.from.stored, position, None);
+        let mut documents = at.find(Find { sort: Some(by_id()), limit: Some(size + 1), ..range }).await?;
+        let mut next = match documents.len() as u64 > size {
+            true => documents.pop().and_then(|document| document.get("_id")),
+            false => None,
+        };
+        let mut load = Load::default();
+        let (mut bytes, mut taken) = (0, 0);
+        for document in &documents {
+            bytes += document.as_bytes().len();
+            if taken > 0 && (bytes > BYTES || load.logical.len() as u64 >= size) {
+                next = document.get("_id");
+                break;
+            }
+            taken += 1;
+            self.load(document, &mut load);
+        }
+        life.pass(Point::Life("put")).await?;
+        let Load { logical, mut emptied, mut misfits } = load;
+        let moved = i64::try_from(logical.len()).unwrap_or(i64::MAX);
+        let stay = self.put(&mut at, row, logical).await?;
+        emptied.retain(|id| !stay.iter().any(|(owner, _)| owner == id));
+        misfits.extend(stay);
+        let mut row = row.clone();
+        row.done += i64::try_from(emptied.len()).unwrap_or(i64::MAX);
+        if row.state.is_kept() {
+            row.replaced.seeded.moved += (moved - i64::try_from(misfits.len()).unwrap_or(0)).max(0);
+        }
+        if let Some(shape) = &mut row.shape {
+            shape.duplicates += self.separated;
+            // At the end the next walk, if there is one, begins with what came meanwhile.
+            shape.moved = next.clone().map(|next| (self.from.stored.collection.to_string(), next));
+        }
+        if !emptied.is_empty() {
+            life.pass(Point::Life("leave")).await?;
+            let wanted = emptied.len() as u64;
+            let ids = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(emptied, Vec::new())))));
+            if at.delete(&self.from.stored, ids).await? != wanted {
+                let message = format!("documents of {} were not there to be moved", self.from.stored);
+                return Err(Error::new(Code::InternalError, message));
+            }
+            life.pass(Point::Life("save")).await?;
+            catalog::save(&mut at, &self.entry.db, &row).await?;
+            began.commit().await?;
+        }
+        Ok(Some(Part { next, row, misfits }))
+    }
+
+    /// Adds what a stored document holds.
+    fn load(&self, document: &Doc<'static>, load: &mut Load) {
+        let id = document.get("_id").unwrap_or(Value::Null);
+        match &self.from.form {
+            Form::Plain => load.logical.push((id.clone(), document.clone())),
+            Form::Bucket(bucket) => {
+                let mut all = Vec::new();
+                let decoded = bucket.decode(document, &mut |logical| {
+                    all.push((id.clone(), logical));
+                    Ok(())
+                });
+                match decoded {
+                    Ok(()) => load.logical.extend(all),
+                    Err(error) => {
+                        load.misfits.push((id, error.to_string()));
+                        return;
+                    }
+                }
+            }
+        }
+        load.emptied.push(id);
+    }
+
+    /// Puts logical documents into the first place. Where one of a stored document does not fit, none of it is moved: gives
+    /// those, and why.
+    async fn put(
+        &mut self,
+        at: &mut At<'_>,
+        row: &catalog::Row,
+        logical: Vec<(Value<'static>, Doc<'static>)>,
+    ) -> Result<Vec<(Value<'static>, String)>> {
+        let originals = row.replaced.since.map(|since| Originals { rule: &self.entry.rule, since });
+        let from = match &self.from.form {
+            Form::Plain => None,
+            Form::Bucket(bucket) => Some(bucket),
+        };
+        let bucket = match &self.to.form {
+            Form::Plain => {
+                let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
+                if let (Some(originals), Some(from), true) = (&originals, from, row.replaced.restore) {
+                    self.life.pass(Point::Life("give back")).await?;
+                    documents = originals.give_back(at, from, documents).await?;
+                }
+                self.separated = match self.separates {
+                    true => way_back::separate(at, &self.to.stored, &mut documents).await?,
+                    false => 0,
+                };
+                if !documents.is_empty() {
+                    at.insert(&self.to.stored, documents).await?;
+                }
+                return Ok(Vec::new());
+            }
+            Form::Bucket(bucket) => bucket,
+        };
+        let mut stay: Vec<(Value<'static>, String)> = Vec::new();
+        let mut moved = Vec::with_capacity(logical.len());
+        let (mut owners, mut readings) = (Vec::with_capacity(logical.len()), Vec::with_capacity(logical.len()));
+        for (owner, document) in logical {
+            match bucket.encode(&document) {
+                Ok(encoded) => {
+                    readings.push((owners.len(), encoded.clone()));
+                    moved.push((document, encoded));
+                    owners.push(owner);
+                }
+                Err(error) => stay.push((owner, error.to_string())),
+            }
+        }
+        readings.retain(|(index, _)| owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner)));
+        let Put { refused, keys } = place::put(at, bucket, &mut self.open, readings).await?;
+        for (index, key) in keys {
+            if let Some((_, encoded)) = moved.get_mut(index) {
+                encoded.key = Key::clone(&key);
+            }
+        }
+        if let Some(originals) = &originals {
+            let is_put = |(index, _): &(usize, _)| {
+                owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner))
+                    && !refused.iter().any(|(other, _)| other == index)
+            };
+            let put: Vec<_> = moved.into_iter().enumerate().filter(is_put).map(|(_, one)| one).collect();
+            self.life.pass(Point::Life("keep")).await?;
+            originals.keep(at, from.map(|from| &**from), bucket, &put).await?;
+        }
+        if refused.is_empty() {
+            return Ok(stay);
+        }
+        let refused = refused.into_iter().filter_map(|(index, why)| Some((owners.get(index)?.clone(), why)));
+        match &self.from.form {
+            Form::Plain => stay.extend(refused),
+            // The rest of its bucket has been put already: that must not be.
+            Form::Bucket(_) => {
+                let why: Vec<String> = refused.map(|(id, why)| format!("{}: {why}", show::element(&id))).collect();
+                return Err(Error::new(Code::DuplicateKey, why.join("; ")));
+            }
+        }
+        Ok(stay)
+    }
+
+    /// The document at the position, and where the next begins.
+    async fn behind(
+        &self,
+        context: &Context,
+        position: Option<&Value<'static>>,
+    ) -> Result<(Value<'static>, Option<Value<'static>>)> {
+        let mut session = Session::default();
+        let mut at = At { backend: &*self.life.backend, session: &mut session, context };
+        let range = walk::range(&self.from.stored, position, None);
+        let found = at.find(Find { sort: Some(by_id()), limit: Some(2), ..range }).await?;
+        let mut ids = found.iter().filter_map(|document| document.get("_id"));
+        Ok((ids.next().unwrap_or(Value::Null), ids.next()))
+    }
+}

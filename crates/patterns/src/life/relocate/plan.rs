@@ -1,0 +1,87 @@
+//! What a shape's changes come to, as plain MQL that a person could run: for `plan`.
+
+use crate::life::indexes;
+use crate::life::relocate::change::{Change, name};
+use crate::life::relocate::{record, stored};
+use crate::mql;
+use crate::rule::Rule;
+use crate::shapes::bucket::{Bucket, Dialect};
+use crate::shapes::{Form, Side};
+use document::op::Namespace;
+use document::{Doc, Result, Value};
+
+/// One step.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) kind: &'static str,
+    pub(crate) namespace: Namespace,
+    pub(crate) command: Doc<'static>,
+}
+
+/// What a declared shape asks for.
+pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: Dialect) -> Result<Vec<Shown>> {
+    let turn = &change.turn;
+    let sides = record::sides(&turn.places, &rule.host.db)?;
+    let mut steps = Vec::new();
+    let mut add = |kind, namespace: &Namespace, command| {
+        steps.push(Shown { kind, namespace: namespace.clone(), command });
+    };
+    for (from, to) in &turn.renames {
+        let (from, to) = (Namespace::new(&rule.host.db, from), Namespace::new(&rule.host.db, to));
+        add("rename", &from, mql::document([("renameCollection", name(&from)), ("to", name(&to))]));
+    }
+    add("create", &bucket.into, stored::creation(bucket));
+    for needed in indexes::needed(rule) {
+        add("index", &needed.ns, needed.command());
+    }
+    add("view", &rule.host, stored::view_command(&rule.host, &sides, dialect, change.view_is_there));
+    if let [to, others @ ..] = sides.as_slice()
+        && !others.is_empty()
+    {
+        for from in others {
+            add("move", &from.stored, moving(from, to, dialect));
+        }
+        let only = std::slice::from_ref(to);
+        add("view", &rule.host, stored::view_command(&rule.host, only, dialect, true));
+        for from in others {
+            add("drop", &from.stored, mql::document([("drop", Value::from(&*from.stored.collection))]));
+        }
+    }
+    Ok(steps)
+}
+
+/// What removing it comes to: its documents as they are, under their own name.
+pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Shown> {
+    let (logical, stored) = (&rule.host, &bucket.into);
+    let aside = crate::life::names::aside(logical);
+    let from = Side { stored: stored.clone(), form: Form::Bucket(bucket.clone().into()) };
+    let to = Side { stored: aside.clone(), form: Form::Plain };
+    let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);
+    let step = |kind, ns: &Namespace, command| Shown { kind, namespace: ns.clone(), command };
+    vec![
+        step("move", stored, moving(&from, &to, dialect)),
+        step("drop", logical, dropped(logical)),
+        step("rename", &aside, mql::document([("renameCollection", name(&aside)), ("to", name(logical))])),
+        step("drop", stored, dropped(stored)),
+    ]
+}
+
+/// All documents of one place, written to another in one command: what the moves come to.
+fn moving(from: &Side, to: &Side, dialect: Dialect) -> Doc<'static> {
+    let mut stages: Vec<Value<'static>> = match &from.form {
+        Form::Plain => Vec::new(),
+        Form::Bucket(bucket) => bucket.view(dialect).iter().collect(),
+    };
+    match &to.form {
+        Form::Plain => stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))]))),
+        Form::Bucket(bucket) => {
+            // Documents of a collection come in the order of their `_id`, as `apply` walks them; those of buckets by time.
+            stages.extend(bucket.gather(if from.form == Form::Plain { "_id" } else { &bucket.time }));
+            stages.push(bucket.merged());
+        }
+    }
+    let pipeline = Value::Array(stages.into_iter().collect());
+    let source = ("aggregate", Value::from(&*from.stored.collection));
+    let cursor = ("cursor", Value::Document(Doc::empty()));
+    mql::document([source, ("pipeline", pipeline), cursor, ("allowDiskUse", Value::Bool(true))])
+}

@@ -1,0 +1,96 @@
+//! Repair of a shape: each flawed bucket is read again in a transaction and written as it should be, so that a newer write is
+//! never overwritten. What its readings do not tell cannot be mended, and is said.
+
+use crate::life::Life;
+use crate::life::access::{At, update_one, update_op};
+use crate::life::audit::{Asked, Figures, Report};
+use crate::life::relocate::audit::{Flawed, drift, note_moving, places};
+use crate::life::transaction::{Began, is_transient};
+use crate::rule::Rule;
+use crate::shapes::Side;
+use crate::shapes::bucket::{Bucket, Flaw};
+use document::filter::Filter;
+use document::pipeline::expr::Names;
+use document::update::Update;
+use document::{Doc, Result, Value};
+use std::sync::Arc;
+
+pub(crate) async fn repair(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+    for (side, bucket) in places(asked) {
+        let mut flawed = Flawed::of(&side);
+        while let Some(part) = flawed.next(life, &bucket).await? {
+            figures.checked += part.checked;
+            for (document, flaws) in part.flawed {
+                one(life, &asked.rule, &side, &bucket, (document, flaws), figures, report).await?;
+            }
+        }
+    }
+    note_moving(life, asked, figures).await
+}
+
+async fn one(
+    life: &Life,
+    rule: &Arc<Rule>,
+    side: &Side,
+    bucket: &Bucket,
+    found: (Doc<'static>, Vec<Flaw>),
+    figures: &mut Figures,
+    report: &mut Report,
+) -> Result<()> {
+    let (document, flaws) = found;
+    if flaws.iter().any(|flaw| !flaw.mendable) {
+        let why = "the bucket does not tell what it should be; correct or delete it by hand (`serve --raw`)";
+        report.failures.push((drift(rule, side, &document, &flaws), why.to_owned()));
+        return Ok(());
+    }
+    loop {
+        life.check_stopped()?;
+        match mend(life, rule, side, bucket, &document.get("_id").unwrap_or(Value::Null)).await {
+            Ok(Some((document, flaws))) => {
+                report.note(figures, drift(rule, side, &document, &flaws));
+                return Ok(());
+            }
+            Ok(None) => return Ok(()),
+            Err(error) if is_transient(&error) => tokio::task::yield_now().await,
+            Err(error) => {
+                report.failures.push((drift(rule, side, &document, &flaws), error.to_string()));
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Gives the bucket as it was; nothing if it is right by now.
+async fn mend(
+    life: &Life,
+    rule: &Arc<Rule>,
+    side: &Side,
+    bucket: &Bucket,
+    id: &Value<'static>,
+) -> Result<Option<(Doc<'static>, Vec<Flaw>)>> {
+    let context = life.context();
+    // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
+    let rules = life.patterned.rules();
+    if rules.find(&rule.host.db, &rule.name).is_none_or(|kept| !Arc::ptr_eq(&kept.rule, rule)) {
+        return Ok(None);
+    }
+    let mut began = Began::begin(life, &context).await?;
+    let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+    let Some(document) = at.one(&side.stored, id).await? else { return Ok(None) };
+    let flaws = bucket.flaws(&document);
+    if flaws.is_empty() {
+        return Ok(None);
+    }
+    let filter = Filter::equality("_id", id);
+    match bucket.canonical(&document) {
+        Some(mended) => {
+            let update = Update::parse(&Value::Document(mended), &[], &mut Names::new())?;
+            at.write(&update_op(&side.stored, vec![update_one(filter, update)])).await?;
+        }
+        None => {
+            at.delete(&side.stored, filter).await?;
+        }
+    }
+    began.commit().await?;
+    Ok(Some((document, flaws)))
+}

@@ -1,0 +1,151 @@
+//! Turns: collections are renamed and the view is made anew. That is no transaction, so it is written down first, clients are
+//! held meanwhile, and every step may be done again: after a stop anywhere the next run goes on.
+
+use crate::execute::gate::Point;
+use crate::life::access::At;
+use crate::life::relocate::record::Turn;
+use crate::life::relocate::{readers, record, stored, way_back};
+use crate::life::{Entry, Life, State, catalog, plan, timeseries};
+use crate::rule::Rule;
+use crate::shapes::{Form, Side};
+use document::backend::Session;
+use document::op::Namespace;
+use document::{Code, Doc, Error, Result};
+use std::time::Duration;
+
+/// How long clients are held for those who began earlier; between two attempts they go on for as long.
+const HELD: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+
+/// How long clients are held for those who are between two batches of a cursor.
+pub(super) const READERS: Duration = Duration::from_secs(2);
+
+/// Does what is written down, if it still is.
+pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
+    let _changing = life.changing.lock().await;
+    let Some(mut entry) = life.current(entry) else { return Ok(()) };
+    let Some(turn) = entry.row.shape.as_ref().and_then(|shape| shape.turn.clone()) else { return Ok(()) };
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let sides = record::sides(&turn.places, &entry.db)?;
+    life.pass(Point::Life("prepare")).await?;
+    prepare(&mut at, &entry.rule, &sides, &turn).await?;
+    entry = hold(life, &mut at, entry).await?;
+    readers::gone(life, &readers::names(&entry, &turn.renames), READERS).await?;
+    for (from, to) in &turn.renames {
+        life.pass(Point::Life("rename")).await?;
+        let (from, to) = (Namespace::new(&entry.db, from), Namespace::new(&entry.db, to));
+        stored::rename(&mut at, &from, &to).await?;
+    }
+    let plain_indexes = indexes_of_renamed(&mut at, &entry.rule, &turn).await?;
+    life.pass(Point::Life("make")).await?;
+    make(&mut at, &entry.rule, &sides).await?;
+    if let (Some(bucket), Some(shape)) = (crate::life::relocate::bucket_of(&entry.rule), &entry.row.shape)
+        && let Some(options) = &shape.timeseries
+    {
+        timeseries::ensure_expiry(&mut at, bucket, options).await?;
+        timeseries::ensure_indexes(&mut at, bucket, &shape.indexes).await?;
+    }
+    life.pass(Point::Life("view")).await?;
+    stored::ensure_view(&mut at, &entry.rule.host, &sides).await?;
+    let mut row = entry.row.clone();
+    row.total = 0;
+    for side in sides.iter().skip(1) {
+        row.total += plan::documents(&mut at, &side.stored).await?;
+    }
+    row.done = 0;
+    if row.state == State::Maintaining {
+        row.state = State::Seeding { position: None };
+    }
+    if let Some(shape) = &mut row.shape {
+        shape.places = turn.places;
+        shape.turn = None;
+        shape.moved = None;
+        if let Some(indexes) = plain_indexes {
+            shape.plain_indexes = indexes;
+        }
+    }
+    life.pass(Point::Life("turned")).await?;
+    let turned = Entry::new(&entry.db, row, entry.rule.clone())?;
+    save(life, &mut at, turned).await
+}
+
+/// The indexes of the plain collection that has made room for its new form. It is dropped when its documents have moved, so the
+/// catalog keeps them. Returns `None` if none has made room.
+async fn indexes_of_renamed(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Option<Vec<Doc<'static>>>> {
+    let made_room = turn.renames.iter().find(|(from, _)| **from == *rule.host.collection);
+    let Some((_, aside)) = made_room else { return Ok(None) };
+    way_back::indexes(at, &Namespace::new(&rule.host.db, aside)).await.map(Some)
+}
+
+/// What no client sees yet.
+async fn prepare(at: &mut At<'_>, rule: &Rule, sides: &[Side], turn: &Turn) -> Result<()> {
+    for side in sides.iter().take(1) {
+        let renamed = turn.renames.iter().any(|(from, _)| **from == *side.stored.collection);
+        if !renamed {
+            make_one(at, rule, side).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The first place: the others are there.
+async fn make(at: &mut At<'_>, rule: &Rule, sides: &[Side]) -> Result<()> {
+    match sides.first() {
+        Some(side) => make_one(at, rule, side).await,
+        None => Ok(()),
+    }
+}
+
+async fn make_one(at: &mut At<'_>, rule: &Rule, side: &Side) -> Result<()> {
+    match &side.form {
+        Form::Plain => stored::ensure_plain(at, &side.stored).await,
+        Form::Bucket(bucket) => stored::ensure_stored(at, rule, bucket).await,
+    }
+}
+
+/// Writes down that it begins, so that clients are held here and in every other process, and waits for those who began earlier.
+/// From then on they are held until it is done, whatever happens meanwhile.
+pub(super) async fn hold(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<Entry> {
+    if entry.held {
+        // It was begun before a stop or a failure.
+        life.park(true).await;
+        let settled = life.settled_by_all(at, &entry.db).await;
+        life.park(false).await;
+        return settled.map(|()| entry);
+    }
+    let mut row = entry.row.clone();
+    if let Some(turn) = row.shape.as_mut().and_then(|shape| shape.turn.as_mut()) {
+        turn.begun = true;
+    }
+    let held = Entry { row, held: true, ..entry.clone() };
+    for limit in HELD {
+        life.pass(Point::Life("hold")).await?;
+        save(life, at, held.clone()).await?;
+        life.park(true).await;
+        let settled = tokio::time::timeout(limit, life.settled_by_all(at, &entry.db)).await;
+        life.park(false).await;
+        if let Ok(settled) = settled {
+            return settled.map(|()| held);
+        }
+        save(life, at, entry.clone()).await?;
+        life.park(true).await;
+        life.wait_for_stop(limit).await;
+        life.park(false).await;
+        life.check_stopped()?;
+    }
+    Err(Error::new(Code::OperationFailed, "it waits for a transaction that a client has open"))
+}
+
+/// Makes it what the catalog says, what is in force here, and what the other processes learn.
+pub(super) async fn save(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<()> {
+    let (db, epoch) = (entry.db.clone(), entry.row.epoch);
+    if !catalog::replace(at, &db, &entry.row, epoch).await? {
+        life.refresh(at).await?;
+        let message = format!("rule {} was changed meanwhile", entry.rule.name);
+        return Err(Error::new(Code::ConflictingOperationInProgress, message));
+    }
+    life.put_entry(entry);
+    life.put_in_force()?;
+    life.publish(at, &db).await
+}

@@ -1,0 +1,171 @@
+//! `create` with MongoDB's `timeseries` option on the embedded store: a bucket rule, made at once, that belongs to no declaration.
+//! Its indexes are in [`indexes`], what `collMod` changes in [`modify`].
+
+mod indexes;
+mod modify;
+mod options;
+
+use crate::life::access::At;
+use crate::life::relocate::drop as dropping;
+use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::record::{Place, Shaping, Turn};
+use crate::life::relocate::stored;
+use crate::life::relocate::{advance, bucket_of};
+use crate::life::replaced::Progress;
+use crate::life::{Entry, Life, State, catalog};
+use crate::mql;
+use crate::rule::Rule;
+use document::backend::Session;
+use document::op::{Context, Namespace};
+use document::{Code, Doc, Error, Result, Value};
+use options::rule;
+use std::sync::Arc;
+
+pub(super) use indexes::ensure as ensure_indexes;
+pub(crate) use indexes::is_timeseries as refused_on_timeseries;
+pub(super) use options::ensure_expiry;
+
+impl Life {
+    /// The time-series collection of that name, if it was made by `create`.
+    fn timeseries(&self, ns: &Namespace) -> Option<Entry> {
+        self.entries().into_iter().find(|entry| entry.rule.host == *ns && !entry.is_declared())
+    }
+
+    pub(crate) fn is_timeseries(&self, ns: &Namespace) -> bool {
+        self.timeseries(ns).is_some()
+    }
+
+    /// All of a database, with the options they were made with.
+    pub(crate) fn all_timeseries(&self, db: &str) -> Vec<(Arc<str>, Doc<'static>)> {
+        let made = |entry: Entry| Some((entry.rule.host.collection.clone(), entry.row.shape?.timeseries?));
+        self.entries().into_iter().filter(|entry| *entry.db == *db).filter_map(made).collect()
+    }
+
+    /// Makes one. `options` are as `listCollections` shows them; buckets that are there are taken over only if it is asked to.
+    pub(crate) async fn create_timeseries(
+        &self,
+        context: &Context,
+        ns: &Namespace,
+        options: &Doc<'static>,
+        adopts: bool,
+    ) -> Result<()> {
+        self.refuse_raw()?;
+        let rule = Arc::new(rule(ns, options)?);
+        {
+            let _changing = self.changing.lock().await;
+            let mut session = Session::default();
+            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            self.refuse_taken(&mut at, ns).await?;
+            if let Some(bucket) = bucket_of(&rule)
+                && stored::found(&mut at, &bucket.into).await?.is_some()
+            {
+                if !adopts {
+                    let message = format!("Collection {} already exists.", bucket.into);
+                    return Err(Error::new(Code::NamespaceExists, message)
+                        .with_hint("the buckets of the time-series collection are stored under that name"));
+                }
+                crate::life::relocate::adopt::check(&mut at, &rule, bucket).await?;
+            }
+            self.save_timeseries(&mut at, &rule, options).await?;
+        }
+        self.bring_to_end(&rule).await
+    }
+
+    /// What has the name already, in MongoDB's words.
+    pub(crate) async fn refuse_taken(&self, at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+        let message = match (self.timeseries(ns), stored::found(at, ns).await?) {
+            (Some(_), _) => format!("A timeseries collection already exists. NS: {ns}"),
+            (None, Some(found)) if found.is_view() => format!("A view already exists. NS: {ns}"),
+            (None, Some(_)) => format!("Collection {ns} already exists."),
+            (None, None) => return Ok(()),
+        };
+        Err(Error::new(Code::NamespaceExists, message))
+    }
+
+    /// The time-series collection as it is when nothing is under way with it. Asked with `changing` held, it stays so.
+    fn settled_timeseries(&self, ns: &Namespace) -> Result<Option<Entry>> {
+        match self.timeseries(ns) {
+            Some(entry) if entry.row.state != State::On => {
+                let message = format!("{ns} is being brought into another form");
+                Err(Error::new(Code::ConflictingOperationInProgress, message).with_hint("try again in a moment"))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Writes down what was changed, as long as nobody else has changed it.
+    async fn save_changed(&self, at: &mut At<'_>, entry: &Entry, row: catalog::Row) -> Result<()> {
+        if !catalog::replace(at, &entry.db, &row, entry.row.epoch).await? {
+            self.refresh(at).await?;
+            let message = format!("{} was changed meanwhile", entry.rule.host);
+            return Err(Error::new(Code::ConflictingOperationInProgress, message));
+        }
+        self.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+        self.put_in_force()
+    }
+
+    async fn save_timeseries(&self, at: &mut At<'_>, rule: &Arc<Rule>, options: &Doc<'static>) -> Result<()> {
+        let Some(bucket) = bucket_of(rule) else { return Ok(()) };
+        let place = Place { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
+        let turn = Turn { places: vec![place], ..Turn::default() };
+        let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
+        let row = catalog::Row {
+            rule: rule.name.to_string(),
+            kind: rule.kind.to_owned(),
+            declaration: rule.declaration.clone(),
+            state: State::Maintaining,
+            epoch,
+            done: 0,
+            total: 0,
+            with_data: false,
+            tidy: false,
+            by: self.process.clone(),
+            shape: Some(Shaping { turn: Some(turn), timeseries: Some(options.clone()), ..Shaping::default() }),
+            replaced: Progress::default(),
+        };
+        catalog::save(at, &rule.host.db, &row).await?;
+        self.put_entry(Entry::new(&rule.host.db, row, rule.clone())?);
+        self.put_in_force()
+    }
+
+    /// Does at once what the keeper would do.
+    async fn bring_to_end(&self, rule: &Rule) -> Result<()> {
+        loop {
+            let entries = self.entries();
+            let Some(entry) = entries.iter().find(|entry| entry.rule.host == rule.host && entry.rule.name == rule.name)
+            else {
+                return Ok(());
+            };
+            if entry.row.state == State::On {
+                return Ok(());
+            }
+            self.check_stopped()?;
+            advance(self, entry).await?;
+        }
+    }
+
+    /// Drops one with all that is in it; false if there is none of that name.
+    pub(crate) async fn drop_timeseries(&self, context: &Context, ns: &Namespace) -> Result<bool> {
+        let Some(entry) = self.timeseries(ns) else { return Ok(false) };
+        self.refuse_raw()?;
+        {
+            let _changing = self.changing.lock().await;
+            let mut session = Session::default();
+            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            let leaving = Leaving { with_data: true, ..Leaving::default() };
+            dropping::begin(self, &mut at, &entry, leaving).await?;
+        }
+        self.bring_to_end(&entry.rule).await?;
+        Ok(true)
+    }
+}
+
+/// A row of `listCollections` as MongoDB shows a time-series collection, which is stored as a view here.
+pub(crate) fn listed(name: &str, options: &Doc<'static>) -> Doc<'static> {
+    mql::document([
+        ("name", Value::from(name)),
+        ("type", Value::from("timeseries")),
+        ("options", Value::Document(options.borrow())),
+        ("info", mql::object([("readOnly", Value::Bool(false))])),
+    ])
+}
