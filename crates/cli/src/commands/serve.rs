@@ -5,7 +5,7 @@ use crate::compose::{DataFolder, Patterns, connection_string, listen};
 use crate::declaration::File;
 use crate::input;
 use crate::report::{self, Failure};
-use patterns::life::apply::Extent;
+use patterns::life::apply::Consent;
 use std::time::Duration;
 
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
@@ -158,7 +158,7 @@ async fn begin(patterns: &Patterns, serve: &Serve, declared: &[File]) -> Result<
         tracing::warn!(database = db, "its rules were switched off by an earlier run (--raw): run `pleach audit`");
     }
     patterns.patiently(async || life.start().await).await?;
-    let additions = Extent { additions_only: true, ..Extent::default() };
+    let additions = Consent { additions_only: true, ..Consent::default() };
     let declared: Vec<_> = declared.iter().map(|file| file.declaration.clone()).collect();
     tokio::spawn(async move {
         for declaration in declared {

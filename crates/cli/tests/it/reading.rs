@@ -13,7 +13,7 @@ use patterns::Patterned;
 use patterns::active::RuleInState;
 use patterns::life::State;
 use patterns::shapes::bucket::{Body, Bucket, Dialect, Layout};
-use patterns::shapes::{Form, Side};
+use patterns::shapes::{Form, Place};
 use questions::*;
 use samples::*;
 use std::sync::Arc;
@@ -298,8 +298,8 @@ async fn both_sides_are_read_in_one_moment() {
         live.insert("old", old.clone()).await;
         live.insert(PLAIN, old).await;
         let sides = vec![
-            Side { stored: live.ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
-            Side { stored: live.ns("old"), form: Form::Plain },
+            Place { stored: live.ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
+            Place { stored: live.ns("old"), form: Form::Plain },
         ];
         let placed = RuleInState {
             rule: rule(bucket.clone()),

@@ -12,7 +12,7 @@ use document::op::Context;
 use document::{Doc, Env};
 use parking_lot::Mutex;
 use patterns::life::Life;
-use patterns::life::apply::Extent;
+use patterns::life::apply::Consent;
 use patterns::life::relocate::drop::Leaving;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -207,7 +207,7 @@ async fn change(process: &Process, seed: u64, complaints: &Mutex<Vec<String>>) {
             _ => {
                 let variant = VARIANTS[random.random_range(0..VARIANTS.len())];
                 let extent =
-                    Extent { remove: true, with_data, overwrite: true, create_missing: true, additions_only: false };
+                    Consent { remove: true, with_data, overwrite: true, create_missing: true, additions_only: false };
                 process.life.apply(&declared(db, variant), extent).await.map(drop)
             }
         };
@@ -234,7 +234,8 @@ async fn at_the_end(process: &Process, round: i64) {
     let Process { world, life, .. } = process;
     life.settle(&world.db).await.unwrap();
     clean(process, round, "as it was found").await;
-    let extent = Extent { remove: true, with_data: true, overwrite: true, create_missing: true, additions_only: false };
+    let extent =
+        Consent { remove: true, with_data: true, overwrite: true, create_missing: true, additions_only: false };
     for variant in [VARIANTS[2], VARIANTS[1]] {
         life.apply(&declared(&world.db, variant), extent).await.unwrap();
         life.settle(&world.db).await.unwrap();

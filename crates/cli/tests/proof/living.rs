@@ -8,7 +8,7 @@ use document::op::{AdminOp, Capture};
 use patterns::declare::Declaration;
 use patterns::gate::Gate;
 use patterns::life::Life;
-use patterns::life::apply::Extent;
+use patterns::life::apply::Consent;
 use std::sync::Arc;
 
 pub(crate) struct Living {
@@ -31,7 +31,7 @@ impl Living {
     /// Makes the rules these, those that are not named go with their data; nothing is waited for.
     pub(crate) async fn apply(&self, collections: &str) {
         let extent =
-            Extent { remove: true, with_data: true, overwrite: true, create_missing: true, additions_only: false };
+            Consent { remove: true, with_data: true, overwrite: true, create_missing: true, additions_only: false };
         self.life.apply(&self.declared(collections), extent).await.unwrap();
     }
 

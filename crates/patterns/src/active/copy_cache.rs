@@ -3,8 +3,8 @@
 //! goes through Pleach, in whichever process, is seen. One made behind its back has no fence: for its sake what was read is
 //! relied on for a moment only.
 
-use crate::active::Kept;
-use crate::execute::attempt::Run;
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
 use crate::fields::{Copies, CopyProgram};
 use crate::rule::fence::fence_key;
 use crate::rule::key;
@@ -30,7 +30,7 @@ const TOGETHER: usize = 16;
 ///
 /// What was read for one user fills no insert of another, who may not be allowed to read the source (SEMANTICS R37).
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(crate) struct CopyCache {
     users: Mutex<HashMap<User, HashMap<Vec<u8>, Source>>>,
 }
 
@@ -43,7 +43,7 @@ struct Source {
     copy: Option<(Doc<'static>, FenceVersion)>,
 }
 
-impl Recent {
+impl CopyCache {
     fn find(&self, user: &User, key: &[u8]) -> Option<(Doc<'static>, FenceVersion)> {
         let users = self.users.lock();
         let source = users.get(user)?.get(key)?;
@@ -80,12 +80,12 @@ impl Recent {
 }
 
 /// The user that the run acts for.
-fn user(run: &Run<'_>) -> User {
+fn user(run: &Attempt<'_>) -> User {
     run.session.relay.as_ref().and_then(|relay| relay.user())
 }
 
 /// The copies of all these sources, if each was read lately: their fences are then passed at the versions of that time.
-pub(crate) fn recall(run: &mut Run<'_>, kept: &Arc<Kept>, keys: &[Value<'static>]) -> Option<Copies> {
+pub(crate) fn recall(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Value<'static>]) -> Option<Copies> {
     if !run.relies || keys.len() > TOGETHER {
         return None;
     }
@@ -105,8 +105,8 @@ pub(crate) fn recall(run: &mut Run<'_>, kept: &Arc<Kept>, keys: &[Value<'static>
 
 /// Remembers copies that were just read, if they are read often: their versions are read in the same transaction.
 pub(crate) async fn remember(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
     program: &CopyProgram,
     keys: &[Value<'static>],
     copies: &Copies,

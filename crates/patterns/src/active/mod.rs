@@ -11,11 +11,11 @@ mod rule_in_state;
 
 pub use rule_in_state::RuleInState;
 
-use crate::active::copy_cache::Recent;
+use crate::active::copy_cache::CopyCache;
 use crate::fields::Program;
 use crate::life::State;
 use crate::rule::{Rule, Upkeep};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use crate::shapes::bucket::Bucket;
 use document::op::{Capture, Namespace};
 use document::update::Update;
@@ -28,7 +28,7 @@ use std::time::Instant;
 
 /// A rule with what it is kept by.
 #[derive(Debug)]
-pub struct Kept {
+pub struct ActiveRule {
     pub rule: Arc<Rule>,
     /// Nothing for a field that is computed from the document itself.
     pub program: Option<Program>,
@@ -42,10 +42,10 @@ pub struct Kept {
     /// How often a client's value differed from ours and was overridden (SEMANTICS R11).
     overridden: Arc<AtomicU64>,
     /// What was read for it lately under these rules.
-    pub(crate) recent: Recent,
+    pub(crate) recent: CopyCache,
 }
 
-impl Kept {
+impl ActiveRule {
     pub fn overridden(&self) -> u64 {
         self.overridden.load(Ordering::Relaxed)
     }
@@ -66,20 +66,20 @@ pub(crate) fn is_id(path: &Path) -> bool {
 
 /// What the rules mean for one namespace.
 #[derive(Debug, Default)]
-pub struct Local {
+pub struct CollectionRules {
     /// The rules that keep a field here, in order.
-    pub hosted: Vec<Arc<Kept>>,
+    pub hosted: Vec<Arc<ActiveRule>>,
     /// The rules that read this namespace for another, in order.
-    pub sourced: Vec<Arc<Kept>>,
+    pub sourced: Vec<Arc<ActiveRule>>,
     /// All that rules keep here, with the rule.
-    pub owned: Vec<(Path, Arc<Kept>)>,
+    pub owned: Vec<(Path, Arc<ActiveRule>)>,
     /// What a change must show.
     pub capture: Capture,
     /// All rules that name the namespace, those that are no longer kept included.
-    pub named_by: Vec<Arc<Kept>>,
+    pub named_by: Vec<Arc<ActiveRule>>,
 }
 
-impl Local {
+impl CollectionRules {
     /// Whether an update can change something that a rule watches or owns.
     pub(crate) fn concerns(&self, update: &Update) -> bool {
         match (&self.capture, &update.source) {
@@ -112,13 +112,13 @@ fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> +
 /// The rules in force.
 #[derive(Debug, Default)]
 pub struct Rules {
-    levels: Vec<Vec<Arc<Kept>>>,
-    all: Vec<Arc<Kept>>,
-    namespaces: HashMap<Namespace, Arc<Local>>,
+    levels: Vec<Vec<Arc<ActiveRule>>>,
+    all: Vec<Arc<ActiveRule>>,
+    namespaces: HashMap<Namespace, Arc<CollectionRules>>,
     /// By what clients call them.
-    shaped: HashMap<Namespace, Arc<Shaped>>,
+    shaped: HashMap<Namespace, Arc<Stack>>,
     /// By where their documents are stored, if clients do not call it so.
-    stored: HashMap<Namespace, Arc<Shaped>>,
+    stored: HashMap<Namespace, Arc<Stack>>,
     /// Whose collections are being renamed.
     held: HashSet<Namespace>,
 }
@@ -143,7 +143,7 @@ impl Rules {
             for at in level {
                 let Some(placed @ RuleInState { rule, state, .. }) = rules.get(*at) else { continue };
                 let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
-                let kept = Arc::new(Kept {
+                let kept = Arc::new(ActiveRule {
                     rule: rule.clone(),
                     program: programs.get(*at).cloned().flatten(),
                     state: state.clone(),
@@ -151,7 +151,7 @@ impl Rules {
                     epoch: placed.epoch,
                     feeds: reads.is_read(*at, rule),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
-                    recent: Recent::default(),
+                    recent: CopyCache::default(),
                 });
                 if let Upkeep::Bucket(bucket) = &rule.upkeep {
                     made.add_shaped(placed, bucket, before);
@@ -163,7 +163,7 @@ impl Rules {
             }
             made.levels.push(kept_here);
         }
-        let mut namespaces: HashMap<Namespace, Local> = HashMap::new();
+        let mut namespaces: HashMap<Namespace, CollectionRules> = HashMap::new();
         for kept in &all {
             match &kept.rule.upkeep {
                 Upkeep::Bucket(bucket) => made.name_shaped(kept, bucket, &mut namespaces),
@@ -176,11 +176,11 @@ impl Rules {
     }
 
     /// In the order of dependencies.
-    pub fn all(&self) -> &[Arc<Kept>] {
+    pub fn all(&self) -> &[Arc<ActiveRule>] {
         &self.all
     }
 
-    pub fn find(&self, db: &str, name: &str) -> Option<&Arc<Kept>> {
+    pub fn find(&self, db: &str, name: &str) -> Option<&Arc<ActiveRule>> {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
     }
 
@@ -188,7 +188,7 @@ impl Rules {
         let RuleInState { rule, sides, .. } = placed;
         let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.sides == *sides);
         let since = known.map_or_else(Instant::now, |known| known.since);
-        let shaped = Arc::new(Shaped { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone(), since });
+        let shaped = Arc::new(Stack { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone(), since });
         let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
         // What is about to become the stored collection is not the clients' any more.
         stored.push(&bucket.into);
@@ -204,7 +204,12 @@ impl Rules {
     }
 
     /// Clients may not rename or drop what a shape is made of.
-    fn name_shaped(&self, kept: &Arc<Kept>, bucket: &Bucket, namespaces: &mut HashMap<Namespace, Local>) {
+    fn name_shaped(
+        &self,
+        kept: &Arc<ActiveRule>,
+        bucket: &Bucket,
+        namespaces: &mut HashMap<Namespace, CollectionRules>,
+    ) {
         let host = &kept.rule.host;
         let sides = self.shaped.get(host).map(|shaped| &*shaped.sides).unwrap_or_default();
         let mut named: Vec<&Namespace> = vec![host, &bucket.into];
@@ -229,23 +234,23 @@ impl Rules {
     }
 
     /// The collection that clients call so, if it is stored in another form.
-    pub fn shaped(&self, logical: &Namespace) -> Option<&Arc<Shaped>> {
+    pub fn shaped(&self, logical: &Namespace) -> Option<&Arc<Stack>> {
         self.shaped.get(logical)
     }
 
     /// The collection whose documents are stored there in another form.
-    pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Shaped>> {
+    pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Stack>> {
         self.stored.get(stored)
     }
 
     /// What rules there are about a namespace.
-    pub fn of(&self, ns: &Namespace) -> Option<&Arc<Local>> {
+    pub fn of(&self, ns: &Namespace) -> Option<&Arc<CollectionRules>> {
         self.namespaces.get(ns)
     }
 
     /// The other kept rules that read what this one keeps.
-    pub(crate) fn readers(&self, kept: &Kept) -> impl Iterator<Item = &Arc<Kept>> {
-        let reads = |other: &&Arc<Kept>| {
+    pub(crate) fn readers(&self, kept: &ActiveRule) -> impl Iterator<Item = &Arc<ActiveRule>> {
+        let reads = |other: &&Arc<ActiveRule>| {
             other.state.is_kept() && other.rule.name != kept.rule.name && order::is_reader(other, &kept.rule)
         };
         self.all.iter().filter(move |_| kept.feeds).filter(reads)
@@ -256,12 +261,12 @@ impl Rules {
     }
 
     /// The kept rules, level by level.
-    pub(crate) fn levels(&self) -> &[Vec<Arc<Kept>>] {
+    pub(crate) fn levels(&self) -> &[Vec<Arc<ActiveRule>>] {
         &self.levels
     }
 }
 
-fn add(kept: &Arc<Kept>, namespaces: &mut HashMap<Namespace, Local>) {
+fn add(kept: &Arc<ActiveRule>, namespaces: &mut HashMap<Namespace, CollectionRules>) {
     let rule = &kept.rule;
     let host = namespaces.entry(rule.host.clone()).or_default();
     host.named_by.push(kept.clone());

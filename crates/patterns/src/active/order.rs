@@ -1,6 +1,6 @@
 //! The order of rules: by what each reads of the fields that others keep (SEMANTICS R29).
 
-use crate::active::{Kept, RuleInState};
+use crate::active::{ActiveRule, RuleInState};
 use crate::fields::Program;
 use crate::rule::{Rule, Upkeep};
 use document::op::{Capture, Namespace};
@@ -43,7 +43,7 @@ impl Reads {
 }
 
 /// Whether a rule reads what another one keeps.
-pub(super) fn is_reader(reader: &Kept, kept: &Rule) -> bool {
+pub(super) fn is_reader(reader: &ActiveRule, kept: &Rule) -> bool {
     is_read(&reads(&reader.rule, reader.program.as_ref()), kept)
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let rules = declared.rules.into_iter().map(|rule| (Arc::new(rule), State::On).into()).collect();
         let rules = Rules::new(rules, None).unwrap();
         let names =
-            |level: &Vec<Arc<crate::active::Kept>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();
+            |level: &Vec<Arc<crate::active::ActiveRule>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();
         rules.levels().iter().map(names).collect()
     }
 

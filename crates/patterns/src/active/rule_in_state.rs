@@ -2,7 +2,7 @@
 
 use crate::life::State;
 use crate::rule::{Rule, Upkeep};
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use std::sync::Arc;
 
 /// One rule as it is to be enforced.
@@ -12,7 +12,7 @@ pub struct RuleInState {
     pub state: State,
     /// Where the documents of its collection are, if they are stored in another form: new ones go to the first. None while the
     /// collection is still stored as it is.
-    pub sides: Vec<Side>,
+    pub sides: Vec<Place>,
     /// Its collections are being renamed: who asks for them waits.
     pub held: bool,
     /// Its hosts are getting back what they had: clients leave the field alone until that is done.
@@ -26,7 +26,7 @@ impl From<(Arc<Rule>, State)> for RuleInState {
     fn from((rule, state): (Arc<Rule>, State)) -> RuleInState {
         let sides = match &rule.upkeep {
             Upkeep::Bucket(bucket) if state == State::On => {
-                vec![Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }]
+                vec![Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }]
             }
             Upkeep::Bucket(_) | Upkeep::Link(_) | Upkeep::Expression(_) => Vec::new(),
         };

@@ -1,10 +1,10 @@
 //! Runs the plan of a client's write: its own statement and what follows from it, in one transaction.
 //!
-//! [`Run`] is one attempt in one transaction: it executes steps, keeps shared fences for the end (SEMANTICS R1) and passes
+//! [`Attempt`] is one attempt in one transaction: it executes steps, keeps shared fences for the end (SEMANTICS R1) and passes
 //! the gate before each step. What the steps are is decided by [`statement`] (the client's own), [`hosts`] (the fields of a
 //! written host), [`tallies`] and [`copies`] (what a changed source means for its hosts), in [`react`]'s order.
 
-use crate::active::{Kept, Rules};
+use crate::active::{ActiveRule, Rules};
 use crate::execute::gate::Point;
 use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::turns;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const ROWS: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
 /// One attempt in one transaction.
-pub(crate) struct Run<'a> {
+pub(crate) struct Attempt<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) session: &'a mut Session,
     pub(crate) context: &'a Context,
@@ -34,9 +34,9 @@ pub(crate) struct Run<'a> {
     /// Jobs that were put into the outbox, each once.
     pub(crate) enqueued: HashSet<FenceKey>,
     /// Shared fences that are passed last; with a version, on the condition that they have it.
-    pub(crate) later: Vec<(Arc<Kept>, Value<'static>, Option<FenceVersion>)>,
+    pub(crate) later: Vec<(Arc<ActiveRule>, Value<'static>, Option<FenceVersion>)>,
     /// Hosts that were evaluated after the client's write: its deltas are in their values.
-    evaluated: Vec<(Arc<Kept>, Vec<u8>)>,
+    evaluated: Vec<(Arc<ActiveRule>, Vec<u8>)>,
     /// Documents that were deleted together with their source.
     pub(crate) cascaded: crate::execute::changes::Changes,
     /// The hosts that this attempt wrote to and the fences it had to itself, for who tries again after a conflict.
@@ -55,14 +55,14 @@ pub(crate) struct Run<'a> {
     pub(crate) collected: Option<crate::execute::collect::Collected>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Attempt<'a> {
     pub(crate) fn new(
         shared: &'a Shared,
         session: &'a mut Session,
         context: &'a Context,
         rules: Arc<Rules>,
-    ) -> Run<'a> {
-        Run {
+    ) -> Attempt<'a> {
+        Attempt {
             shared,
             session,
             context,
@@ -92,7 +92,12 @@ impl<'a> Run<'a> {
     }
 
     /// A derived statement: its failure is the plan's, and it has no retry record of its own.
-    pub(crate) async fn derive(&mut self, rules: &[Arc<Kept>], op: &WriteOp, capture: &Capture) -> Result<Written> {
+    pub(crate) async fn derive(
+        &mut self,
+        rules: &[Arc<ActiveRule>],
+        op: &WriteOp,
+        capture: &Capture,
+    ) -> Result<Written> {
         self.pass(rules, || Action::Derive(op.clone())).await?;
         self.note_derived(op);
         if matches!(capture, Capture::Nothing)
@@ -138,7 +143,7 @@ impl<'a> Run<'a> {
     }
 
     /// All rows of a read.
-    pub(crate) async fn read(&mut self, rules: &[Arc<Kept>], op: ReadOp) -> Result<Vec<Doc<'static>>> {
+    pub(crate) async fn read(&mut self, rules: &[Arc<ActiveRule>], op: ReadOp) -> Result<Vec<Doc<'static>>> {
         self.pass(rules, || Action::Read(op.clone())).await?;
         self.send().await?;
         let retry = self.session.retry.take();
@@ -161,7 +166,7 @@ impl<'a> Run<'a> {
     }
 
     /// Passes the exclusive fence on (link, value), once.
-    pub(crate) async fn exclusive(&mut self, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+    pub(crate) async fn exclusive(&mut self, kept: &Arc<ActiveRule>, value: &Value<'_>) -> Result<()> {
         let fence = fence_key(&kept.rule, value);
         if self.exclusive.contains(&fence) {
             return Ok(());
@@ -173,13 +178,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Notes a shared fence on (link, value): [`Run::finish`] passes it.
-    pub(crate) fn shared_later(&mut self, kept: &Arc<Kept>, value: Value<'static>) {
+    /// Notes a shared fence on (link, value): [`Attempt::finish`] passes it.
+    pub(crate) fn shared_later(&mut self, kept: &Arc<ActiveRule>, value: Value<'static>) {
         self.later.push((kept.clone(), value, None));
     }
 
     /// The same, if nobody has passed it exclusively since this version.
-    pub(crate) fn shared_at(&mut self, kept: &Arc<Kept>, value: Value<'static>, version: FenceVersion) {
+    pub(crate) fn shared_at(&mut self, kept: &Arc<ActiveRule>, value: Value<'static>, version: FenceVersion) {
         self.later.push((kept.clone(), value, Some(version)));
     }
 
@@ -202,7 +207,7 @@ impl<'a> Run<'a> {
 
     async fn fence_at(
         &mut self,
-        kept: &Arc<Kept>,
+        kept: &Arc<ActiveRule>,
         fence: &FenceKey,
         value: &Value<'_>,
         at: FenceVersion,
@@ -218,7 +223,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn fence(&mut self, kept: &Arc<Kept>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {
+    async fn fence(&mut self, kept: &Arc<ActiveRule>, fence: FenceKey, value: &Value<'_>, mode: Mode) -> Result<()> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
         self.pass(std::slice::from_ref(kept), action).await?;
         self.send().await?;
@@ -243,7 +248,7 @@ impl<'a> Run<'a> {
     }
 
     /// Shows the step to who looks, and asks whether it may run.
-    pub(crate) async fn pass(&mut self, rules: &[Arc<Kept>], action: impl FnOnce() -> Action) -> Result<()> {
+    pub(crate) async fn pass(&mut self, rules: &[Arc<ActiveRule>], action: impl FnOnce() -> Action) -> Result<()> {
         let gate = self.shared.gate();
         if gate.is_none() && self.trace.is_none() {
             return Ok(());
@@ -260,11 +265,11 @@ impl<'a> Run<'a> {
     }
 
     /// Notes that a host was evaluated from what the client's write left.
-    pub(crate) fn note_evaluated(&mut self, kept: &Arc<Kept>, value: &Value<'_>) {
+    pub(crate) fn note_evaluated(&mut self, kept: &Arc<ActiveRule>, value: &Value<'_>) {
         self.evaluated.push((kept.clone(), key::bytes(value)));
     }
 
-    pub(crate) fn was_evaluated(&self, kept: &Arc<Kept>, value: &Value<'_>) -> bool {
+    pub(crate) fn was_evaluated(&self, kept: &Arc<ActiveRule>, value: &Value<'_>) -> bool {
         !self.evaluated.is_empty() && {
             let bytes = key::bytes(value);
             self.evaluated.iter().any(|(other, key)| Arc::ptr_eq(other, kept) && *key == bytes)

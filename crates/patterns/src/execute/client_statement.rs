@@ -1,7 +1,7 @@
 //! The client's own statements in one transaction, and what follows from them.
 
-use crate::active::Local;
-use crate::execute::attempt::Run;
+use crate::active::CollectionRules;
+use crate::execute::attempt::Attempt;
 use crate::execute::changes::{Changed, Changes};
 use crate::execute::host_fields::{Host, When};
 use crate::execute::react::react;
@@ -24,7 +24,7 @@ pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
 }
 
 /// Runs the statements and their effects. If the reply has a statement's error, the transaction is lost.
-pub(crate) async fn execute(run: &mut Run<'_>, op: &WriteOp) -> Result<Written> {
+pub(crate) async fn execute(run: &mut Attempt<'_>, op: &WriteOp) -> Result<Written> {
     let rules = run.rules.clone();
     let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
     let written = match op {
@@ -36,7 +36,12 @@ pub(crate) async fn execute(run: &mut Run<'_>, op: &WriteOp) -> Result<Written> 
 }
 
 /// A `findAndModify`: what it shows is the document after all steps on it (SEMANTICS R26).
-async fn modified(run: &mut Run<'_>, local: &Arc<Local>, op: &WriteOp, modify: &FindAndModify) -> Result<Written> {
+async fn modified(
+    run: &mut Attempt<'_>,
+    local: &Arc<CollectionRules>,
+    op: &WriteOp,
+    modify: &FindAndModify,
+) -> Result<Written> {
     let (written, id) = match shown(run, local, modify).await? {
         Some(shown) => shown,
         None => {
@@ -58,7 +63,7 @@ async fn modified(run: &mut Run<'_>, local: &Arc<Local>, op: &WriteOp, modify: &
 
 /// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
 /// same once more, as it is after that.
-async fn again(run: &mut Run<'_>, op: &FindAndModify, id: Value<'static>, mut written: Written) -> Result<Written> {
+async fn again(run: &mut Attempt<'_>, op: &FindAndModify, id: Value<'static>, mut written: Written) -> Result<Written> {
     if !matches!(op.action, Modify::Update { return_new: true, .. }) || written.document.is_none() {
         return Ok(written);
     }
@@ -78,14 +83,14 @@ async fn again(run: &mut Run<'_>, op: &FindAndModify, id: Value<'static>, mut wr
 }
 
 /// What follows from the changes of a statement.
-async fn follow(run: &mut Run<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
+async fn follow(run: &mut Attempt<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
     let mut changes = Changes::default();
     changes.derived(ns, std::mem::take(&mut written.changes));
     react(run, changes).await?;
     Ok(written)
 }
 
-async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
+async fn inserted(run: &mut Attempt<'_>, op: &Insert) -> Result<Written> {
     let mut changes = Changes::default();
     let local = run.rules.of(&op.ns).cloned();
     if let Some(local) = local.as_ref().filter(|_| run.may_collect(op)) {
@@ -115,7 +120,7 @@ async fn inserted(run: &mut Run<'_>, op: &Insert) -> Result<Written> {
 }
 
 /// An insert and what follows from it, collected: what its documents hold of others was read before.
-async fn collected(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Written> {
+async fn collected(run: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) -> Result<Written> {
     run.relies = true;
     let op = completed(run, local, op).await?;
     run.collect();
@@ -127,7 +132,7 @@ async fn collected(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Writ
 }
 
 /// Inserts documents, completed before they are written: it stays one statement. What follows from them is the caller's.
-pub(crate) async fn insert(run: &mut Run<'_>, op: &Insert, changes: &mut Changes) -> Result<Written> {
+pub(crate) async fn insert(run: &mut Attempt<'_>, op: &Insert, changes: &mut Changes) -> Result<Written> {
     let rules = run.rules.clone();
     let Some(local) = rules.of(&op.ns) else {
         return run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await;
@@ -141,7 +146,7 @@ pub(crate) async fn insert(run: &mut Run<'_>, op: &Insert, changes: &mut Changes
 }
 
 /// The documents with everything that rules keep in them.
-async fn completed(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Insert> {
+async fn completed(run: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) -> Result<Insert> {
     let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &run.context.env)).collect();
     if !local.hosted.is_empty() {
         let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
@@ -159,7 +164,7 @@ async fn completed(run: &mut Run<'_>, local: &Local, op: &Insert) -> Result<Inse
 }
 
 /// Keeps what hosts had before rules that are not on yet.
-async fn keep(run: &mut Run<'_>, ns: &Namespace, hosts: &[Host]) -> Result<()> {
+async fn keep(run: &mut Attempt<'_>, ns: &Namespace, hosts: &[Host]) -> Result<()> {
     let written = |host: &Host| host.after.get("_id").unwrap_or(Value::Missing);
     let written: Vec<originals::Written<'_>> = hosts
         .iter()
@@ -199,7 +204,7 @@ pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
 
 /// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
 /// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
-async fn shown(run: &mut Run<'_>, local: &Arc<Local>, op: &FindAndModify) -> Result<Option<Shown>> {
+async fn shown(run: &mut Attempt<'_>, local: &Arc<CollectionRules>, op: &FindAndModify) -> Result<Option<Shown>> {
     let Modify::Update { update, upsert, return_new: true } = &op.action else { return Ok(None) };
     if local.hosted.is_empty() || !(*upsert || local.concerns(update)) {
         return Ok(None);

@@ -1,8 +1,8 @@
 //! A plan that needs no answer of its own statements is collected instead of run, where the backend is across a network: its
 //! statements, fences and commit are then sent at once (see `layer/flying.rs`).
 
-use crate::active::{Kept, Rules};
-use crate::execute::attempt::Run;
+use crate::active::{ActiveRule, Rules};
+use crate::execute::attempt::Attempt;
 use crate::execute::plan::Action;
 use crate::execute::turns::HostHash;
 use crate::fields::Program;
@@ -20,7 +20,7 @@ pub(crate) struct Collected {
     /// The hosts that the statements of each leg are about; none for the client's own.
     pub(crate) hosts: Vec<Vec<HostHash>>,
     /// The sources of whom copies were taken that had been read earlier.
-    pub(crate) relied_on: Vec<(Arc<Kept>, Vec<u8>)>,
+    pub(crate) relied_on: Vec<(Arc<ActiveRule>, Vec<u8>)>,
 }
 
 impl Collected {
@@ -34,16 +34,16 @@ impl Collected {
 /// rule is being seeded its position must be held against the transaction's moment, which is known with the first answer.
 pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {
     let Some(local) = rules.of(&op.ns) else { return false };
-    let is_on = |kept: &Arc<Kept>| matches!(kept.state, State::On);
+    let is_on = |kept: &Arc<ActiveRule>| matches!(kept.state, State::On);
     local.hosted.iter().all(is_on) && local.sourced.iter().all(|kept| is_on(kept) && only_adds(kept))
 }
 
-fn only_adds(kept: &Kept) -> bool {
+fn only_adds(kept: &ActiveRule) -> bool {
     let at_once = matches!(&kept.rule.upkeep, Upkeep::Link(link) if link.lag.is_none());
     at_once && !kept.feeds && matches!(kept.program, Some(Program::Tally(_)))
 }
 
-impl Run<'_> {
+impl Attempt<'_> {
     /// From now on steps are collected.
     pub(crate) fn collect(&mut self) {
         self.collected = Some(Collected::default());
@@ -69,7 +69,7 @@ impl Run<'_> {
     /// Adds a derived statement about these hosts; with `must_match` each of them has to be there.
     pub(crate) async fn collect_derived(
         &mut self,
-        rules: &[Arc<Kept>],
+        rules: &[Arc<ActiveRule>],
         op: WriteOp,
         must_match: bool,
         hosts: Vec<HostHash>,

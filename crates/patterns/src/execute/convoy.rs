@@ -2,11 +2,11 @@
 //! the air, what comes meanwhile waits and then shares a transaction: one insert, one update for each host, one commit. Hosts
 //! that are in the air are not flown to by another flight. One insert that fails is taken out and the rest fly again.
 
-use crate::execute::attempt::Run;
+use crate::execute::attempt::Attempt;
 use crate::execute::flying::Flown;
 use crate::execute::gate::Point;
 use crate::execute::group::{Told, heard, lost, unsatisfied};
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, settle};
 use crate::execute::turns::{HostHash, OwnedTurns, Turns};
 use crate::execute::{client_statement, flying};
@@ -183,7 +183,7 @@ pub(crate) async fn insert(
 ) -> Result<Outcome> {
     hosts.sort_unstable();
     hosts.dedup();
-    let attempts = Attempts::new(context);
+    let attempts = RetryWindow::new(context);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     let (done, mut told) = oneshot::channel();
     let lane = {
@@ -264,7 +264,7 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
     let mut context = Context { deadline: None, ..first.context.clone() };
     context.env.interrupt = Arc::new(|| Ok(()));
     context.sent.unsatisfied = Some(Arc::default());
-    let mut attempts = Attempts::new(&context);
+    let mut attempts = RetryWindow::new(&context);
     let mut apart = Vec::new();
     while !jobs.is_empty() {
         match attempt(shared, &context, &jobs, attempts.made(), &mut turns).await {
@@ -300,7 +300,7 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
         let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
         let op = WriteOp::Insert(job.op);
         let turns = shared.lines.take(job.hosts).await;
-        let outcome = alone(shared, &mut session, &context, &op, turns, Attempts::new(&context)).await;
+        let outcome = alone(shared, &mut session, &context, &op, turns, RetryWindow::new(&context)).await;
         let _gone = job.done.send((outcome, unsatisfied(&context)));
     }
 }
@@ -334,7 +334,7 @@ async fn attempt(
     let Some(first) = jobs.first() else { return Err(lost()) };
     let mut session = Session { relay: first.relay.clone(), ..Session::default() };
     shared.inner.begin(&mut session, context).await?;
-    let mut run = Run::new(shared, &mut session, context, shared.rules());
+    let mut run = Attempt::new(shared, &mut session, context, shared.rules());
     run.collects = true;
     let op = Insert {
         documents: jobs.iter().flat_map(|job| job.op.documents.iter().cloned()).collect(),

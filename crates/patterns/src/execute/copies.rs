@@ -1,8 +1,8 @@
 //! What a changed source means for the hosts that hold a copy of it: refreshed, filled, unset, refused or deleted; in the
 //! transaction while they are few, else by a job (SEMANTICS R13, R28).
 
-use crate::active::Kept;
-use crate::execute::attempt::Run;
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::deferred::Effect;
 use crate::execute::jobs;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// So many hosts of one key are changed in the transaction; more are left to the outbox.
 pub(crate) const AT_ONCE: u64 = 1_000;
 
-pub(crate) async fn spread(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut Changes) -> Result<()> {
+pub(crate) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
     for kept in level {
         let (Upkeep::Link(link), Some(Program::Copy(program))) = (&kept.rule.upkeep, &kept.program) else { continue };
         let mut all = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) async fn spread(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut
 }
 
 /// Of many sources that appear, those that hosts already refer to: most often none, which one read tells.
-async fn awaited(run: &mut Run<'_>, kept: &Arc<Kept>, all: Vec<SourceChange>) -> Result<Vec<SourceChange>> {
+async fn awaited(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, all: Vec<SourceChange>) -> Result<Vec<SourceChange>> {
     let mut nodes = Vec::with_capacity(all.len());
     for change in &all {
         let SourceChange::Appeared { key, .. } = change else { continue };
@@ -54,8 +54,8 @@ async fn awaited(run: &mut Run<'_>, kept: &Arc<Kept>, all: Vec<SourceChange>) ->
 }
 
 async fn one(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
     link: &Link,
     program: &CopyProgram,
     change: SourceChange,
@@ -98,8 +98,8 @@ async fn one(
 
 /// How many hosts refer to a key.
 async fn count(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
     program: &CopyProgram,
     key: &Value<'_>,
     limit: Option<u64>,
@@ -115,7 +115,7 @@ fn number(rows: &[Doc<'static>]) -> u64 {
     n.map_or(0, |n| u64::try_from(n).unwrap_or_default())
 }
 
-fn rejected(kept: &Kept, link: &Link, key: &Value<'_>, hosts: u64) -> Error {
+fn rejected(kept: &ActiveRule, link: &Link, key: &Value<'_>, hosts: u64) -> Error {
     let (documents, refer) = if hosts == 1 { ("document", "refers") } else { ("documents", "refer") };
     let message = format!(
         "{} {documents} of {} {refer} to the document of {} with {}: {}; rule {} says when_deleted: reject",
@@ -134,8 +134,8 @@ fn rejected(kept: &Kept, link: &Link, key: &Value<'_>, hosts: u64) -> Error {
 }
 
 async fn put(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
     program: &CopyProgram,
     key: &Value<'_>,
     what: Spread<'_>,
@@ -163,7 +163,7 @@ async fn put(
     Ok(())
 }
 
-async fn cascade(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, key: &Value<'_>) -> Result<()> {
+async fn cascade(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, program: &CopyProgram, key: &Value<'_>) -> Result<()> {
     let ns = kept.rule.host.clone();
     let capture = run.rules.of(&ns).map_or(Capture::Nothing, |local| local.capture.clone());
     let op = WriteOp::Delete(Delete {

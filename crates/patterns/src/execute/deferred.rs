@@ -1,7 +1,7 @@
 //! What a client needs so that work is put off for it (SEMANTICS R13, R37). Who works on the outbox does it later with rights of its
 //! own, so the client's are looked at when the job is written: those that the same statements would need in its transaction.
 
-use crate::active::{Kept, Rules};
+use crate::active::{ActiveRule, Rules};
 use crate::layer::{Shared, remembered};
 use crate::life::rights::Rights;
 use crate::rule::{Fold, Upkeep, WhenDeleted};
@@ -38,7 +38,7 @@ pub(crate) async fn need_to_put_off(
     shared: &Shared,
     line: Option<&Arc<dyn Relay>>,
     rules: &Rules,
-    kept: &Arc<Kept>,
+    kept: &Arc<ActiveRule>,
     effect: Effect,
 ) -> Result<()> {
     if line.is_none() {
@@ -54,7 +54,12 @@ pub(crate) async fn need_to_put_off(
 }
 
 /// All that follows from what a job does, each rule once for each effect.
-fn follow<'r>(rules: &'r Rules, kept: &'r Arc<Kept>, effect: Effect, all: &mut Vec<(&'r Arc<Kept>, Effect)>) {
+fn follow<'r>(
+    rules: &'r Rules,
+    kept: &'r Arc<ActiveRule>,
+    effect: Effect,
+    all: &mut Vec<(&'r Arc<ActiveRule>, Effect)>,
+) {
     if all.iter().any(|(other, known)| Arc::ptr_eq(other, kept) && *known == effect) {
         return;
     }
@@ -77,7 +82,7 @@ fn follow<'r>(rules: &'r Rules, kept: &'r Arc<Kept>, effect: Effect, all: &mut V
 }
 
 /// What the hosts of a rule see of a deleted source; `None` if nothing.
-fn when_deleted(kept: &Kept) -> Option<Effect> {
+fn when_deleted(kept: &ActiveRule) -> Option<Effect> {
     let Upkeep::Link(link) = &kept.rule.upkeep else { return None };
     match (&link.fold, link.when_deleted) {
         (Fold::Tally(_), _) | (_, WhenDeleted::Unset) => Some(Effect::Update),

@@ -1,6 +1,6 @@
 //! A hook before every step of a plan, so that tests can stop, fail or interleave plans at every step.
 
-use crate::active::Kept;
+use crate::active::ActiveRule;
 use crate::execute::plan::Action;
 use document::backend::Answer;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub enum Point<'a> {
     /// A transaction of our own is about to begin; attempts are counted from 0.
     Begin { attempt: u32 },
     /// A step is about to run, for these rules (none: the client's own).
-    Step { rules: &'a [Arc<Kept>], action: &'a Action },
+    Step { rules: &'a [Arc<ActiveRule>], action: &'a Action },
     /// The life of a rule is about to do this: seeding, the outbox's worker, repair.
     Life(&'static str),
     /// The transaction is about to be committed.

@@ -2,12 +2,12 @@
 //! waits for it, up to a limit: many inserts, one update of the host. One that fails is taken out and the rest run again.
 
 use crate::active::Rules;
-use crate::execute::attempt::Run;
+use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::client_statement;
 use crate::execute::gate::Point;
 use crate::execute::react::react;
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, commit, settle};
 use crate::execute::turns::{HostHash, Line, Turns, hash, of_fence};
 use crate::fields::Program;
@@ -91,7 +91,7 @@ pub(crate) async fn insert(
     let free = line.turn.clone().try_lock_owned();
     if let Ok(turn) = free {
         let turns = Turns::of(&shared.lines, host, line, turn);
-        return alone(shared, client, context, &WriteOp::Insert(op.clone()), turns, Attempts::new(context)).await;
+        return alone(shared, client, context, &WriteOp::Insert(op.clone()), turns, RetryWindow::new(context)).await;
     }
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ pub(crate) async fn insert(
         concern: context.sent.write_concern.clone(),
         done,
     });
-    let attempts = Attempts::new(context);
+    let attempts = RetryWindow::new(context);
     let turn = tokio::select! {
         biased;
         outcome = &mut told => return heard(client, outcome),
@@ -212,7 +212,7 @@ async fn run(shared: &Arc<Shared>, context: &Context, mut jobs: Vec<Job>, mut tu
     let synced = jobs.iter().any(|job| job.durability == Durability::Synced);
     let durability = if synced { Durability::Synced } else { Durability::Relaxed };
     let context = Context { durability, ..context.clone() };
-    let mut attempts = Attempts::new(&context);
+    let mut attempts = RetryWindow::new(&context);
     while !jobs.is_empty() {
         match attempt(shared, &context, &jobs, attempts.made(), &mut turns).await {
             Ok(Together::Done(all)) => {
@@ -255,7 +255,8 @@ enum Together {
 async fn one(shared: &Arc<Shared>, context: &Context, job: Job) {
     let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
     let turns = Turns::none(&shared.lines);
-    let outcome = alone(shared, &mut session, context, &WriteOp::Insert(job.op), turns, Attempts::new(context)).await;
+    let outcome =
+        alone(shared, &mut session, context, &WriteOp::Insert(job.op), turns, RetryWindow::new(context)).await;
     let _gone = job.done.send((outcome, unsatisfied(context)));
 }
 
@@ -273,7 +274,7 @@ async fn attempt(
     let relay = jobs.first().and_then(|job| job.relay.clone());
     let mut session = Session { relay, ..Session::default() };
     shared.inner.begin(&mut session, context).await?;
-    let mut run = Run::new(shared, &mut session, context, shared.rules());
+    let mut run = Attempt::new(shared, &mut session, context, shared.rules());
     let mut changes = Changes::default();
     let mut all = Vec::with_capacity(jobs.len());
     for (at, job) in jobs.iter().enumerate() {

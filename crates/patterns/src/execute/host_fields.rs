@@ -1,8 +1,8 @@
 //! The derived fields of a host that is written: what an insert puts into the document before it is stored, and what an
 //! update, replacement or upsert must have restored or filled behind it (SEMANTICS R11, R31).
 
-use crate::active::{Kept, copy_cache};
-use crate::execute::attempt::Run;
+use crate::active::{ActiveRule, copy_cache};
+use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::originals::{Written, keep_written};
 use crate::fields::{Copies, CopyProgram, Program, TallyProgram};
@@ -32,7 +32,12 @@ pub(crate) enum When {
 }
 
 /// Makes the fields of `rules` right in hosts that are not stored yet, or as they are stored.
-pub(crate) async fn complete(run: &mut Run<'_>, rules: &[Arc<Kept>], hosts: &mut [Host], when: When) -> Result<()> {
+pub(crate) async fn complete(
+    run: &mut Attempt<'_>,
+    rules: &[Arc<ActiveRule>],
+    hosts: &mut [Host],
+    when: When,
+) -> Result<()> {
     for kept in rules {
         let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
         match (&kept.rule.upkeep, &kept.program) {
@@ -50,7 +55,7 @@ pub(crate) async fn complete(run: &mut Run<'_>, rules: &[Arc<Kept>], hosts: &mut
 }
 
 /// New documents with the fields that are computed from themselves alone; nothing if they need more than that.
-pub(crate) fn expressed(rules: &[Arc<Kept>], documents: &[Doc<'static>], env: &Env) -> Option<Vec<Doc<'static>>> {
+pub(crate) fn expressed(rules: &[Arc<ActiveRule>], documents: &[Doc<'static>], env: &Env) -> Option<Vec<Doc<'static>>> {
     let mut hosts: Vec<Host> = documents.iter().map(|doc| Host { before: None, after: doc.clone() }).collect();
     for kept in rules {
         let Upkeep::Expression(expression) = &kept.rule.upkeep else { return None };
@@ -65,7 +70,7 @@ pub(crate) fn expressed(rules: &[Arc<Kept>], documents: &[Doc<'static>], env: &E
 }
 
 /// Counts, or refuses, a client's value that differs from ours.
-fn judge(kept: &Arc<Kept>, host: &Host, given: &Value<'_>) -> Result<()> {
+fn judge(kept: &Arc<ActiveRule>, host: &Host, given: &Value<'_>) -> Result<()> {
     let unchanged = host.before.as_ref().is_some_and(|before| at(before, &kept.rule.field) == *given);
     if given.is_missing() || unchanged || order::equal(given, &at(&host.after, &kept.rule.field)) {
         return Ok(());
@@ -78,7 +83,7 @@ fn judge(kept: &Arc<Kept>, host: &Host, given: &Value<'_>) -> Result<()> {
 }
 
 /// A field computed from the document itself.
-fn express(kept: &Kept, expression: &Expression, hosts: &mut [Host], env: &Env) -> Result<()> {
+fn express(kept: &ActiveRule, expression: &Expression, hosts: &mut [Host], env: &Env) -> Result<()> {
     for host in hosts {
         let concerned = host.before.as_ref().is_none_or(|before| {
             expression.reads.iter().chain([&kept.rule.field]).any(|path| at(before, path) != at(&host.after, path))
@@ -94,7 +99,7 @@ fn express(kept: &Kept, expression: &Expression, hosts: &mut [Host], env: &Env) 
 }
 
 /// Copies of the sources that hosts refer to.
-async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts: &mut [Host]) -> Result<()> {
+async fn fill(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, program: &CopyProgram, hosts: &mut [Host]) -> Result<()> {
     let mut concerned = Vec::new();
     let mut keys: Vec<Value<'static>> = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
@@ -138,7 +143,12 @@ async fn fill(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, hosts:
 }
 
 /// The copies of some sources; their shared fences are passed at the end.
-async fn read(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, keys: Vec<Value<'static>>) -> Result<Copies> {
+async fn read(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    program: &CopyProgram,
+    keys: Vec<Value<'static>>,
+) -> Result<Copies> {
     let mut copies = Copies::new();
     if keys.is_empty() {
         return Ok(copies);
@@ -166,8 +176,8 @@ async fn read(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, keys: 
 
 /// Counts, sums and averages: evaluated for a host that is new or has another key, else as they were.
 async fn evaluate(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
     program: &Arc<TallyProgram>,
     hosts: &mut [Host],
     when: When,
@@ -203,14 +213,14 @@ async fn evaluate(
     Ok(())
 }
 
-fn check_way(kept: &Kept, program: &TallyProgram, host: &Doc<'_>) -> Result<()> {
+fn check_way(kept: &ActiveRule, program: &TallyProgram, host: &Doc<'_>) -> Result<()> {
     program.obstacle(host).map_or(Ok(()), |obstacle| Err(obstacle.error(&kept.rule)))
 }
 
 /// What the children of some hosts give, by key; their exclusive fences are passed first.
 pub(crate) async fn children(
-    run: &mut Run<'_>,
-    kept: &Arc<Kept>,
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
     program: &Arc<TallyProgram>,
     keys: &[Value<'static>],
 ) -> Result<HashMap<Vec<u8>, Doc<'static>>> {
@@ -232,7 +242,7 @@ pub(crate) async fn children(
 
 /// Puts right what the client's write left in its hosts, and what derived changes mean for the same document: one update
 /// for each document and level.
-pub(crate) async fn restore(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut Changes) -> Result<()> {
+pub(crate) async fn restore(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
     let mut done: Vec<&Namespace> = Vec::new();
     for kept in level {
         let ns = &kept.rule.host;
@@ -240,7 +250,7 @@ pub(crate) async fn restore(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mu
             continue;
         }
         done.push(ns);
-        let rules: Vec<Arc<Kept>> = level.iter().filter(|other| other.rule.host == *ns).cloned().collect();
+        let rules: Vec<Arc<ActiveRule>> = level.iter().filter(|other| other.rule.host == *ns).cloned().collect();
         let mut ids = Vec::new();
         let mut hosts = Vec::new();
         for changed in changes.of(ns).iter().filter(|changed| !changed.complete) {
@@ -281,7 +291,7 @@ pub(crate) async fn restore(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mu
 }
 
 /// The update that makes what the rules own in `stored` as it is in `wanted`; nothing if it is so already.
-pub(crate) fn difference(stored: &Doc<'_>, wanted: &Doc<'_>, rules: &[Arc<Kept>]) -> Result<Option<Update>> {
+pub(crate) fn difference(stored: &Doc<'_>, wanted: &Doc<'_>, rules: &[Arc<ActiveRule>]) -> Result<Option<Update>> {
     let (mut set, mut unset) = (DocWriter::new(), DocWriter::new());
     let (mut sets, mut unsets) = (false, false);
     let mut seen: Vec<String> = Vec::new();

@@ -1,11 +1,11 @@
 //! Deferred work (SEMANTICS R13): a job says which key of which rule is to be made true again, never what with.
 
-use crate::active::Kept;
-use crate::execute::attempt::Run;
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
 use crate::execute::deferred::{Effect, need_to_put_off};
 use crate::execute::plan::Action;
 use crate::execute::turns;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::evaluate::Evaluator;
 use crate::life::names;
 use crate::mql;
@@ -20,7 +20,12 @@ use document::{Result, Value};
 use std::sync::Arc;
 
 /// Puts a job into the outbox, in the transaction of what causes it.
-pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>, effect: Effect) -> Result<()> {
+pub(crate) async fn enqueue(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    value: &Value<'_>,
+    effect: Effect,
+) -> Result<()> {
     if !run.enqueued.insert(fence_key(&kept.rule, value)) {
         return Ok(());
     }
@@ -38,9 +43,9 @@ pub(crate) async fn enqueue(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'
 }
 
 /// Notes what the job will change, by what the transaction sees.
-async fn count(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result<()> {
+async fn count(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, value: &Value<'_>) -> Result<()> {
     let evaluator = Evaluator::new(&kept.rule)?;
-    let mut at = At { backend: &*run.shared.inner, session: run.session, context: run.context };
+    let mut at = Access { backend: &*run.shared.inner, session: run.session, context: run.context };
     let ids = evaluator.changed_by_job(&mut at, &value.clone().into_owned()).await?;
     if let Some(trace) = &mut run.trace {
         trace.note_later(&kept.rule.host, &ids);
@@ -48,7 +53,7 @@ async fn count(run: &mut Run<'_>, kept: &Arc<Kept>, value: &Value<'_>) -> Result
     Ok(())
 }
 
-async fn write(run: &mut Run<'_>, op: &WriteOp) -> Result<()> {
+async fn write(run: &mut Attempt<'_>, op: &WriteOp) -> Result<()> {
     let session: &mut Session = run.session;
     let mut written = run.shared.inner.write(session, run.context, op, &Capture::Nothing).await?;
     run.shared.jobs_added();
@@ -59,7 +64,7 @@ async fn write(run: &mut Run<'_>, op: &WriteOp) -> Result<()> {
 }
 
 /// `{ _id: { rule, key } }`, its generation counted up; `since` is when it was put there.
-fn upsert(kept: &Arc<Kept>, value: &Value<'_>, now: i64) -> Result<WriteOp> {
+fn upsert(kept: &Arc<ActiveRule>, value: &Value<'_>, now: i64) -> Result<WriteOp> {
     let id = mql::object([("rule", Value::from(&*kept.rule.name)), ("key", value.borrow())]);
     let change = mql::object([
         ("$inc", mql::object([("gen", Value::Int64(1))])),

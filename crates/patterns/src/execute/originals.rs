@@ -1,10 +1,10 @@
 //! Hosts that are changed while a rule of theirs is being seeded: what they had before the rule is kept in the same transaction,
 //! before the walk comes to them (SEMANTICS R2). Once the rules are on this costs nothing.
 
-use crate::active::Kept;
-use crate::execute::attempt::Run;
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
 use crate::life::State;
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::replaced::{Keeping, Replaced, keep_some};
 use crate::rule::Rule;
 use document::filter::Filter;
@@ -13,14 +13,14 @@ use document::{Doc, Result, Value};
 use std::sync::Arc;
 
 /// The rules of a namespace's hosts that are not on, as far as is known here.
-fn pending(run: &Run<'_>, ns: &Namespace) -> Vec<(Arc<Rule>, i64)> {
+fn pending(run: &Attempt<'_>, ns: &Namespace) -> Vec<(Arc<Rule>, i64)> {
     let Some(local) = run.rules.of(ns) else { return Vec::new() };
-    let is_pending = |kept: &&Arc<Kept>| kept.state != State::On && kept.epoch > 0;
+    let is_pending = |kept: &&Arc<ActiveRule>| kept.state != State::On && kept.epoch > 0;
     local.hosted.iter().filter(is_pending).map(|kept| (kept.rule.clone(), kept.epoch)).collect()
 }
 
 /// Keeps what hosts had that a derived statement is about to change.
-pub(crate) async fn keep_matching(run: &mut Run<'_>, ns: &Namespace, filters: &[Filter]) -> Result<()> {
+pub(crate) async fn keep_matching(run: &mut Attempt<'_>, ns: &Namespace, filters: &[Filter]) -> Result<()> {
     let rules = pending(run, ns);
     if rules.is_empty() || filters.is_empty() {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) async fn keep_matching(run: &mut Run<'_>, ns: &Namespace, filters: &[
     run.send().await?;
     let retry = run.session.retry.take();
     let kept = async {
-        let mut at = At { backend: &*run.shared.inner, session: &mut *run.session, context: run.context };
+        let mut at = Access { backend: &*run.shared.inner, session: &mut *run.session, context: run.context };
         let keeping = Keeping::unfinished(&mut at, &rules).await?;
         if keeping.is_empty() {
             return Ok(());
@@ -56,7 +56,7 @@ pub(crate) struct Written<'h> {
 }
 
 /// The same for hosts that a client's write changes at the paths of such rules, or makes.
-pub(crate) async fn keep_written(run: &mut Run<'_>, ns: &Namespace, hosts: &[Written<'_>]) -> Result<()> {
+pub(crate) async fn keep_written(run: &mut Attempt<'_>, ns: &Namespace, hosts: &[Written<'_>]) -> Result<()> {
     let rules = pending(run, ns);
     if rules.is_empty() || hosts.is_empty() {
         return Ok(());
@@ -64,7 +64,7 @@ pub(crate) async fn keep_written(run: &mut Run<'_>, ns: &Namespace, hosts: &[Wri
     run.send().await?;
     let retry = run.session.retry.take();
     let kept = async {
-        let mut at = At { backend: &*run.shared.inner, session: &mut *run.session, context: run.context };
+        let mut at = Access { backend: &*run.shared.inner, session: &mut *run.session, context: run.context };
         for keeping in Keeping::unfinished(&mut at, &rules).await? {
             let is_changed = |host: &&Written<'_>| {
                 host.before

@@ -1,28 +1,28 @@
 //! What follows from changed documents: rules level by level, so that a derived change is a change for the next rule
 //! (SEMANTICS R29).
 
-use crate::active::Kept;
-use crate::execute::attempt::Run;
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::{copies, host_fields, tallies};
 use document::Result;
 use document::op::Change;
 use std::sync::Arc;
 
-pub(crate) async fn react(run: &mut Run<'_>, changes: Changes) -> Result<()> {
+pub(crate) async fn react(run: &mut Attempt<'_>, changes: Changes) -> Result<()> {
     from_level(run, changes, 0).await
 }
 
 /// What follows from changes that one rule itself made to its hosts: only rules behind it can read them.
-pub(crate) async fn after_rule(run: &mut Run<'_>, kept: &Arc<Kept>, changed: Vec<Change>) -> Result<()> {
-    let is_here = |level: &Vec<Arc<Kept>>| level.iter().any(|other| Arc::ptr_eq(other, kept));
+pub(crate) async fn after_rule(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, changed: Vec<Change>) -> Result<()> {
+    let is_here = |level: &Vec<Arc<ActiveRule>>| level.iter().any(|other| Arc::ptr_eq(other, kept));
     let level = run.rules.levels().iter().position(is_here);
     let mut changes = Changes::default();
     changes.derived(&kept.rule.host, changed);
     from_level(run, changes, level.map_or(0, |level| level + 1)).await
 }
 
-async fn from_level(run: &mut Run<'_>, mut changes: Changes, mut first: usize) -> Result<()> {
+async fn from_level(run: &mut Attempt<'_>, mut changes: Changes, mut first: usize) -> Result<()> {
     let rules = run.rules.clone();
     while !changes.is_empty() {
         for level in rules.levels().iter().skip(first) {

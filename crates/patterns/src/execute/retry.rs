@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The attempts of one plan.
-pub(crate) struct Attempts {
+pub(crate) struct RetryWindow {
     until: Instant,
     made: u32,
 }
 
-impl Attempts {
-    pub(crate) fn new(context: &Context) -> Attempts {
-        Attempts { until: context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE), made: 0 }
+impl RetryWindow {
+    pub(crate) fn new(context: &Context) -> RetryWindow {
+        RetryWindow { until: context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE), made: 0 }
     }
 
     pub(crate) fn made(&self) -> u32 {

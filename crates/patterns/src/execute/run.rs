@@ -1,11 +1,11 @@
 //! One transaction of our own for some statements of a client, tried again after conflicts (SEMANTICS R4, R10).
 
-use crate::execute::attempt::Run;
+use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::execute;
 use crate::execute::collect::Collected;
 use crate::execute::flying::{Attempted, Flown};
 use crate::execute::gate::Point;
-use crate::execute::retry::{Attempts, is_of_command, is_transient};
+use crate::execute::retry::{RetryWindow, is_of_command, is_transient};
 use crate::execute::turns::{HostHash, Turns};
 use crate::execute::{convoy, flying, group};
 use crate::layer::Shared;
@@ -35,7 +35,7 @@ pub(crate) async fn transact(
 ) -> Result<Outcome> {
     if !shared.lines.is_empty() {
         let sources = group::sources(&shared.rules(), op);
-        Attempts::new(context).in_time(shared.lines.make_way(sources)).await?;
+        RetryWindow::new(context).in_time(shared.lines.make_way(sources)).await?;
     }
     let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
     let flies = flying::may_fly(shared, op, client.retry.is_some());
@@ -51,7 +51,7 @@ pub(crate) async fn transact(
     {
         return group::insert(shared, client, context, insert, *host).await;
     }
-    let attempts = Attempts::new(context);
+    let attempts = RetryWindow::new(context);
     let turns = attempts.in_time(shared.lines.take(hosts)).await?;
     alone(shared, client, context, op, turns, attempts).await
 }
@@ -63,13 +63,13 @@ pub(crate) async fn alone(
     context: &Context,
     op: &WriteOp,
     mut turns: Turns<'_>,
-    mut attempts: Attempts,
+    mut attempts: RetryWindow,
 ) -> Result<Outcome> {
     let mut flies = flying::may_fly(shared, op, client.retry.is_some());
     let mut trails = shared.flights() && !matches!(op, WriteOp::Insert(_));
     loop {
         let mut touched = Vec::new();
-        let how = Attempt { number: attempts.made(), flies, trails };
+        let how = Sending { number: attempts.made(), flies, trails };
         match attempt(shared, client, context, op, how, &mut turns, &mut touched).await {
             Ok(Attempted::Outcome(outcome)) => return Ok(outcome),
             Ok(Attempted::Again) => continue,
@@ -88,7 +88,7 @@ pub(crate) async fn alone(
 
 /// Which attempt it is; whether what can be sent at once is, and the last statement with the commit.
 #[derive(Clone, Copy)]
-struct Attempt {
+struct Sending {
     number: u32,
     flies: bool,
     trails: bool,
@@ -99,7 +99,7 @@ async fn attempt(
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
-    attempt: Attempt,
+    attempt: Sending,
     turns: &mut Turns<'_>,
     touched: &mut Vec<HostHash>,
 ) -> Result<Attempted> {
@@ -111,7 +111,7 @@ async fn attempt(
     shared.inner.begin(&mut session, context).await?;
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = shared.rules();
-    let mut run = Run::new(shared, &mut session, context, rules);
+    let mut run = Attempt::new(shared, &mut session, context, rules);
     run.together.allowed = shared.inner.abilities().forwards;
     run.together.trails = attempt.trails;
     run.collects = attempt.flies;
@@ -199,11 +199,11 @@ pub(crate) async fn rehearse(
     context: &Context,
     op: &WriteOp,
 ) -> Result<Option<(Option<usize>, Error)>> {
-    let mut attempts = Attempts::new(context);
+    let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };
         shared.inner.begin(&mut session, context).await?;
-        let mut run = Run::new(shared, &mut session, context, shared.rules());
+        let mut run = Attempt::new(shared, &mut session, context, shared.rules());
         let result = match execute(&mut run, op).await {
             Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
             other => other,

@@ -1,7 +1,7 @@
 //! Counts, sums and averages: the deltas of changed children, merged into one update per host (SEMANTICS R31).
 
-use crate::active::{Kept, Local};
-use crate::execute::attempt::Run;
+use crate::active::{ActiveRule, CollectionRules};
+use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::deferred::Effect;
 use crate::execute::originals::keep_matching;
@@ -28,7 +28,7 @@ struct HostDelta {
     filter: Filter,
     /// Whether several hosts may have the value.
     multi: bool,
-    kept: Vec<Arc<Kept>>,
+    kept: Vec<Arc<ActiveRule>>,
 }
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ struct Deltas {
     places: HashMap<(usize, Vec<u8>), usize>,
 }
 
-pub(crate) async fn add(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut Changes) -> Result<()> {
+pub(crate) async fn add(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
     let mut deltas = Deltas::default();
     for kept in level {
         let (Upkeep::Link(link), Some(Program::Tally(program))) = (&kept.rule.upkeep, &kept.program) else { continue };
@@ -68,7 +68,7 @@ pub(crate) async fn add(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mut Ch
 impl Deltas {
     fn add(
         &mut self,
-        kept: &Arc<Kept>,
+        kept: &Arc<ActiveRule>,
         program: &Arc<TallyProgram>,
         value: Value<'static>,
         amount: &crate::fields::Amount,
@@ -112,10 +112,10 @@ impl Deltas {
 }
 
 /// One update per host; those without a host leave a shared fence, against who creates it meanwhile.
-async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, changes: &mut Changes) -> Result<()> {
-    let mut rules: Vec<Arc<Kept>> = Vec::new();
+async fn write(run: &mut Attempt<'_>, host: &Namespace, list: Vec<HostDelta>, changes: &mut Changes) -> Result<()> {
+    let mut rules: Vec<Arc<ActiveRule>> = Vec::new();
     let mut statements = Vec::with_capacity(list.len());
-    let mut keys: Vec<(Arc<Kept>, Value<'static>)> = Vec::new();
+    let mut keys: Vec<(Arc<ActiveRule>, Value<'static>)> = Vec::new();
     let mut feeds = false;
     let mut multi = false;
     for delta in list {
@@ -174,11 +174,11 @@ async fn write(run: &mut Run<'_>, host: &Namespace, list: Vec<HostDelta>, change
 
 /// The same without an answer: a host that is thought to be there must be; any other update has a fence with it.
 async fn collect(
-    run: &mut Run<'_>,
+    run: &mut Attempt<'_>,
     host: &Namespace,
-    rules: &[Arc<Kept>],
+    rules: &[Arc<ActiveRule>],
     statements: Vec<(UpdateStatement, HostHash)>,
-    keys: Vec<(Arc<Kept>, Value<'static>)>,
+    keys: Vec<(Arc<ActiveRule>, Value<'static>)>,
 ) -> Result<()> {
     let orphans = &run.shared.orphans;
     let is_sure = |(statement, hash): &(UpdateStatement, HostHash)| !statement.multi && !orphans.contains(*hash);
@@ -211,7 +211,7 @@ fn update(host: &Namespace, statements: Vec<UpdateStatement>) -> WriteOp {
 }
 
 /// The update with what the same document computes from the changed fields, so that it stays one statement (SEMANTICS R31).
-fn with_expressions(update: Update, mut changed: Vec<Path>, local: &Local) -> Update {
+fn with_expressions(update: Update, mut changed: Vec<Path>, local: &CollectionRules) -> Update {
     let (mut then, mut stages) = (Vec::new(), Vec::new());
     for kept in &local.hosted {
         let Upkeep::Expression(expression) = &kept.rule.upkeep else { continue };

@@ -3,8 +3,8 @@
 //! did not, or was done before, the backend has not run the rest. And the last statement that follows from a write of another
 //! kind together with the commit: nobody needs its answer, unless something comes behind it.
 
-use crate::active::Kept;
-use crate::execute::attempt::Run;
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
 use crate::execute::plan::Action;
 use crate::fields::tally::amount::translated;
 use document::op::{Capture, WriteOp, Written};
@@ -31,7 +31,7 @@ pub(crate) enum Sent {
     Apart(Written),
 }
 
-impl Run<'_> {
+impl Attempt<'_> {
     /// The client's own insert: it waits for what follows from it.
     pub(crate) async fn insert_later(&mut self, op: &WriteOp) -> Result<()> {
         self.pass(&[], || Action::Write(op.clone())).await?;
@@ -50,7 +50,7 @@ impl Run<'_> {
     }
 
     /// A derived statement whose answer nobody needs: it waits for what comes behind it, at last for the commit.
-    pub(crate) async fn derive_last(&mut self, rules: &[Arc<Kept>], op: WriteOp) -> Result<()> {
+    pub(crate) async fn derive_last(&mut self, rules: &[Arc<ActiveRule>], op: WriteOp) -> Result<()> {
         if !self.together.trails {
             return self.derive(rules, &op, &Capture::Nothing).await.map(drop);
         }

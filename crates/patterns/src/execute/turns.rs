@@ -1,7 +1,7 @@
 //! Turns on hot hosts (SEMANTICS R12): who is about to write to the same host waits in line, outside any transaction, instead
 //! of running into conflicts. A turn ends when the writes are visible, before they are synced.
 
-use crate::active::Kept;
+use crate::active::ActiveRule;
 use crate::execute::convoy::Lane;
 use crate::execute::group::Job;
 use crate::fields::Program;
@@ -22,7 +22,7 @@ pub(crate) fn hash(host: &document::op::Namespace, key: &[u8]) -> HostHash {
 }
 
 /// What is waited for by who passes the exclusive fence on (link, value): for a count the host itself, for a copy its source.
-pub(crate) fn of_fence(kept: &Kept, fence: &FenceKey, value: &Value<'_>) -> HostHash {
+pub(crate) fn of_fence(kept: &ActiveRule, fence: &FenceKey, value: &Value<'_>) -> HostHash {
     match &kept.program {
         Some(Program::Tally(_)) => hash(&kept.rule.host, &key::bytes(value)),
         _ => hash(&kept.rule.host, &fence.key),

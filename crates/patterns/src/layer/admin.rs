@@ -1,9 +1,9 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
-use crate::active::{Kept, Rules};
-use crate::layer::who::bookkeeping;
+use crate::active::{ActiveRule, Rules};
+use crate::layer::write::bookkeeping;
 use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::{drop_database, indexes, names};
 use crate::rule::Upkeep;
 use document::backend::{Head, Session};
@@ -65,7 +65,7 @@ pub(super) async fn run(
             match shared.life() {
                 Some(life) => life.empty_database(session, context, db).await?,
                 None => {
-                    drop_database::drop_collections(&mut At { backend: &*shared.inner, session, context }, db, &[])
+                    drop_database::drop_collections(&mut Access { backend: &*shared.inner, session, context }, db, &[])
                         .await?
                 }
             }
@@ -105,7 +105,7 @@ pub(super) async fn run(
         && let Some(life) = shared.life()
     {
         let (mut own, own_context) = (Session::default(), life.context());
-        let mut at = At { backend: &*shared.inner, session: &mut own, context: &own_context };
+        let mut at = Access { backend: &*shared.inner, session: &mut own, context: &own_context };
         indexes::made::forget_gone(&mut at, &ns).await?;
     }
     Ok(answer)
@@ -124,7 +124,7 @@ fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
     if names::is_bookkeeping(ns) { Err(bookkeeping(ns)) } else { Ok(()) }
 }
 
-pub(super) fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace) -> Error {
+pub(super) fn refused(what: &str, ns: &Namespace, kept: &ActiveRule, other: &Namespace) -> Error {
     let rule = &kept.rule.name;
     let is_shape = matches!(kept.rule.upkeep, Upkeep::Bucket(_));
     let role = match (kept.rule.host == *ns, is_shape) {
@@ -144,7 +144,7 @@ pub(super) fn refused(what: &str, ns: &Namespace, kept: &Kept, other: &Namespace
     ))
 }
 
-pub(super) fn other_of(kept: &Kept, ns: &Namespace) -> Namespace {
+pub(super) fn other_of(kept: &ActiveRule, ns: &Namespace) -> Namespace {
     match &kept.rule.upkeep {
         Upkeep::Link(link) if link.source != *ns => link.source.clone(),
         Upkeep::Bucket(bucket) if bucket.into != *ns => bucket.into.clone(),
@@ -153,7 +153,7 @@ pub(super) fn other_of(kept: &Kept, ns: &Namespace) -> Namespace {
 }
 
 /// The other namespaces of the rules that name this one.
-fn others_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, Namespace)> {
+fn others_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<ActiveRule>, Namespace)> {
     let Some(local) = rules.of(ns) else { return Vec::new() };
     let pairs = local.named_by.iter().map(|kept| (kept.clone(), other_of(kept, ns)));
     pairs.filter(|(_, other)| other != ns).collect()
@@ -163,8 +163,8 @@ fn others_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, Namespace)> {
 async fn present(
     shared: &Arc<Shared>,
     context: &Context,
-    others: &[(Arc<Kept>, Namespace)],
-) -> Result<Option<(Arc<Kept>, Namespace)>> {
+    others: &[(Arc<ActiveRule>, Namespace)],
+) -> Result<Option<(Arc<ActiveRule>, Namespace)>> {
     for (kept, other) in others {
         if exists(shared, context, other).await? {
             return Ok(Some((kept.clone(), other.clone())));

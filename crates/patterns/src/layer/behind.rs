@@ -2,11 +2,11 @@
 //! time series under its name, documents that MongoDB lets expire by itself, writes that no plan follows, a unique index that goes.
 //! They are refused; what only looks, or only costs time, passes.
 
-use crate::active::{Kept, Rules};
+use crate::active::{ActiveRule, Rules};
 use crate::layer::admin::{is_free, other_of, refused};
-use crate::layer::who::bookkeeping;
+use crate::layer::write::bookkeeping;
 use crate::layer::{Shared, admin, rights};
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::{expiry, indexes, names};
 use document::backend::{Head, Relay, Session};
 use document::op::{AdminOp, Context, Namespace};
@@ -100,7 +100,7 @@ pub(super) async fn refuse(shared: &Shared, command: &Head<'_>, line: Option<&Ar
     rights::refuse_behind(shared, command, line, &target, error).await
 }
 
-fn hint(kept: &Kept) -> String {
+fn hint(kept: &ActiveRule) -> String {
     format!(
         "the rule could not be kept behind it; send insert, update and delete, or remove the rule first with `pleach drop {}`",
         kept.rule.name
@@ -125,7 +125,7 @@ pub(super) async fn check(shared: &Arc<Shared>, context: &Context, op: &AdminOp)
                 return Ok(());
             }
             let mut own = Session::default();
-            let mut at = At { backend: &*shared.inner, session: &mut own, context };
+            let mut at = Access { backend: &*shared.inner, session: &mut own, context };
             let there = expiry::indexes(&mut at, ns).await?;
             return keeps_unique(ns, which, &unique, &there);
         }
@@ -161,9 +161,9 @@ fn expires_unseen(rules: &Rules, ns: &Namespace, change: &Doc<'_>) -> Result<()>
 }
 
 /// The unique indexes that rules need on a collection, so that a reference means one document.
-fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, indexes::Needed)> {
+fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<ActiveRule>, indexes::Needed)> {
     let Some(local) = rules.of(ns) else { return Vec::new() };
-    let of = |kept: &Arc<Kept>| {
+    let of = |kept: &Arc<ActiveRule>| {
         let kept = kept.clone();
         indexes::needed(&kept.rule).into_iter().map(move |needed| (kept.clone(), needed))
     };
@@ -174,7 +174,7 @@ fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<Kept>, indexes::Needed)>
 fn keeps_unique(
     ns: &Namespace,
     which: &Value<'_>,
-    unique: &[(Arc<Kept>, indexes::Needed)],
+    unique: &[(Arc<ActiveRule>, indexes::Needed)],
     there: &[Doc<'static>],
 ) -> Result<()> {
     let (gone, kept): (Vec<_>, Vec<_>) = there.iter().partition(|index| is_meant(which, index));

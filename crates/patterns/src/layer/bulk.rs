@@ -1,7 +1,7 @@
 //! The statements of one command outside a client's transaction (SEMANTICS R10): as many as possible in one transaction. A
 //! statement that fails kills it: those before are run again as one, its error is recorded, and the rest goes on (or not).
 
-use crate::active::Local;
+use crate::active::CollectionRules;
 use crate::execute::host_fields::expressed;
 use crate::execute::run::{Outcome, rehearse, transact};
 use crate::layer::{Shared, multi, owned, statements};
@@ -21,7 +21,7 @@ pub(super) async fn run(
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    local: &Arc<Local>,
+    local: &Arc<CollectionRules>,
 ) -> Result<Written> {
     if let Some(op) = self_contained(local, op, context) {
         return shared.inner.write(session, context, &op, &Capture::Nothing).await;
@@ -84,7 +84,7 @@ pub(super) async fn run(
 }
 
 /// An insert whose plan is that one statement: its documents with what is computed from themselves. It needs no transaction.
-fn self_contained(local: &Local, op: &WriteOp, context: &Context) -> Option<WriteOp> {
+fn self_contained(local: &CollectionRules, op: &WriteOp, context: &Context) -> Option<WriteOp> {
     let WriteOp::Insert(insert) = op else { return None };
     if !local.sourced.is_empty() {
         return None;

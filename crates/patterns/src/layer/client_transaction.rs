@@ -8,7 +8,7 @@ use document::op::Context;
 use std::any::Any;
 use std::sync::Arc;
 
-pub(super) struct Held {
+pub(super) struct ClientTransaction {
     pub(super) inner: Box<dyn Transaction>,
     /// A change of rules waits until the old ones are dropped.
     pub(super) rules: Arc<Rules>,
@@ -19,10 +19,10 @@ pub(super) struct Held {
     pub(super) shared: Arc<Shared>,
 }
 
-impl Transaction for Held {
+impl Transaction for ClientTransaction {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let Held { inner, rules, jobs, shared, .. } = *self;
+            let ClientTransaction { inner, rules, jobs, shared, .. } = *self;
             inner.commit(context).await?;
             shared.wake_jobs(jobs);
             drop(rules);
@@ -32,7 +32,7 @@ impl Transaction for Held {
 
     fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
         Box::pin(async move {
-            let Held { inner, rules, jobs, shared, .. } = *self;
+            let ClientTransaction { inner, rules, jobs, shared, .. } = *self;
             let durable = inner.publish(context).await?;
             shared.wake_jobs(jobs);
             drop(rules);

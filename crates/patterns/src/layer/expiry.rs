@@ -3,7 +3,7 @@
 
 use crate::active::Rules;
 use crate::layer::Shared;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::expiry::{Expiry, can_expire, seconds};
 use document::backend::{Head, Session};
@@ -58,7 +58,7 @@ pub(super) async fn run(
         return Ok(None);
     }
     let (mut own, own_context) = (Session::default(), life.context());
-    let mut at = At { backend: &*shared.inner, session: &mut own, context: &own_context };
+    let mut at = Access { backend: &*shared.inner, session: &mut own, context: &own_context };
     let answer = match op {
         AdminOp::CreateIndexes { indexes, .. } => create(&mut at, session, context, ns, indexes).await?,
         AdminOp::CollMod { change, .. } => match modify(&mut at, session, context, ns, change).await? {
@@ -104,7 +104,7 @@ fn with(index: &Doc<'_>, after: Option<&Value<'_>>) -> Doc<'static> {
 }
 
 async fn create(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     session: &mut Session,
     context: &Context,
     ns: &Namespace,
@@ -159,7 +159,7 @@ async fn create(
 
 /// `collMod` of an index's expiry; nothing if it is about something else, or wrong: the server says what.
 async fn modify(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     session: &mut Session,
     context: &Context,
     ns: &Namespace,

@@ -1,10 +1,10 @@
 //! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
-use crate::execute::attempt::Run;
+use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
 use crate::execute::plan::Plan;
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::execute::run;
 use crate::execute::run::Outcome;
 use crate::layer::{Shared, bulk, rights, shaped, statements};
@@ -31,7 +31,7 @@ pub(super) async fn explain(
             shared
                 .rules()
                 .of(namespace(write))
-                .filter(|local| crate::layer::who::concerns(local, write))
+                .filter(|local| crate::layer::write::concerns(local, write))
                 .map(|_| write.clone())
         }
         Explained::Read(read) => {
@@ -143,11 +143,11 @@ async fn rehearsed(
     context: &Context,
     op: &WriteOp,
 ) -> Result<Result<Plan, (Option<usize>, Error)>> {
-    let mut attempts = Attempts::new(context);
+    let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };
         shared.inner.begin(&mut session, context).await?;
-        let mut run = Run::new(shared, &mut session, context, shared.rules());
+        let mut run = Attempt::new(shared, &mut session, context, shared.rules());
         run.trace = Some(Plan::default());
         let result = match execute(&mut run, op).await {
             Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),

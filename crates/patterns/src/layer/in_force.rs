@@ -1,8 +1,8 @@
 //! What the life of rules asks of the layer: put them in force, tell when nobody works by earlier ones any more, and carry on
 //! from what it writes itself.
 
-use crate::active::{Kept, RuleInState, Rules};
-use crate::execute::attempt::Run;
+use crate::active::{ActiveRule, RuleInState, Rules};
+use crate::execute::attempt::Attempt;
 use crate::execute::deferred::Effect;
 use crate::execute::{jobs, react};
 use crate::layer::Patterned;
@@ -45,7 +45,7 @@ impl Patterned {
     ) -> Result<()> {
         let rules = self.rules();
         let kept = find(&rules, rule)?;
-        let mut run = Run::new(&self.shared, session, context, rules.clone());
+        let mut run = Attempt::new(&self.shared, session, context, rules.clone());
         react::after_rule(&mut run, kept, changes).await?;
         run.finish().await
     }
@@ -54,12 +54,12 @@ impl Patterned {
     pub async fn enqueue(&self, session: &mut Session, context: &Context, rule: &Rule, key: &Value<'_>) -> Result<()> {
         let rules = self.rules();
         let kept = find(&rules, rule)?;
-        let mut run = Run::new(&self.shared, session, context, rules.clone());
+        let mut run = Attempt::new(&self.shared, session, context, rules.clone());
         jobs::enqueue(&mut run, kept, key, Effect::Update).await
     }
 }
 
-fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<Kept>> {
+fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<ActiveRule>> {
     let gone = || Error::new(Code::InternalError, format!("rule {} is not in force", rule.name));
     rules.find(&rule.host.db, &rule.name).ok_or_else(gone)
 }

@@ -1,4 +1,4 @@
-//! [`Patterned`]: the layer around a backend that keeps rules true. Who answers a read or a write is looked up in [`who`]: a write
+//! [`Patterned`]: the layer around a backend that keeps rules true. [`read`] and [`write`] decide what answers a command: a write
 //! that concerns a rule becomes a plan that [`crate::execute::attempt`] executes, what concerns none passes on untouched.
 
 pub(crate) mod admin;
@@ -12,6 +12,7 @@ mod listing;
 mod multi;
 mod open_transactions;
 mod owned;
+mod read;
 pub(crate) mod readers;
 pub(crate) mod remembered;
 mod restore;
@@ -20,7 +21,7 @@ pub(crate) mod shaped;
 mod statements;
 mod switchover_wait;
 mod timeseries;
-mod who;
+mod write;
 
 use crate::active::Rules;
 use crate::active::lease::Lease;
@@ -28,14 +29,14 @@ use crate::execute::gate::Gate;
 use crate::life::Life;
 use crate::life::expiry::Expiry;
 use arc_swap::ArcSwap;
-use client_transaction::Held;
+use client_transaction::ClientTransaction;
 use document::Doc;
 use document::backend::{
     Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restorer, Restoring, Session,
     Transaction, UnderWay,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
-use open_transactions::{Joined, OnItsWay};
+use open_transactions::{InFlight, OpenTransactions};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,7 +57,7 @@ pub(crate) struct Shared {
     changed: tokio::sync::Notify,
     gate: Option<Arc<dyn Gate>>,
     /// Clients' transactions that live in the server behind.
-    joined: Joined,
+    joined: OpenTransactions,
     pub(crate) readers: readers::Readers,
     /// Who waits for which hot host.
     pub(crate) lines: crate::execute::turns::Lines,
@@ -65,7 +66,7 @@ pub(crate) struct Shared {
     /// Hosts that were looked for in vain.
     pub(crate) orphans: crate::execute::missing_hosts::Orphans,
     /// Which buckets take the next readings.
-    pub(crate) opens: shaped::write::open_buckets::Opens,
+    pub(crate) opens: shaped::write::open_buckets::OpenBuckets,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
@@ -147,12 +148,12 @@ impl Patterned {
                 earlier: Mutex::default(),
                 changed: tokio::sync::Notify::new(),
                 gate,
-                joined: Joined::default(),
+                joined: OpenTransactions::default(),
                 readers: readers::Readers::default(),
                 lines: crate::execute::turns::Lines::default(),
                 convoys: crate::execute::convoy::Convoys::default(),
                 orphans: crate::execute::missing_hosts::Orphans::default(),
-                opens: shaped::write::open_buckets::Opens::default(),
+                opens: shaped::write::open_buckets::OpenBuckets::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
@@ -216,7 +217,7 @@ impl Backend for Patterned {
 
     fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn UnderWay>> {
         let rules = self.shared.rules();
-        Some(Box::new(OnItsWay::new(&self.shared, rules, command)))
+        Some(Box::new(InFlight::new(&self.shared, rules, command)))
     }
 
     fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
@@ -259,14 +260,14 @@ impl Backend for Patterned {
                 joins = Some(((id, user), joined.number));
             }
             session.transaction = session.transaction.take().map(|inner| -> Box<dyn Transaction> {
-                Box::new(Held { inner, rules, jobs, joins, shared: self.shared.clone() })
+                Box::new(ClientTransaction { inner, rules, jobs, joins, shared: self.shared.clone() })
             });
             Ok(())
         })
     }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
-        who::read(&self.shared, session, context, op)
+        read::read(&self.shared, session, context, op)
     }
 
     fn write<'a>(
@@ -278,7 +279,7 @@ impl Backend for Patterned {
     ) -> Answer<'a, Written> {
         Box::pin(async move {
             let line = session.relay.clone();
-            let outcome = who::write(&self.shared, session, context, op, capture).await;
+            let outcome = write::write(&self.shared, session, context, op, capture).await;
             rights::of_write(&self.shared, line, op, outcome).await
         })
     }

@@ -19,7 +19,7 @@ const MANY: usize = 1_000;
 
 /// By session: one transaction at a time.
 #[derive(Default)]
-pub(super) struct Joined {
+pub(super) struct OpenTransactions {
     open: Mutex<HashMap<SessionOf, Open>>,
 }
 
@@ -36,7 +36,7 @@ struct Open {
     is_there: bool,
 }
 
-impl Joined {
+impl OpenTransactions {
     /// A statement of a transaction that is run here; the rules of the first one count.
     pub(super) fn note(&self, session: SessionOf, number: i64, rules: &Arc<Rules>) {
         self.with(session, number, rules, |open| open.is_there = true);
@@ -92,7 +92,7 @@ impl Joined {
 }
 
 /// A command on its way.
-pub(super) struct OnItsWay {
+pub(super) struct InFlight {
     _rules: Arc<Rules>,
     /// The transaction that it is a statement of …
     of: Option<(SessionOf, i64)>,
@@ -102,8 +102,8 @@ pub(super) struct OnItsWay {
     shared: Arc<Shared>,
 }
 
-impl OnItsWay {
-    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> OnItsWay {
+impl InFlight {
+    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> InFlight {
         let of = transaction(command);
         let ends = matches!(command.name, "commitTransaction" | "abortTransaction");
         if let Some((session, number)) = &of
@@ -111,17 +111,17 @@ impl OnItsWay {
         {
             shared.joined.note_passing(session.clone(), *number, &rules);
         }
-        OnItsWay { _rules: rules, of, ends, refused: AtomicBool::new(false), shared: shared.clone() }
+        InFlight { _rules: rules, of, ends, refused: AtomicBool::new(false), shared: shared.clone() }
     }
 }
 
-impl UnderWay for OnItsWay {
+impl UnderWay for InFlight {
     fn refused(&self) {
         self.refused.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for OnItsWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
         match &self.of {
             Some((session, number)) if self.ends => self.shared.joined.ended(session, *number),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_transaction_is_noted_until_all_its_statements_were_refused() {
-        let (joined, rules, session) = (Joined::default(), Arc::new(Rules::default()), ([1; 16], None));
+        let (joined, rules, session) = (OpenTransactions::default(), Arc::new(Rules::default()), ([1; 16], None));
         let (later, number) = (Arc::new(Rules::default()), 7);
         let is_noted = || joined.began_before(&session, number, &later);
         joined.note_passing(session.clone(), number, &rules);

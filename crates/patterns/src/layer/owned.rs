@@ -1,6 +1,6 @@
 //! A client's updates and what they say about fields that rules keep, before anything runs (SEMANTICS R11).
 
-use crate::active::Local;
+use crate::active::CollectionRules;
 use crate::rule::ClientWrites;
 use crate::rule::owned::{owned_by_update, without_owned};
 use document::op::{Modify, WriteOp};
@@ -11,7 +11,7 @@ use document::{Error, Result, Value};
 use std::borrow::Cow;
 
 /// The first statement from `from` on that names a field which a client may not write, and its error.
-pub(super) fn refused(local: &Local, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
+pub(super) fn refused(local: &CollectionRules, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
     let updates = updates(op);
     if updates.is_empty() || local.owned.is_empty() {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn refused(local: &Local, op: &WriteOp, from: usize) -> Option<(usize
 
 /// The operation without what it says about fields whose rules say `client_writes: ignore`, and without what a whole document
 /// that is merged merely contains.
-pub(super) fn rewritten<'o>(local: &Local, op: &'o WriteOp) -> Result<Cow<'o, WriteOp>> {
+pub(super) fn rewritten<'o>(local: &CollectionRules, op: &'o WriteOp) -> Result<Cow<'o, WriteOp>> {
     if local.owned.is_empty() {
         return Ok(Cow::Borrowed(op));
     }
@@ -64,7 +64,7 @@ fn without(update: &Update, owned: &[Path]) -> Result<Update> {
     }
 }
 
-fn paths(local: &Local, wanted: impl Fn(ClientWrites) -> bool) -> Vec<Path> {
+fn paths(local: &CollectionRules, wanted: impl Fn(ClientWrites) -> bool) -> Vec<Path> {
     local.owned.iter().filter(|(_, kept)| wanted(kept.rule.client_writes)).map(|(path, _)| path.clone()).collect()
 }
 

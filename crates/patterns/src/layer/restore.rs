@@ -3,13 +3,13 @@
 
 use crate::layer::Shared;
 use crate::layer::shaped::write::refused;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::Rights;
 use crate::life::{Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
-use crate::shapes::{Form, Shaped};
+use crate::shapes::{Form, Stack};
 use document::backend::{Head, Relay, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};
@@ -102,7 +102,7 @@ async fn timeseries(
         AdminOp::Drop { ns } if life.is_timeseries(ns) => Ok(Some(vec![dropped(ns)])),
         AdminOp::Drop { ns } if is_stored(ns) => {
             let mut session = Session::default();
-            let mut at = At { backend: &*shared.inner, session: &mut session, context };
+            let mut at = Access { backend: &*shared.inner, session: &mut session, context };
             at.delete(ns, Filter::all()).await?;
             Ok(Some(vec![dropped(ns)]))
         }
@@ -166,7 +166,7 @@ pub(super) async fn buckets(
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    shaped: &Shaped,
+    shaped: &Stack,
 ) -> Result<Option<Written>> {
     let WriteOp::Insert(insert) = op else { return Ok(None) };
     let side = shaped.sides.iter().find(|side| side.stored == insert.ns).map(|side| &side.form);

@@ -8,7 +8,7 @@ use crate::layer::behind::Target;
 use crate::layer::{Shared, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::{Head, Relay};
 use document::op::{AdminOp, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
@@ -254,7 +254,7 @@ pub(super) async fn sees_stored(
     shared: &Shared,
     line: Option<&Arc<dyn Relay>>,
     op: &ReadOp,
-    shaped: &Shaped,
+    shaped: &Stack,
 ) -> Result<bool> {
     let ns = op.ns();
     let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);

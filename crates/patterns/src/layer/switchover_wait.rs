@@ -3,7 +3,7 @@
 //! Whoever works by earlier rules, a client's open transaction above all, is not held: the renaming waits for them.
 
 use crate::active::Rules;
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::layer::Shared;
 use document::Result;
 use document::Value;
@@ -111,5 +111,5 @@ async fn until(shared: &Shared, context: &Context, is_free: impl Fn(&Arc<Rules>)
             changed.await;
         }
     };
-    Attempts::new(context).in_time(freed).await
+    RetryWindow::new(context).in_time(freed).await
 }

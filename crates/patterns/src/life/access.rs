@@ -14,7 +14,7 @@ use document::value::Path;
 use document::{Doc, Result, Value};
 
 /// A backend, and who asks it.
-pub(crate) struct At<'a> {
+pub(crate) struct Access<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) session: &'a mut Session,
     pub(crate) context: &'a Context,
@@ -23,7 +23,7 @@ pub(crate) struct At<'a> {
 /// How much of a read is taken at once.
 const BATCH: BatchLimit = BatchLimit { documents: 10_000, bytes: 16 << 20 };
 
-impl At<'_> {
+impl Access<'_> {
     /// All documents of a read.
     pub(crate) async fn all(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
         let mut cursor = self.backend.read(self.session, self.context, op).await?;

@@ -1,12 +1,12 @@
 //! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the keeper seeds.
 
 use crate::declare::{Declaration, compatible};
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::indexes::Needed;
 use crate::life::plan::{Changes, Work};
 use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
 use crate::life::relocate::drop::Leaving;
-use crate::life::relocate::record::Shaping;
+use crate::life::relocate::record::Relocation;
 use crate::life::replaced::{Progress, amount};
 use crate::life::rights::{Rights, namespaces};
 use crate::life::{Entry, Life, catalog, indexes, plan, relocate, replaced, retire};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 /// How far `apply` may go.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Extent {
+pub struct Consent {
     /// Rules that the declaration lacks are removed …
     pub remove: bool,
     /// … with the fields they kept.
@@ -79,7 +79,7 @@ impl Life {
     }
 
     /// Applies a declaration; seeding goes on in the background.
-    pub async fn apply(self: &Arc<Self>, declaration: &Declaration, extent: Extent) -> Result<Applied> {
+    pub async fn apply(self: &Arc<Self>, declaration: &Declaration, extent: Consent) -> Result<Applied> {
         self.apply_for(&Rights::unrestricted(), declaration, extent).await
     }
 
@@ -88,10 +88,10 @@ impl Life {
         self: &Arc<Self>,
         rights: &Rights,
         declaration: &Declaration,
-        extent: Extent,
+        extent: Consent,
     ) -> Result<Applied> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         // Before anything is written: what is refused leaves nothing behind, not even a lease.
         let mut early = None;
         if self.only_looks() {
@@ -117,10 +117,10 @@ impl Life {
     /// Looks at the data, and refuses what needs a flag that was not given.
     async fn decide(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         rights: &Rights,
         declaration: &Declaration,
-        extent: Extent,
+        extent: Consent,
     ) -> Result<Decided> {
         let db = &*declaration.database;
         let mut changes = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
@@ -169,10 +169,10 @@ impl Life {
 
     async fn change(
         self: &Arc<Self>,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         rights: &Rights,
         declaration: &Declaration,
-        extent: Extent,
+        extent: Consent,
         mut decided: Decided,
     ) -> Result<Applied> {
         let db = &*declaration.database;
@@ -207,7 +207,7 @@ impl Life {
     }
 
     /// Makes the indexes that the rules need. If one cannot be made, those that were made before it are dropped again.
-    async fn make_indexes(&self, at: &mut At<'_>, changes: &Changes) -> Result<()> {
+    async fn make_indexes(&self, at: &mut Access<'_>, changes: &Changes) -> Result<()> {
         let needed = |unique: bool| {
             changes.steps.iter().filter_map(move |step| match &step.work {
                 Work::Index(needed) if needed.unique == unique => Some((&step.rule, needed)),
@@ -231,7 +231,7 @@ impl Life {
         Ok(())
     }
 
-    async fn write_down(&self, at: &mut At<'_>, db: &str, changes: &Changes, extent: Extent) -> Result<()> {
+    async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &Changes, extent: Consent) -> Result<()> {
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         for step in &changes.steps {
             let known = self.entries().into_iter().find(|entry| *entry.db == *db && entry.rule.name == step.rule.name);
@@ -278,7 +278,7 @@ impl Life {
                         row.replaced.since = Some(replaced::begin(at, &step.rule).await?);
                     }
                     let shape = known.and_then(|known| known.row.shape).unwrap_or_default();
-                    row.shape = Some(Shaping {
+                    row.shape = Some(Relocation {
                         turn: Some(change.turn.clone()),
                         timeseries: None,
                         indexes: Vec::new(),
@@ -399,7 +399,7 @@ impl Decided {
 }
 
 /// Drops an index again, and the collection if it was made with it. What fails stays: the error that led here is told.
-async fn undo_index(at: &mut At<'_>, needed: &Needed, is_new: bool) {
+async fn undo_index(at: &mut Access<'_>, needed: &Needed, is_new: bool) {
     let which = Value::string(needed.name());
     let op = AdminOp::DropIndexes { ns: needed.ns.clone(), which };
     if let Err(error) = at.backend.admin(at.session, at.context, op).await {

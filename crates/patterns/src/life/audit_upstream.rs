@@ -5,8 +5,8 @@
 //! differs every time.
 
 use crate::fields::Program;
-use crate::life::access::{At, aggregate, find};
-use crate::life::audit::{Asked, Figures, Report, count, count_before, leave_pending};
+use crate::life::access::{Access, aggregate, find};
+use crate::life::audit::{AuditedRule, Figures, Report, count, count_before, leave_pending};
 use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::{Life, indexes};
 use crate::mql;
@@ -32,12 +32,12 @@ const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Audits one rule.
-pub(super) async fn audit(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
     let evaluator = Evaluator::new(&asked.rule)?;
     let context = life.context();
     let (mut reading, mut looking) = (Session::default(), Session::default());
     let host = &asked.rule.host;
-    let mut at = At { backend: &*life.backend, session: &mut looking, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut looking, context: &context };
     figures.checked = match asked.kept() {
         Some(State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring) => {
             return Ok(());
@@ -119,9 +119,9 @@ struct Confirmed {
 
 /// Those that differ however often they are looked at.
 async fn confirmed(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     evaluator: &Evaluator,
-    asked: &Asked,
+    asked: &AuditedRule,
     mut ids: Vec<Value<'static>>,
 ) -> Result<Confirmed> {
     let mut confirmed = Confirmed::default();

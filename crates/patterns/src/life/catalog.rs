@@ -4,11 +4,11 @@
 //! remembers: a server that is started without a declaration enforces what it finds here.
 
 use crate::declare::from_catalog;
-use crate::life::access::{At, by_id, find, update_one, update_op};
-use crate::life::relocate::record::Shaping;
+use crate::life::access::{Access, by_id, find, update_one, update_op};
+use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::rights::namespaces;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, names};
 use crate::rule::Rule;
 use crate::rule::state::State;
@@ -39,7 +39,7 @@ pub struct Row {
     /// The process that brings it on or off; empty where there can be only one.
     pub by: String,
     /// Of a shape: where its documents are, and what is under way.
-    pub shape: Option<Shaping>,
+    pub shape: Option<Relocation>,
     /// What was there before the rule, and what became of it.
     pub replaced: Progress,
 }
@@ -59,7 +59,7 @@ impl Row {
             with_data: row.get("with_data").is_some_and(|value| value.is_truthy()),
             tidy: row.get("tidy").is_some_and(|value| value.is_truthy()),
             by: text("by").unwrap_or_default(),
-            shape: Shaping::read(row),
+            shape: Relocation::read(row),
             replaced: Progress::read(row),
         })
     }
@@ -123,7 +123,7 @@ pub(crate) fn long(value: Option<Value<'_>>) -> i64 {
 }
 
 /// The rules of one database, by name.
-pub(crate) async fn load(at: &mut At<'_>, db: &str) -> Result<Vec<Row>> {
+pub(crate) async fn load(at: &mut Access<'_>, db: &str) -> Result<Vec<Row>> {
     let ns = names::catalog(db);
     let rows = at.find(document::op::Find { sort: Some(by_id()), ..find(&ns, Filter::all()) }).await?;
     // Other rows have a document as their id; a row from a newer version is left alone, and said.
@@ -140,7 +140,7 @@ pub(crate) async fn load(at: &mut At<'_>, db: &str) -> Result<Vec<Row>> {
     Ok(known)
 }
 
-pub(crate) async fn save(at: &mut At<'_>, db: &str, row: &Row) -> Result<()> {
+pub(crate) async fn save(at: &mut Access<'_>, db: &str, row: &Row) -> Result<()> {
     at.put(&names::catalog(db), &row.write()).await
 }
 
@@ -149,7 +149,7 @@ fn as_of(rule: &str, epoch: i64) -> Filter {
 }
 
 /// Changes a row unless somebody else has done so since that epoch; says whether it was so.
-pub(crate) async fn replace(at: &mut At<'_>, db: &str, row: &Row, epoch: i64) -> Result<bool> {
+pub(crate) async fn replace(at: &mut Access<'_>, db: &str, row: &Row, epoch: i64) -> Result<bool> {
     let update = Update::parse(&Value::Document(row.write()), &[], &mut Names::new())?;
     let statement = update_one(as_of(&row.rule, epoch), update);
     Ok(at.write(&update_op(&names::catalog(db), vec![statement])).await?.n > 0)
@@ -167,8 +167,8 @@ pub(crate) async fn write_over(
     loop {
         life.check_stopped()?;
         let context = life.context();
-        let mut began = Began::begin(life, &context).await?;
-        let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+        let mut began = OwnTransaction::begin(life, &context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
         let now = at.one(&names::catalog(db), &Value::from(&*row.rule)).await?.as_ref().and_then(Row::read);
         if epoch.is_some() && now.as_ref().map(|now| now.epoch) != epoch {
             return Ok(None);
@@ -189,18 +189,18 @@ pub(crate) async fn write_over(
 }
 
 /// When a rule was last changed; nothing if it is not there.
-pub(crate) async fn epoch(at: &mut At<'_>, db: &str, rule: &str) -> Result<Option<i64>> {
+pub(crate) async fn epoch(at: &mut Access<'_>, db: &str, rule: &str) -> Result<Option<i64>> {
     let row = at.one(&names::catalog(db), &Value::from(rule)).await?;
     Ok(row.map(|row| long(row.get("epoch"))))
 }
 
 /// Forgets a rule unless somebody has changed it since.
-pub(crate) async fn remove(at: &mut At<'_>, db: &str, row: &Row) -> Result<()> {
+pub(crate) async fn remove(at: &mut Access<'_>, db: &str, row: &Row) -> Result<()> {
     at.delete(&names::catalog(db), as_of(&row.rule, row.epoch)).await.map(drop)
 }
 
 /// The databases that have a catalog.
-pub(crate) async fn databases(at: &mut At<'_>) -> Result<Vec<String>> {
+pub(crate) async fn databases(at: &mut Access<'_>) -> Result<Vec<String>> {
     let list = AdminOp::ListDatabases { filter: Filter::all(), name_only: true };
     let mut found = Vec::new();
     for entry in at.backend.admin(at.session, at.context, list).await? {
@@ -221,7 +221,7 @@ pub(crate) async fn databases(at: &mut At<'_>) -> Result<Vec<String>> {
     Ok(found)
 }
 
-async fn has_catalog(at: &mut At<'_>, db: &str) -> Result<bool> {
+async fn has_catalog(at: &mut Access<'_>, db: &str) -> Result<bool> {
     let Namespace { collection, .. } = names::catalog(db);
     let filter = Filter::equality("name", &Value::from(&*collection));
     let list = AdminOp::ListCollections { db: db.to_owned(), filter, name_only: true };
@@ -247,7 +247,7 @@ mod tests {
             with_data: false,
             tidy: true,
             by: "p".to_owned(),
-            shape: Some(Shaping::default()),
+            shape: Some(Relocation::default()),
             replaced: Progress {
                 since: Some(5),
                 seeded_to: Some(Value::Int32(3)),

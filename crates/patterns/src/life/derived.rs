@@ -4,7 +4,7 @@
 use crate::life::Life;
 use crate::life::access::{update_one, update_op};
 use crate::life::evaluate::Difference;
-use crate::life::transaction::Began;
+use crate::life::transaction::OwnTransaction;
 use crate::rule::Rule;
 use document::backend::Backend;
 use document::filter::{Filter, InSet, Node, Test};
@@ -14,7 +14,12 @@ use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// Makes the differences right, and what follows from them.
-pub(crate) async fn write(life: &Life, began: &mut Began<'_>, rule: &Rule, differences: &[Difference]) -> Result<()> {
+pub(crate) async fn write(
+    life: &Life,
+    began: &mut OwnTransaction<'_>,
+    rule: &Rule,
+    differences: &[Difference],
+) -> Result<()> {
     if differences.is_empty() {
         return Ok(());
     }
@@ -25,7 +30,7 @@ pub(crate) async fn write(life: &Life, began: &mut Began<'_>, rule: &Rule, diffe
 /// The same for a rule that is not applied: as a client would write it, so that the collection's validator is asked.
 pub(crate) async fn write_once(
     life: &Life,
-    began: &mut Began<'_>,
+    began: &mut OwnTransaction<'_>,
     rule: &Rule,
     differences: &[Difference],
 ) -> Result<()> {
@@ -91,7 +96,7 @@ fn together(group: &[&Difference]) -> Option<UpdateStatement> {
 }
 
 /// Deletes hosts whose source is gone (`when_deleted: cascade`), through the layer: they may be what others come from.
-pub(crate) async fn delete(life: &Life, began: &mut Began<'_>, rule: &Rule, filter: Filter) -> Result<()> {
+pub(crate) async fn delete(life: &Life, began: &mut OwnTransaction<'_>, rule: &Rule, filter: Filter) -> Result<()> {
     let statements = vec![DeleteStatement { filter, multi: true, hint: None }];
     let op = Delete { ns: rule.host.clone(), statements, ordered: true, statement_ids: Vec::new() };
     let (session, context) = (&mut began.session, began.context);
@@ -99,7 +104,7 @@ pub(crate) async fn delete(life: &Life, began: &mut Began<'_>, rule: &Rule, filt
     written.errors.pop().map_or(Ok(()), |failed| Err(failed.error))
 }
 
-async fn run(life: &Life, began: &mut Began<'_>, rule: &Rule, op: &WriteOp) -> Result<()> {
+async fn run(life: &Life, began: &mut OwnTransaction<'_>, rule: &Rule, op: &WriteOp) -> Result<()> {
     let capture = life.patterned.watched(rule);
     let (session, context) = (&mut began.session, began.context);
     let mut written = life.backend.write(session, context, op, &capture).await?;

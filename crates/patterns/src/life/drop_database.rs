@@ -4,7 +4,7 @@
 //! down as to be seeded before anything goes, and seeded when everything has gone. So whoever was seeding them stops, and what
 //! clients write meanwhile is right in the end, whatever was dropped before and after it.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::replaced::Progress;
 use crate::life::rights::Rights;
 use crate::life::{Entry, Life, State, catalog, emptied, indexes, names, relocate, replaced};
@@ -24,7 +24,7 @@ impl Life {
         {
             let _changing = self.changing.lock().await;
             let mut session = Session::default();
-            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context };
             self.begin_change(&mut at, db).await?;
             let outcome = self.empty(&mut at, db).await;
             self.end_change(&mut at, db).await?;
@@ -39,7 +39,7 @@ impl Life {
         Ok(())
     }
 
-    async fn empty(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    async fn empty(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         self.unpublished.store(true, Ordering::Relaxed);
         let of_db = |entry: &Entry| *entry.db == *db;
         let before: Vec<Entry> = self.entries().into_iter().filter(of_db).collect();
@@ -84,7 +84,7 @@ impl Life {
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Drops everything but what belongs to Pleach and `stays`; views first, since they are made of others.
-pub(crate) async fn drop_collections(at: &mut At<'_>, db: &str, stays: &[Namespace]) -> Result<()> {
+pub(crate) async fn drop_collections(at: &mut Access<'_>, db: &str, stays: &[Namespace]) -> Result<()> {
     let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
     let rows = at.backend.admin(at.session, at.context, list).await?;
     let is_view = |row: &Doc<'_>| row.get("type").is_some_and(|kind| kind.as_str() == Some("view"));

@@ -2,7 +2,7 @@
 //! by index. A real MongoDB keeps the files of what was dropped open until its next checkpoint, and test suites drop their
 //! database many times between two of them.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::indexes;
 use crate::life::indexes::Needed;
 use crate::rule::Rule;
@@ -18,7 +18,7 @@ const MOST_DOCUMENTS: u64 = 1_000;
 const INDEX_FIELDS: &[&str] = &["v", "key", "name", "ns", "unique"];
 
 /// The collections that are, but for their documents, what the rules would make of nothing.
-pub(super) async fn collections(at: &mut At<'_>, rules: &[&Rule]) -> Result<Vec<Namespace>> {
+pub(super) async fn collections(at: &mut Access<'_>, rules: &[&Rule]) -> Result<Vec<Namespace>> {
     let mut needed: BTreeMap<Namespace, Vec<Needed>> = BTreeMap::new();
     for index in rules.iter().flat_map(|rule| indexes::needed(rule)) {
         needed.entry(index.ns.clone()).or_default().push(index);
@@ -33,7 +33,7 @@ pub(super) async fn collections(at: &mut At<'_>, rules: &[&Rule]) -> Result<Vec<
 }
 
 /// A collection without options of its own.
-async fn is_plain(at: &mut At<'_>, ns: &Namespace) -> Result<bool> {
+async fn is_plain(at: &mut Access<'_>, ns: &Namespace) -> Result<bool> {
     let filter = Filter::equality("name", &Value::from(&*ns.collection));
     let list = AdminOp::ListCollections { db: ns.db.to_string(), filter, name_only: false };
     let rows = at.backend.admin(at.session, at.context, list).await?;
@@ -45,7 +45,7 @@ async fn is_plain(at: &mut At<'_>, ns: &Namespace) -> Result<bool> {
 }
 
 /// All its indexes are those of the rules, and none is missing.
-async fn has_only(at: &mut At<'_>, ns: &Namespace, needed: &[Needed]) -> Result<bool> {
+async fn has_only(at: &mut Access<'_>, ns: &Namespace, needed: &[Needed]) -> Result<bool> {
     let indexes = match at.backend.admin(at.session, at.context, AdminOp::ListIndexes { ns: ns.clone() }).await {
         Ok(indexes) => indexes,
         Err(error) if error.code() == Code::NamespaceNotFound => return Ok(false),
@@ -64,7 +64,7 @@ async fn has_only(at: &mut At<'_>, ns: &Namespace, needed: &[Needed]) -> Result<
     Ok(indexes.iter().all(known) && needed.iter().all(present))
 }
 
-async fn is_small(at: &mut At<'_>, ns: &Namespace) -> Result<bool> {
+async fn is_small(at: &mut Access<'_>, ns: &Namespace) -> Result<bool> {
     let limit = Some(MOST_DOCUMENTS + 1);
     let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit, hint: None };
     let rows = at.all(ReadOp::Count(count)).await?;

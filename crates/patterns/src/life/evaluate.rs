@@ -2,7 +2,7 @@
 //! audit and repair are this and a comparison.
 
 use crate::fields::{Copies, CopyProgram, Evaluated, Program, Query, TallyProgram};
-use crate::life::access::{At, aggregate, find};
+use crate::life::access::{Access, aggregate, find};
 use crate::mql::{call, literal};
 use crate::rule::fence::fence_key;
 use crate::rule::obstacle::{Arrays, Obstacle};
@@ -92,7 +92,7 @@ impl Evaluator {
     }
 
     /// Whether the source that hosts refer to by `key` is there.
-    pub(crate) async fn has_source(&self, at: &mut At<'_>, key: &Value<'static>) -> Result<bool> {
+    pub(crate) async fn has_source(&self, at: &mut Access<'_>, key: &Value<'static>) -> Result<bool> {
         match &self.way {
             Way::Copy(program) => Ok(!rows(at, program.sources(std::slice::from_ref(key))?).await?.is_empty()),
             Way::Tally(_) | Way::Expression(_) => Ok(true),
@@ -143,7 +143,11 @@ impl Evaluator {
     }
 
     /// The `_id`s of the hosts that a job for this key changes or deletes, by what `at` sees.
-    pub(crate) async fn changed_by_job(&self, at: &mut At<'_>, key: &Value<'static>) -> Result<Vec<Value<'static>>> {
+    pub(crate) async fn changed_by_job(
+        &self,
+        at: &mut Access<'_>,
+        key: &Value<'static>,
+    ) -> Result<Vec<Value<'static>>> {
         let hosts = at.find(find(&self.rule.host, self.hosts(key))).await?;
         if self.deletes_hosts() && !self.has_source(at, key).await? {
             let gone = hosts.iter().filter(|host| self.had_source(host, key));
@@ -162,7 +166,7 @@ impl Evaluator {
     }
 
     /// The hosts whose field is not what it should be, by what `at` sees.
-    pub(crate) async fn differences(&self, at: &mut At<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
+    pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
         match &self.way {
             Way::Copy(program) => self.copies(at, program, hosts).await,
             Way::Tally(program) => self.tallies(at, program, hosts).await,
@@ -209,7 +213,7 @@ impl Evaluator {
     }
 
     /// The hosts, of these, whose copies stay although their source does not exist.
-    pub(crate) async fn sourceless(&self, at: &mut At<'_>, hosts: &[Doc<'static>]) -> Result<HashSet<Vec<u8>>> {
+    pub(crate) async fn sourceless(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<HashSet<Vec<u8>>> {
         let Way::Copy(program) = &self.way else { return Ok(HashSet::new()) };
         let (keys, mut found) = (self.distinct_keys(hosts), HashSet::new());
         if !keys.is_empty() {
@@ -233,7 +237,12 @@ impl Evaluator {
         seen.into_values().collect()
     }
 
-    async fn copies(&self, at: &mut At<'_>, program: &CopyProgram, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
+    async fn copies(
+        &self,
+        at: &mut Access<'_>,
+        program: &CopyProgram,
+        hosts: &[Doc<'static>],
+    ) -> Result<Vec<Difference>> {
         let mut copies = Copies::new();
         let keys = self.distinct_keys(hosts);
         let sent = at.backend.abilities().forwards;
@@ -266,7 +275,7 @@ impl Evaluator {
 
     async fn tallies(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         program: &TallyProgram,
         hosts: &[Doc<'static>],
     ) -> Result<Vec<Difference>> {
@@ -320,7 +329,7 @@ impl Native for Becomes {
     }
 }
 
-async fn rows(at: &mut At<'_>, query: Query) -> Result<Vec<Doc<'static>>> {
+async fn rows(at: &mut Access<'_>, query: Query) -> Result<Vec<Doc<'static>>> {
     at.all(aggregate(&query.ns, query.pipeline)).await
 }
 

@@ -5,7 +5,7 @@
 //! An index made through Pleach has no expiry at all. One that was there before is not built anew: its expiry is put off to the
 //! longest there is, and given back when the last rule has gone.
 
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::{Entry, Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
@@ -81,24 +81,24 @@ impl Expiry {
         Some(Expiry { ns, index: text("index")?, key: key.into_owned(), after: seconds(&row.get("after")?)? })
     }
 
-    pub(crate) async fn save(&self, at: &mut At<'_>) -> Result<()> {
+    pub(crate) async fn save(&self, at: &mut Access<'_>) -> Result<()> {
         let mut row = DocWriter::new();
         row.append("_id", &self.id()).append("key", &Value::Document(self.key.borrow()));
         row.append("after", &Value::Int64(self.after));
         at.put(&names::catalog(&self.ns.db), &row.finish()).await
     }
 
-    async fn forget(&self, at: &mut At<'_>) -> Result<()> {
+    async fn forget(&self, at: &mut Access<'_>) -> Result<()> {
         at.delete(&names::catalog(&self.ns.db), Filter::equality("_id", &self.id())).await.map(drop)
     }
 
-    async fn set(&self, at: &mut At<'_>, after: i64) -> Result<()> {
+    async fn set(&self, at: &mut Access<'_>, after: i64) -> Result<()> {
         let op = AdminOp::CollMod { ns: self.ns.clone(), change: self.change(after) };
         at.backend.admin(at.session, at.context, op).await.map(drop)
     }
 
     /// Makes it ours: from now on MongoDB deletes nothing by the index.
-    pub(crate) async fn take_over(&self, at: &mut At<'_>) -> Result<()> {
+    pub(crate) async fn take_over(&self, at: &mut Access<'_>) -> Result<()> {
         self.save(at).await?;
         self.set(at, PUT_OFF).await
     }
@@ -138,14 +138,14 @@ pub(crate) fn can_expire(index: &Doc<'_>) -> bool {
 }
 
 /// What the catalog of a database says of expiry.
-pub(crate) async fn rows(at: &mut At<'_>, db: &str) -> Result<Vec<Expiry>> {
+pub(crate) async fn rows(at: &mut Access<'_>, db: &str) -> Result<Vec<Expiry>> {
     let rows = Filter::from_node(Node::field("after", Test::Gte(Value::Int64(0))));
     let rows = at.find(find(&names::catalog(db), rows)).await?;
     Ok(rows.iter().filter_map(|row| Expiry::read(db, row)).collect())
 }
 
 /// The indexes of a collection, none if it is not there.
-pub(crate) async fn indexes(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
+pub(crate) async fn indexes(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
     match at.backend.admin(at.session, at.context, AdminOp::ListIndexes { ns: ns.clone() }).await {
         Err(error) if error.code() == Code::NamespaceNotFound => Ok(Vec::new()),
         other => other,
@@ -153,7 +153,7 @@ pub(crate) async fn indexes(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'
 }
 
 /// The indexes of a collection that MongoDB expires documents by.
-pub(crate) async fn live(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Expiry>> {
+pub(crate) async fn live(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Expiry>> {
     if !at.backend.abilities().forwards {
         return Ok(Vec::new());
     }
@@ -161,7 +161,7 @@ pub(crate) async fn live(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Expiry>>
 }
 
 /// Forgets the expiry of indexes that are gone.
-pub(crate) async fn forget_gone(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+pub(crate) async fn forget_gone(at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
     let there = indexes(at, ns).await?;
     for row in rows(at, &ns.db).await?.iter().filter(|row| row.ns == *ns) {
         if !there.iter().any(|index| row.is_of(index)) {
@@ -181,7 +181,7 @@ impl Life {
     }
 
     /// Makes the expiry of a database what its rules ask for; whoever calls it changes no rule meanwhile.
-    pub(crate) async fn settle_expiry(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn settle_expiry(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         if !self.backend.abilities().forwards {
             return Ok(());
         }
@@ -209,7 +209,7 @@ impl Life {
     }
 
     /// Looks at what the catalog says, for who shows indexes.
-    pub(crate) async fn note_expiries(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn note_expiries(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         let mut known: Vec<Expiry> =
             self.patterned.shared.expiries().iter().filter(|row| &*row.ns.db != db).cloned().collect();
         known.extend(rows(at, db).await?);
@@ -223,13 +223,13 @@ impl Life {
         let mut deleted = 0;
         for db in databases {
             let (mut session, context) = (Session::default(), self.context());
-            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
             deleted += self.expire_in(&mut at, &db).await?;
         }
         Ok(deleted)
     }
 
-    async fn expire_in(&self, at: &mut At<'_>, db: &str) -> Result<u64> {
+    async fn expire_in(&self, at: &mut Access<'_>, db: &str) -> Result<u64> {
         {
             let _changing = self.changing.lock().await;
             self.settle_expiry(at, db).await?;
@@ -266,7 +266,7 @@ pub(crate) async fn work(life: Arc<Life>) {
         let databases: BTreeSet<Arc<str>> = life.entries().into_iter().map(|entry| entry.db).collect();
         for db in databases {
             let (mut session, context) = (Session::default(), life.context());
-            let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
             let done = match life.is_first(&mut at, &db).await {
                 Ok(true) => life.expire_in(&mut at, &db).await.map(drop),
                 Ok(false) => life.note_expiries(&mut at, &db).await,

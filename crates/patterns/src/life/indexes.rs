@@ -11,7 +11,7 @@ mod tests;
 
 pub(crate) use made::Made;
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::expiry;
 use crate::rule::{Fold, Link, Rule, Upkeep};
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
@@ -243,12 +243,12 @@ fn by_and_where(link: &Link) -> Vec<String> {
 }
 
 /// What a rule needs and is not there yet.
-pub(crate) async fn missing(at: &mut At<'_>, rule: &Rule) -> Result<Vec<Needed>> {
+pub(crate) async fn missing(at: &mut Access<'_>, rule: &Rule) -> Result<Vec<Needed>> {
     missing_beside(at, rule, &[]).await
 }
 
 /// What a rule needs and is neither there nor planned for another rule.
-pub(crate) async fn missing_beside(at: &mut At<'_>, rule: &Rule, planned: &[&Needed]) -> Result<Vec<Needed>> {
+pub(crate) async fn missing_beside(at: &mut Access<'_>, rule: &Rule, planned: &[&Needed]) -> Result<Vec<Needed>> {
     let mut list: Vec<Needed> = Vec::new();
     for needed in needed(rule) {
         let mut there = expiry::indexes(at, &needed.ns).await?;
@@ -298,7 +298,7 @@ fn name_of(index: &Doc<'static>) -> Option<String> {
 }
 
 /// Makes an index that a rule needs, and remembers that. An index that cannot be made leaves nothing behind.
-pub(crate) async fn create(at: &mut At<'_>, rule: &Rule, needed: &Needed) -> Result<()> {
+pub(crate) async fn create(at: &mut Access<'_>, rule: &Rule, needed: &Needed) -> Result<()> {
     let made = Made::of(needed);
     // Before it is there: what a stop leaves behind is known to be ours.
     made.save(at).await?;

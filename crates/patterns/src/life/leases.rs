@@ -5,7 +5,7 @@
 //! removed, and another process goes on with the rules that it was bringing on or off.
 
 use crate::active::Rules;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::processes::{Announced, Registry};
 use crate::life::{Life, catalog, names, processes};
 use document::backend::Session;
@@ -31,13 +31,13 @@ const LONGEST_TRANSACTION: i64 = 90_000;
 
 /// What this process has announced, and what it waits for.
 #[derive(Default)]
-pub(crate) struct Holding {
-    places: Vec<Place>,
+pub(crate) struct Leases {
+    places: Vec<LeaseRegistry>,
     renewed: Option<Instant>,
 }
 
 /// One registry, where this process is announced.
-struct Place {
+struct LeaseRegistry {
     ns: Namespace,
     /// The epoch whose rules are in force here, and the one that others know to be.
     loaded: i64,
@@ -48,9 +48,9 @@ struct Place {
     dying: HashMap<String, Vec<Vec<u8>>>,
 }
 
-impl Place {
-    fn new(ns: Namespace) -> Place {
-        Place { ns, loaded: -1, seen: -1, earlier: Vec::new(), dying: HashMap::new() }
+impl LeaseRegistry {
+    fn new(ns: Namespace) -> LeaseRegistry {
+        LeaseRegistry { ns, loaded: -1, seen: -1, earlier: Vec::new(), dying: HashMap::new() }
     }
 }
 
@@ -73,24 +73,24 @@ impl Life {
     }
 
     /// One registry for all, or, for a user who may not write there, one in each database that it may write to.
-    async fn find_places(&self) -> Result<Vec<Place>> {
+    async fn find_places(&self) -> Result<Vec<LeaseRegistry>> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let all = names::processes("admin");
         if self.may_announce(&mut at, &all).await? {
-            return Ok(vec![Place::new(all)]);
+            return Ok(vec![LeaseRegistry::new(all)]);
         }
         let mut places = Vec::new();
         for db in own_databases(&mut at).await? {
             let ns = names::processes(&db);
             if self.may_announce(&mut at, &ns).await? {
-                places.push(Place::new(ns));
+                places.push(LeaseRegistry::new(ns));
             }
         }
         Ok(places)
     }
 
-    async fn may_announce(&self, at: &mut At<'_>, place: &Namespace) -> Result<bool> {
+    async fn may_announce(&self, at: &mut Access<'_>, place: &Namespace) -> Result<bool> {
         let tried = async {
             let registry = Registry::read(at, place).await?;
             processes::announce(at, place, &self.process, &self.who, registry.epoch, self.lease_lasts()).await
@@ -112,9 +112,9 @@ impl Life {
     }
 
     /// Looks at the registries, renews what is due, does what others wait for. Says whether something is under way.
-    async fn look(&self, holding: &mut Holding) -> Result<bool> {
+    async fn look(&self, holding: &mut Leases) -> Result<bool> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let (lease, lasts) = (&self.patterned.shared.lease, self.lease_lasts());
         let (asked, lapsed) = (lease.now(), !lease.is_valid());
         let due = lapsed || holding.renewed.is_none_or(|renewed| renewed.elapsed() >= lasts / 4);
@@ -163,7 +163,7 @@ impl Life {
     }
 
     /// Ends what a process that is no more has left open, then its lease. Says whether that has begun and is not over.
-    async fn bury(&self, at: &mut At<'_>, place: &mut Place, other: &Announced) -> Result<bool> {
+    async fn bury(&self, at: &mut Access<'_>, place: &mut LeaseRegistry, other: &Announced) -> Result<bool> {
         if !place.dying.contains_key(&other.process) {
             match self.backend.clear(&other.trace, other.left < 0).await {
                 Ok(true) => {}
@@ -190,7 +190,7 @@ impl Life {
     }
 
     /// Goes on with the rules that a process was bringing on or off which is no more.
-    async fn take_over(&self, at: &mut At<'_>, place: &Namespace, registry: &Registry) -> Result<()> {
+    async fn take_over(&self, at: &mut Access<'_>, place: &Namespace, registry: &Registry) -> Result<()> {
         let left = |entry: &crate::life::Entry| {
             entry.row.state != crate::life::State::On
                 && is_for(place, &entry.db)
@@ -225,7 +225,7 @@ impl Life {
     }
 
     /// Tells the other processes that rules of the database have changed.
-    pub(crate) async fn publish(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn publish(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         if let Some(place) = self.place_of(db) {
             processes::publish(at, &place).await?;
         }
@@ -238,7 +238,7 @@ impl Life {
         self.settled().await?;
         let Some(place) = self.place_of(db) else { return Ok(()) };
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         {
             // Who is about a change publishes it first.
             let _changing = self.changing.lock().await;
@@ -250,7 +250,7 @@ impl Life {
     }
 
     /// The same for who changes rules already, and has published what it changed.
-    pub(crate) async fn settled_by_all(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn settled_by_all(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         self.settled().await?;
         match self.place_of(db) {
             Some(place) => self.seen_everywhere(at, &place).await,
@@ -263,7 +263,7 @@ impl Life {
         *self.parked.lock().await = waits;
     }
 
-    async fn seen_everywhere(&self, at: &mut At<'_>, place: &Namespace) -> Result<()> {
+    async fn seen_everywhere(&self, at: &mut Access<'_>, place: &Namespace) -> Result<()> {
         let (mut wanted, began, mut told) = (None, Instant::now(), false);
         loop {
             self.check_stopped()?;
@@ -297,7 +297,7 @@ impl Life {
 
     /// Lets one process at a time change the rules of a database. Fails if another one takes longer than two leases over a single
     /// change; the change of a process that is no more is waited for until its lease is removed.
-    pub(crate) async fn begin_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn begin_change(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         let Some(place) = self.place_of(db) else { return self.check_place(db) };
         let (number, mut waiting) = (self.next_change(), None);
         while let Some(changer) = processes::begin_change(at, &place, &self.process, number).await? {
@@ -324,14 +324,14 @@ impl Life {
     }
 
     /// The same at once; false while another process changes rules.
-    pub(crate) async fn try_begin_change(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+    pub(crate) async fn try_begin_change(&self, at: &mut Access<'_>, db: &str) -> Result<bool> {
         match self.place_of(db) {
             Some(place) => Ok(processes::begin_change(at, &place, &self.process, self.next_change()).await?.is_none()),
             None => Ok(self.places.lock().is_empty()),
         }
     }
 
-    pub(crate) async fn end_change(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn end_change(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         match self.place_of(db) {
             Some(place) => processes::end_change(at, &place, &self.process).await,
             None => Ok(()),
@@ -344,7 +344,7 @@ impl Life {
             return Ok(!self.only_looks());
         }
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         for place in [names::processes("admin"), names::processes(db)] {
             match Registry::read(&mut at, &place).await {
                 Ok(registry) if registry.first().is_some() => return Ok(true),
@@ -358,14 +358,14 @@ impl Life {
     }
 
     /// Whether this process does what only one needs to do.
-    pub(crate) async fn is_first(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+    pub(crate) async fn is_first(&self, at: &mut Access<'_>, db: &str) -> Result<bool> {
         let Some(place) = self.place_of(db) else { return Ok(true) };
         Ok(Registry::read(at, &place).await?.first() == Some(&self.process))
     }
 }
 
 /// The databases that are there, and those that the user has rights in: these may be made later.
-async fn own_databases(at: &mut At<'_>) -> Result<BTreeSet<String>> {
+async fn own_databases(at: &mut Access<'_>) -> Result<BTreeSet<String>> {
     let list = AdminOp::ListDatabases { filter: document::filter::Filter::all(), name_only: true };
     let text = |value: Option<Value<'static>>| value.and_then(|value| value.as_str().map(str::to_owned));
     let there = at.backend.admin(at.session, at.context, list).await?;
@@ -416,7 +416,7 @@ pub(crate) async fn hold(life: Arc<Life>) {
     }
     life.patterned.shared.lease.end();
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     for place in &holding.places {
         if let Err(error) = processes::remove(&mut at, &place.ns, &life.process).await {
             tracing::debug!(%error, "the lease on the rules could not be given back");
@@ -428,7 +428,7 @@ pub(crate) async fn hold(life: Arc<Life>) {
 }
 
 /// The last process leaves nothing behind where no database has rules.
-async fn remove_if_last(at: &mut At<'_>, place: &Namespace) -> Result<()> {
+async fn remove_if_last(at: &mut Access<'_>, place: &Namespace) -> Result<()> {
     let registry = Registry::read(at, place).await?;
     if !registry.processes.is_empty() || !catalog::databases(at).await?.is_empty() {
         return Ok(());

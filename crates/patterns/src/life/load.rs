@@ -1,6 +1,6 @@
 //! What the catalogs say, put in force: at the start, and whenever another process has changed them.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::relocate::own;
 use crate::life::{Entry, Life, catalog};
 use document::Result;
@@ -60,12 +60,12 @@ impl Life {
     pub(super) async fn reload(&self) -> Result<()> {
         let _changing = self.changing.lock().await;
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         self.refresh(&mut at).await
     }
 
     /// The same for who changes rules already.
-    pub(crate) async fn refresh(&self, at: &mut At<'_>) -> Result<()> {
+    pub(crate) async fn refresh(&self, at: &mut Access<'_>) -> Result<()> {
         let known: BTreeSet<Arc<str>> = self.entries().into_iter().map(|entry| entry.db).collect();
         let mut rows: Vec<(Arc<str>, catalog::Row)> = Vec::new();
         for db in catalog::databases(at).await? {

@@ -45,7 +45,7 @@ use crate::execute::gate::Point;
 use crate::layer::Patterned;
 use crate::rule::Rule;
 pub use crate::rule::State;
-use crate::shapes::Side;
+use crate::shapes::Place;
 use catalog::Row;
 use document::backend::{Backend, Session};
 use document::op::{Context, Durability, Namespace};
@@ -56,14 +56,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 /// Makes what an operation of our own carries: the time, ids, patience.
-pub type Surroundings = Arc<dyn Fn() -> Context + Send + Sync>;
+pub type ContextSource = Arc<dyn Fn() -> Context + Send + Sync>;
 
 pub struct Life {
     /// The backend beneath the layer: what is written through it is not planned.
     pub(crate) backend: Arc<dyn Backend>,
     /// The layer that enforces the rules.
     pub(crate) patterned: Patterned,
-    surroundings: Surroundings,
+    surroundings: ContextSource,
     entries: Mutex<Vec<Entry>>,
     /// One change of the catalog at a time.
     changing: tokio::sync::Mutex<()>,
@@ -92,7 +92,7 @@ pub struct Life {
     process: String,
     who: String,
     /// The lease of this process, where it is announced, and for how long each time.
-    holding: tokio::sync::Mutex<leases::Holding>,
+    holding: tokio::sync::Mutex<leases::Leases>,
     places: Mutex<Vec<Namespace>>,
     lease_millis: AtomicU64,
     /// Changes of rules that this process has begun.
@@ -122,7 +122,7 @@ pub(crate) struct Entry {
     /// Why it does not get on.
     pub(crate) problem: Option<String>,
     /// Of a shape: where its documents are.
-    pub(crate) sides: Vec<Side>,
+    pub(crate) sides: Vec<Place>,
     /// Of a shape: its collections are being renamed.
     pub(crate) held: bool,
 }
@@ -175,7 +175,7 @@ impl Entry {
 
 impl Life {
     /// The life of the rules of a layer; from now on the layer answers the command `pleach` by it.
-    pub fn new(patterned: &Patterned, surroundings: Surroundings) -> Arc<Life> {
+    pub fn new(patterned: &Patterned, surroundings: ContextSource) -> Arc<Life> {
         let life = Arc::new(Life {
             backend: patterned.inner().clone(),
             patterned: patterned.clone(),

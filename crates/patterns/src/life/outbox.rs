@@ -5,10 +5,10 @@
 //! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
 
 use crate::execute::gate::Point;
-use crate::life::access::{At, find, update_one, update_op};
+use crate::life::access::{Access, find, update_one, update_op};
 use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::replaced::{Keeping, Replaced};
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, replaced};
 use crate::rule::Upkeep;
 use crate::rule::state::State;
@@ -114,7 +114,7 @@ async fn round(life: &Life) -> Result<Round> {
 /// The jobs of all rules that are kept, oldest rule first.
 async fn jobs(life: &Life) -> Result<Vec<Job>> {
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let entries = life.entries();
     let mut databases: Vec<&Arc<str>> = entries.iter().map(|entry| &entry.db).collect();
     databases.dedup();
@@ -192,7 +192,7 @@ async fn finish(life: &Life, job: &Job) -> Result<bool> {
 async fn look(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) -> Result<Option<Found>> {
     life.pass(Point::Life("look")).await?;
     let mut session = Session::default();
-    let mut at = At { backend: &*life.backend, session: &mut session, context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context };
     let Some(row) = at.one(&names::outbox(&job.entry.db), &job.id).await? else { return Ok(None) };
     let only_id = Projection::parse_find(&id_only(), &Filter::all(), &mut Names::new())?;
     let filter = evaluator.hosts(&job.key);
@@ -221,8 +221,8 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     let (outbox, rule) = (names::outbox(&job.entry.db), evaluator.rule());
     // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
     let Some(_held) = life.in_force(rule) else { return Ok(Batch::Changed) };
-    let mut began = Began::begin(life, context).await?;
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let mut began = OwnTransaction::begin(life, context).await?;
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     let Some(row) = at.one(&outbox, &job.id).await? else { return Ok(Batch::Done) };
     let generation = catalog::long(row.get("gen"));
     if generation != found.generation {
@@ -260,7 +260,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
             derived::write(life, &mut began, rule, &differences).await?;
         }
     }
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     life.pass(Point::Life("save")).await?;
     let ours = Filter::equality("_id", &job.id).and(Filter::equality("gen", &Value::Int64(generation)));
     match batch.last() {

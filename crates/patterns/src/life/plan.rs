@@ -2,7 +2,7 @@
 
 use crate::declare::{Change, Difference, diff};
 use crate::fields::Program;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::expiry::Expiry;
 use crate::life::indexes::Needed;
 use crate::life::preview::Preview;
@@ -46,7 +46,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// The steps from what is kept in the declaration's database to what it declares, in the order of their dependencies.
-    pub(crate) async fn find(at: &mut At<'_>, entries: &[Entry], db: &str, rules: &[Rule]) -> Result<Changes> {
+    pub(crate) async fn find(at: &mut Access<'_>, entries: &[Entry], db: &str, rules: &[Rule]) -> Result<Changes> {
         // A rule on its way out is as good as gone, and what `create` made is no declaration's.
         let kept = entries.iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept() && entry.is_declared());
         let old: Vec<Rule> = kept.map(|entry| (*entry.rule).clone()).collect();
@@ -151,7 +151,7 @@ impl Changes {
     }
 
     /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
-    pub(crate) async fn show(&self, at: &mut At<'_>, preview: &Preview) -> Result<Doc<'static>> {
+    pub(crate) async fn show(&self, at: &mut Access<'_>, preview: &Preview) -> Result<Doc<'static>> {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {
             let moved = step.moved(at).await?;
@@ -213,7 +213,7 @@ impl Step {
     }
 
     /// What a change of form moves; nothing for other work.
-    async fn moved(&self, at: &mut At<'_>) -> Result<Vec<Moved>> {
+    async fn moved(&self, at: &mut Access<'_>) -> Result<Vec<Moved>> {
         match (&self.work, relocate::bucket_of(&self.rule)) {
             (Work::Shape(change), _) => relocate::moved::moved(at, &self.rule, &change.turn).await,
             (Work::Remove, Some(bucket)) => Ok(vec![relocate::moved::given_back(at, bucket).await?]),
@@ -222,7 +222,7 @@ impl Step {
     }
 
     /// As steps that a person could run.
-    fn shown(&self, at: &At<'_>) -> Result<Vec<Shown>> {
+    fn shown(&self, at: &Access<'_>) -> Result<Vec<Shown>> {
         match (&self.work, relocate::bucket_of(&self.rule)) {
             (Work::Shape(change), Some(bucket)) => {
                 relocate::plan::declared(&self.rule, bucket, change, relocate::stored::dialect(at))
@@ -306,7 +306,7 @@ pub(crate) fn forgetting(rule: &Rule, with_data: bool) -> Doc<'static> {
 }
 
 /// About how many documents a collection has.
-pub(crate) async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
+pub(crate) async fn documents(at: &mut Access<'_>, ns: &Namespace) -> Result<i64> {
     let op = AdminOp::CollStats { ns: ns.clone(), scale: 1 };
     let stats = match at.backend.admin(at.session, at.context, op).await {
         Ok(stats) => stats,
@@ -318,7 +318,7 @@ pub(crate) async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
 
 impl Life {
     /// What `apply` would do.
-    pub(crate) async fn plan(&self, at: &mut At<'_>, db: &str, rules: &[Rule]) -> Result<Changes> {
+    pub(crate) async fn plan(&self, at: &mut Access<'_>, db: &str, rules: &[Rule]) -> Result<Changes> {
         Changes::find(at, &self.applied(Some(db)).await?, db, rules).await
     }
 }

@@ -5,7 +5,7 @@
 //! row `{ _id: "changing", process, change }` is there while one of them changes rules; `change` tells one change of a process from
 //! its next.
 
-use crate::life::access::{At, aggregate, update_one, update_op};
+use crate::life::access::{Access, aggregate, update_one, update_op};
 use crate::life::catalog::long;
 use crate::mql;
 use document::filter::Filter;
@@ -41,7 +41,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) async fn read(at: &mut At<'_>, place: &Namespace) -> Result<Registry> {
+    pub(crate) async fn read(at: &mut Access<'_>, place: &Namespace) -> Result<Registry> {
         let left = mql::call_with("$subtract", [Value::from("$until"), Value::from("$$NOW")]);
         let stages = [mql::call("$set", mql::object([("left", left)]))];
         let pipeline = Pipeline::parse(&mql_array(stages), &mut Names::new())?;
@@ -93,7 +93,7 @@ fn upsert(place: &Namespace, name: &str, update: Update) -> WriteOp {
 
 /// Takes the lease, or holds it for longer.
 pub(crate) async fn announce(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     place: &Namespace,
     process: &str,
     who: &str,
@@ -114,12 +114,12 @@ pub(crate) async fn announce(
 }
 
 /// Gives the lease back, or that of a process that is no more.
-pub(crate) async fn remove(at: &mut At<'_>, place: &Namespace, process: &str) -> Result<()> {
+pub(crate) async fn remove(at: &mut Access<'_>, place: &Namespace, process: &str) -> Result<()> {
     at.delete(place, by_name(process)).await.map(drop)
 }
 
 /// Tells all processes that rules have changed.
-pub(crate) async fn publish(at: &mut At<'_>, place: &Namespace) -> Result<()> {
+pub(crate) async fn publish(at: &mut Access<'_>, place: &Namespace) -> Result<()> {
     let change = mql::object([("$inc", mql::object([("epoch", Value::Int64(1))]))]);
     let update = Update::parse(&change, &[], &mut Names::new())?;
     at.write(&upsert(place, EPOCH, update)).await.map(drop)
@@ -138,7 +138,7 @@ pub(crate) struct Changer {
 /// Begins a change of rules, or returns the process that is changing rules already. The claim of a process that is no more is
 /// removed.
 pub(crate) async fn begin_change(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     place: &Namespace,
     process: &str,
     change: i64,
@@ -167,7 +167,7 @@ pub(crate) async fn begin_change(
     }
 }
 
-pub(crate) async fn end_change(at: &mut At<'_>, place: &Namespace, process: &str) -> Result<()> {
+pub(crate) async fn end_change(at: &mut Access<'_>, place: &Namespace, process: &str) -> Result<()> {
     let ours = by_name(CHANGING).and(Filter::equality("process", &Value::from(process)));
     at.delete(place, ours).await.map(drop)
 }

@@ -1,6 +1,6 @@
 //! Runs without rules (`serve --raw`): what is written then may drift, so the catalog remembers that an audit is due.
 
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::{Life, catalog, names};
 use document::backend::Session;
 use document::filter::Filter;
@@ -18,7 +18,7 @@ impl Life {
     /// Leaves the rules of all catalogs switched off, and writes that down. Says how many there are.
     pub async fn switch_off(&self) -> Result<usize> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         self.raw.store(true, Ordering::Relaxed);
         let mut rules = 0;
         for db in catalog::databases(&mut at).await? {
@@ -63,7 +63,7 @@ impl Life {
     /// The databases whose rules were switched off since their last clean audit.
     pub async fn audits_due(&self) -> Result<Vec<String>> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let mut due = Vec::new();
         for db in catalog::databases(&mut at).await? {
             if self.audit_due(&mut at, &db).await? {
@@ -73,12 +73,12 @@ impl Life {
         Ok(due)
     }
 
-    pub(crate) async fn audit_due(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+    pub(crate) async fn audit_due(&self, at: &mut Access<'_>, db: &str) -> Result<bool> {
         Ok(!at.find(find(&names::catalog(db), Filter::equality("_id", &mark()))).await?.is_empty())
     }
 
     /// Every rule of the database was found right, or made so.
-    pub(crate) async fn audited(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn audited(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         at.delete(&names::catalog(db), Filter::equality("_id", &mark())).await.map(drop)
     }
 }

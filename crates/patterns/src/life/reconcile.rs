@@ -1,7 +1,7 @@
 //! The keeper: brings every rule from the state it is in to where it should be, one after the other.
 
 use crate::execute::gate::Point;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::{Entry, Life, catalog, seed};
 use crate::rule::state::State;
 use document::Result;
@@ -100,7 +100,7 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
 async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
     let _changing = life.changing.lock().await;
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     // As it is now: seeding has saved its position, or somebody has changed the rule meanwhile.
     let Some(mut row) = life.row_of(entry) else { return Ok(()) };
     if row.epoch != entry.row.epoch {

@@ -6,11 +6,11 @@
 //! `once`: for rules that are not applied. Their fences and state would be kept by nobody, so neither is written: a value is right
 //! as of its transaction's snapshot, a write to the document meanwhile conflicts, and nothing keeps it right afterwards.
 
-use crate::life::access::{At, find};
-use crate::life::audit::{Asked, Drift, Figures, Hosts, Report};
+use crate::life::access::{Access, find};
+use crate::life::audit::{AuditedRule, Drift, Figures, Hosts, Report};
 use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::rights::Rights;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, audit_upstream, derived, relocate};
 use document::filter::{Filter, InSet, Node, Test};
 use document::{Code, Error, Result, Value};
@@ -36,7 +36,7 @@ impl Life {
     /// Repairs every host of the rules that drifted; says what was changed.
     pub(crate) async fn repair(
         &self,
-        asked: &[Asked],
+        asked: &[AuditedRule],
         upkeep: Upkeep,
         examples: usize,
         rights: &Rights,
@@ -60,7 +60,7 @@ impl Life {
 
     async fn repair_rule(
         &self,
-        asked: &Asked,
+        asked: &AuditedRule,
         upkeep: Upkeep,
         figures: &mut Figures,
         report: &mut Report,
@@ -141,8 +141,8 @@ impl Life {
         let (context, rule) = (self.context(), evaluator.rule());
         // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
         let Some(_held) = self.in_force(rule) else { return Ok(Vec::new()) };
-        let mut began = Began::begin(self, &context).await?;
-        let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
+        let mut began = OwnTransaction::begin(self, &context).await?;
+        let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
         at.backend.fence_all(at.session, &evaluator.fences(&hosts)).await?;
         let differences = evaluator.differences(&mut at, &hosts).await?;
@@ -158,8 +158,8 @@ impl Life {
         let (context, rule) = (self.context(), evaluator.rule());
         // Held until the commit: the effects on rules that are applied follow by these.
         let _held = self.patterned.rules();
-        let mut began = Began::begin(self, &context).await?;
-        let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
+        let mut began = OwnTransaction::begin(self, &context).await?;
+        let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
         let mut differences = evaluator.differences(&mut at, &hosts).await?;
         differences.retain(audit_upstream::is_visible);

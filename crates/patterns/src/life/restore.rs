@@ -7,11 +7,11 @@
 //! each step asks its own privileges, and a row of the catalog is checked as a declaration is.
 
 use crate::declare::compatible;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::catalog::Row;
 use crate::life::expiry::Expiry;
 use crate::life::indexes::Made;
-use crate::life::relocate::record::Shaping;
+use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::{Rights, namespaces};
@@ -46,7 +46,7 @@ impl Life {
         self.begin_restore(&ns.db, by);
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         self.begin_change(&mut at, &ns.db).await?;
         let outcome = async {
             let resting: Vec<Entry> = self.entries().into_iter().filter(concerns).collect();
@@ -59,7 +59,7 @@ impl Life {
                 row.replaced = own_values(&row);
                 (row.state, row.epoch, row.by) = (State::Restoring, row.epoch + 1, self.process.clone());
                 (row.done, row.total) = (0, 0);
-                row.shape = row.shape.map(Shaping::begun_anew);
+                row.shape = row.shape.map(Relocation::begun_anew);
                 if catalog::replace(&mut at, &entry.db, &row, entry.row.epoch).await? {
                     tracing::info!(rule = &*entry.rule.name, collection = %ns, "rests: its collection is being restored");
                     self.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
@@ -87,7 +87,7 @@ impl Life {
         self.begin_restore(db, by);
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         self.begin_change(&mut at, db).await?;
         let outcome = async {
             self.backend.prepare(at.session, db).await?;
@@ -113,7 +113,7 @@ impl Life {
         outcome
     }
 
-    async fn restore_row(&self, at: &mut At<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
+    async fn restore_row(&self, at: &mut Access<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
         if !matches!(row.get("_id"), Some(Value::String(_))) {
             return self.restore_note(at, rights, db, row).await;
         }
@@ -166,7 +166,7 @@ impl Life {
     }
 
     /// Other rows: the expiry that Pleach has taken over, and the indexes that it has made.
-    async fn restore_note(&self, at: &mut At<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
+    async fn restore_note(&self, at: &mut Access<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
         let known = at.one(&names::catalog(db), &row.get("_id").unwrap_or(Value::Null)).await?;
         if known.is_some_and(|known| known == *row) {
             return Ok(());
@@ -194,7 +194,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut row = entry.row.clone();
     row.state = State::Maintaining;
     match relocate::bucket_of(&entry.rule) {
@@ -211,7 +211,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
                 return Err(Error::new(Code::NamespaceExists, message)
                     .with_hint("`pleach apply` brings them into buckets, or drop the collection and restore again"));
             }
-            row.shape = Some(Shaping { turn: Some(change.turn), ..row.shape.unwrap_or_default().begun_anew() });
+            row.shape = Some(Relocation { turn: Some(change.turn), ..row.shape.unwrap_or_default().begun_anew() });
         }
         None => {
             for needed in indexes::missing(&mut at, &entry.rule).await? {
@@ -259,7 +259,7 @@ fn naming_roles(rights: &Rights, db: &str) -> Error {
 }
 
 /// What the dump says about a move that was under way. Its collections must be the rule's, and the client's to move.
-fn moving(rights: &Rights, rule: &Rule, shape: Shaping) -> Result<Shaping> {
+fn moving(rights: &Rights, rule: &Rule, shape: Relocation) -> Result<Relocation> {
     let shape = shape.redeclared(|declaration| in_database(declaration, &rule.host.db));
     relocate::own::check(rule, &shape)?;
     relocate::own::collections(rule, &shape).iter().try_for_each(|ns| rights::need_to_move(rights, ns))?;
@@ -272,7 +272,7 @@ fn own_values(row: &Row) -> Progress {
 }
 
 fn is_moving(row: &Row) -> bool {
-    row.shape.as_ref().is_some_and(Shaping::is_moving)
+    row.shape.as_ref().is_some_and(Relocation::is_moving)
 }
 
 /// A dump may be restored under another name.

@@ -1,10 +1,10 @@
 //! The end of a rule: its jobs, its state in the hosts and, if asked, its field are removed; then the catalog forgets it.
 
-use crate::life::access::{At, update_one, update_op};
+use crate::life::access::{Access, update_one, update_op};
 use crate::life::evaluate::{becomes, value_at};
 use crate::life::relocate::drop::Leaving;
 use crate::life::rights::Rights;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, names, plan, relocate, replaced, rights, walk};
 use crate::rule::Rule;
 use document::backend::Session;
@@ -45,7 +45,7 @@ impl Life {
         let _changing = self.changing.lock().await;
         let entry = &self.find_rule(db, rule, leaving, rights).await?;
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         self.begin_change(&mut at, &entry.db).await?;
         let outcome = self.write_drop(&mut at, entry, leaving, rights).await;
         self.end_change(&mut at, &entry.db).await?;
@@ -74,7 +74,7 @@ impl Life {
         }
     }
 
-    async fn write_drop(&self, at: &mut At<'_>, entry: &Entry, leaving: Leaving, rights: &Rights) -> Result<()> {
+    async fn write_drop(&self, at: &mut Access<'_>, entry: &Entry, leaving: Leaving, rights: &Rights) -> Result<()> {
         let Some(mut row) = self.row_of(entry) else {
             return match leaving.restore {
                 true => self.restore_gone(at, entry).await,
@@ -158,7 +158,7 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     life.settled_everywhere(&entry.db).await?;
     let context = Context { durability: Durability::Relaxed, ..life.context() };
     let mut session = Session::default();
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let jobs = Filter::equality("_id.rule", &Value::from(&*entry.rule.name));
     at.delete(&names::outbox(&entry.db), jobs).await?;
     let traces = Traces::of(&entry.rule, entry.row.with_data);
@@ -172,7 +172,7 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
         return Ok(());
     }
     let context = life.context();
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     replaced::gone::end(&mut at, entry).await?;
     life.tidy_indexes(&mut at, &entry.db).await?;
     catalog::remove(&mut at, &entry.db, &entry.row).await?;
@@ -245,14 +245,14 @@ async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
         life.check_stopped()?;
         let context = Context { durability: Durability::Relaxed, ..life.context() };
         let mut session = Session::default();
-        let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
         let to = walk::boundary(&mut at, host, from.as_ref(), PART).await?;
         loop {
             let part = async {
                 // Held until the commit: who declares the rule anew in another process waits for this one.
                 let _held = life.patterned.rules();
-                let mut began = Began::begin(life, &context).await?;
-                let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+                let mut began = OwnTransaction::begin(life, &context).await?;
+                let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
                 if catalog::epoch(&mut at, &entry.db, &entry.row.rule).await? != Some(entry.row.epoch) {
                     return Ok(Part::Superseded);
                 }

@@ -5,7 +5,7 @@
 
 use crate::life::names;
 use crate::rule::{Rule, Upkeep};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::{Backend, Privileges, Relay};
 use document::op::{Modify, Namespace, WriteOp};
 use document::{Code, Error, Result};
@@ -121,7 +121,7 @@ impl Rights {
     }
 
     /// Fails unless the client may do the write itself. A collection in another form is written where it is stored.
-    pub(crate) fn need_to_write(&self, op: &WriteOp, shaped: Option<&Shaped>) -> Result<()> {
+    pub(crate) fn need_to_write(&self, op: &WriteOp, shaped: Option<&Stack>) -> Result<()> {
         self.need_to_send(op)?;
         let Some(shaped) = shaped else { return Ok(()) };
         let actions: &[&str] = match op {

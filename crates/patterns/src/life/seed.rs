@@ -5,10 +5,10 @@
 //! is reached (see [`crate::rule::state`]). What the hosts had is kept in the same transaction (see [`crate::life::replaced`]).
 
 use crate::execute::gate::Point;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::evaluate::Evaluator;
 use crate::life::replaced::Keeping;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, replaced, walk};
 use crate::rule::state::State;
 use document::op::Context;
@@ -76,15 +76,15 @@ async fn one_part(
         _ => None,
     };
     let mut outside = document::backend::Session::default();
-    let mut at = At { backend: &*life.backend, session: &mut outside, context };
+    let mut at = Access { backend: &*life.backend, session: &mut outside, context };
     let to = walk::boundary(&mut at, &rule.host, from, part).await?;
     let reached = to.clone().unwrap_or(Value::MaxKey);
     life.pass(Point::Life("reach")).await?;
     if !life.reach(row, rule, &reached)? {
         return Ok(None);
     }
-    let mut began = Began::begin(life, context).await?;
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let mut began = OwnTransaction::begin(life, context).await?;
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
         return Ok(None);
     }
@@ -99,7 +99,7 @@ async fn one_part(
     }
     life.pass(Point::Life("write")).await?;
     derived::write(life, &mut began, rule, &differences).await?;
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     let mut next = row.clone();
     next.state = State::Seeding { position: Some(reached) };
     next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);

@@ -1,6 +1,6 @@
 //! `status`: where each rule is, how far, what waits in the outbox.
 
-use crate::life::access::{At, aggregate};
+use crate::life::access::{Access, aggregate};
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::{Seeded, amount};
 use crate::life::rights::Rights;
@@ -27,7 +27,7 @@ impl Life {
     /// `{ rules: [ { rule, state, progress, lag_ms, pending, overridden } ], outbox: { pending, oldest_ms } }` (SEMANTICS F), of
     /// one database or of all; of rules that the client may read. A rule says what its seeding did (`seeded`) and what is kept of
     /// what it replaced (`kept`); what is kept of rules that are gone is listed beside them.
-    pub(crate) async fn status(&self, at: &mut At<'_>, db: Option<&str>, rights: &Rights) -> Result<Doc<'static>> {
+    pub(crate) async fn status(&self, at: &mut Access<'_>, db: Option<&str>, rights: &Rights) -> Result<Doc<'static>> {
         let databases = match db {
             Some(db) => vec![db.to_owned()],
             None => catalog::databases(at).await?,
@@ -38,7 +38,7 @@ impl Life {
     /// The same; what is kept of rules that are gone is looked for in these databases.
     async fn status_of(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         db: Option<&str>,
         others: &[String],
         rights: &Rights,
@@ -117,7 +117,7 @@ impl Life {
     pub(crate) async fn server_status(&self, line: Option<&Arc<dyn Relay>>, context: &Context) -> Result<Doc<'static>> {
         let rights = Rights::of(&*self.backend, line, "serverStatus: 1").await?;
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let mut answer = DocWriter::new();
         answer.append("pleach", &Value::Document(self.status_of(&mut at, None, &[], &rights).await?));
         Ok(answer.finish())
@@ -193,7 +193,7 @@ fn progress(row: &catalog::Row) -> f64 {
 }
 
 /// What waits in the outbox of a database, by rule: counted where it is.
-async fn jobs(at: &mut At<'_>, db: &str) -> Result<Vec<(String, Waiting)>> {
+async fn jobs(at: &mut Access<'_>, db: &str) -> Result<Vec<(String, Waiting)>> {
     let group = mql::object([
         ("_id", Value::from("$_id.rule")),
         ("pending", mql::call("$sum", Value::Int32(1))),

@@ -12,18 +12,18 @@ pub(crate) fn is_transient(error: &Error) -> bool {
 }
 
 /// An open transaction; dropping it aborts it.
-pub(crate) struct Began<'a> {
+pub(crate) struct OwnTransaction<'a> {
     life: &'a Life,
     pub(crate) session: Session,
     pub(crate) context: &'a Context,
 }
 
-impl<'a> Began<'a> {
-    pub(crate) async fn begin(life: &'a Life, context: &'a Context) -> Result<Began<'a>> {
+impl<'a> OwnTransaction<'a> {
+    pub(crate) async fn begin(life: &'a Life, context: &'a Context) -> Result<OwnTransaction<'a>> {
         life.pass(Point::Begin { attempt: 0 }).await?;
         let mut session = Session::default();
         life.backend.begin(&mut session, context).await?;
-        Ok(Began { life, session, context })
+        Ok(OwnTransaction { life, session, context })
     }
 
     pub(crate) async fn commit(mut self) -> Result<()> {

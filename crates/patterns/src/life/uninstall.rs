@@ -1,7 +1,7 @@
 //! Takes Pleach out of a database: every rule is dropped and its data kept, then the indexes and collections of ours are removed.
 //! It can be stopped anywhere: run again, it goes on with what is left.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::indexes::made;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::stored;
@@ -89,7 +89,7 @@ impl Uninstalled {
 
 impl Life {
     /// The databases where something of ours is and that the client may look into.
-    pub(crate) async fn installed(&self, at: &mut At<'_>, rights: &Rights) -> Result<Vec<String>> {
+    pub(crate) async fn installed(&self, at: &mut Access<'_>, rights: &Rights) -> Result<Vec<String>> {
         let list = AdminOp::ListDatabases { filter: Filter::all(), name_only: true };
         let mut found = Vec::new();
         for row in at.backend.admin(at.session, at.context, list).await? {
@@ -112,7 +112,7 @@ impl Life {
         forget: bool,
     ) -> Result<Option<Uninstalled>> {
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let (declared, made_by_create) = self.rules_of(db);
         let mut outcome = Uninstalled { db: db.to_owned(), ..Uninstalled::default() };
         for entry in declared.iter().chain(&made_by_create) {
@@ -185,7 +185,7 @@ impl Life {
         }
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         self.begin_change(&mut at, db).await?;
         let removed = self.remove_ours(&mut at, db, forget, &mut outcome).await;
         self.end_change(&mut at, db).await?;
@@ -193,7 +193,7 @@ impl Life {
         Ok(Some(outcome))
     }
 
-    async fn remove_ours(&self, at: &mut At<'_>, db: &str, forget: bool, outcome: &mut Uninstalled) -> Result<()> {
+    async fn remove_ours(&self, at: &mut Access<'_>, db: &str, forget: bool, outcome: &mut Uninstalled) -> Result<()> {
         self.settle_expiry(at, db).await?;
         self.drop_unneeded_indexes(at, db).await?;
         let rows = expiry::rows(at, db).await?;
@@ -221,7 +221,7 @@ impl Life {
     }
 
     /// An `apply` has failed: what it made for its rules is removed, and all of ours where no rule is kept.
-    pub(crate) async fn leave_nothing(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn leave_nothing(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         match self.entries().iter().any(|entry| *entry.db == *db) {
             true => self.drop_unneeded_indexes(at, db).await.map(drop),
             false => self.remove_ours(at, db, false, &mut Uninstalled::default()).await,
@@ -229,7 +229,7 @@ impl Life {
     }
 
     /// Why a collection of ours stays; `None` if it can go.
-    async fn keeps(&self, at: &mut At<'_>, ns: &Namespace, forget: bool, catalog: bool) -> Result<Option<String>> {
+    async fn keeps(&self, at: &mut Access<'_>, ns: &Namespace, forget: bool, catalog: bool) -> Result<Option<String>> {
         let is = |other: Namespace| *ns == other;
         if is(names::catalog(&ns.db)) {
             return Ok(catalog.then(|| "it describes what stays".to_owned()));
@@ -258,12 +258,12 @@ impl Life {
 }
 
 /// Whether the catalog says what is kept of rules that are gone: `drop RULE --restore` needs it.
-async fn keeps_values(at: &mut At<'_>, db: &str) -> Result<bool> {
+async fn keeps_values(at: &mut Access<'_>, db: &str) -> Result<bool> {
     Ok(amount::all(at, db).await?.iter().any(|of| !of.amount.is_nothing()))
 }
 
 /// The names of our collections in a database.
-async fn ours_in(at: &mut At<'_>, db: &str) -> Result<Vec<String>> {
+async fn ours_in(at: &mut Access<'_>, db: &str) -> Result<Vec<String>> {
     let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
     let rows = at.backend.admin(at.session, at.context, list).await?;
     let name = |row: &Doc<'static>| row.get("name").and_then(|name| name.as_str().map(str::to_owned));
@@ -271,7 +271,7 @@ async fn ours_in(at: &mut At<'_>, db: &str) -> Result<Vec<String>> {
     Ok(ours.into_iter().collect())
 }
 
-async fn count(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
+async fn count(at: &mut Access<'_>, ns: &Namespace) -> Result<i64> {
     let op = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
     let rows = at.all(ReadOp::Count(op)).await?;
     Ok(rows.first().map_or(0, |row| crate::life::catalog::long(row.get("n"))))

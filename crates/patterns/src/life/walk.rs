@@ -1,6 +1,6 @@
 //! Walking a collection in `_id` order, part by part: ids of all types, which comparisons in a filter would not cross.
 
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use document::filter::Filter;
 use document::op::{Find, Hint, Namespace};
 use document::{Doc, DocWriter, Result, Value};
@@ -18,7 +18,7 @@ pub(crate) fn range(ns: &Namespace, from: Option<&Value<'_>>, to: Option<&Value<
 
 /// The `_id` of the document `count` places behind `from`; nothing if there are fewer.
 pub(crate) async fn boundary(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     ns: &Namespace,
     from: Option<&Value<'_>>,
     count: u64,

@@ -1,6 +1,6 @@
 //! Shapes: logical documents that are stored in another form. A shape translates between the two; it never executes.
 //!
-//! What clients call a collection is a view then. A [`Shaped`] namespace has one or more [`Side`]s: where its documents are
+//! What clients call a collection is a view then. A [`Stack`] namespace has one or more [`Place`]s: where its documents are
 //! stored. There are two while a collection is being brought into another shape: every logical document is on exactly one.
 
 pub mod bucket;
@@ -13,17 +13,17 @@ use std::time::Instant;
 
 /// A logical collection whose documents are stored in some other form.
 #[derive(Clone, Debug)]
-pub struct Shaped {
+pub struct Stack {
     pub rule: Arc<Rule>,
     /// What clients call it.
     pub logical: Namespace,
     /// Where its documents are. New ones go to the first.
-    pub sides: Vec<Side>,
+    pub sides: Vec<Place>,
     /// Since when they are there, as far as this process knows.
     pub since: Instant,
 }
 
-impl Shaped {
+impl Stack {
     /// The form that new documents take, or took before.
     pub fn bucket(&self) -> Option<&Arc<Bucket>> {
         self.sides.iter().find_map(|side| match &side.form {
@@ -35,7 +35,7 @@ impl Shaped {
 
 /// One place where logical documents are stored.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Side {
+pub struct Place {
     pub stored: Namespace,
     pub form: Form,
 }

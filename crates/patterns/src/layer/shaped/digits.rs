@@ -1,6 +1,6 @@
 //! Reads and writes of clients with the hex digits in them as logical documents have them: `as: hex` takes either case.
 
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use crate::shapes::bucket::Digits;
 use document::filter::Filter;
 use document::op::{Context, Modify, ReadOp, WriteOp};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The read with its digits in lower case; the same read if nothing in it differs.
-pub(super) fn read<'o>(shaped: &Shaped, op: &'o ReadOp, context: &Context) -> Result<Cow<'o, ReadOp>> {
+pub(super) fn read<'o>(shaped: &Stack, op: &'o ReadOp, context: &Context) -> Result<Cow<'o, ReadOp>> {
     let Some(digits) = Digits::of(shaped) else { return Ok(Cow::Borrowed(op)) };
     let rewrite = Rewrite::new(digits, context, None)?;
     let filter = match op {
@@ -49,7 +49,7 @@ pub(super) fn read<'o>(shaped: &Shaped, op: &'o ReadOp, context: &Context) -> Re
 }
 
 /// The write with the digits of its filters, and of what its pipelines compare, in lower case. What it stores is brought there where it is encoded.
-pub(super) fn write<'o>(shaped: &Shaped, op: &'o WriteOp, context: &Context) -> Result<Cow<'o, WriteOp>> {
+pub(super) fn write<'o>(shaped: &Stack, op: &'o WriteOp, context: &Context) -> Result<Cow<'o, WriteOp>> {
     let digits = if matches!(op, WriteOp::Insert(_)) { None } else { Digits::of(shaped) };
     let Some(digits) = digits else { return Ok(Cow::Borrowed(op)) };
     let rewrite = Rewrite::new(digits, context, None)?;

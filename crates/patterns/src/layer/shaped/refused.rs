@@ -1,7 +1,7 @@
 //! What clients cannot ask of a logical name, as on every view of MongoDB; and what only MongoDB itself can answer.
 
 use crate::active::Rules;
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::Head;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
@@ -49,13 +49,13 @@ pub(in crate::layer) fn stream(rules: &Rules, command: &Head<'_>) -> Option<Erro
     watches.then(|| on_view(message(), shaped))
 }
 
-fn on_view(message: String, shaped: &Shaped) -> Error {
+fn on_view(message: String, shaped: &Stack) -> Error {
     let stored = shaped.sides.first().map_or(&shaped.logical, |side| &side.stored);
     let hint = format!("its documents are stored in '{stored}' by rule {}; use that name", shaped.rule.name);
     Error::new(Code::CommandNotSupportedOnView, message).with_hint(hint)
 }
 
-fn target<'r>(rules: &'r Rules, command: &Head<'_>) -> Option<&'r Arc<Shaped>> {
+fn target<'r>(rules: &'r Rules, command: &Head<'_>) -> Option<&'r Arc<Stack>> {
     rules.shaped(&Namespace::new(command.db, command.target?))
 }
 

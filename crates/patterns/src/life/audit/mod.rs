@@ -7,21 +7,21 @@ mod note;
 mod presence;
 mod report;
 
-pub(crate) use note::{Extent, Note};
+pub(crate) use note::{Coverage, Note};
 pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
 use crate::declare::Change;
-use crate::life::access::{At, aggregate, find};
+use crate::life::access::{Access, aggregate, find};
 use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::preview::unfollowed;
 use crate::life::rights::Rights;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, audit_upstream, catalog, names, relocate, walk};
 use crate::mql;
 use crate::rule::state::State;
 use crate::rule::{Rule, key};
-use crate::shapes::Side;
+use crate::shapes::Place;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Count, Find, Namespace, ReadOp};
@@ -37,7 +37,7 @@ const PART: u64 = 4_000;
 
 /// A rule to compare by.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct AuditedRule {
     /// In the form of the declaration if one was sent.
     pub(crate) rule: Arc<Rule>,
     /// Where the applied rule of this name is in its life; `None` if it is not applied.
@@ -45,12 +45,12 @@ pub(crate) struct Asked {
     /// How the applied rule differs from this one.
     pub(crate) differs: Option<Change>,
     /// Of a shape that is applied in this form: where its documents are.
-    pub(crate) sides: Vec<Side>,
+    pub(crate) sides: Vec<Place>,
     /// The rules are switched off for this run.
     pub(crate) raw: bool,
 }
 
-impl Asked {
+impl AuditedRule {
     /// Where the rule is in its life; `None` if values of this form are kept by nobody.
     pub(crate) fn kept(&self) -> Option<&State> {
         self.state.as_ref().filter(|_| self.differs != Some(Change::Rebuild))
@@ -83,7 +83,7 @@ impl Asked {
 
 impl Life {
     /// Compares every host of the rules.
-    pub(crate) async fn audit(&self, asked: &[Asked], examples: usize, rights: &Rights) -> Result<Report> {
+    pub(crate) async fn audit(&self, asked: &[AuditedRule], examples: usize, rights: &Rights) -> Result<Report> {
         let mut report = Report::of_audit(examples);
         let mut known = Vec::new();
         for asked in asked {
@@ -96,14 +96,14 @@ impl Life {
                 }
                 self.note_extent(asked, &mut figures).await?;
             }
-            figures.is_idle = figures.extent() == Extent::Partial && !self.is_worked_on(&asked.rule.host.db).await?;
+            figures.is_idle = figures.extent() == Coverage::Partial && !self.is_worked_on(&asked.rule.host.db).await?;
             figures.time = began.elapsed();
             report.rules.push(figures);
         }
         Ok(report)
     }
 
-    async fn compare(&self, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+    async fn compare(&self, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
         let (mut hosts, mut waiting) = (Hosts::of(asked)?, 0);
         while let Some(part) = hosts.next(self).await? {
             figures.checked += part.checked;
@@ -117,7 +117,7 @@ impl Life {
     /// Notes what of the rule does not exist; says whether there is something to compare.
     pub(crate) async fn is_comparable(
         &self,
-        asked: &Asked,
+        asked: &AuditedRule,
         figures: &mut Figures,
         rights: &Rights,
         known: &mut Vec<Presence>,
@@ -128,7 +128,7 @@ impl Life {
         }
         if !known.iter().any(|presence| presence.is_of(db)) {
             let (mut session, context) = (Session::default(), self.context());
-            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
             known.push(Presence::of(&mut at, db, rights).await?);
         }
         let presence = known.iter().find(|presence| presence.is_of(db));
@@ -139,11 +139,11 @@ impl Life {
     }
 
     /// Notes what was not compared, that there was nothing, and that no reference led anywhere.
-    pub(crate) async fn note_extent(&self, asked: &Asked, figures: &mut Figures) -> Result<()> {
+    pub(crate) async fn note_extent(&self, asked: &AuditedRule, figures: &mut Figures) -> Result<()> {
         let bucket = relocate::bucket_of(&asked.rule);
         if asked.is_seeding() && bucket.is_none() {
             let (mut session, context) = (Session::default(), self.context());
-            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
             let all = count(&mut at, &asked.rule.host).await?;
             let unchecked = all.saturating_sub(figures.checked + figures.unchecked);
             figures.unchecked += unchecked;
@@ -154,7 +154,7 @@ impl Life {
         let is_compared = figures.checked > 0 && !asked.is_seeding() && !figures.lacks_source();
         if bucket.is_none() && is_compared {
             let (mut session, context) = (Session::default(), self.context());
-            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
             figures.notes.extend(unfollowed(&mut at, &asked.rule).await?.map(Note::Unfollowed));
         }
         if figures.checked + figures.unchecked + figures.drifted == 0 {
@@ -166,14 +166,14 @@ impl Life {
 }
 
 /// How many documents a collection has.
-pub(crate) async fn count(at: &mut At<'_>, ns: &Namespace) -> Result<u64> {
+pub(crate) async fn count(at: &mut Access<'_>, ns: &Namespace) -> Result<u64> {
     let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
     let counted = at.all(ReadOp::Count(count)).await?;
     Ok(number(counted.first().and_then(|row| row.get("n"))))
 }
 
 /// How many of its documents come before an `_id`.
-pub(crate) async fn count_before(at: &mut At<'_>, ns: &Namespace, position: &Value<'static>) -> Result<u64> {
+pub(crate) async fn count_before(at: &mut Access<'_>, ns: &Namespace, position: &Value<'static>) -> Result<u64> {
     let before = mql::call_with("$lt", [Value::from("$_id"), mql::literal(position.borrow())]);
     let stages = [mql::call("$match", mql::object([("$expr", before)])), mql::call("$count", Value::from("n"))];
     let pipeline = Pipeline::parse(&stages.into_iter().collect(), &mut Names::new())?;
@@ -203,7 +203,7 @@ pub(crate) struct Part {
 }
 
 impl Hosts {
-    pub(crate) fn of(asked: &Asked) -> Result<Hosts> {
+    pub(crate) fn of(asked: &AuditedRule) -> Result<Hosts> {
         let (until, ended) = match asked.kept() {
             None | Some(State::On | State::Seeding { position: Some(Value::MaxKey) }) => (None, false),
             Some(State::Seeding { position: Some(position) }) => (Some(position.clone()), false),
@@ -216,7 +216,7 @@ impl Hosts {
     }
 
     /// Those of a rule that nobody keeps: only what clients see is compared and made right.
-    pub(crate) fn once(asked: &Asked) -> Result<Hosts> {
+    pub(crate) fn once(asked: &AuditedRule) -> Result<Hosts> {
         let evaluator = Evaluator::without_state(&asked.rule)?;
         Ok(Hosts { evaluator, from: None, until: None, ended: false, kept: false })
     }
@@ -243,8 +243,8 @@ impl Hosts {
     async fn look(&self, life: &Life) -> Result<(Part, Option<Value<'static>>)> {
         let context = life.context();
         // A transaction that writes nothing: one snapshot for the hosts, what they come from, and the outbox.
-        let mut began = Began::begin(life, &context).await?;
-        let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+        let mut began = OwnTransaction::begin(life, &context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
         let host = &self.evaluator.rule().host;
         let range = walk::range(host, self.from.as_ref(), self.until.as_ref());
         let mut hosts = at.find(Find { limit: Some(PART + 1), ..range }).await?;
@@ -264,14 +264,14 @@ impl Hosts {
 }
 
 /// Takes out what the outbox will make right; says how many that were.
-pub(crate) async fn leave_pending(at: &mut At<'_>, rule: &Rule, differences: &mut Vec<Difference>) -> Result<u64> {
+pub(crate) async fn leave_pending(at: &mut Access<'_>, rule: &Rule, differences: &mut Vec<Difference>) -> Result<u64> {
     let (pending, before) = (pending(at, rule).await?, differences.len());
     differences.retain(|difference| !difference.keys.iter().any(|value| pending.contains(&key::bytes(value))));
     Ok((before - differences.len()) as u64)
 }
 
 /// The keys of a rule that are in the outbox.
-async fn pending(at: &mut At<'_>, rule: &Rule) -> Result<HashSet<Vec<u8>>> {
+async fn pending(at: &mut Access<'_>, rule: &Rule) -> Result<HashSet<Vec<u8>>> {
     let jobs = Filter::equality("_id.rule", &Value::from(&*rule.name));
     let rows = at.find(find(&names::outbox(&rule.host.db), jobs)).await?;
     let key = |row: &Doc<'static>| match row.get("_id") {

@@ -6,7 +6,7 @@ use document::op::Namespace;
 
 /// How complete the comparison of one rule is; the largest of several counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extent {
+pub(crate) enum Coverage {
     /// Every document was compared.
     #[default]
     Whole,
@@ -81,15 +81,15 @@ impl Note {
         }
     }
 
-    pub(crate) fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Coverage {
         match self {
             Note::NoDatabase { .. }
             | Note::NoCollection { .. }
             | Note::NoSource { .. }
             | Note::Unfollowed(_)
-            | Note::NotInBuckets { .. } => Extent::Impossible,
-            Note::Seeding { .. } | Note::Retiring | Note::Waiting { .. } | Note::Moving { .. } => Extent::Partial,
-            Note::Differs | Note::Empty { .. } | Note::Raw => Extent::Whole,
+            | Note::NotInBuckets { .. } => Coverage::Impossible,
+            Note::Seeding { .. } | Note::Retiring | Note::Waiting { .. } | Note::Moving { .. } => Coverage::Partial,
+            Note::Differs | Note::Empty { .. } | Note::Raw => Coverage::Whole,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Which of a rule's collections exist. A misspelt name would otherwise look like a collection without documents.
 
 use crate::declare::spelling::nearest;
-use crate::life::access::At;
-use crate::life::audit::Asked;
+use crate::life::access::Access;
+use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Note, no_database};
 use crate::life::rights::Rights;
 use crate::life::{Life, names, relocate};
@@ -23,7 +23,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Looks into a database. Names that the client may not read are not suggested.
-    pub(crate) async fn of(at: &mut At<'_>, db: &str, rights: &Rights) -> Result<Presence> {
+    pub(crate) async fn of(at: &mut Access<'_>, db: &str, rights: &Rights) -> Result<Presence> {
         let list = AdminOp::ListCollections { db: db.to_owned(), filter: Filter::all(), name_only: true };
         let collections = names_of(at, list).await?;
         let mut near = None;
@@ -55,7 +55,7 @@ impl Presence {
     }
 
     /// What of the rule does not exist.
-    pub(crate) fn missing(&self, asked: &Asked, rights: &Rights) -> Option<Note> {
+    pub(crate) fn missing(&self, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
         let rule = &asked.rule;
         let lacks = |ns: &Namespace| Note::NoCollection { collection: ns.clone(), near: self.near(ns, rights) };
         if self.collections.as_ref().is_some_and(|names| names.is_empty()) {
@@ -87,7 +87,7 @@ impl Life {
     /// Says that a database does not exist. `None` if it does, or if its collections may not be listed.
     pub(crate) async fn missing_database(&self, db: &str, rights: &Rights) -> Result<Option<String>> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let presence = Presence::of(&mut at, db, rights).await?;
         let is_missing = presence.collections.as_ref().is_some_and(|names| names.is_empty());
         Ok(is_missing.then(|| no_database(db, &presence.near)))
@@ -99,7 +99,7 @@ fn is_internal(db: &str) -> bool {
 }
 
 /// The `name` of each row; nothing if listing is not allowed.
-async fn names_of(at: &mut At<'_>, list: AdminOp) -> Result<Option<BTreeSet<String>>> {
+async fn names_of(at: &mut Access<'_>, list: AdminOp) -> Result<Option<BTreeSet<String>>> {
     let name = |row: &Doc<'static>| match row.get("name") {
         Some(Value::String(name)) => Some(name.as_str().to_owned()),
         _ => None,

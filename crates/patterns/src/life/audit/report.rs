@@ -1,7 +1,7 @@
 //! What an audit or a repair found, as it is answered (SEMANTICS F): never more than was looked at.
 
-use crate::life::audit::Asked;
-use crate::life::audit::note::{Extent, Note};
+use crate::life::audit::AuditedRule;
+use crate::life::audit::note::{Coverage, Note};
 use crate::life::evaluate::Difference;
 use crate::mql;
 use crate::rule::Rule;
@@ -60,7 +60,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn new(asked: &Asked) -> Figures {
+    pub(crate) fn new(asked: &AuditedRule) -> Figures {
         Figures {
             rule: asked.rule.clone(),
             state: asked.state.clone(),
@@ -74,11 +74,11 @@ impl Figures {
         }
     }
 
-    pub(crate) fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Coverage {
         // A rule in force keeps a collection from its first document on: one that does not exist yet is as good as empty. A name
         // that is near says that it may be misspelt.
         let is_in_force = self.state == Some(State::On) && !self.has("differs") && !self.has("raw");
-        let extent = |note: &Note| if is_in_force && note.may_come() { Extent::Whole } else { note.extent() };
+        let extent = |note: &Note| if is_in_force && note.may_come() { Coverage::Whole } else { note.extent() };
         self.notes.iter().map(extent).max().unwrap_or_default()
     }
 
@@ -127,7 +127,7 @@ impl Figures {
     /// What helps next with what is wrong.
     fn next(&self) -> Vec<&'static str> {
         let mut next = Vec::new();
-        if self.extent() == Extent::Impossible && !self.has("not_in_buckets") {
+        if self.extent() == Coverage::Impossible && !self.has("not_in_buckets") {
             // By these names nothing should be written.
             return vec!["correct_names"];
         }
@@ -142,10 +142,10 @@ impl Figures {
             false => {}
         }
         match self.extent() {
-            Extent::Impossible => next.push("apply"),
-            Extent::Partial if self.has("raw") => next.push("restart"),
-            Extent::Partial => next.push(if self.is_idle { "resume" } else { "wait" }),
-            Extent::Whole => {}
+            Coverage::Impossible => next.push("apply"),
+            Coverage::Partial if self.has("raw") => next.push("restart"),
+            Coverage::Partial => next.push(if self.is_idle { "resume" } else { "wait" }),
+            Coverage::Whole => {}
         }
         next
     }
@@ -184,13 +184,13 @@ impl Report {
 
     /// `right`, `drift`, `incomplete` or `impossible`.
     fn outcome(&self) -> &'static str {
-        let extent = self.rules.iter().map(Figures::extent).max().unwrap_or(Extent::Impossible);
+        let extent = self.rules.iter().map(Figures::extent).max().unwrap_or(Coverage::Impossible);
         let is_wrong = if self.repairs { !self.failures.is_empty() } else { self.drifted() > 0 };
         match extent {
-            Extent::Impossible => "impossible",
+            Coverage::Impossible => "impossible",
             _ if is_wrong => "drift",
-            Extent::Partial => "incomplete",
-            Extent::Whole => "right",
+            Coverage::Partial => "incomplete",
+            Coverage::Whole => "right",
         }
     }
 

@@ -1,7 +1,7 @@
 //! The indexes that Pleach has made, as rows of the catalog: `{ _id: { made: <collection>, index }, key }`. They are removed with the
 //! last rule that needs them; an index that was there before stays.
 
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::indexes::{Needed, needed};
 use crate::life::rights::Rights;
 use crate::life::{Entry, Life, State, catalog, expiry, names, relocate};
@@ -38,13 +38,13 @@ impl Made {
         Some(Made { ns: Namespace::new(db, &text("made")?), index: text("index")?, key: key.into_owned() })
     }
 
-    pub(crate) async fn save(&self, at: &mut At<'_>) -> Result<()> {
+    pub(crate) async fn save(&self, at: &mut Access<'_>) -> Result<()> {
         let mut row = DocWriter::new();
         row.append("_id", &self.id()).append("key", &Value::Document(self.key.borrow()));
         at.put(&names::catalog(&self.ns.db), &row.finish()).await
     }
 
-    pub(crate) async fn forget(&self, at: &mut At<'_>) -> Result<()> {
+    pub(crate) async fn forget(&self, at: &mut Access<'_>) -> Result<()> {
         at.delete(&names::catalog(&self.ns.db), Filter::equality("_id", &self.id())).await.map(drop)
     }
 
@@ -55,13 +55,13 @@ impl Made {
 }
 
 /// All that were made in a database.
-pub(crate) async fn all(at: &mut At<'_>, db: &str) -> Result<Vec<Made>> {
+pub(crate) async fn all(at: &mut Access<'_>, db: &str) -> Result<Vec<Made>> {
     let rows = at.find(find(&names::catalog(db), Filter::from_node(Node::field("_id.made", Test::Exists)))).await?;
     Ok(rows.iter().filter_map(|row| Made::read(db, row)).collect())
 }
 
 /// Forgets those of a collection that clients have dropped: one that is made anew is theirs.
-pub(crate) async fn forget_gone(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+pub(crate) async fn forget_gone(at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
     let made: Vec<Made> = all(at, &ns.db).await?.into_iter().filter(|made| made.ns == *ns).collect();
     if made.is_empty() {
         return Ok(());
@@ -76,7 +76,7 @@ pub(crate) async fn forget_gone(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
 impl Life {
     /// Removes what rules that are going leave. While another process changes rules it may be about to use them: then they are
     /// removed when that is done, see [`Life::tidy_again`].
-    pub(crate) async fn tidy_indexes(&self, at: &mut At<'_>, db: &str) -> Result<()> {
+    pub(crate) async fn tidy_indexes(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         let is_done = all(at, db).await?.is_empty() || self.try_to_tidy(at, db).await?;
         match is_done {
             true => self.untidy.lock().remove(db),
@@ -92,12 +92,12 @@ impl Life {
         }
         let _changing = self.changing.lock().await;
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         self.tidy_indexes(&mut at, db).await?;
         Ok(!self.untidy.lock().contains(db))
     }
 
-    async fn try_to_tidy(&self, at: &mut At<'_>, db: &str) -> Result<bool> {
+    async fn try_to_tidy(&self, at: &mut Access<'_>, db: &str) -> Result<bool> {
         if !self.try_begin_change(at, db).await? {
             return Ok(false);
         }
@@ -108,7 +108,7 @@ impl Life {
 
     /// Removes the indexes of a database that no rule needs any more and that Pleach has made; returns them. Whoever calls it
     /// changes rules of the database, and nobody else does.
-    pub(crate) async fn drop_unneeded_indexes(&self, at: &mut At<'_>, db: &str) -> Result<Vec<Made>> {
+    pub(crate) async fn drop_unneeded_indexes(&self, at: &mut Access<'_>, db: &str) -> Result<Vec<Made>> {
         // As the catalog has them: another process may have added one a moment ago.
         let mut wanted: Vec<Needed> = Vec::new();
         for row in catalog::load(at, db).await?.iter().filter(|row| row.state != State::Retiring) {
@@ -155,7 +155,7 @@ impl Life {
             return Ok(Vec::new());
         };
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let made = all(&mut at, &entry.db).await?;
         let mut left = Vec::new();
         // The buckets and their indexes go, or stay, as a whole.

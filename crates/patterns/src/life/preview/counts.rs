@@ -4,12 +4,12 @@
 //! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
 
 use crate::fields::Program;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::evaluate::{Difference, Evaluator, value_at};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
 use crate::life::preview::{documents, grouped, inside, long};
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, walk};
 use crate::rule::{Fate, Fold, Link, Rule, Upkeep, WhenChanged, key};
 use document::op::Find;
@@ -95,7 +95,7 @@ impl Counts {
 }
 
 /// Counts the hosts of a rule that keeps a field; with it what is to be said of documents that cannot be evaluated.
-pub(super) async fn look(life: &Life, at: &mut At<'_>, rule: &Arc<Rule>) -> Result<(Counts, Option<String>)> {
+pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<(Counts, Option<String>)> {
     if at.backend.abilities().forwards {
         match inside::counts(at, rule).await {
             Ok(Some(counts)) => return Ok((counts, None)),
@@ -139,7 +139,7 @@ impl Walk {
     async fn part(
         &mut self,
         life: &Life,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         from: Option<&Value<'static>>,
         counts: &mut Counts,
     ) -> Result<Option<Value<'static>>> {
@@ -152,15 +152,15 @@ impl Walk {
             return self.count(at, hosts, counts).await;
         }
         let context = life.context();
-        let mut began = Began::begin(life, &context).await?;
-        let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+        let mut began = OwnTransaction::begin(life, &context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find).await?;
         self.count(&mut at, hosts, counts).await
     }
 
     async fn count(
         &mut self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         mut hosts: Vec<Doc<'static>>,
         counts: &mut Counts,
     ) -> Result<Option<Value<'static>>> {
@@ -198,7 +198,7 @@ impl Walk {
     }
 
     /// Sorts out the hosts that cannot be evaluated.
-    async fn one_by_one(&mut self, at: &mut At<'_>, hosts: &mut Vec<Doc<'static>>) -> Result<Vec<Difference>> {
+    async fn one_by_one(&mut self, at: &mut Access<'_>, hosts: &mut Vec<Doc<'static>>) -> Result<Vec<Difference>> {
         let (mut differences, mut sound) = (Vec::new(), Vec::with_capacity(hosts.len()));
         for host in hosts.drain(..) {
             match self.evaluator.differences(at, std::slice::from_ref(&host)).await {

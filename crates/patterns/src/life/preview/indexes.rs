@@ -1,13 +1,13 @@
 //! Which indexes of a collection buckets do not use: they go with the plain collection, and come back with it.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::preview::Outlook;
 use crate::life::relocate::change::Change;
 use document::{Result, Value};
 
 /// Names them in a note, if the plain collection is about to make room.
-pub(super) async fn look(at: &mut At<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
     let host = &outlook.rule.host;
     if !change.turn.renames.iter().any(|(from, _)| **from == *host.collection) {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The counts of a field inside a real MongoDB: its definition runs there, and only numbers come back.
 
 use crate::fields::{CopyProgram, Program, TallyProgram};
-use crate::life::access::{At, aggregate};
+use crate::life::access::{Access, aggregate};
 use crate::life::preview::counts::Counts;
 use crate::life::{catalog, indexes};
 use crate::mql::{call, call_with, cond, field, list, literal, object, with};
@@ -12,7 +12,7 @@ use document::{Array, Result, Value};
 use std::sync::Arc;
 
 /// The counts; `None` if the hosts must be walked instead.
-pub(super) async fn counts(at: &mut At<'_>, rule: &Arc<Rule>) -> Result<Option<Counts>> {
+pub(super) async fn counts(at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<Option<Counts>> {
     let pipelines = match (Program::new(rule)?, &rule.upkeep) {
         (Some(Program::Tally(program)), _) => tallies(&program)?,
         (Some(Program::Copy(program)), Upkeep::Link(link)) => {

@@ -26,7 +26,7 @@ pub(crate) use references::{Unfollowed, unfollowed};
 pub(crate) use refusal::Refusal;
 
 use crate::declare::reads;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::plan::{Changes, Step, Work};
 use crate::life::rights::Rights;
 use crate::life::{Life, relocate};
@@ -74,7 +74,7 @@ impl Preview {
     /// Looks at the data of all rules of the declaration, and of those that are to go.
     pub(crate) async fn look(
         life: &Life,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         rights: &Rights,
         changes: &Changes,
         declared: &[Rule],
@@ -126,7 +126,12 @@ impl Preview {
 
     /// Looks at what making the values of rules right would do that nobody keeps afterwards. What a validator refuses then is said
     /// of each document, and a collection that does not exist is made by nobody: it needs a word even if no name is near.
-    pub(crate) async fn of_once(life: &Life, at: &mut At<'_>, rights: &Rights, rules: &[Arc<Rule>]) -> Result<Preview> {
+    pub(crate) async fn of_once(
+        life: &Life,
+        at: &mut Access<'_>,
+        rights: &Rights,
+        rules: &[Arc<Rule>],
+    ) -> Result<Preview> {
         let declared: Vec<Rule> = rules.iter().map(|rule| (**rule).clone()).collect();
         let mut known = names::Known::new(&declared).with_all_collections();
         let mut outlooks = Vec::new();
@@ -181,7 +186,7 @@ impl Outlook {
     async fn look_at_values(
         &mut self,
         life: &Life,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         rights: &Rights,
         known: &mut names::Known<'_>,
     ) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Collections and fields that a declaration names and the data does not have, with the nearest names that it does have.
 
 use crate::declare::{reads, spelling};
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{Outlook, sample};
 use crate::life::rights::{Rights, namespaces};
@@ -36,7 +36,7 @@ impl<'r> Known<'r> {
     }
 
     /// The collections of the database that the client may read.
-    async fn collections(&mut self, at: &mut At<'_>, rights: &Rights, db: &str) -> Result<&BTreeSet<String>> {
+    async fn collections(&mut self, at: &mut Access<'_>, rights: &Rights, db: &str) -> Result<&BTreeSet<String>> {
         let names = match self.collections.take() {
             Some(names) => names,
             None => {
@@ -53,7 +53,7 @@ impl<'r> Known<'r> {
         Ok(self.collections.insert(names))
     }
 
-    async fn paths(&mut self, at: &mut At<'_>, ns: &Namespace) -> Result<Option<&BTreeSet<String>>> {
+    async fn paths(&mut self, at: &mut Access<'_>, ns: &Namespace) -> Result<Option<&BTreeSet<String>>> {
         if !self.paths.contains_key(&*ns.collection) {
             let documents = sample::documents(at, ns).await?;
             let paths = (!documents.is_empty()).then(|| sample::paths(&documents));
@@ -70,7 +70,12 @@ impl<'r> Known<'r> {
 }
 
 /// Notes what does not exist; what has a near name is a reason to refuse.
-pub(super) async fn look(at: &mut At<'_>, rights: &Rights, known: &mut Known<'_>, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(
+    at: &mut Access<'_>,
+    rights: &Rights,
+    known: &mut Known<'_>,
+    outlook: &mut Outlook,
+) -> Result<()> {
     let rule = outlook.rule.clone();
     let into = relocate::bucket_of(&rule).map(|bucket| bucket.into.clone());
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
@@ -107,7 +112,11 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, known: &mut Known<'_>
 }
 
 /// Says that no document of a collection has a path, and which one is near. `None` if one has it, or if there are no documents.
-pub(super) async fn lacking(at: &mut At<'_>, ns: &Namespace, path: &Path) -> Result<Option<(String, Option<String>)>> {
+pub(super) async fn lacking(
+    at: &mut Access<'_>,
+    ns: &Namespace,
+    path: &Path,
+) -> Result<Option<(String, Option<String>)>> {
     let (documents, dotted) = (sample::documents(at, ns).await?, path.dotted());
     if documents.is_empty() || has(at, ns, &dotted).await? {
         return Ok(None);
@@ -149,7 +158,7 @@ fn fields(bucket: &Bucket) -> Vec<String> {
 }
 
 /// Whether any document has the path.
-async fn has(at: &mut At<'_>, ns: &Namespace, path: &str) -> Result<bool> {
+async fn has(at: &mut Access<'_>, ns: &Namespace, path: &str) -> Result<bool> {
     let exists = crate::mql::document([(path, crate::mql::call("$exists", Value::Bool(true)))]);
     let filter = Filter::parse(&exists, &mut Names::new())?;
     Ok(!at.find(Find { limit: Some(1), ..find(ns, filter) }).await?.is_empty())

@@ -1,7 +1,7 @@
 //! Which hosts have no room for a dotted field: something that is neither a document nor null is on the way to it.
 
 use crate::fields::Program;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::evaluate::Evaluator;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{documents, sample};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 const BATCH: BatchLimit = BatchLimit { documents: 2_000, bytes: 4 << 20 };
 
 /// Counts them. Nothing can be kept there, whatever flag is given.
-pub(super) async fn look(at: &mut At<'_>, rule: &Arc<Rule>) -> Result<Option<Refusal>> {
+pub(super) async fn look(at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<Option<Refusal>> {
     if rule.field.parts.len() < 2 {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! What a move into buckets does to the documents that exist: whose `_id` is lost, whose time is cut, which have no place.
 
-use crate::life::access::{At, aggregate};
+use crate::life::access::{Access, aggregate};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
 use crate::life::preview::{Outlook, documents, long};
@@ -25,7 +25,7 @@ pub(crate) struct Losses {
 }
 
 /// Counts what the documents would lose, and refuses what is lost without a word or cannot be moved at all.
-pub(super) async fn look(at: &mut At<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
     let Some(bucket) = relocate::bucket_of(&rule) else { return Ok(()) };
     let mut losses = Losses::of(bucket);

@@ -1,7 +1,7 @@
 //! Which references have no source. If none has, the declaration or the data is almost surely wrong: what it looks like is said, also
 //! by an audit, which would otherwise find every value right.
 
-use crate::life::access::{At, aggregate};
+use crate::life::access::{Access, aggregate};
 use crate::life::preview::{Outlook, grouped, names, sample};
 use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};
@@ -74,7 +74,7 @@ impl<'r> Sides<'r> {
     }
 
     /// Of these references, those that something has.
-    async fn found(&self, at: &mut At<'_>, references: Vec<Value<'static>>) -> Result<HashSet<Vec<u8>>> {
+    async fn found(&self, at: &mut Access<'_>, references: Vec<Value<'static>>) -> Result<HashSet<Vec<u8>>> {
         let (ns, side) = self.to;
         let path = side.path.dotted();
         let wanted = Test::In(Arc::new(InSet::new(references, Vec::new())));
@@ -101,7 +101,7 @@ pub(crate) struct Unfollowed {
 }
 
 /// Looks whether any reference of the rule leads to a document. `None` if one does, or if there is nobody to refer.
-pub(crate) async fn unfollowed(at: &mut At<'_>, rule: &Rule) -> Result<Option<Unfollowed>> {
+pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Option<Unfollowed>> {
     let Upkeep::Link(link) = &rule.upkeep else { return Ok(None) };
     let sides = Sides::of(rule, link);
     let Some(references) = if_none_leads(at, &sides).await? else { return Ok(None) };
@@ -116,7 +116,7 @@ pub(crate) async fn unfollowed(at: &mut At<'_>, rule: &Rule) -> Result<Option<Un
 }
 
 /// Counts the references of a rule that links two collections, and says what is odd about them.
-pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
     let Upkeep::Link(link) = &rule.upkeep else { return Ok(()) };
     let sides = Sides::of(&rule, link);
@@ -138,14 +138,14 @@ pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
     Ok(())
 }
 
-async fn count(at: &mut At<'_>, sides: &Sides<'_>) -> Result<References> {
+async fn count(at: &mut Access<'_>, sides: &Sides<'_>) -> Result<References> {
     // A real MongoDB groups them on its disk; here they come one by one, so that memory stays bounded.
     let pipeline = sides.rows(at.backend.abilities().forwards)?;
     walk(at, sides, pipeline, |_| false).await
 }
 
 /// Counts them. `None` if one leads to a document; mostly it is among the first.
-async fn if_none_leads(at: &mut At<'_>, sides: &Sides<'_>) -> Result<Option<References>> {
+async fn if_none_leads(at: &mut Access<'_>, sides: &Sides<'_>) -> Result<Option<References>> {
     let leads = |counted: &References| counted.dangling < counted.all;
     let counted = walk(at, sides, sides.rows(false)?, leads).await?;
     Ok((!leads(&counted)).then_some(counted))
@@ -153,7 +153,7 @@ async fn if_none_leads(at: &mut At<'_>, sides: &Sides<'_>) -> Result<Option<Refe
 
 /// Looks the references up, batch by batch, until `is_enough`.
 async fn walk(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     sides: &Sides<'_>,
     pipeline: Pipeline,
     is_enough: impl Fn(&References) -> bool,
@@ -186,7 +186,7 @@ async fn walk(
 }
 
 /// What it looks like if no reference has a source, and whether it may be so because the sources are still to come.
-async fn all_dangling(at: &mut At<'_>, sides: &Sides<'_>, references: &References) -> Result<(String, bool)> {
+async fn all_dangling(at: &mut Access<'_>, sides: &Sides<'_>, references: &References) -> Result<(String, bool)> {
     let ((from, by), (to, side)) = (sides.from, sides.to);
     let (from_path, to_path) = (format!("{}.{}", from.collection, by.path), format!("{}.{}", to.collection, side.path));
     let none = match references.all {

@@ -1,6 +1,6 @@
 //! Why `apply` or `repair --once` does not go on by itself, and what makes it.
 
-use crate::life::apply::Extent;
+use crate::life::apply::Consent;
 use crate::print::in_shell;
 use crate::rule::Rule;
 use document::{Code, Doc, DocWriter, Error, Value};
@@ -73,7 +73,7 @@ impl Refusal {
     }
 
     /// Whether the verb was told to go on.
-    pub(crate) fn is_waived(&self, extent: Extent) -> bool {
+    pub(crate) fn is_waived(&self, extent: Consent) -> bool {
         match self.need {
             Need::Overwrite => extent.overwrite,
             Need::CreateMissing => extent.create_missing,

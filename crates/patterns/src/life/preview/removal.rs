@@ -1,6 +1,6 @@
 //! What goes with a rule that is removed: which fields, and how many documents are touched.
 
-use crate::life::access::{At, aggregate};
+use crate::life::access::{Access, aggregate};
 use crate::life::preview::long;
 use crate::life::{catalog, relocate};
 use crate::mql::{call, document};
@@ -19,7 +19,7 @@ pub(crate) struct Removal {
 }
 
 impl Removal {
-    pub(super) async fn look(at: &mut At<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
+    pub(super) async fn look(at: &mut Access<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
         if relocate::bucket_of(rule).is_some() {
             return Ok(Removal { fields: Vec::new(), documents: count(at, &rule.host, Doc::empty()).await? });
         }
@@ -42,7 +42,7 @@ impl Removal {
     }
 }
 
-async fn count(at: &mut At<'_>, ns: &Namespace, filter: Doc<'static>) -> Result<u64> {
+async fn count(at: &mut Access<'_>, ns: &Namespace, filter: Doc<'static>) -> Result<u64> {
     let stages: Array<'static> =
         [call("$match", Value::Document(filter)), call("$count", Value::from("n"))].into_iter().collect();
     let pipeline = Pipeline::parse(&stages, &mut Names::new())?;

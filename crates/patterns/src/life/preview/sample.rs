@@ -1,6 +1,6 @@
 //! Some documents of a collection, and the names and types that they show.
 
-use crate::life::access::{At, by_id, find};
+use crate::life::access::{Access, by_id, find};
 use crate::print::in_shell;
 use document::filter::Filter;
 use document::op::{Find, Namespace, SortSpec};
@@ -14,7 +14,7 @@ const SOME: u64 = 200;
 const DEPTH: usize = 8;
 
 /// The first and the last documents in `_id` order.
-pub(super) async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
+pub(super) async fn documents(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
     let mut all = at.find(Find { limit: Some(SOME), sort: Some(by_id()), ..find(ns, Filter::all()) }).await?;
     if all.len() as u64 == SOME {
         let SortSpec { mut keys } = by_id();

@@ -1,6 +1,6 @@
 //! Documents with a `_pleach` of their own, where a rule would keep its state: a value that is no document would be replaced.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::catalog;
 use crate::life::preview::{Need, Outlook, Refusal, documents};
 use crate::mql;
@@ -11,7 +11,7 @@ use document::pipeline::expr::Names;
 use document::{Result, Value};
 
 /// Adds a refusal if there are such documents. Only of a rule that is new: what is there under an applied one is its own.
-pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     let rule = &outlook.rule;
     if rule.state_path().is_none() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! Collections that a rule cannot be kept on: their documents change without a write that Pleach sees.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::preview::Outlook;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::relocate::stored;
@@ -9,7 +9,7 @@ use crate::life::rights::namespaces;
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.
-pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     for ns in namespaces(&outlook.rule) {
         let Some((why, way_out)) = stored::found(at, &ns).await?.as_ref().and_then(unfit) else { continue };
         let reason = format!("rule {}: `{}` {why}", outlook.rule.name, ns.collection);

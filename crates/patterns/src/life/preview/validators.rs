@@ -1,7 +1,7 @@
 //! Validators that would refuse what a rule writes: found before they refuse every write of a client.
 
 use crate::fields::Program;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::evaluate::Evaluator;
 use crate::life::plan::{Changes, Step, Work};
 use crate::life::preview::refusal::{Need, Refusal};
@@ -22,7 +22,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Adds a refusal to each rule whose collection has a validator in its way.
-pub(super) async fn look(at: &mut At<'_>, rights: &Rights, changes: &Changes, outlooks: &mut [Outlook]) -> Result<()> {
+pub(super) async fn look(
+    at: &mut Access<'_>,
+    rights: &Rights,
+    changes: &Changes,
+    outlooks: &mut [Outlook],
+) -> Result<()> {
     let changes_data = |step: &&Step| match &step.work {
         Work::Seed | Work::Rebuild => true,
         Work::Shape(change) => change.rewrites(),
@@ -55,7 +60,7 @@ pub(super) async fn look(at: &mut At<'_>, rights: &Rights, changes: &Changes, ou
 }
 
 /// The validator that refuses writes. `None` if there is none, or if it only warns.
-async fn enforced(at: &mut At<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
+async fn enforced(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
     let Some(found) = relocate::stored::found(at, ns).await? else { return Ok(None) };
     let says = |name: &str, word: &str| found.options.get(name).is_some_and(|value| value.as_str() == Some(word));
     if says("validationAction", "warn") || says("validationLevel", "off") {
@@ -77,7 +82,7 @@ fn of_shape(rule: &Rule) -> (Arc<str>, Refusal) {
 
 /// The rules that the validator would refuse, each with the change that allows all of them.
 async fn conflicts(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     ns: &Namespace,
     validator: &Doc<'static>,
     rules: &[&Arc<Rule>],
@@ -85,7 +90,7 @@ async fn conflicts(
     // What cannot be read is MongoDB's alone to judge.
     let Ok(filter) = Filter::parse(validator, &mut Names::new()) else { return Ok(Vec::new()) };
     let hosts = sample::documents(at, ns).await?;
-    let passes = |doc: &Doc<'_>, filter: &Filter, at: &At<'_>| filter.matches(doc, &at.context.env).unwrap_or(true);
+    let passes = |doc: &Doc<'_>, filter: &Filter, at: &Access<'_>| filter.matches(doc, &at.context.env).unwrap_or(true);
     let hosts: Vec<Doc<'static>> = hosts.into_iter().filter(|host| passes(host, &filter, at)).collect();
     let (mut repaired, mut refused) = (validator.clone(), Vec::new());
     for rule in rules {
@@ -128,7 +133,7 @@ struct Repair {
 
 impl Repair {
     /// Changes it until all documents pass: subschemas too, and in the end keywords that refuse a document are left out.
-    fn suit(&mut self, at: &At<'_>, wanted: &[Wanted], documents: &[Doc<'static>]) {
+    fn suit(&mut self, at: &Access<'_>, wanted: &[Wanted], documents: &[Doc<'static>]) {
         let refuses = |validator: &Doc<'_>| {
             let Ok(filter) = Filter::parse(validator, &mut Names::new()) else { return false };
             documents.iter().any(|doc| !filter.matches(doc, &at.context.env).unwrap_or(true))
@@ -145,7 +150,7 @@ impl Repair {
 }
 
 /// The hosts as the rule would write them.
-async fn written(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Doc<'static>>> {
+async fn written(at: &mut Access<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Doc<'static>>> {
     let mut all = Vec::new();
     let Ok(differences) = Evaluator::new(rule)?.differences(at, hosts).await else { return Ok(all) };
     for difference in differences {
@@ -159,7 +164,7 @@ async fn written(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> R
 }
 
 /// What the rule writes, as far as can be said from the declaration and some documents.
-async fn wanted(at: &mut At<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Wanted>> {
+async fn wanted(at: &mut Access<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Wanted>> {
     let path: Vec<String> = rule.field.parts.iter().map(|part| part.name.to_string()).collect();
     let (mut values, mut any): (Vec<Value<'static>>, Vec<Value<'static>>) = Default::default();
     match (Program::new(rule)?, &rule.upkeep) {

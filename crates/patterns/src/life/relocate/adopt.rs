@@ -1,7 +1,7 @@
 //! Buckets that are there before their rule, made by hand or left by `drop --keep-buckets`: taken over if they are as the rule
 //! would have made them.
 
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::rule::Rule;
 use crate::shapes::bucket::Bucket;
 use document::backend::BatchLimit;
@@ -12,7 +12,7 @@ use document::{Code, Error, Result, Value};
 const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
 /// Refuses if one of them is not.
-pub(crate) async fn check(at: &mut At<'_>, rule: &Rule, bucket: &Bucket) -> Result<()> {
+pub(crate) async fn check(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket) -> Result<()> {
     let read = ReadOp::Find(find(&bucket.into, Filter::all()));
     let mut cursor = at.backend.read(at.session, at.context, read).await?;
     loop {

@@ -1,12 +1,12 @@
 //! Audit of a shape: is every bucket as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
 
-use crate::life::access::{At, by_id, find};
-use crate::life::audit::{Asked, Drift, Figures, Note, Report, count};
+use crate::life::access::{Access, by_id, find};
+use crate::life::audit::{AuditedRule, Drift, Figures, Note, Report, count};
 use crate::life::relocate::bucket_of;
 use crate::life::{Life, walk};
 use crate::rule::Rule;
 use crate::shapes::bucket::{Bucket, Flaw};
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::backend::{BatchLimit, Session};
 use document::op::{Find, ReadOp};
 use document::{Doc, Result, Value};
@@ -15,13 +15,13 @@ use std::sync::Arc;
 const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
 /// Where the buckets of a rule are: the catalog says it of an applied one, else the declaration.
-pub(crate) fn places(asked: &Asked) -> Vec<(Side, Arc<Bucket>)> {
+pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
     let sides = match (asked.sides.is_empty(), bucket_of(&asked.rule)) {
         (false, _) => asked.sides.clone(),
-        (true, Some(bucket)) => vec![Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
+        (true, Some(bucket)) => vec![Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
         (true, None) => Vec::new(),
     };
-    let bucket = |side: Side| match &side.form {
+    let bucket = |side: Place| match &side.form {
         Form::Bucket(bucket) => Some((side.clone(), bucket.clone())),
         Form::Plain => None,
     };
@@ -29,7 +29,7 @@ pub(crate) fn places(asked: &Asked) -> Vec<(Side, Arc<Bucket>)> {
 }
 
 /// Looks at every bucket of a rule.
-pub(crate) async fn audit(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+pub(crate) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
     for (side, bucket) in places(asked) {
         let mut flawed = Flawed::of(&side);
         while let Some(part) = flawed.next(life, &bucket).await? {
@@ -43,9 +43,9 @@ pub(crate) async fn audit(life: &Life, asked: &Asked, figures: &mut Figures, rep
 }
 
 /// Documents that are not in buckets yet, or no longer, were not looked at.
-pub(crate) async fn note_moving(life: &Life, asked: &Asked, figures: &mut Figures) -> Result<()> {
+pub(crate) async fn note_moving(life: &Life, asked: &AuditedRule, figures: &mut Figures) -> Result<()> {
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut documents = 0;
     for side in asked.sides.iter().filter(|side| matches!(side.form, Form::Plain)) {
         documents += count(&mut at, &side.stored).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn note_moving(life: &Life, asked: &Asked, figures: &mut Figure
 }
 
 /// What is said about a flawed bucket: all of its flaws, and first of all one, those that cannot be mended before others.
-pub(super) fn drift(rule: &Arc<Rule>, side: &Side, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
+pub(super) fn drift(rule: &Arc<Rule>, side: &Place, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
     let flaw = flaws.iter().find(|flaw| !flaw.mendable).or(flaws.first());
     Drift {
         rule: rule.clone(),
@@ -73,7 +73,7 @@ pub(super) fn drift(rule: &Arc<Rule>, side: &Side, document: &Doc<'static>, flaw
 
 /// The buckets of a place, part by part.
 pub(super) struct Flawed {
-    side: Side,
+    side: Place,
     from: Option<Value<'static>>,
     ended: bool,
 }
@@ -84,7 +84,7 @@ pub(super) struct Part {
 }
 
 impl Flawed {
-    pub(super) fn of(side: &Side) -> Flawed {
+    pub(super) fn of(side: &Place) -> Flawed {
         Flawed { side: side.clone(), from: None, ended: false }
     }
 
@@ -95,7 +95,7 @@ impl Flawed {
         }
         life.check_stopped()?;
         let (mut session, context) = (Session::default(), life.context());
-        let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
         // By bounds only once there is a first: a hint needs the collection to be there.
         let range = match &self.from {
             Some(from) => walk::range(&self.side.stored, Some(from), None),

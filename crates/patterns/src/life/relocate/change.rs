@@ -1,7 +1,7 @@
 //! What becomes of a shape when it is declared, changed or dropped: where its documents will be, and what is renamed for it.
 
-use crate::life::access::At;
-use crate::life::relocate::record::{Place, Turn};
+use crate::life::access::Access;
+use crate::life::relocate::record::{Location, Switchover};
 use crate::life::relocate::stored;
 use crate::life::relocate::stored::Found;
 use crate::life::{Entry, State, expiry};
@@ -13,7 +13,7 @@ use document::{Code, Error, Result, Value};
 /// What a declared shape asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    pub(crate) turn: Turn,
+    pub(crate) turn: Switchover,
     /// Whether the view is there already.
     pub(crate) view_is_there: bool,
 }
@@ -27,12 +27,12 @@ impl Change {
 
 /// From what is there to what is declared; `entry` is the rule as it is kept, if it is.
 pub(crate) async fn to_declared(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     entry: Option<&Entry>,
     rule: &Rule,
     bucket: &Bucket,
 ) -> Result<Change> {
-    let place = Place { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
+    let place = Location { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
     let shaping = entry.and_then(|entry| entry.row.shape.as_ref().map(|shape| (entry, shape)));
     let Some((entry, shaping)) = shaping else { return from_outside(at, rule, bucket, place).await };
     if shaping.turn.as_ref().is_some_and(|turn| turn.begun)
@@ -44,30 +44,30 @@ pub(crate) async fn to_declared(
         // Nothing has become of it yet.
         return from_outside(at, rule, bucket, place).await;
     }
-    let (mut same, others): (Vec<Place>, Vec<Place>) =
+    let (mut same, others): (Vec<Location>, Vec<Location>) =
         shaping.places.iter().cloned().partition(|known| *known == place);
     if let Some(place) = same.pop() {
         // It was on its way out, or to another form.
         let places = [place].into_iter().chain(others).collect();
-        return Ok(Change { turn: Turn { places, ..Turn::default() }, view_is_there: true });
+        return Ok(Change { turn: Switchover { places, ..Switchover::default() }, view_is_there: true });
     }
     let [old] = shaping.places.as_slice() else { return Err(under_way(rule)) };
     if old.stored != place.stored {
         refuse_documents(at, rule, &bucket.into).await?;
-        let turn = Turn { places: vec![place, old.clone()], ..Turn::default() };
+        let turn = Switchover { places: vec![place, old.clone()], ..Switchover::default() };
         return Ok(Change { turn, view_is_there: true });
     }
     let aside = stored::free_name(at, &bucket.into).await?.collection.to_string();
     let renames = vec![(old.stored.clone(), aside.clone())];
-    let old = Place { stored: aside, ..old.clone() };
-    Ok(Change { turn: Turn { places: vec![place, old], renames, begun: false }, view_is_there: true })
+    let old = Location { stored: aside, ..old.clone() };
+    Ok(Change { turn: Switchover { places: vec![place, old], renames, begun: false }, view_is_there: true })
 }
 
 /// Of a collection that no rule has shaped.
-async fn from_outside(at: &mut At<'_>, rule: &Rule, bucket: &Bucket, place: Place) -> Result<Change> {
+async fn from_outside(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket, place: Location) -> Result<Change> {
     let logical = &rule.host;
-    let just_there = |place: Place, view_is_there: bool| Change {
-        turn: Turn { places: vec![place], ..Turn::default() },
+    let just_there = |place: Location, view_is_there: bool| Change {
+        turn: Switchover { places: vec![place], ..Switchover::default() },
         view_is_there,
     };
     match stored::found(at, logical).await? {
@@ -84,8 +84,8 @@ async fn from_outside(at: &mut At<'_>, rule: &Rule, bucket: &Bucket, place: Plac
             refuse_documents(at, rule, &bucket.into).await?;
             let aside = stored::free_name(at, logical).await?.collection.to_string();
             let renames = vec![(logical.collection.to_string(), aside.clone())];
-            let places = vec![place, Place::plain(&aside)];
-            Ok(Change { turn: Turn { places, renames, begun: false }, view_is_there: false })
+            let places = vec![place, Location::plain(&aside)];
+            Ok(Change { turn: Switchover { places, renames, begun: false }, view_is_there: false })
         }
         Some(found) => Err(Error::new(
             Code::NamespaceExists,
@@ -96,7 +96,7 @@ async fn from_outside(at: &mut At<'_>, rule: &Rule, bucket: &Bucket, place: Plac
 }
 
 /// The way back: documents as they are, under their own name. Nothing if they are there already.
-pub(crate) async fn to_plain(at: &mut At<'_>, entry: &Entry) -> Result<Option<Turn>> {
+pub(crate) async fn to_plain(at: &mut Access<'_>, entry: &Entry) -> Result<Option<Switchover>> {
     let shaping = entry.row.shape.clone().unwrap_or_default();
     if shaping.turn.as_ref().is_some_and(|turn| turn.begun) {
         return Err(under_way(&entry.rule));
@@ -104,18 +104,18 @@ pub(crate) async fn to_plain(at: &mut At<'_>, entry: &Entry) -> Result<Option<Tu
     if shaping.places.is_empty() {
         return Ok(None);
     }
-    let (plain, shaped): (Vec<Place>, Vec<Place>) =
+    let (plain, shaped): (Vec<Location>, Vec<Location>) =
         shaping.places.into_iter().partition(|place| place.declaration.is_none());
     let first = match plain.into_iter().next() {
         Some(plain) => plain,
-        None => Place::plain(&stored::free_name(at, &entry.rule.host).await?.collection),
+        None => Location::plain(&stored::free_name(at, &entry.rule.host).await?.collection),
     };
     let places = [first].into_iter().chain(shaped).collect();
-    Ok(Some(Turn { places, ..Turn::default() }))
+    Ok(Some(Switchover { places, ..Switchover::default() }))
 }
 
 /// What the collection's own indexes and options promise, buckets cannot.
-async fn refuse_what_cannot_move(at: &mut At<'_>, rule: &Rule, found: &Found) -> Result<()> {
+async fn refuse_what_cannot_move(at: &mut Access<'_>, rule: &Rule, found: &Found) -> Result<()> {
     let logical = &rule.host;
     let refused = |what: &str, hint: &str| {
         let message = format!("the readings of {logical} cannot become buckets as they are: {what}");
@@ -139,7 +139,7 @@ async fn refuse_what_cannot_move(at: &mut At<'_>, rule: &Rule, found: &Found) ->
     Ok(())
 }
 
-async fn refuse_documents(at: &mut At<'_>, rule: &Rule, ns: &Namespace) -> Result<()> {
+async fn refuse_documents(at: &mut Access<'_>, rule: &Rule, ns: &Namespace) -> Result<()> {
     if stored::found(at, ns).await?.is_some_and(|found| found.kind != "collection") {
         let message = format!("rule {} stores its buckets in {ns}, and that is no collection", rule.name);
         return Err(Error::new(Code::NamespaceExists, message).with_hint("name another with `into`"));

@@ -1,6 +1,6 @@
 //! Dropping a shape: back to documents as they are, or the rule only, or all of it.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::relocate::{change, finish};
 use crate::life::{Entry, Life, State, catalog};
 use crate::rule::Rule;
@@ -40,7 +40,7 @@ impl Leaving {
 }
 
 /// Writes down what becomes of it; the keeper does it.
-pub(crate) async fn begin(life: &Life, at: &mut At<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
     if leaving.keep_buckets {
         return finish::leave(life, at, entry).await;
     }

@@ -1,12 +1,12 @@
 //! The end of a move: the view without what is empty now, or no view and the collection under its own name again.
 
 use crate::execute::gate::Point;
-use crate::life::access::At;
-use crate::life::relocate::record::Turn;
+use crate::life::access::Access;
+use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, stored, switchover, way_back};
 use crate::life::replaced::gone;
 use crate::life::{Entry, Life, State, catalog};
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::backend::Session;
 use document::{Code, Error, Result};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut row = entry.row.clone();
     let Some(shape) = &mut row.shape else { return Ok(()) };
     if shape.places.len() > 1 {
@@ -50,7 +50,7 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
     Ok(())
 }
 
-async fn drop_empty(at: &mut At<'_>, side: &Side) -> Result<()> {
+async fn drop_empty(at: &mut Access<'_>, side: &Place) -> Result<()> {
     if !stored::is_empty(at, &side.stored).await? {
         let message = format!("{} was written to by somebody who does not go through Pleach", side.stored);
         return Err(Error::new(Code::OperationFailed, message));
@@ -63,7 +63,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(mut entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let (db, logical, with_data) = (entry.db.clone(), entry.rule.host.clone(), entry.row.with_data);
     let plain = entry.sides.first().filter(|side| matches!(side.form, Form::Plain) && !with_data).cloned();
     if let (Some(plain), Some(shape)) = (&plain, &entry.row.shape)
@@ -77,7 +77,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     if !entry.sides.is_empty() {
         let shape = entry.row.shape.get_or_insert_default();
         let renames = plain.iter().map(|side| (side.stored.collection.to_string(), logical.collection.to_string()));
-        shape.turn.get_or_insert_with(|| Turn { renames: renames.collect(), ..Turn::default() });
+        shape.turn.get_or_insert_with(|| Switchover { renames: renames.collect(), ..Switchover::default() });
         entry = switchover::hold(life, &mut at, entry).await?;
         readers::gone(life, &readers::names(&entry, &[]), switchover::READERS).await?;
         life.pass(Point::Life("unview")).await?;
@@ -97,7 +97,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
         }
     } else if let (Some(_), Some(bucket)) = (&entry.row.shape, crate::life::relocate::bucket_of(&entry.rule)) {
         // Nothing had been moved yet.
-        let made = Side { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
+        let made = Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
         if stored::is_empty(&mut at, &made.stored).await? {
             stored::drop_if_there(&mut at, &made.stored).await?;
         }
@@ -114,7 +114,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
 }
 
 /// The rule ends, and all stays as it is stored: a view over buckets.
-pub(crate) async fn leave(life: &Life, at: &mut At<'_>, entry: &Entry) -> Result<()> {
+pub(crate) async fn leave(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
     let shaping = entry.row.shape.clone().unwrap_or_default();
     if shaping.is_moving() || entry.row.state != State::On {
         let message = format!("the collection of rule {} is still being brought into another form", entry.rule.name);

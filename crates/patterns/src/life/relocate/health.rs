@@ -1,6 +1,6 @@
 //! How well a shape's buckets are filled: for people who chose period and size.
 
-use crate::life::access::{At, aggregate};
+use crate::life::access::{Access, aggregate};
 use crate::life::{Entry, Life, catalog, plan};
 use crate::mql;
 use crate::shapes::Form;
@@ -46,7 +46,7 @@ struct Figures {
 }
 
 /// `{ buckets, readings, fill, splits, sparse }`; with `sampled` and `age_ms` where only some buckets were looked at.
-pub(crate) async fn health(life: &Life, at: &mut At<'_>, entry: &Entry) -> Result<Option<Doc<'static>>> {
+pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<Option<Doc<'static>>> {
     let side = entry.sides.iter().find_map(|side| match &side.form {
         Form::Bucket(bucket) => Some((&side.stored, bucket)),
         Form::Plain => None,
@@ -92,7 +92,7 @@ impl Known {
 
 /// Some of very many, whatever their number: MongoDB picks them by chance, the embedded store would read all for that, so that
 /// there it is those at both ends.
-async fn sample(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<Figures> {
+async fn sample(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket) -> Result<Figures> {
     if at.backend.abilities().forwards {
         let size = mql::object([("size", Value::Int64(SAMPLE))]);
         return look(at, stored, bucket, vec![mql::call("$sample", size)]).await;
@@ -110,12 +110,12 @@ async fn sample(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<
 }
 
 /// How many buckets there are, and how many readings they hold. All are looked at.
-pub(super) async fn counted(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket) -> Result<(i64, i64)> {
+pub(super) async fn counted(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket) -> Result<(i64, i64)> {
     let all = look(at, stored, bucket, Vec::new()).await?;
     Ok((all.buckets, all.readings))
 }
 
-async fn look(at: &mut At<'_>, stored: &Namespace, bucket: &Bucket, first: Vec<Value<'static>>) -> Result<Figures> {
+async fn look(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket, first: Vec<Value<'static>>) -> Result<Figures> {
     let pipeline = Pipeline::parse(&figures(bucket, first), &mut Names::new())?;
     let rows = at.all(aggregate(stored, pipeline)).await?;
     let of = |name: &str| rows.first().map_or(0, |row| catalog::long(row.get(name)));

@@ -1,10 +1,10 @@
 //! How much a change of form moves: buckets and readings as they are stored now, counted. For `plan`.
 
-use crate::life::access::At;
-use crate::life::relocate::record::Turn;
+use crate::life::access::Access;
+use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{health, record};
 use crate::rule::Rule;
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::filter::Filter;
 use document::op::{Count, Namespace, ReadOp};
 use document::{DocWriter, Result, Value};
@@ -32,9 +32,9 @@ impl Moved {
 }
 
 /// The places that the turn moves documents from, each with the name that its documents have now. Nothing is renamed yet.
-pub(crate) fn sources(rule: &Rule, turn: &Turn) -> Result<Vec<(Namespace, Side)>> {
+pub(crate) fn sources(rule: &Rule, turn: &Switchover) -> Result<Vec<(Namespace, Place)>> {
     let sides = record::sides(&turn.places, &rule.host.db)?;
-    let now = |side: &Side| {
+    let now = |side: &Place| {
         let earlier = turn.renames.iter().find(|(_, to)| **to == *side.stored.collection);
         earlier.map_or_else(|| side.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from))
     };
@@ -42,7 +42,7 @@ pub(crate) fn sources(rule: &Rule, turn: &Turn) -> Result<Vec<(Namespace, Side)>
 }
 
 /// What the turn moves to its first place, by the place that it is moved from.
-pub(crate) async fn moved(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Vec<Moved>> {
+pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Vec<Moved>> {
     let mut all = Vec::new();
     for (now, side) in sources(rule, turn)? {
         let (buckets, readings) = match &side.form {
@@ -55,12 +55,12 @@ pub(crate) async fn moved(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<V
 }
 
 /// What a removed shape gives back.
-pub(crate) async fn given_back(at: &mut At<'_>, bucket: &crate::shapes::bucket::Bucket) -> Result<Moved> {
+pub(crate) async fn given_back(at: &mut Access<'_>, bucket: &crate::shapes::bucket::Bucket) -> Result<Moved> {
     let (buckets, readings) = health::counted(at, &bucket.into, bucket).await?;
     Ok(Moved { from: bucket.into.clone(), buckets, readings })
 }
 
-async fn documents(at: &mut At<'_>, ns: &Namespace) -> Result<i64> {
+async fn documents(at: &mut Access<'_>, ns: &Namespace) -> Result<i64> {
     let count = Count { ns: ns.clone(), filter: Filter::all(), skip: 0, limit: None, hint: None };
     let rows = at.all(ReadOp::Count(count)).await?;
     Ok(rows.first().and_then(|row| row.get("n")).and_then(|n| n.as_i64_exact()).unwrap_or_default())

@@ -6,14 +6,14 @@
 //! pass over all that it has emptied again.
 
 use crate::execute::gate::Point;
-use crate::life::access::{At, by_id};
+use crate::life::access::{Access, by_id};
 use crate::life::relocate::place::{Open, Put};
 use crate::life::relocate::{place, stored, way_back};
 use crate::life::replaced::documents::Originals;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, walk};
 use crate::shapes::bucket::Key;
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Context, Find};
@@ -54,7 +54,7 @@ pub(crate) async fn drain(life: &Life, entry: &Entry) -> Result<bool> {
                 Some(_) => {}
             }
             let (mut session, context) = (Session::default(), life.context());
-            let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
             if stored::is_empty(&mut at, &from.stored).await? {
                 break;
             }
@@ -63,7 +63,7 @@ pub(crate) async fn drain(life: &Life, entry: &Entry) -> Result<bool> {
     Ok(true)
 }
 
-fn do_not_fit(from: &Side, misfits: &[(Value<'static>, String)]) -> Error {
+fn do_not_fit(from: &Place, misfits: &[(Value<'static>, String)]) -> Error {
     let named = misfits.iter().take(NAMED).map(|(id, why)| format!("_id {}: {why}", show::element(id)));
     let named: Vec<String> = named.collect();
     let more = if misfits.len() > NAMED { "; …" } else { "" };
@@ -81,8 +81,8 @@ async fn all(
     life: &Life,
     entry: &Entry,
     row: &mut catalog::Row,
-    from: &Side,
-    to: &Side,
+    from: &Place,
+    to: &Place,
 ) -> Result<Option<Vec<(Value<'static>, String)>>> {
     let mut mover = Mover { life, entry, from, to, open: Open::default(), separates: false, separated: 0 };
     let saved = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
@@ -139,8 +139,8 @@ fn is_of_document(error: &Error) -> bool {
 struct Mover<'a> {
     life: &'a Life,
     entry: &'a Entry,
-    from: &'a Side,
-    to: &'a Side,
+    from: &'a Place,
+    to: &'a Place,
     open: Open,
     /// An `_id` was there twice: from now on each is looked for before it is put into a plain collection.
     separates: bool,
@@ -172,8 +172,8 @@ impl Mover<'_> {
         size: u64,
     ) -> Result<Option<Part>> {
         let life = self.life;
-        let mut began = Began::begin(life, context).await?;
-        let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+        let mut began = OwnTransaction::begin(life, context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         if catalog::epoch(&mut at, &self.entry.db, &row.rule).await? != Some(row.epoch) {
             return Ok(None);
         }
@@ -253,7 +253,7 @@ impl Mover<'_> {
     /// those, and why.
     async fn put(
         &mut self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         row: &catalog::Row,
         logical: Vec<(Value<'static>, Doc<'static>)>,
     ) -> Result<Vec<(Value<'static>, String)>> {
@@ -331,7 +331,7 @@ impl Mover<'_> {
         position: Option<&Value<'static>>,
     ) -> Result<(Value<'static>, Option<Value<'static>>)> {
         let mut session = Session::default();
-        let mut at = At { backend: &*self.life.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.life.backend, session: &mut session, context };
         let range = walk::range(&self.from.stored, position, None);
         let found = at.find(Find { sort: Some(by_id()), limit: Some(2), ..range }).await?;
         let mut ids = found.iter().filter_map(|document| document.get("_id"));

@@ -4,7 +4,7 @@
 use crate::declare::from_catalog;
 use crate::life::names;
 use crate::life::relocate::bucket_of;
-use crate::life::relocate::record::{Place, Shaping};
+use crate::life::relocate::record::{Location, Relocation};
 use crate::rule::Rule;
 use document::op::Namespace;
 use document::{Code, Error, Result};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Fails unless every collection that the shape names is one that Pleach would have named for the rule: the collection where the
 /// declared form or an earlier one is stored, and what `pleach.aside.` has for these and for the rule's own collection.
-pub(crate) fn check(rule: &Rule, shape: &Shaping) -> Result<()> {
+pub(crate) fn check(rule: &Rule, shape: &Relocation) -> Result<()> {
     let places = || shape.places.iter().chain(shape.turn.iter().flat_map(|turn| &turn.places));
     let mut forms = BTreeSet::from_iter(bucket_of(rule).map(|bucket| bucket.into.collection.to_string()));
     for place in places() {
@@ -36,7 +36,7 @@ pub(crate) fn check(rule: &Rule, shape: &Shaping) -> Result<()> {
 }
 
 /// The collections that the shape names, under every name that they have while it is moved.
-pub(crate) fn collections(rule: &Rule, shape: &Shaping) -> Vec<Namespace> {
+pub(crate) fn collections(rule: &Rule, shape: &Relocation) -> Vec<Namespace> {
     let turn = || shape.turn.iter();
     let places = shape.places.iter().chain(turn().flat_map(|turn| &turn.places)).map(|place| &place.stored);
     let renamed = turn().flat_map(|turn| &turn.renames).flat_map(|(from, to)| [from, to]);
@@ -45,7 +45,7 @@ pub(crate) fn collections(rule: &Rule, shape: &Shaping) -> Vec<Namespace> {
 }
 
 /// Returns where the place's form is stored when nothing is under way, if it has one.
-fn check_place(rule: &Rule, place: &Place) -> Result<Option<String>> {
+fn check_place(rule: &Rule, place: &Location) -> Result<Option<String>> {
     let Some(declaration) = &place.declaration else {
         return match is_aside(&rule.host, &place.stored) {
             true => Ok(None),
@@ -84,7 +84,7 @@ fn foreign(rule: &Rule, what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::life::relocate::record::Turn;
+    use crate::life::relocate::record::Switchover;
     use bson::doc;
     use document::{Doc, Value};
 
@@ -93,38 +93,39 @@ mod tests {
         Doc::from(doc! { "database": "shop", "collections": { "data": { "bucket": bucket } } })
     }
 
-    fn stored(name: &str, into: &str) -> Place {
-        Place { stored: name.to_owned(), declaration: Some(declared(into)) }
+    fn stored(name: &str, into: &str) -> Location {
+        Location { stored: name.to_owned(), declaration: Some(declared(into)) }
     }
 
-    fn renamed(from: &str, to: &str) -> Shaping {
+    fn renamed(from: &str, to: &str) -> Relocation {
         let renames = vec![(from.to_owned(), to.to_owned())];
-        let turn = Turn { places: vec![stored("hours", "hours")], renames, begun: true };
-        Shaping { turn: Some(turn), ..Shaping::default() }
+        let turn = Switchover { places: vec![stored("hours", "hours")], renames, begun: true };
+        Relocation { turn: Some(turn), ..Relocation::default() }
     }
 
     #[test]
     fn only_names_of_the_rule_are_its_own() {
         let rule = from_catalog(&declared("hours")).unwrap();
-        let at = |places: Vec<Place>| Shaping { places, ..Shaping::default() };
+        let at = |places: Vec<Location>| Relocation { places, ..Relocation::default() };
         let other = Doc::from(doc! { "database": "shop", "collections": { "other": { "bucket": {
         "into": "secret", "time": "ts", "by": ["s"], "every": "hour" } } } });
         let elsewhere = Doc::from(doc! { "database": "bank", "collections": { "data": { "bucket": {
         "into": "hours", "time": "ts", "by": ["s"], "every": "hour" } } } });
-        let moved = |name: &str| Shaping { moved: Some((name.to_owned(), Value::Int32(1))), ..Shaping::default() };
+        let moved =
+            |name: &str| Relocation { moved: Some((name.to_owned(), Value::Int32(1))), ..Relocation::default() };
         for (shape, is_own) in [
-            (Shaping::default(), true),
+            (Relocation::default(), true),
             (at(vec![stored("hours", "hours")]), true),
-            (at(vec![stored("hours", "hours"), Place::plain("pleach.aside.data")]), true),
-            (at(vec![stored("hours", "hours"), Place::plain("pleach.aside.data.2")]), true),
+            (at(vec![stored("hours", "hours"), Location::plain("pleach.aside.data")]), true),
+            (at(vec![stored("hours", "hours"), Location::plain("pleach.aside.data.2")]), true),
             (at(vec![stored("hours", "hours"), stored("pleach.aside.hours", "hours")]), true),
             (at(vec![stored("hours", "hours"), stored("days", "days")]), true),
-            (at(vec![stored("hours", "hours"), Place::plain("secret")]), false),
-            (at(vec![stored("hours", "hours"), Place::plain("pleach.aside.secret")]), false),
-            (at(vec![stored("hours", "hours"), Place::plain("pleach.aside.data.x")]), false),
+            (at(vec![stored("hours", "hours"), Location::plain("secret")]), false),
+            (at(vec![stored("hours", "hours"), Location::plain("pleach.aside.secret")]), false),
+            (at(vec![stored("hours", "hours"), Location::plain("pleach.aside.data.x")]), false),
             (at(vec![stored("secret", "hours")]), false),
-            (at(vec![Place { stored: "secret".to_owned(), declaration: Some(other) }]), false),
-            (at(vec![Place { stored: "hours".to_owned(), declaration: Some(elsewhere) }]), false),
+            (at(vec![Location { stored: "secret".to_owned(), declaration: Some(other) }]), false),
+            (at(vec![Location { stored: "hours".to_owned(), declaration: Some(elsewhere) }]), false),
             (renamed("data", "pleach.aside.data"), true),
             (renamed("pleach.aside.data", "data"), true),
             (renamed("hours", "pleach.aside.hours"), true),

@@ -1,7 +1,7 @@
 //! Putting readings into buckets, many at a time, in an open transaction: behind what each series and period has, or into new
 //! buckets.
 
-use crate::life::access::{At, update_one};
+use crate::life::access::{Access, update_one};
 use crate::life::walk;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId};
 use document::filter::{Filter, InSet, Node, Test};
@@ -41,7 +41,7 @@ pub(super) struct Put {
 
 /// Puts them there.
 pub(super) async fn put(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     bucket: &Bucket,
     open: &mut Open,
     readings: Vec<(usize, Encoded)>,
@@ -178,7 +178,7 @@ fn offset(bucket: &Bucket, entry: &Entry) -> Option<i64> {
 }
 
 /// The buckets of a series and period that matter: all where a reading's time must be the only one, else the last.
-async fn all_of(at: &mut At<'_>, bucket: &Bucket, key: &Key) -> Result<Vec<Doc<'static>>> {
+async fn all_of(at: &mut Access<'_>, bucket: &Bucket, key: &Key) -> Result<Vec<Doc<'static>>> {
     if !bucket.is_numbered() {
         return Ok(at.one(&bucket.into, &bucket.id(key, 0)).await?.into_iter().collect());
     }
@@ -206,7 +206,7 @@ impl Open {
     /// Those that were last seen open and have room for all of their group, all at once.
     async fn look(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         bucket: &Bucket,
         groups: &[Group],
     ) -> Result<HashMap<Vec<u8>, Vec<Doc<'static>>>> {
@@ -255,7 +255,7 @@ mod tests {
         crate::life::relocate::bucket_of(rules.first().unwrap()).unwrap().clone()
     }
 
-    async fn put_all(at: &mut At<'_>, bucket: &Bucket, open: &mut Open, ids: std::ops::Range<i32>) {
+    async fn put_all(at: &mut Access<'_>, bucket: &Bucket, open: &mut Open, ids: std::ops::Range<i32>) {
         let reading = |id: i32| {
             let ts = bson::DateTime::from_millis(i64::from(id) * 1_000);
             bucket.encode(&Doc::from(doc! { "_id": id, "sensorId": 1, "ts": ts })).unwrap()
@@ -270,7 +270,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap();
         let (mut session, context, bucket) = (Session::default(), testing::context(), bucket());
-        let mut at = At { backend: &engine, session: &mut session, context: &context };
+        let mut at = Access { backend: &engine, session: &mut session, context: &context };
         let mut open = Open::default();
         put_all(&mut at, &bucket, &mut open, 0..4).await;
         // Clients: by their own memory of open buckets.

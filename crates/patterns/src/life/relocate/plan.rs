@@ -6,7 +6,7 @@ use crate::life::relocate::{record, stored};
 use crate::mql;
 use crate::rule::Rule;
 use crate::shapes::bucket::{Bucket, Dialect};
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::op::Namespace;
 use document::{Doc, Result, Value};
 
@@ -54,8 +54,8 @@ pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: D
 pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Shown> {
     let (logical, stored) = (&rule.host, &bucket.into);
     let aside = crate::life::names::aside(logical);
-    let from = Side { stored: stored.clone(), form: Form::Bucket(bucket.clone().into()) };
-    let to = Side { stored: aside.clone(), form: Form::Plain };
+    let from = Place { stored: stored.clone(), form: Form::Bucket(bucket.clone().into()) };
+    let to = Place { stored: aside.clone(), form: Form::Plain };
     let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);
     let step = |kind, ns: &Namespace, command| Shown { kind, namespace: ns.clone(), command };
     vec![
@@ -67,7 +67,7 @@ pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Sho
 }
 
 /// All documents of one place, written to another in one command: what the moves come to.
-fn moving(from: &Side, to: &Side, dialect: Dialect) -> Doc<'static> {
+fn moving(from: &Place, to: &Place, dialect: Dialect) -> Doc<'static> {
     let mut stages: Vec<Value<'static>> = match &from.form {
         Form::Plain => Vec::new(),
         Form::Bucket(bucket) => bucket.view(dialect).iter().collect(),

@@ -5,22 +5,22 @@
 
 use crate::life::catalog::long;
 use crate::rule::Upkeep;
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::op::Namespace;
 use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 
 /// Where documents are, and in which form: that of a declaration, or as they are.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct Location {
     pub stored: String,
     pub declaration: Option<Doc<'static>>,
 }
 
 /// A change that is no transaction: collections are renamed and the view is made anew.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Turn {
+pub struct Switchover {
     /// Where the documents are when it is done.
-    pub places: Vec<Place>,
+    pub places: Vec<Location>,
     /// From, to.
     pub renames: Vec<(String, String)>,
     /// Some of it may be done already.
@@ -28,10 +28,10 @@ pub struct Turn {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shaping {
+pub struct Relocation {
     /// None: the collection is still stored as it is, under its own name.
-    pub places: Vec<Place>,
-    pub turn: Option<Turn>,
+    pub places: Vec<Location>,
+    pub turn: Option<Switchover>,
     /// The options of `create` that made the rule, as `listCollections` shows them.
     pub timeseries: Option<Doc<'static>>,
     /// The indexes that clients have made on a time-series collection, as `listIndexes` shows them.
@@ -44,12 +44,12 @@ pub struct Shaping {
     pub moved: Option<(String, Value<'static>)>,
 }
 
-impl Place {
-    pub(crate) fn plain(stored: &str) -> Place {
-        Place { stored: stored.to_owned(), declaration: None }
+impl Location {
+    pub(crate) fn plain(stored: &str) -> Location {
+        Location { stored: stored.to_owned(), declaration: None }
     }
 
-    pub(crate) fn side(&self, db: &str) -> Result<Side> {
+    pub(crate) fn side(&self, db: &str) -> Result<Place> {
         let form = match &self.declaration {
             None => Form::Plain,
             Some(declaration) => match crate::declare::from_catalog(declaration)?.upkeep {
@@ -60,16 +60,16 @@ impl Place {
                 }
             },
         };
-        Ok(Side { stored: Namespace::new(db, &self.stored), form })
+        Ok(Place { stored: Namespace::new(db, &self.stored), form })
     }
 
-    fn read(place: &Value<'_>) -> Option<Place> {
+    fn read(place: &Value<'_>) -> Option<Location> {
         let Value::Document(place) = place else { return None };
         let declaration = match place.get("declaration") {
             Some(Value::Document(declaration)) => Some(declaration.into_owned()),
             _ => None,
         };
-        Some(Place { stored: place.get("stored")?.as_str()?.to_owned(), declaration })
+        Some(Location { stored: place.get("stored")?.as_str()?.to_owned(), declaration })
     }
 
     fn write(&self) -> Value<'static> {
@@ -83,15 +83,15 @@ impl Place {
 }
 
 /// All places, as the layer knows them.
-pub(crate) fn sides(places: &[Place], db: &str) -> Result<Vec<Side>> {
+pub(crate) fn sides(places: &[Location], db: &str) -> Result<Vec<Place>> {
     places.iter().map(|place| place.side(db)).collect()
 }
 
-impl Shaping {
-    pub(crate) fn read(row: &Doc<'_>) -> Option<Shaping> {
+impl Relocation {
+    pub(crate) fn read(row: &Doc<'_>) -> Option<Relocation> {
         let Some(Value::Document(shape)) = row.get("shape") else { return None };
         let turn = match shape.get("turn") {
-            Some(Value::Document(turn)) => Some(Turn {
+            Some(Value::Document(turn)) => Some(Switchover {
                 places: read_places(&turn),
                 renames: read_renames(&turn),
                 begun: turn.get("begun").is_some_and(|begun| begun.is_truthy()),
@@ -113,7 +113,7 @@ impl Shaping {
                 .zip(moved.get("position").map(Value::into_owned)),
             _ => None,
         };
-        Some(Shaping {
+        Some(Relocation {
             places: read_places(&shape),
             turn,
             timeseries,
@@ -156,12 +156,12 @@ impl Shaping {
     }
 
     /// The same form under a declaration that says it in other words.
-    pub(crate) fn declared_as(self, before: &Doc<'static>, now: &Doc<'static>) -> Shaping {
+    pub(crate) fn declared_as(self, before: &Doc<'static>, now: &Doc<'static>) -> Relocation {
         self.redeclared(|declaration| if declaration == before { now.clone() } else { declaration.clone() })
     }
 
     /// The same with every place's declaration changed.
-    pub(crate) fn redeclared(mut self, change: impl Fn(&Doc<'static>) -> Doc<'static>) -> Shaping {
+    pub(crate) fn redeclared(mut self, change: impl Fn(&Doc<'static>) -> Doc<'static>) -> Relocation {
         let turn = self.turn.iter_mut().flat_map(|turn| &mut turn.places);
         for place in self.places.iter_mut().chain(turn) {
             place.declaration = place.declaration.as_ref().map(&change);
@@ -175,8 +175,8 @@ impl Shaping {
     }
 
     /// A shape whose collections are looked at anew: what is known of the plain collection stays.
-    pub(crate) fn begun_anew(self) -> Shaping {
-        Shaping { plain_indexes: self.plain_indexes, ..Shaping::default() }
+    pub(crate) fn begun_anew(self) -> Relocation {
+        Relocation { plain_indexes: self.plain_indexes, ..Relocation::default() }
     }
 
     /// Where documents still are that go to the first place.
@@ -192,15 +192,15 @@ fn document(value: Value<'_>) -> Option<Doc<'static>> {
     }
 }
 
-fn read_places(doc: &Doc<'_>) -> Vec<Place> {
+fn read_places(doc: &Doc<'_>) -> Vec<Location> {
     match doc.get("places") {
-        Some(Value::Array(places)) => places.iter().filter_map(|place| Place::read(&place)).collect(),
+        Some(Value::Array(places)) => places.iter().filter_map(|place| Location::read(&place)).collect(),
         _ => Vec::new(),
     }
 }
 
-fn write_places(places: &[Place]) -> Value<'static> {
-    Value::Array(places.iter().map(Place::write).collect())
+fn write_places(places: &[Location]) -> Value<'static> {
+    Value::Array(places.iter().map(Location::write).collect())
 }
 
 fn read_renames(turn: &Doc<'_>) -> Vec<(String, String)> {
@@ -223,15 +223,15 @@ mod tests {
     #[test]
     fn what_is_under_way_is_read_as_it_was_written() {
         let declaration = Doc::from(doc! { "time": "ts" });
-        let stored = Place { stored: "hours".to_owned(), declaration: Some(declaration.clone()) };
-        let turn = Turn {
-            places: vec![stored.clone(), Place::plain("pleach.aside.data")],
+        let stored = Location { stored: "hours".to_owned(), declaration: Some(declaration.clone()) };
+        let turn = Switchover {
+            places: vec![stored.clone(), Location::plain("pleach.aside.data")],
             renames: vec![("data".to_owned(), "pleach.aside.data".to_owned())],
             begun: true,
         };
         for shaping in [
-            Shaping::default(),
-            Shaping {
+            Relocation::default(),
+            Relocation {
                 places: vec![stored.clone()],
                 turn: None,
                 timeseries: Some(declaration.clone()),
@@ -240,11 +240,11 @@ mod tests {
                 duplicates: 2,
                 moved: Some(("hours".to_owned(), Value::Int32(7))),
             },
-            Shaping { places: vec![stored], turn: Some(turn), ..Shaping::default() },
+            Relocation { places: vec![stored], turn: Some(turn), ..Relocation::default() },
         ] {
             let mut row = DocWriter::new();
             row.append("shape", &Value::Document(shaping.write()));
-            assert_eq!(Shaping::read(&row.finish()), Some(shaping));
+            assert_eq!(Relocation::read(&row.finish()), Some(shaping));
         }
     }
 }

@@ -2,12 +2,12 @@
 //! never overwritten. What its readings do not tell cannot be mended, and is said.
 
 use crate::life::Life;
-use crate::life::access::{At, update_one, update_op};
-use crate::life::audit::{Asked, Figures, Report};
+use crate::life::access::{Access, update_one, update_op};
+use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::relocate::audit::{Flawed, drift, note_moving, places};
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::rule::Rule;
-use crate::shapes::Side;
+use crate::shapes::Place;
 use crate::shapes::bucket::{Bucket, Flaw};
 use document::filter::Filter;
 use document::pipeline::expr::Names;
@@ -15,7 +15,7 @@ use document::update::Update;
 use document::{Doc, Result, Value};
 use std::sync::Arc;
 
-pub(crate) async fn repair(life: &Life, asked: &Asked, figures: &mut Figures, report: &mut Report) -> Result<()> {
+pub(crate) async fn repair(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
     for (side, bucket) in places(asked) {
         let mut flawed = Flawed::of(&side);
         while let Some(part) = flawed.next(life, &bucket).await? {
@@ -31,7 +31,7 @@ pub(crate) async fn repair(life: &Life, asked: &Asked, figures: &mut Figures, re
 async fn one(
     life: &Life,
     rule: &Arc<Rule>,
-    side: &Side,
+    side: &Place,
     bucket: &Bucket,
     found: (Doc<'static>, Vec<Flaw>),
     figures: &mut Figures,
@@ -64,7 +64,7 @@ async fn one(
 async fn mend(
     life: &Life,
     rule: &Arc<Rule>,
-    side: &Side,
+    side: &Place,
     bucket: &Bucket,
     id: &Value<'static>,
 ) -> Result<Option<(Doc<'static>, Vec<Flaw>)>> {
@@ -74,8 +74,8 @@ async fn mend(
     if rules.find(&rule.host.db, &rule.name).is_none_or(|kept| !Arc::ptr_eq(&kept.rule, rule)) {
         return Ok(None);
     }
-    let mut began = Began::begin(life, &context).await?;
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context: &context };
+    let mut began = OwnTransaction::begin(life, &context).await?;
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
     let Some(document) = at.one(&side.stored, id).await? else { return Ok(None) };
     let flaws = bucket.flaws(&document);
     if flaws.is_empty() {

@@ -1,8 +1,8 @@
 //! `dropDatabase` and shapes: the documents go; declared shapes are made anew, on and empty, and those that `create` made go too.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::catalog::Row;
-use crate::life::relocate::record::{Place, Shaping, Turn};
+use crate::life::relocate::record::{Location, Relocation, Switchover};
 use crate::life::relocate::{bucket_of, stored};
 use crate::life::{Entry, Life, State, catalog, names};
 use crate::rule::Rule;
@@ -13,15 +13,15 @@ use document::op::Namespace;
 pub(crate) fn begin(rule: &Rule, row: &mut Row) {
     let Some(bucket) = bucket_of(rule) else { return };
     let declaration = Some(rule.declaration.clone());
-    let places = vec![Place { stored: bucket.into.collection.to_string(), declaration }];
+    let places = vec![Location { stored: bucket.into.collection.to_string(), declaration }];
     let timeseries = row.shape.take().and_then(|shape| shape.timeseries);
-    let turn = Turn { places: places.clone(), renames: Vec::new(), begun: true };
-    row.shape = Some(Shaping { places, turn: Some(turn), timeseries, ..Shaping::default() });
+    let turn = Switchover { places: places.clone(), renames: Vec::new(), begun: true };
+    row.shape = Some(Relocation { places, turn: Some(turn), timeseries, ..Relocation::default() });
 }
 
 impl Life {
     /// Everything has gone but what belongs to Pleach: so do the collections that had made room, and the rules that go.
-    pub(crate) async fn end_reset(&self, at: &mut At<'_>, db: &str, before: &[Entry]) -> Result<()> {
+    pub(crate) async fn end_reset(&self, at: &mut Access<'_>, db: &str, before: &[Entry]) -> Result<()> {
         for entry in before.iter().filter(|entry| bucket_of(&entry.rule).is_some()) {
             let shape = entry.row.shape.iter();
             let turns = shape.clone().flat_map(|shape| &shape.turn).flat_map(|turn| &turn.places);

@@ -1,11 +1,11 @@
 //! The collections of a shape: what is there, the stored one with its validator and indexes, and the view over all places.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::{indexes, names};
 use crate::mql;
 use crate::rule::Rule;
 use crate::shapes::bucket::{Bucket, Dialect};
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::filter::Filter;
 use document::op::{AdminOp, CollectionOptions, Namespace};
 use document::{Array, Code, Doc, Result, Value};
@@ -28,7 +28,7 @@ impl Found {
 }
 
 /// What has that name.
-pub(crate) async fn found(at: &mut At<'_>, ns: &Namespace) -> Result<Option<Found>> {
+pub(crate) async fn found(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Found>> {
     let filter = Filter::equality("name", &Value::from(&*ns.collection));
     let list = AdminOp::ListCollections { db: ns.db.to_string(), filter, name_only: false };
     let rows = at.backend.admin(at.session, at.context, list).await?;
@@ -43,13 +43,13 @@ pub(crate) async fn found(at: &mut At<'_>, ns: &Namespace) -> Result<Option<Foun
 }
 
 /// Whether a collection has no document; one that is not there has none.
-pub(crate) async fn is_empty(at: &mut At<'_>, ns: &Namespace) -> Result<bool> {
+pub(crate) async fn is_empty(at: &mut Access<'_>, ns: &Namespace) -> Result<bool> {
     let find = document::op::Find { limit: Some(1), ..crate::life::access::find(ns, Filter::all()) };
     Ok(at.find(find).await?.is_empty())
 }
 
 /// A name for what has to make room: free now, and Pleach's own, so that clients leave it alone.
-pub(crate) async fn free_name(at: &mut At<'_>, ns: &Namespace) -> Result<Namespace> {
+pub(crate) async fn free_name(at: &mut Access<'_>, ns: &Namespace) -> Result<Namespace> {
     let plain = names::aside(ns);
     let mut name = plain.clone();
     for number in 2.. {
@@ -62,11 +62,11 @@ pub(crate) async fn free_name(at: &mut At<'_>, ns: &Namespace) -> Result<Namespa
 }
 
 /// How stages are written: so that a dump can be restored into any MongoDB.
-pub(crate) fn dialect(_: &At<'_>) -> Dialect {
+pub(crate) fn dialect(_: &Access<'_>) -> Dialect {
     Dialect::MongoDb
 }
 
-fn unpacking(side: &Side, dialect: Dialect) -> Array<'static> {
+fn unpacking(side: &Place, dialect: Dialect) -> Array<'static> {
     match &side.form {
         Form::Plain => Array::empty(),
         Form::Bucket(bucket) => bucket.view(dialect),
@@ -74,7 +74,7 @@ fn unpacking(side: &Side, dialect: Dialect) -> Array<'static> {
 }
 
 /// What the logical collection is a view of: the first place, and all others behind it.
-pub(crate) fn view(sides: &[Side], dialect: Dialect) -> Option<(String, Array<'static>)> {
+pub(crate) fn view(sides: &[Place], dialect: Dialect) -> Option<(String, Array<'static>)> {
     let (first, others) = sides.split_first()?;
     let mut stages: Vec<Value<'static>> = unpacking(first, dialect).iter().collect();
     for other in others {
@@ -91,7 +91,7 @@ pub(crate) fn creation(bucket: &Bucket) -> Doc<'static> {
 }
 
 /// `{ create: …, viewOn, pipeline }`, or the same as a change of the view that is there.
-pub(crate) fn view_command(logical: &Namespace, sides: &[Side], dialect: Dialect, is_there: bool) -> Doc<'static> {
+pub(crate) fn view_command(logical: &Namespace, sides: &[Place], dialect: Dialect, is_there: bool) -> Doc<'static> {
     let Some((on, stages)) = view(sides, dialect) else { return Doc::empty() };
     let verb = if is_there { "collMod" } else { "create" };
     let name = (verb, Value::from(&*logical.collection));
@@ -99,7 +99,7 @@ pub(crate) fn view_command(logical: &Namespace, sides: &[Side], dialect: Dialect
 }
 
 /// Makes the stored collection what the rule needs; done again it changes nothing.
-pub(crate) async fn ensure_stored(at: &mut At<'_>, rule: &Rule, bucket: &Bucket) -> Result<()> {
+pub(crate) async fn ensure_stored(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket) -> Result<()> {
     let (ns, validator) = (&bucket.into, bucket.validator());
     match found(at, ns).await? {
         None => {
@@ -122,7 +122,7 @@ pub(crate) async fn ensure_stored(at: &mut At<'_>, rule: &Rule, bucket: &Bucket)
 }
 
 /// Makes a plain collection, if it is not there.
-pub(crate) async fn ensure_plain(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+pub(crate) async fn ensure_plain(at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
     if found(at, ns).await?.is_some() {
         return Ok(());
     }
@@ -132,7 +132,7 @@ pub(crate) async fn ensure_plain(at: &mut At<'_>, ns: &Namespace) -> Result<()> 
 }
 
 /// Makes the logical collection a view over these sides.
-pub(crate) async fn ensure_view(at: &mut At<'_>, logical: &Namespace, sides: &[Side]) -> Result<()> {
+pub(crate) async fn ensure_view(at: &mut Access<'_>, logical: &Namespace, sides: &[Place]) -> Result<()> {
     let Some((on, pipeline)) = view(sides, dialect(at)) else { return Ok(()) };
     let op = match found(at, logical).await? {
         Some(found) if found.is_view() => {
@@ -154,13 +154,13 @@ pub(crate) async fn ensure_view(at: &mut At<'_>, logical: &Namespace, sides: &[S
 }
 
 /// Drops a collection or view, if it is there.
-pub(crate) async fn drop_if_there(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+pub(crate) async fn drop_if_there(at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
     let dropped = at.backend.admin(at.session, at.context, AdminOp::Drop { ns: ns.clone() }).await;
     tolerate(dropped, Code::NamespaceNotFound)
 }
 
 /// Renames; what was renamed before a stop is left as it is.
-pub(crate) async fn rename(at: &mut At<'_>, from: &Namespace, to: &Namespace) -> Result<()> {
+pub(crate) async fn rename(at: &mut Access<'_>, from: &Namespace, to: &Namespace) -> Result<()> {
     match (found(at, from).await?, found(at, to).await?) {
         (Some(source), None) if !source.is_view() => {
             let op = AdminOp::Rename { from: from.clone(), to: to.clone(), drop_target: false };

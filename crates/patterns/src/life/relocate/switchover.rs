@@ -2,12 +2,12 @@
 //! held meanwhile, and every step may be done again: after a stop anywhere the next run goes on.
 
 use crate::execute::gate::Point;
-use crate::life::access::At;
-use crate::life::relocate::record::Turn;
+use crate::life::access::Access;
+use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, record, stored, way_back};
 use crate::life::{Entry, Life, State, catalog, plan, timeseries};
 use crate::rule::Rule;
-use crate::shapes::{Form, Side};
+use crate::shapes::{Form, Place};
 use document::backend::Session;
 use document::op::Namespace;
 use document::{Code, Doc, Error, Result};
@@ -26,7 +26,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     let Some(mut entry) = life.current(entry) else { return Ok(()) };
     let Some(turn) = entry.row.shape.as_ref().and_then(|shape| shape.turn.clone()) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let sides = record::sides(&turn.places, &entry.db)?;
     life.pass(Point::Life("prepare")).await?;
     prepare(&mut at, &entry.rule, &sides, &turn).await?;
@@ -72,14 +72,14 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
 
 /// The indexes of the plain collection that has made room for its new form. It is dropped when its documents have moved, so the
 /// catalog keeps them. Returns `None` if none has made room.
-async fn indexes_of_renamed(at: &mut At<'_>, rule: &Rule, turn: &Turn) -> Result<Option<Vec<Doc<'static>>>> {
+async fn indexes_of_renamed(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Option<Vec<Doc<'static>>>> {
     let made_room = turn.renames.iter().find(|(from, _)| **from == *rule.host.collection);
     let Some((_, aside)) = made_room else { return Ok(None) };
     way_back::indexes(at, &Namespace::new(&rule.host.db, aside)).await.map(Some)
 }
 
 /// What no client sees yet.
-async fn prepare(at: &mut At<'_>, rule: &Rule, sides: &[Side], turn: &Turn) -> Result<()> {
+async fn prepare(at: &mut Access<'_>, rule: &Rule, sides: &[Place], turn: &Switchover) -> Result<()> {
     for side in sides.iter().take(1) {
         let renamed = turn.renames.iter().any(|(from, _)| **from == *side.stored.collection);
         if !renamed {
@@ -90,14 +90,14 @@ async fn prepare(at: &mut At<'_>, rule: &Rule, sides: &[Side], turn: &Turn) -> R
 }
 
 /// The first place: the others are there.
-async fn make(at: &mut At<'_>, rule: &Rule, sides: &[Side]) -> Result<()> {
+async fn make(at: &mut Access<'_>, rule: &Rule, sides: &[Place]) -> Result<()> {
     match sides.first() {
         Some(side) => make_one(at, rule, side).await,
         None => Ok(()),
     }
 }
 
-async fn make_one(at: &mut At<'_>, rule: &Rule, side: &Side) -> Result<()> {
+async fn make_one(at: &mut Access<'_>, rule: &Rule, side: &Place) -> Result<()> {
     match &side.form {
         Form::Plain => stored::ensure_plain(at, &side.stored).await,
         Form::Bucket(bucket) => stored::ensure_stored(at, rule, bucket).await,
@@ -106,7 +106,7 @@ async fn make_one(at: &mut At<'_>, rule: &Rule, side: &Side) -> Result<()> {
 
 /// Writes down that it begins, so that clients are held here and in every other process, and waits for those who began earlier.
 /// From then on they are held until it is done, whatever happens meanwhile.
-pub(super) async fn hold(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<Entry> {
+pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: Entry) -> Result<Entry> {
     if entry.held {
         // It was begun before a stop or a failure.
         life.park(true).await;
@@ -138,7 +138,7 @@ pub(super) async fn hold(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<E
 }
 
 /// Makes it what the catalog says, what is in force here, and what the other processes learn.
-pub(super) async fn save(life: &Life, at: &mut At<'_>, entry: Entry) -> Result<()> {
+pub(super) async fn save(life: &Life, at: &mut Access<'_>, entry: Entry) -> Result<()> {
     let (db, epoch) = (entry.db.clone(), entry.row.epoch);
     if !catalog::replace(at, &db, &entry.row, epoch).await? {
         life.refresh(at).await?;

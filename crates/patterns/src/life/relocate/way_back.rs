@@ -4,8 +4,8 @@
 //! `_id`, which documents of a collection may not: the later ones get a new `_id` and keep the one that they had in a field.
 //! Neither stops the way back. What came of it is noted for the verb that asked.
 
-use crate::life::access::{At, find};
-use crate::life::relocate::record::Shaping;
+use crate::life::access::{Access, find};
+use crate::life::relocate::record::Relocation;
 use crate::life::relocate::stored;
 use crate::life::replaced::restore::among;
 use crate::life::transaction::is_transient;
@@ -69,7 +69,7 @@ impl Life {
 }
 
 /// Gives a new `_id` to those documents whose own is taken, in the collection or by one before them. Returns how many these are.
-pub(super) async fn separate(at: &mut At<'_>, to: &Namespace, documents: &mut [Doc<'static>]) -> Result<i64> {
+pub(super) async fn separate(at: &mut Access<'_>, to: &Namespace, documents: &mut [Doc<'static>]) -> Result<i64> {
     let ids: Vec<Value<'static>> = documents.iter().filter_map(|document| document.get("_id")).collect();
     let mut taken: HashSet<Vec<u8>> = HashSet::new();
     for there in at.find(find(to, among(ids))).await? {
@@ -107,14 +107,18 @@ fn with_new_id(document: &Doc<'_>, id: Value<'static>) -> Doc<'static> {
 }
 
 /// The indexes of a plain collection but the one of `_id`, as `listIndexes` shows them.
-pub(crate) async fn indexes(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
+pub(crate) async fn indexes(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
     let mut all = expiry::indexes(at, ns).await?;
     all.retain(|index| name(index) != "_id_");
     Ok(all)
 }
 
 /// What the plain collection is called now: it may have been renamed before a stop. Returns `None` if it is not there.
-pub(super) async fn plain_name(at: &mut At<'_>, aside: &Namespace, logical: &Namespace) -> Result<Option<Namespace>> {
+pub(super) async fn plain_name(
+    at: &mut Access<'_>,
+    aside: &Namespace,
+    logical: &Namespace,
+) -> Result<Option<Namespace>> {
     for ns in [aside, logical] {
         if stored::found(at, ns).await?.is_some_and(|found| !found.is_view()) {
             return Ok(Some(ns.clone()));
@@ -124,7 +128,7 @@ pub(super) async fn plain_name(at: &mut At<'_>, aside: &Namespace, logical: &Nam
 }
 
 /// Makes the indexes again that the plain collection had. One that cannot be made, for what was written since, is named.
-pub(super) async fn make_indexes(at: &mut At<'_>, ns: &Namespace, shape: &Shaping) -> Result<WayBack> {
+pub(super) async fn make_indexes(at: &mut Access<'_>, ns: &Namespace, shape: &Relocation) -> Result<WayBack> {
     let mut back = WayBack { duplicates: shape.duplicates, ..WayBack::default() };
     for index in &shape.plain_indexes {
         let op = AdminOp::CreateIndexes { ns: ns.clone(), indexes: vec![index.clone()] };

@@ -3,7 +3,7 @@
 //! a dump of the catalog: whoever finds fewer rows than it says knows that they were lost. When the rule goes, its declaration and
 //! what it has left in the hosts are added (see [`leave`]): `drop RULE --restore` gives back what is kept of a rule that is gone, too.
 
-use crate::life::access::{At, find, update_one, update_op};
+use crate::life::access::{Access, find, update_one, update_op};
 use crate::life::catalog::long;
 use crate::life::names;
 use crate::mql;
@@ -71,7 +71,7 @@ fn id(rule: &str, since: i64) -> Value<'static> {
 }
 
 /// Adds to what is kept of the life of a rule, or takes away; in the transaction that does so.
-pub(crate) async fn add(at: &mut At<'_>, rule: &Rule, since: i64, more: Amount) -> Result<()> {
+pub(crate) async fn add(at: &mut Access<'_>, rule: &Rule, since: i64, more: Amount) -> Result<()> {
     if more == Amount::default() {
         return Ok(());
     }
@@ -86,33 +86,38 @@ pub(crate) async fn add(at: &mut At<'_>, rule: &Rule, since: i64, more: Amount) 
 }
 
 /// What is kept of one life of a rule; `None` if nothing ever was.
-pub(crate) async fn of_life(at: &mut At<'_>, rule: &Rule, since: i64) -> Result<Option<Amount>> {
+pub(crate) async fn of_life(at: &mut Access<'_>, rule: &Rule, since: i64) -> Result<Option<Amount>> {
     let row = at.one(&names::catalog(&rule.host.db), &id(&rule.name, since)).await?;
     Ok(row.as_ref().and_then(read).map(|of| of.amount))
 }
 
 /// Everything that is kept in a database, of rules that are gone too.
-pub(crate) async fn all(at: &mut At<'_>, db: &str) -> Result<Vec<Of>> {
+pub(crate) async fn all(at: &mut Access<'_>, db: &str) -> Result<Vec<Of>> {
     let any = mql::document([("_id.replaced", mql::object([("$exists", Value::Bool(true))]))]);
     let rows = at.find(find(&names::catalog(db), Filter::parse(&any, &mut Names::new())?)).await?;
     Ok(rows.iter().filter_map(read).collect())
 }
 
 /// All lives of one rule.
-pub(crate) async fn of_rule(at: &mut At<'_>, db: &str, rule: &str) -> Result<Amount> {
+pub(crate) async fn of_rule(at: &mut Access<'_>, db: &str, rule: &str) -> Result<Amount> {
     let all = all(at, db).await?;
     Ok(all.iter().filter(|of| of.rule == rule).fold(Amount::default(), |sum, of| sum.plus(of.amount)))
 }
 
 /// The lives of one rule of which something is kept, the newest first.
-pub(crate) async fn lives(at: &mut At<'_>, db: &str, rule: &str) -> Result<Vec<Of>> {
+pub(crate) async fn lives(at: &mut Access<'_>, db: &str, rule: &str) -> Result<Vec<Of>> {
     let mut lives: Vec<Of> = all(at, db).await?.into_iter().filter(|of| of.rule == rule).collect();
     lives.sort_by_key(|of| std::cmp::Reverse(of.since));
     Ok(lives)
 }
 
 /// Writes down what the rule was at the end of a life, and which hosts still have values of its own. Does nothing if nothing is kept.
-pub(crate) async fn leave(at: &mut At<'_>, rule: &Rule, since: i64, seeded_to: Option<&Value<'static>>) -> Result<()> {
+pub(crate) async fn leave(
+    at: &mut Access<'_>,
+    rule: &Rule,
+    since: i64,
+    seeded_to: Option<&Value<'static>>,
+) -> Result<()> {
     let declaration = ("declaration", Value::Document(rule.declaration.borrow()));
     let mut change = DocWriter::new();
     match seeded_to {
@@ -127,7 +132,7 @@ pub(crate) async fn leave(at: &mut At<'_>, rule: &Rule, since: i64, seeded_to: O
 }
 
 /// Removes the row of a life of which nothing is kept any more.
-pub(crate) async fn remove(at: &mut At<'_>, db: &str, rule: &str, since: i64) -> Result<()> {
+pub(crate) async fn remove(at: &mut Access<'_>, db: &str, rule: &str, since: i64) -> Result<()> {
     at.delete(&names::catalog(db), Filter::equality("_id", &id(rule, since))).await.map(drop)
 }
 

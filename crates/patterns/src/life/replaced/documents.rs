@@ -9,7 +9,7 @@
 //! deleted is not brought back; one that was changed gets its `_id` back. A slot gives its events back if it holds exactly what they
 //! add up to; if not, it comes back as one document, and the rows stay until `forget`.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::{among, rows};
 use crate::life::replaced::{amount, host_id, host_of, insert};
@@ -60,7 +60,7 @@ impl Originals<'_> {
     /// bucket that it is in. Where they come from buckets too, what was kept of them follows their new `_id`.
     pub(crate) async fn keep(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         from: Option<&Bucket>,
         to: &Bucket,
         moved: &[(Doc<'static>, Encoded)],
@@ -114,7 +114,7 @@ impl Originals<'_> {
     /// What logical documents of buckets become as plain ones: those that were there before, where they are kept.
     pub(crate) async fn give_back(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         from: &Bucket,
         documents: Vec<Doc<'static>>,
     ) -> Result<Vec<Doc<'static>>> {
@@ -149,7 +149,7 @@ impl Originals<'_> {
         Ok(right)
     }
 
-    async fn remove(&self, at: &mut At<'_>, rows: &[Doc<'static>], change: &mut Amount) -> Result<()> {
+    async fn remove(&self, at: &mut Access<'_>, rows: &[Doc<'static>], change: &mut Amount) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -162,7 +162,7 @@ impl Originals<'_> {
 
     async fn find(
         &self,
-        at: &mut At<'_>,
+        at: &mut Access<'_>,
         from: &Bucket,
         documents: impl Iterator<Item = &Doc<'static>>,
     ) -> Result<ByLogical> {

@@ -1,6 +1,6 @@
 //! `forget RULE`: frees what is kept of a rule, of all its lives; also of one that is gone.
 
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::replaced::amount;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::among;
@@ -30,7 +30,7 @@ impl Life {
             rights.need_to_look_into(db)?;
         }
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let db = self.database_of(&mut at, rights, db, rule).await?;
         rights.need_all(&["find", "remove"], &names::replaced(&db))?;
         rights.need_all(&["update", "remove"], &names::catalog(&db))?;
@@ -58,7 +58,13 @@ impl Life {
     }
 
     /// The database that has something of a rule of that name, kept or in force.
-    async fn database_of(&self, at: &mut At<'_>, rights: &Rights, db: Option<&str>, rule: &str) -> Result<Arc<str>> {
+    async fn database_of(
+        &self,
+        at: &mut Access<'_>,
+        rights: &Rights,
+        db: Option<&str>,
+        rule: &str,
+    ) -> Result<Arc<str>> {
         let databases: Vec<String> = match db {
             Some(db) => vec![db.to_owned()],
             None => catalog::databases(at).await?,
@@ -103,7 +109,7 @@ impl Life {
 }
 
 /// Frees everything that is kept in a database, or of one rule; says how much that was.
-pub(crate) async fn forget(at: &mut At<'_>, db: &str, rule: Option<&str>) -> Result<Amount> {
+pub(crate) async fn forget(at: &mut Access<'_>, db: &str, rule: Option<&str>) -> Result<Amount> {
     let ns = names::replaced(db);
     let bound = |since: Option<Value<'static>>| {
         let rule = rule.map(|rule| ("rule", Value::from(rule)));

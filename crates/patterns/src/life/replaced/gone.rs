@@ -2,7 +2,7 @@
 //! one that is being dropped, so that it goes on after a stop as any other.
 
 use crate::declare::compatible;
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::relocate::stored;
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::forget::forget;
@@ -17,7 +17,7 @@ use document::{Code, Error, Result};
 use std::sync::Arc;
 
 /// Ends a life of a rule: writes down what it leaves, or that nothing is left.
-pub(crate) async fn end(at: &mut At<'_>, entry: &Entry) -> Result<()> {
+pub(crate) async fn end(at: &mut Access<'_>, entry: &Entry) -> Result<()> {
     let (row, rule) = (&entry.row, &entry.rule);
     if row.with_data && relocate::bucket_of(rule).is_some() {
         // Documents that were deleted are not brought back.
@@ -44,7 +44,7 @@ impl Life {
     /// A rule that is gone and of which something is kept, as one that is being restored; `None` if there is none.
     pub(crate) async fn find_gone(&self, rights: &Rights, db: Option<&str>, rule: &str) -> Result<Option<Entry>> {
         let (mut session, context) = (Session::default(), self.context());
-        let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let databases = match db {
             Some(db) => vec![db.to_owned()],
             None => catalog::databases(&mut at).await?,
@@ -92,7 +92,7 @@ impl Life {
     }
 
     /// Begins to give back what is kept of a rule that is gone; the keeper does it.
-    pub(crate) async fn restore_gone(&self, at: &mut At<'_>, entry: &Entry) -> Result<()> {
+    pub(crate) async fn restore_gone(&self, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
         let (db, rule) = (&entry.db, &entry.rule);
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
         let others: Vec<Rule> = others.chain([(**rule).clone()]).collect();

@@ -21,7 +21,7 @@ mod values;
 pub use progress::{Progress, Seeded};
 pub(crate) use values::{Places, without};
 
-use crate::life::access::{At, find, update_one, update_op};
+use crate::life::access::{Access, find, update_one, update_op};
 use crate::life::catalog::Row;
 use crate::life::{names, walk};
 use crate::mql;
@@ -63,7 +63,7 @@ impl Keeping {
 
     /// Of those of the rules that are not on, by what the catalog says in the open transaction; each with the epoch it is known by
     /// here. A transaction whose moment is before that fails as after a conflict: it does not see what the rule must keep.
-    pub(crate) async fn unfinished(at: &mut At<'_>, rules: &[(Arc<Rule>, i64)]) -> Result<Vec<Keeping>> {
+    pub(crate) async fn unfinished(at: &mut Access<'_>, rules: &[(Arc<Rule>, i64)]) -> Result<Vec<Keeping>> {
         let Some((first, _)) = rules.first() else { return Ok(Vec::new()) };
         let wanted = rules.iter().map(|(rule, _)| Value::string(&*rule.name)).collect();
         let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(wanted, Vec::new())))));
@@ -126,7 +126,7 @@ pub(crate) fn host_of(row: &Doc<'static>) -> Option<Value<'static>> {
 
 /// Keeps what the hosts of a part have, in the walk's transaction. What a client's write has kept before stays.
 pub(crate) async fn keep_part(
-    at: &mut At<'_>,
+    at: &mut Access<'_>,
     keeping: &Keeping,
     hosts: &[Doc<'static>],
     part: (Option<&Value<'_>>, Option<&Value<'_>>),
@@ -163,7 +163,7 @@ pub(crate) async fn keep_part(
 }
 
 /// Inserts rows, so many in one statement as a server takes. A row that is there already was written by somebody meanwhile.
-pub(crate) async fn insert(at: &mut At<'_>, rule: &Rule, rows: Vec<Doc<'static>>) -> Result<()> {
+pub(crate) async fn insert(at: &mut Access<'_>, rule: &Rule, rows: Vec<Doc<'static>>) -> Result<()> {
     let ns = names::replaced(&rule.host.db);
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for row in rows {
@@ -201,7 +201,7 @@ pub(crate) struct Replaced<'h> {
 
 /// Keeps what hosts had that are changed ahead of the walk, in the open transaction. A host that had nothing is noted too: unlike
 /// the hosts that the walk has not reached, it has a value of the rule's own.
-pub(crate) async fn keep_some(at: &mut At<'_>, keeping: &[Keeping], hosts: &[Replaced<'_>]) -> Result<()> {
+pub(crate) async fn keep_some(at: &mut Access<'_>, keeping: &[Keeping], hosts: &[Replaced<'_>]) -> Result<()> {
     let mut statements = Vec::new();
     for keeping in keeping {
         for host in hosts.iter().filter(|host| keeping.is_original(&host.id)) {
@@ -224,7 +224,7 @@ fn unless_there(row: &Doc<'static>) -> Result<Option<UpdateStatement>> {
 }
 
 /// When a rule that is applied now begins to keep what it replaces: behind every earlier life of it.
-pub(crate) async fn begin(at: &mut At<'_>, rule: &Rule) -> Result<i64> {
+pub(crate) async fn begin(at: &mut Access<'_>, rule: &Rule) -> Result<i64> {
     let lives = amount::lives(at, &rule.host.db, &rule.name).await?;
     let mut since = lives.first().map_or(i64::MIN, |of| of.since + 1).max(at.context.env.now);
     loop {
@@ -237,7 +237,7 @@ pub(crate) async fn begin(at: &mut At<'_>, rule: &Rule) -> Result<i64> {
 }
 
 /// Makes the collection, where making it in a transaction would be in the way of others.
-pub(crate) async fn prepare(at: &mut At<'_>, db: &str) -> Result<()> {
+pub(crate) async fn prepare(at: &mut Access<'_>, db: &str) -> Result<()> {
     let ns = names::replaced(db);
     if !at.backend.abilities().forwards || crate::life::relocate::stored::found(at, &ns).await?.is_some() {
         return Ok(());

@@ -5,11 +5,11 @@
 //! anew after a stop; what was given back has no row any more.
 
 use crate::execute::gate::Point;
-use crate::life::access::{At, by_id, find};
+use crate::life::access::{Access, by_id, find};
 use crate::life::replaced::documents::Originals;
 use crate::life::replaced::restore::among;
 use crate::life::replaced::{amount, host_id, host_of};
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, names, relocate};
 use crate::rule::{Rule, key};
 use crate::shapes::bucket::Bucket;
@@ -25,7 +25,7 @@ const PART: u64 = 200;
 /// Gives back what is kept of the rule's lives, the newest first. Returns `false` if somebody has changed the rule meanwhile.
 pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     // The mover has given back what the life has kept that it ends.
     let moved = entry.row.replaced.since.filter(|_| !entry.sides.is_empty());
     for of in amount::lives(&mut at, &entry.db, &entry.rule.name).await? {
@@ -90,8 +90,8 @@ impl Returning<'_> {
         let (life, rule) = (self.life, self.rule);
         // Held until the commit: who declares the rule anew in another process waits for this one.
         let _held = life.patterned.rules();
-        let mut began = Began::begin(life, context).await?;
-        let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+        let mut began = OwnTransaction::begin(life, context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         if catalog::epoch(&mut at, &self.entry.db, &rule.name).await? != Some(self.entry.row.epoch) {
             return Ok(Part::Superseded);
         }
@@ -127,7 +127,7 @@ impl Returning<'_> {
     /// Documents under the logical name may be what others come from: they are changed as by a client.
     async fn exchange(
         &self,
-        began: &mut Began<'_>,
+        began: &mut OwnTransaction<'_>,
         ns: &Namespace,
         old: Vec<Doc<'static>>,
         new: Vec<Doc<'static>>,

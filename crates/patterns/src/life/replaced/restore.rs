@@ -5,13 +5,13 @@
 //! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
 
 use crate::execute::gate::Point;
-use crate::life::access::{At, find};
+use crate::life::access::{Access, find};
 use crate::life::evaluate::{Difference, becomes};
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
 use crate::life::rights::Rights;
-use crate::life::transaction::{Began, is_transient};
+use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, walk};
 use crate::rule::{Fate, Rule, key};
 use document::backend::Session;
@@ -36,7 +36,7 @@ pub(crate) fn need(rights: &Rights, rule: &Rule) -> Result<()> {
 }
 
 /// Fails if what was kept of the rule's hosts is not there: then giving it back would only take values away.
-pub(crate) async fn check(at: &mut At<'_>, row: &catalog::Row, rule: &Rule) -> Result<()> {
+pub(crate) async fn check(at: &mut Access<'_>, row: &catalog::Row, rule: &Rule) -> Result<()> {
     let refused = |why: &str, hint: String| Err(Error::new(Code::OperationFailed, why.to_owned()).with_hint(hint));
     let hint = format!("`pleach drop {}` without --restore leaves the values as they are", rule.name);
     let Some(since) = row.replaced.since else {
@@ -65,7 +65,7 @@ pub(crate) async fn check(at: &mut At<'_>, row: &catalog::Row, rule: &Rule) -> R
     Ok(())
 }
 
-async fn count(at: &mut At<'_>, rule: &Rule, since: i64) -> Result<i64> {
+async fn count(at: &mut Access<'_>, rule: &Rule, since: i64) -> Result<i64> {
     let (first, last) = (
         crate::life::replaced::host_id(&rule.name, since, None),
         crate::life::replaced::host_id(&rule.name, since, Some(&Value::MaxKey)),
@@ -81,7 +81,7 @@ async fn count(at: &mut At<'_>, rule: &Rule, since: i64) -> Result<i64> {
 pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
     let mut row = entry.row.clone();
     let (mut session, context) = (Session::default(), life.context());
-    let mut at = At { backend: &*life.backend, session: &mut session, context: &context };
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     while let Some(since) = row.replaced.since {
         let lives = amount::lives(&mut at, &entry.db, &entry.rule.name).await?;
         let then = lives.iter().find(|of| of.since == since).and_then(Of::rule);
@@ -153,12 +153,12 @@ async fn one_part(
 ) -> Result<Option<Part>> {
     let (rule, from) = (&entry.rule, row.replaced.restored_to.as_ref());
     let mut outside = Session::default();
-    let mut at = At { backend: &*life.backend, session: &mut outside, context };
+    let mut at = Access { backend: &*life.backend, session: &mut outside, context };
     let to = walk::boundary(&mut at, &rule.host, from, part).await?;
     // Held until the commit: who declares the rule anew in another process waits for this one.
     let _held = life.patterned.rules();
-    let mut began = Began::begin(life, context).await?;
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let mut began = OwnTransaction::begin(life, context).await?;
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
         return Ok(None);
     }
@@ -195,7 +195,7 @@ async fn one_part(
     }
     life.pass(Point::Life("give back")).await?;
     derived::write(life, &mut began, rule, &differences).await?;
-    let mut at = At { backend: &*life.backend, session: &mut began.session, context };
+    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     if !used.is_empty() {
         at.delete(&names::replaced(&rule.host.db), among(used)).await?;
         let taken = Amount { documents: -amount.documents, bytes: -amount.bytes };
@@ -238,7 +238,7 @@ pub(crate) fn among(ids: Vec<Value<'static>>) -> Filter {
 }
 
 /// The rows of some hosts.
-pub(crate) async fn rows(at: &mut At<'_>, db: &str, ids: Vec<Value<'static>>) -> Result<Vec<Doc<'static>>> {
+pub(crate) async fn rows(at: &mut Access<'_>, db: &str, ids: Vec<Value<'static>>) -> Result<Vec<Doc<'static>>> {
     match ids.is_empty() {
         true => Ok(Vec::new()),
         false => at.find(find(&names::replaced(db), among(ids))).await,

@@ -1,7 +1,7 @@
 //! Indexes on a time-series collection. Clients name its fields; what is indexed are the buckets: the meta field under its own
 //! name, the time as the period's start, measurements as fields of the readings. The rule's row remembers what clients asked for.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::indexes as needed;
 use crate::life::relocate::bucket_of;
@@ -34,7 +34,7 @@ impl Life {
     ) -> Result<Doc<'static>> {
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let Some(entry) = self.settled_timeseries(ns)? else { return Err(not_found(ns)) };
         let (Some(bucket), Some(shape)) = (bucket_of(&entry.rule), &entry.row.shape) else { return Err(not_found(ns)) };
         for spec in specs {
@@ -79,7 +79,7 @@ impl Life {
     ) -> Result<Doc<'static>> {
         let _changing = self.changing.lock().await;
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let Some(entry) = self.settled_timeseries(ns)? else { return Err(not_found(ns)) };
         let (Some(bucket), Some(shape)) = (bucket_of(&entry.rule), &entry.row.shape) else { return Err(not_found(ns)) };
         let gone = chosen(&shape.indexes, which)?;
@@ -130,7 +130,7 @@ impl Life {
             )));
         };
         let mut session = Session::default();
-        let mut at = At { backend: &*self.backend, session: &mut session, context };
+        let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let (key, wanted) = (stored_key(bucket, index), name(index));
         let there = expiry::indexes(&mut at, &bucket.into).await?;
         let serving =
@@ -140,7 +140,7 @@ impl Life {
 }
 
 /// Makes what is missing of them: after the buckets were made anew, or an index that served beside has gone.
-pub(in crate::life) async fn ensure(at: &mut At<'_>, bucket: &Bucket, indexes: &[Doc<'static>]) -> Result<()> {
+pub(in crate::life) async fn ensure(at: &mut Access<'_>, bucket: &Bucket, indexes: &[Doc<'static>]) -> Result<()> {
     for index in indexes {
         make(at, bucket, index).await?;
     }
@@ -148,7 +148,7 @@ pub(in crate::life) async fn ensure(at: &mut At<'_>, bucket: &Bucket, indexes: &
 }
 
 /// Makes the index of the buckets unless there is one of the same key; gives it as clients see it.
-async fn make(at: &mut At<'_>, bucket: &Bucket, spec: &Doc<'static>) -> Result<Doc<'static>> {
+async fn make(at: &mut Access<'_>, bucket: &Bucket, spec: &Doc<'static>) -> Result<Doc<'static>> {
     let (key, wanted) = (stored_key(bucket, spec), name(spec));
     let options = |index: &Doc<'_>| {
         let chosen =

@@ -5,12 +5,11 @@ mod indexes;
 mod modify;
 mod options;
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::relocate::drop as dropping;
 use crate::life::relocate::drop::Leaving;
-use crate::life::relocate::record::{Place, Shaping, Turn};
-use crate::life::relocate::stored;
-use crate::life::relocate::{advance, bucket_of};
+use crate::life::relocate::record::{Location, Relocation, Switchover};
+use crate::life::relocate::{advance, bucket_of, stored};
 use crate::life::replaced::Progress;
 use crate::life::{Entry, Life, State, catalog};
 use crate::mql;
@@ -54,7 +53,7 @@ impl Life {
         {
             let _changing = self.changing.lock().await;
             let mut session = Session::default();
-            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context };
             self.refuse_taken(&mut at, ns).await?;
             if let Some(bucket) = bucket_of(&rule)
                 && stored::found(&mut at, &bucket.into).await?.is_some()
@@ -72,7 +71,7 @@ impl Life {
     }
 
     /// What has the name already, in MongoDB's words.
-    pub(crate) async fn refuse_taken(&self, at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+    pub(crate) async fn refuse_taken(&self, at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
         let message = match (self.timeseries(ns), stored::found(at, ns).await?) {
             (Some(_), _) => format!("A timeseries collection already exists. NS: {ns}"),
             (None, Some(found)) if found.is_view() => format!("A view already exists. NS: {ns}"),
@@ -94,7 +93,7 @@ impl Life {
     }
 
     /// Writes down what was changed, as long as nobody else has changed it.
-    async fn save_changed(&self, at: &mut At<'_>, entry: &Entry, row: catalog::Row) -> Result<()> {
+    async fn save_changed(&self, at: &mut Access<'_>, entry: &Entry, row: catalog::Row) -> Result<()> {
         if !catalog::replace(at, &entry.db, &row, entry.row.epoch).await? {
             self.refresh(at).await?;
             let message = format!("{} was changed meanwhile", entry.rule.host);
@@ -104,10 +103,11 @@ impl Life {
         self.put_in_force()
     }
 
-    async fn save_timeseries(&self, at: &mut At<'_>, rule: &Arc<Rule>, options: &Doc<'static>) -> Result<()> {
+    async fn save_timeseries(&self, at: &mut Access<'_>, rule: &Arc<Rule>, options: &Doc<'static>) -> Result<()> {
         let Some(bucket) = bucket_of(rule) else { return Ok(()) };
-        let place = Place { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
-        let turn = Turn { places: vec![place], ..Turn::default() };
+        let place =
+            Location { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
+        let turn = Switchover { places: vec![place], ..Switchover::default() };
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         let row = catalog::Row {
             rule: rule.name.to_string(),
@@ -120,7 +120,7 @@ impl Life {
             with_data: false,
             tidy: false,
             by: self.process.clone(),
-            shape: Some(Shaping { turn: Some(turn), timeseries: Some(options.clone()), ..Shaping::default() }),
+            shape: Some(Relocation { turn: Some(turn), timeseries: Some(options.clone()), ..Relocation::default() }),
             replaced: Progress::default(),
         };
         catalog::save(at, &rule.host.db, &row).await?;
@@ -151,7 +151,7 @@ impl Life {
         {
             let _changing = self.changing.lock().await;
             let mut session = Session::default();
-            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context };
             let leaving = Leaving { with_data: true, ..Leaving::default() };
             dropping::begin(self, &mut at, &entry, leaving).await?;
         }

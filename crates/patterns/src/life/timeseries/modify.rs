@@ -1,7 +1,7 @@
 //! `collMod` of a time-series collection: its expiry, a coarser granularity, and whether an index is hidden.
 
-use crate::life::access::At;
-use crate::life::relocate::record::Shaping;
+use crate::life::access::Access;
+use crate::life::relocate::record::Relocation;
 use crate::life::relocate::{bucket_of, change};
 use crate::life::timeseries::options::{ensure_expiry, expiry_index, rule, with_expiry, with_granularity};
 use crate::life::timeseries::{Life, indexes};
@@ -38,7 +38,7 @@ impl Life {
         {
             let _changing = self.changing.lock().await;
             let mut session = Session::default();
-            let mut at = At { backend: &*self.backend, session: &mut session, context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context };
             let Some(entry) = self.settled_timeseries(ns)? else { return Ok(Doc::empty()) };
             let coarser = match granularity.as_ref().and_then(Value::as_str) {
                 Some(wanted) => coarser(&entry, wanted)?,
@@ -60,7 +60,7 @@ impl Life {
         Ok(reply.finish())
     }
 
-    async fn expire_after(&self, at: &mut At<'_>, ns: &Namespace, after: Option<i64>) -> Result<()> {
+    async fn expire_after(&self, at: &mut Access<'_>, ns: &Namespace, after: Option<i64>) -> Result<()> {
         let Some(entry) = self.timeseries(ns) else { return Ok(()) };
         let Some(bucket) = bucket_of(&entry.rule) else { return Ok(()) };
         let mut row = entry.row.clone();
@@ -81,7 +81,7 @@ impl Life {
     }
 
     /// Writes down that the readings go to longer buckets.
-    async fn begin_coarser(&self, at: &mut At<'_>, ns: &Namespace, granularity: &str) -> Result<()> {
+    async fn begin_coarser(&self, at: &mut Access<'_>, ns: &Namespace, granularity: &str) -> Result<()> {
         let Some(entry) = self.timeseries(ns) else { return Ok(()) };
         let shape = entry.row.shape.clone().unwrap_or_default();
         let options = with_granularity(&shape.timeseries.clone().unwrap_or_else(Doc::empty), granularity);
@@ -95,7 +95,7 @@ impl Life {
             done: 0,
             total: 0,
             by: self.process.clone(),
-            shape: Some(Shaping { turn: Some(change.turn), timeseries: Some(options), ..shape }),
+            shape: Some(Relocation { turn: Some(change.turn), timeseries: Some(options), ..shape }),
             ..entry.row.clone()
         };
         self.unpublished.store(true, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Life {
     }
 
     /// Hides an index of clients, or shows it again.
-    async fn hide(&self, at: &mut At<'_>, entry: &Entry, asked: &Doc<'_>, reply: &mut DocWriter) -> Result<()> {
+    async fn hide(&self, at: &mut Access<'_>, entry: &Entry, asked: &Doc<'_>, reply: &mut DocWriter) -> Result<()> {
         if asked.contains("expireAfterSeconds") {
             return Err(invalid(
                 "TTL indexes are not supported for time-series collections. Please refer to the documentation and use the top-level 'expireAfterSeconds' option instead",

@@ -1,6 +1,6 @@
 //! What the `timeseries` option means: which rule, and when its buckets expire.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::expiry;
 use crate::mql;
 use crate::rule::Rule;
@@ -81,7 +81,7 @@ pub(super) fn with_expiry(options: &Doc<'static>, after: Option<i64>) -> Doc<'st
 
 /// Buckets go when all of their readings have expired: by an index on the period's start, which is that much earlier. One that
 /// clients have made on the time is that very index.
-pub(in crate::life) async fn ensure_expiry(at: &mut At<'_>, bucket: &Bucket, options: &Doc<'static>) -> Result<()> {
+pub(in crate::life) async fn ensure_expiry(at: &mut Access<'_>, bucket: &Bucket, options: &Doc<'static>) -> Result<()> {
     let Some(after) = options.get("expireAfterSeconds").as_ref().and_then(expiry::seconds) else { return Ok(()) };
     let after = Value::Int64(after.saturating_add(longest(bucket.every)).min(i64::from(i32::MAX)));
     let period = bucket.every.name();
@@ -102,7 +102,7 @@ pub(in crate::life) async fn ensure_expiry(at: &mut At<'_>, bucket: &Bucket, opt
 }
 
 /// The name of the index on the period's start alone, if it is there.
-pub(super) async fn expiry_index(at: &mut At<'_>, bucket: &Bucket) -> Result<Option<String>> {
+pub(super) async fn expiry_index(at: &mut Access<'_>, bucket: &Bucket) -> Result<Option<String>> {
     let key = mql::document([(bucket.every.name(), Value::Int32(1))]);
     let indexes = expiry::indexes(at, &bucket.into).await?;
     let of = |index: &Doc<'static>| {

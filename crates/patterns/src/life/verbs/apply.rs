@@ -1,7 +1,7 @@
 //! `apply`: makes the rules what a declaration says, and waits for it unless asked not to.
 
-use crate::life::access::At;
-use crate::life::apply::Extent;
+use crate::life::access::Access;
+use crate::life::apply::Consent;
 use crate::life::preview::Preview;
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
@@ -18,9 +18,9 @@ pub(super) const VERB: Verb = Verb {
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let declaration = call.declaration_to_read()?;
     let mut session = Session::default();
-    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
     let changes = call.life.plan(&mut at, &declaration.database, &declaration.rules).await?;
-    let extent = Extent {
+    let extent = Consent {
         remove: call.request.flag("remove", false)?,
         with_data: call.request.flag("with_data", false)?,
         overwrite: call.request.flag("overwrite", false)?,

@@ -1,6 +1,6 @@
 //! `audit`: compares every derived value with what it should be. Changes nothing.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::rights::namespaces;
 use crate::life::verbs::selection::Selection;
 use crate::life::verbs::{Call, Verb};
@@ -26,7 +26,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     }
     if report.is_right() {
         let mut session = Session::default();
-        let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+        let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
         call.life.all_right(&mut at, &rules).await?;
     }
     Ok(report.leaving_out(undeclared).show())

@@ -1,6 +1,6 @@
 //! `drop`: removes a rule and, if asked, what it kept.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::names;
 use crate::life::relocate::drop::Leaving;
 use crate::life::replaced::amount;
@@ -41,7 +41,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         answer.append("back", &Value::Document(row.finish()));
     }
     let (mut session, ns) = (Session::default(), names::replaced(&db));
-    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
     let kept = match call.rights.may("find", &ns) {
         true => amount::of_rule(&mut at, &db, &rule).await?,
         false => Amount::default(),

@@ -1,6 +1,6 @@
 //! `plan`: what applying a declaration would do. Changes nothing.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::preview::{Preview, Wanted};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
@@ -19,7 +19,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let wanted =
         Wanted { remove: call.request.flag("remove", false)?, with_data: call.request.flag("with_data", false)? };
     let mut session = Session::default();
-    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
     let changes = call.life.plan(&mut at, &declaration.database, &declaration.rules).await?;
     changes.need_to_see(&call.rights)?;
     let preview = Preview::look(call.life, &mut at, &call.rights, &changes, &declaration.rules, wanted).await?;

@@ -1,8 +1,8 @@
 //! `repair`: makes every derived value right that is not; of rules that are not applied only if asked for (`once`).
 
-use crate::life::access::At;
-use crate::life::apply::Extent;
-use crate::life::audit::Asked;
+use crate::life::access::Access;
+use crate::life::apply::Consent;
+use crate::life::audit::AuditedRule;
 use crate::life::preview::{Preview, Refusal};
 use crate::life::relocate;
 use crate::life::repair::Upkeep;
@@ -48,14 +48,14 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let report = call.life.repair(&rules, upkeep, call.request.examples()?, &call.rights).await?;
     if report.is_right() {
         let mut session = Session::default();
-        let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+        let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
         call.life.all_right(&mut at, &rules).await?;
     }
     Ok(report.leaving_out(undeclared).show())
 }
 
 /// How far it may go without asking.
-fn extent(call: &Call<'_>, upkeep: Upkeep) -> Result<Extent> {
+fn extent(call: &Call<'_>, upkeep: Upkeep) -> Result<Consent> {
     let (overwrite, create_missing) =
         (call.request.flag("overwrite", false)?, call.request.flag("create_missing", false)?);
     if upkeep == Upkeep::Applied && (overwrite || create_missing) {
@@ -64,13 +64,13 @@ fn extent(call: &Call<'_>, upkeep: Upkeep) -> Result<Extent> {
             "'{field}' goes with 'once': rules that are applied are repaired without it"
         )));
     }
-    Ok(Extent { overwrite, create_missing, ..Extent::default() })
+    Ok(Consent { overwrite, create_missing, ..Consent::default() })
 }
 
 /// Looks at the data first, as `apply` does: nobody keeps a copy of what is overwritten here.
-async fn refuse_unmeant(call: &mut Call<'_>, rules: &[Asked], extent: Extent) -> Result<()> {
+async fn refuse_unmeant(call: &mut Call<'_>, rules: &[AuditedRule], extent: Consent) -> Result<()> {
     let mut session = Session::default();
-    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
     let rules: Vec<_> = rules.iter().map(|asked| asked.rule.clone()).collect();
     let preview = Preview::of_once(call.life, &mut at, &call.rights, &rules).await?;
     let refused = preview.refusals().map(|(_, refusal)| refusal).filter(|refusal| !refusal.is_waived(extent));
@@ -81,7 +81,7 @@ async fn refuse_unmeant(call: &mut Call<'_>, rules: &[Asked], extent: Extent) ->
 }
 
 /// `rule a is`, or `rule a (and 2 more) is`.
-fn named(rules: &[&Asked]) -> Option<String> {
+fn named(rules: &[&AuditedRule]) -> Option<String> {
     match rules {
         [] => None,
         [only] => Some(format!("rule {} is", only.rule.name)),
@@ -90,14 +90,14 @@ fn named(rules: &[&Asked]) -> Option<String> {
 }
 
 /// Values that nobody keeps would be wrong again with the next write.
-fn refuse_unapplied(rules: &[Asked]) -> Result<()> {
-    let unapplied: Vec<&Asked> = rules.iter().filter(|asked| asked.state.is_none()).collect();
+fn refuse_unapplied(rules: &[AuditedRule]) -> Result<()> {
+    let unapplied: Vec<&AuditedRule> = rules.iter().filter(|asked| asked.state.is_none()).collect();
     if let Some(named) = named(&unapplied) {
         let message = format!("{named} declared and not applied: nobody would keep it right");
         return Err(Error::new(Code::OperationFailed, message)
             .with_hint("run `pleach apply` first, or make the values right this once with `pleach repair --once`"));
     }
-    let differing: Vec<&Asked> = rules.iter().filter(|asked| asked.differs.is_some()).collect();
+    let differing: Vec<&AuditedRule> = rules.iter().filter(|asked| asked.differs.is_some()).collect();
     if let Some(named) = named(&differing) {
         let message = format!("{named} applied in another form than the declaration's");
         return Err(Error::new(Code::OperationFailed, message).with_hint(
@@ -108,12 +108,12 @@ fn refuse_unapplied(rules: &[Asked]) -> Result<()> {
 }
 
 /// What is kept is repaired by those who keep it, and only a field can be made right without that.
-fn refuse_applied(call: &Call<'_>, rules: &[Asked]) -> Result<()> {
+fn refuse_applied(call: &Call<'_>, rules: &[AuditedRule]) -> Result<()> {
     if !call.request.has("declaration") {
         return Err(Error::failed_to_parse("pleach repair with 'once' needs 'declaration'")
             .with_hint("`once` is for rules that are declared and not applied"));
     }
-    let applied: Vec<&Asked> = rules.iter().filter(|asked| asked.state.is_some()).collect();
+    let applied: Vec<&AuditedRule> = rules.iter().filter(|asked| asked.state.is_some()).collect();
     if let Some(named) = named(&applied) {
         let message = format!("{named} applied, and `once` is for rules that are not");
         return Err(Error::new(Code::OperationFailed, message)

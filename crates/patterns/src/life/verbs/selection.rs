@@ -2,8 +2,8 @@
 
 use crate::declare::spelling::nearest;
 use crate::declare::{Declaration, change};
-use crate::life::access::At;
-use crate::life::audit::Asked;
+use crate::life::access::Access;
+use crate::life::audit::AuditedRule;
 use crate::life::verbs::Call;
 use crate::life::{Entry, Life, catalog};
 use crate::rule::Rule;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 /// The rules that a verb compares by.
 pub(super) struct Selection {
-    pub(super) rules: Vec<Asked>,
+    pub(super) rules: Vec<AuditedRule>,
     /// Rules that are applied and that the declaration does not have: they are left out.
     pub(super) undeclared: Vec<Arc<str>>,
 }
@@ -33,7 +33,7 @@ impl Call<'_> {
         }
         let entries = self.life.applied(db).await?;
         let raw = self.life.raw.load(Ordering::Relaxed);
-        let mut list: Vec<Asked> = match &declaration {
+        let mut list: Vec<AuditedRule> = match &declaration {
             Some(declaration) => declared(declaration, &entries, raw),
             None => {
                 let visible = entries.iter().filter(|entry| self.rights.may_see(&entry.rule));
@@ -70,7 +70,7 @@ impl Call<'_> {
 }
 
 /// The names of some rules: not more than fit into a line or two.
-fn some_names(rules: &[Asked]) -> String {
+fn some_names(rules: &[AuditedRule]) -> String {
     const MOST: usize = 8;
     let names: Vec<&str> = rules.iter().take(MOST).map(|asked| &*asked.rule.name).collect();
     match rules.len() {
@@ -80,8 +80,8 @@ fn some_names(rules: &[Asked]) -> String {
     }
 }
 
-fn as_applied(entry: &Entry, raw: bool) -> Asked {
-    Asked {
+fn as_applied(entry: &Entry, raw: bool) -> AuditedRule {
+    AuditedRule {
         rule: entry.rule.clone(),
         state: Some(entry.row.state.clone()),
         differs: None,
@@ -91,15 +91,23 @@ fn as_applied(entry: &Entry, raw: bool) -> Asked {
 }
 
 /// The declaration's own rules, each with what is applied under its name.
-fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<Asked> {
+fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<AuditedRule> {
     let asked = |rule: &Rule| {
         let same = |entry: &&Entry| entry.db == declaration.database && entry.rule.name == rule.name;
         let Some(entry) = entries.iter().find(same) else {
-            return Asked { rule: Arc::new(rule.clone()), state: None, differs: None, sides: Vec::new(), raw: false };
+            return AuditedRule {
+                rule: Arc::new(rule.clone()),
+                state: None,
+                differs: None,
+                sides: Vec::new(),
+                raw: false,
+            };
         };
         match change(&entry.rule, rule) {
             None => as_applied(entry, raw),
-            differs => Asked { rule: Arc::new(rule.clone()), differs, sides: Vec::new(), ..as_applied(entry, raw) },
+            differs => {
+                AuditedRule { rule: Arc::new(rule.clone()), differs, sides: Vec::new(), ..as_applied(entry, raw) }
+            }
         }
     };
     declaration.rules.iter().map(asked).collect()
@@ -111,7 +119,7 @@ impl Life {
         let mut entries = self.entries();
         if self.raw.load(Ordering::Relaxed) {
             let (mut session, context) = (Session::default(), self.context());
-            let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
+            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
             let databases = match db {
                 Some(db) => vec![db.to_owned()],
                 None => catalog::databases(&mut at).await?,
@@ -135,7 +143,7 @@ impl Life {
     }
 
     /// These rules were found right, or made so: if they are all of a database, no audit is due there any more.
-    pub(super) async fn all_right(&self, at: &mut At<'_>, rules: &[Asked]) -> Result<()> {
+    pub(super) async fn all_right(&self, at: &mut Access<'_>, rules: &[AuditedRule]) -> Result<()> {
         if self.is_unannounced() {
             return Ok(());
         }

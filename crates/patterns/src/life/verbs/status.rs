@@ -1,6 +1,6 @@
 //! `status`: where each rule is, and what waits in the outbox; of one database, or of all that the client may read.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, Result};
@@ -18,6 +18,6 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         call.rights.need_to_look_into(db)?;
     }
     let mut session = Session::default();
-    let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+    let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
     call.life.status(&mut at, call.request.db.as_deref(), &call.rights).await
 }

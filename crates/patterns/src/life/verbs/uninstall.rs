@@ -1,6 +1,6 @@
 //! `uninstall`: takes Pleach out of databases; the data stays, as plain documents.
 
-use crate::life::access::At;
+use crate::life::access::Access;
 use crate::life::uninstall::Uninstalled;
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
@@ -24,7 +24,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         (None, Some(db)) => vec![db.clone()],
         (None, None) => {
             let mut session = Session::default();
-            let mut at = At { backend: &*call.life.backend, session: &mut session, context: call.context };
+            let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
             call.life.installed(&mut at, &call.rights).await?
         }
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 use pleach_patterns::active::RuleInState;
-use pleach_patterns::shapes::{Form, Side};
+use pleach_patterns::shapes::{Form, Place};
 
 fn old() -> Namespace {
     ns("pleach.readings.sensor_data")
@@ -13,8 +13,8 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
     let buckets = Buckets::new(bucket);
     buckets.world.engine_insert(&old().collection, plain).await;
     let mut sides = vec![
-        Side { stored: buckets.bucket.into.clone(), form: Form::Bucket(buckets.bucket.clone()) },
-        Side { stored: old(), form: Form::Plain },
+        Place { stored: buckets.bucket.into.clone(), form: Form::Bucket(buckets.bucket.clone()) },
+        Place { stored: old(), form: Form::Plain },
     ];
     if plain_first {
         sides.reverse();

@@ -7,7 +7,7 @@ use bson::doc;
 use document::backend::{Backend, BatchLimit, Session};
 use patterns::active::RuleInState;
 use patterns::life::State;
-use patterns::shapes::{Form, Side};
+use patterns::shapes::{Form, Place};
 use std::sync::Arc;
 
 #[test]
@@ -21,8 +21,8 @@ fn both_sides_answer() {
         world.engine_insert("old", old.to_vec()).await;
         world.engine_insert(PLAIN, old.to_vec()).await;
         let sides = vec![
-            Side { stored: ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
-            Side { stored: ns("old"), form: Form::Plain },
+            Place { stored: ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
+            Place { stored: ns("old"), form: Form::Plain },
         ];
         let placed = RuleInState {
             rule: rule(bucket.clone()),

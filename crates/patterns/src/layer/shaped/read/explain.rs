@@ -2,9 +2,9 @@
 
 use crate::layer::Shared;
 use crate::layer::shaped::digits;
-use crate::layer::shaped::read::plan::{Doubt, Plan, in_words};
+use crate::layer::shaped::read::plan::{Check, Plan, in_words};
 use crate::mql::{document, list, object};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::Session;
 use document::op::{Context, Explained, ReadOp, Verbosity};
 use document::{Doc, DocWriter, Result, Value};
@@ -14,7 +14,7 @@ pub(in crate::layer) async fn explain(
     session: &mut Session,
     context: &Context,
     op: &ReadOp,
-    shaped: &Shaped,
+    shaped: &Stack,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let op = &*digits::read(shaped, op, context)?;
@@ -41,7 +41,7 @@ pub(in crate::layer) fn planned(
     shared: &Shared,
     context: &Context,
     op: &ReadOp,
-    shaped: &Shaped,
+    shaped: &Stack,
 ) -> Result<Doc<'static>> {
     let op = &*digits::read(shaped, op, context)?;
     let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
@@ -58,7 +58,7 @@ pub(in crate::layer) fn planned(
 }
 
 /// The stored operation as plain MQL. The embedded store runs code instead of some stages; they say the same.
-fn command(shared: &Shared, shaped: &Shaped, op: &ReadOp, context: &Context, plan: &Plan) -> Result<Doc<'static>> {
+fn command(shared: &Shared, shaped: &Stack, op: &ReadOp, context: &Context, plan: &Plan) -> Result<Doc<'static>> {
     if shared.inner.abilities().forwards {
         return Ok(plan.op.to_command());
     }
@@ -69,7 +69,7 @@ fn command(shared: &Shared, shaped: &Shaped, op: &ReadOp, context: &Context, pla
     Ok(stored.to_command())
 }
 
-fn told(shaped: &Shaped, plan: &Plan, words: Doc<'static>, examined: Option<i64>) -> Doc<'static> {
+fn told(shaped: &Stack, plan: &Plan, words: Doc<'static>, examined: Option<i64>) -> Doc<'static> {
     let name = || Value::from(&*shaped.rule.name);
     let step = object([
         ("rule", name()),
@@ -94,7 +94,7 @@ fn told(shaped: &Shaped, plan: &Plan, words: Doc<'static>, examined: Option<i64>
 
 /// What is asked instead if there are more buckets than are moved.
 fn otherwise(plan: &Plan) -> Value<'static> {
-    let Some((Doubt::Few, other)) = &plan.otherwise else { return Value::Missing };
+    let Some((Check::Few, other)) = &plan.otherwise else { return Value::Missing };
     let most = i64::try_from(plan.first.saturating_sub(1)).unwrap_or(i64::MAX);
     let command = Value::Document(other.op.to_command());
     object([("buckets", object([("moreThan", Value::Int64(most))])), ("command", command)])

@@ -15,7 +15,7 @@ const READINGS: u64 = 10_000;
 
 /// What a filter says about the buckets to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum Extent {
     /// Not more than so many, as far as the filter tells.
     Few(usize),
     /// Those of some series, of any time: there may be few. More than so many are too many.
@@ -23,24 +23,24 @@ pub(super) enum Reach {
     Many,
 }
 
-impl Reach {
-    pub(super) fn of(bucket: &Bucket, filter: &Filter) -> Reach {
+impl Extent {
+    pub(super) fn of(bucket: &Bucket, filter: &Filter) -> Extent {
         let most = most(bucket);
         let enough = usize::try_from(most).unwrap_or(usize::MAX);
         // A reading of a known `_id` is in one bucket, wherever the `_id` is.
         if values(filter, "_id").is_some_and(|ids| ids <= most) {
-            return Reach::Few(enough);
+            return Extent::Few(enough);
         }
-        let Some(series) = series(bucket, filter).filter(|series| *series <= most) else { return Reach::Many };
+        let Some(series) = series(bucket, filter).filter(|series| *series <= most) else { return Extent::Many };
         match periods(bucket, filter, most) {
-            Some(periods) if series.saturating_mul(periods) <= most => Reach::Few(enough),
-            Some(_) => Reach::Many,
-            None => Reach::Perhaps(enough),
+            Some(periods) if series.saturating_mul(periods) <= most => Extent::Few(enough),
+            Some(_) => Extent::Many,
+            None => Extent::Perhaps(enough),
         }
     }
 }
 
-impl Reach {
+impl Extent {
     /// How many buckets hold about so many readings of one series, full or not; nothing if the filter asks for more than
     /// series and time.
     pub(super) fn first(bucket: &Bucket, filter: &Filter, readings: u64) -> Option<usize> {
@@ -157,8 +157,8 @@ mod tests {
         bucket(Period::Hour, Body::Readings(body))
     }
 
-    fn reach(bucket: &Bucket, filter: Document) -> Reach {
-        Reach::of(bucket, &Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap())
+    fn reach(bucket: &Bucket, filter: Document) -> Extent {
+        Extent::of(bucket, &Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap())
     }
 
     fn span(days: i64) -> Bson {
@@ -169,31 +169,31 @@ mod tests {
     fn years_of_one_series_are_few_buckets() {
         let most = 40_000 / 92;
         let quarters = days_of_quarters();
-        assert_eq!(reach(&quarters, doc! { "key": "A", "ts": span(3_650) }), Reach::Few(most));
-        assert_eq!(reach(&quarters, doc! { "key": { "$in": ["A", "B"] }, "ts": span(3_650) }), Reach::Few(most));
+        assert_eq!(reach(&quarters, doc! { "key": "A", "ts": span(3_650) }), Extent::Few(most));
+        assert_eq!(reach(&quarters, doc! { "key": { "$in": ["A", "B"] }, "ts": span(3_650) }), Extent::Few(most));
         let many: Vec<i32> = (0..20).collect();
-        assert_eq!(reach(&quarters, doc! { "key": { "$in": many }, "ts": span(3_650) }), Reach::Many);
-        assert_eq!(reach(&quarters, doc! { "key": "A", "ts": span(3_650_000) }), Reach::Many);
+        assert_eq!(reach(&quarters, doc! { "key": { "$in": many }, "ts": span(3_650) }), Extent::Many);
+        assert_eq!(reach(&quarters, doc! { "key": "A", "ts": span(3_650_000) }), Extent::Many);
         let one = doc! { "key": "A", "ts": DateTime::from_millis(5), "approved": { "$gt": 3 } };
-        assert_eq!(reach(&quarters, one), Reach::Few(most));
-        assert_eq!(reach(&quarters, doc! { "_id": { "key": "A" } }), Reach::Few(most));
+        assert_eq!(reach(&quarters, one), Extent::Few(most));
+        assert_eq!(reach(&quarters, doc! { "_id": { "key": "A" } }), Extent::Few(most));
     }
 
     #[test]
     fn what_the_filter_leaves_open_may_be_much() {
         let quarters = days_of_quarters();
-        assert_eq!(reach(&quarters, doc! { "ts": span(1) }), Reach::Many);
-        assert_eq!(reach(&quarters, doc! { "key": { "$gt": "A" }, "ts": span(1) }), Reach::Many);
-        assert_eq!(reach(&quarters, doc! { "$or": [{ "key": "A" }, { "ts": span(1) }] }), Reach::Many);
-        assert_eq!(reach(&quarters, doc! { "key": "A" }), Reach::Perhaps(434));
+        assert_eq!(reach(&quarters, doc! { "ts": span(1) }), Extent::Many);
+        assert_eq!(reach(&quarters, doc! { "key": { "$gt": "A" }, "ts": span(1) }), Extent::Many);
+        assert_eq!(reach(&quarters, doc! { "$or": [{ "key": "A" }, { "ts": span(1) }] }), Extent::Many);
+        assert_eq!(reach(&quarters, doc! { "key": "A" }), Extent::Perhaps(434));
         let since = doc! { "key": "A", "ts": { "$gte": DateTime::from_millis(0) } };
-        assert_eq!(reach(&quarters, since), Reach::Perhaps(434));
+        assert_eq!(reach(&quarters, since), Extent::Perhaps(434));
     }
 
     #[test]
     fn large_buckets_are_fewer() {
-        assert_eq!(reach(&readings(60), doc! { "key": 1, "ts": span(6) }), Reach::Few(166));
-        assert_eq!(reach(&readings(60), doc! { "key": 1, "ts": span(7) }), Reach::Many);
-        assert_eq!(reach(&readings(1_000), doc! { "key": 1, "ts": span(1) }), Reach::Many);
+        assert_eq!(reach(&readings(60), doc! { "key": 1, "ts": span(6) }), Extent::Few(166));
+        assert_eq!(reach(&readings(60), doc! { "key": 1, "ts": span(7) }), Extent::Many);
+        assert_eq!(reach(&readings(1_000), doc! { "key": 1, "ts": span(1) }), Extent::Many);
     }
 }

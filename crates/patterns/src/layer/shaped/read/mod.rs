@@ -20,11 +20,11 @@ pub(in crate::layer) use explain::{explain, planned};
 
 use crate::layer::Shared;
 use crate::layer::shaped::digits;
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::Result;
 use document::backend::{Cursor, Session};
 use document::op::{Context, ReadOp};
-use plan::{Doubt, Plan};
+use plan::{Check, Plan};
 
 /// Opens a cursor over logical documents.
 pub(in crate::layer) async fn open(
@@ -32,7 +32,7 @@ pub(in crate::layer) async fn open(
     session: &mut Session,
     context: &Context,
     op: &ReadOp,
-    shaped: &Shaped,
+    shaped: &Stack,
 ) -> Result<Box<dyn Cursor>> {
     let op = digits::read(shaped, op, context)?;
     let plan = Plan::new(shaped, &op, context, shared.inner.abilities().forwards)?;
@@ -51,11 +51,11 @@ async fn run(shared: &Shared, session: &mut Session, context: &Context, plan: Pl
     let mut cursor = shared.inner.read(session, context, plan.op).await?;
     let mut first = None;
     match plan.otherwise {
-        Some((Doubt::Exact, other)) => match summaries::settled(cursor, session, context).await? {
+        Some((Check::Exact, other)) => match summaries::settled(cursor, session, context).await? {
             Some(settled) => cursor = settled,
             None => return Box::pin(run(shared, session, context, *other)).await,
         },
-        Some((Doubt::Few, other)) => {
+        Some((Check::Few, other)) => {
             let batch = local_pipeline::first(&mut *cursor, session, context, plan.first).await?;
             if !batch.exhausted {
                 drop(cursor);

@@ -1,13 +1,13 @@
 //! How a read of a logical name is run: what the backend is asked, and what is done here.
 
-use crate::layer::shaped::read::extent::Reach;
+use crate::layer::shaped::read::extent::Extent;
 use crate::layer::shaped::read::in_order::InOrder;
-use crate::layer::shaped::read::read_request::Asked;
+use crate::layer::shaped::read::read_request::ReadRequest;
 use crate::layer::shaped::read::result::Finish;
 use crate::layer::shaped::read::summaries::Figures;
 use crate::layer::shaped::read::{local_pipeline, union};
 use crate::shapes::bucket::{Bucket, Dialect};
-use crate::shapes::{Form, Shaped};
+use crate::shapes::{Form, Stack};
 use document::filter::Filter;
 use document::op::{Aggregate, Context, Find, Namespace, ReadOp, SortSpec};
 use document::pipeline::Pipeline;
@@ -28,12 +28,12 @@ pub(super) struct Plan {
     /// All sides must be read in one moment.
     pub(super) two_sided: bool,
     /// How to find the answer if this turns out not to be the way.
-    pub(super) otherwise: Option<(Doubt, Box<Plan>)>,
+    pub(super) otherwise: Option<(Check, Box<Plan>)>,
 }
 
 /// What is not known before the backend has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum Check {
     /// Whether figures that MongoDB added up are exact.
     Exact,
     /// Whether the first rows are all.
@@ -51,12 +51,12 @@ enum For {
 }
 
 impl Plan {
-    pub(super) fn new(shaped: &Shaped, op: &ReadOp, context: &Context, forwards: bool) -> Result<Plan> {
+    pub(super) fn new(shaped: &Stack, op: &ReadOp, context: &Context, forwards: bool) -> Result<Plan> {
         Plan::made(shaped, op, context, if forwards { For::MongoDb } else { For::Embedded })
     }
 
-    fn made(shaped: &Shaped, op: &ReadOp, context: &Context, whom: For) -> Result<Plan> {
-        let asked = Asked::of(op)?;
+    fn made(shaped: &Stack, op: &ReadOp, context: &Context, whom: For) -> Result<Plan> {
+        let asked = ReadRequest::of(op)?;
         let only = match &*shaped.sides {
             [side] => match &side.form {
                 Form::Bucket(bucket) => Some(bucket),
@@ -79,7 +79,7 @@ impl Plan {
 }
 
 /// What a read of stored documents is in MQL, whoever runs it.
-pub(super) fn in_words(shaped: &Shaped, op: &ReadOp, context: &Context) -> Result<Array<'static>> {
+pub(super) fn in_words(shaped: &Stack, op: &ReadOp, context: &Context) -> Result<Array<'static>> {
     let plan = Plan::made(shaped, op, context, For::People)?;
     let stages = match (&plan.op, plan.here.filter(|_| plan.figures.is_none())) {
         (ReadOp::Aggregate(op), _) => op.pipeline.source.clone().unwrap_or_else(Array::empty),
@@ -93,13 +93,13 @@ pub(super) fn in_words(shaped: &Shaped, op: &ReadOp, context: &Context) -> Resul
 }
 
 /// Where the first side is stored.
-fn stored(shaped: &Shaped, op: &ReadOp) -> Namespace {
+fn stored(shaped: &Stack, op: &ReadOp) -> Namespace {
     shaped.sides.first().map_or_else(|| op.ns().clone(), |side| side.stored.clone())
 }
 
 struct Maker<'s> {
-    shaped: &'s Shaped,
-    asked: Asked,
+    shaped: &'s Stack,
+    asked: ReadRequest,
     ns: Namespace,
     /// What the logical documents must match first, and what that says about those of the first side.
     filter: Filter,
@@ -171,15 +171,15 @@ impl Maker<'_> {
 
     /// Buckets of a real MongoDB are moved and taken apart here, if they are few.
     fn moved(&mut self, bucket: &Arc<Bucket>, figures: Option<Figures>) -> Plan {
-        match (Reach::of(bucket, &self.filter), figures) {
-            (Reach::Few(most), Some(figures)) => self.figures_here(figures, most),
-            (Reach::Perhaps(most), Some(figures)) => {
+        match (Extent::of(bucket, &self.filter), figures) {
+            (Extent::Few(most), Some(figures)) => self.figures_here(figures, most),
+            (Extent::Perhaps(most), Some(figures)) => {
                 let finish = self.asked.finish.again();
                 let otherwise = Box::new(self.in_mongodb(Some(bucket), Some(figures.clone())));
                 self.asked.finish = finish;
-                Plan { otherwise: Some((Doubt::Few, otherwise)), ..self.figures_here(figures, most) }
+                Plan { otherwise: Some((Check::Few, otherwise)), ..self.figures_here(figures, most) }
             }
-            (Reach::Few(most), None) => self.finished_here(bucket, most + 1),
+            (Extent::Few(most), None) => self.finished_here(bucket, most + 1),
             (_, figures) => match self.first_in_order(bucket) {
                 Some(plan) => plan,
                 None => self.in_mongodb(Some(bucket), figures),
@@ -210,7 +210,7 @@ impl Maker<'_> {
         let in_order = InOrder::of(bucket, &leading.filter, leading.sort.as_ref()?)?;
         let wanted = leading.skip.saturating_add(leading.limit?);
         // A condition on readings themselves may be met by none of them: that is not looked for across a network.
-        let first = Reach::first(bucket, &leading.filter, wanted)?;
+        let first = Extent::first(bucket, &leading.filter, wanted)?;
         let stored = in_order.stored();
         let rest = Pipeline::of_query(&leading.filter, None, leading.skip, leading.limit).then(split.rest);
         let here = Some(Pipeline::of_stage(in_order, None).then(rest));
@@ -265,7 +265,7 @@ impl Maker<'_> {
         let name = figures.name();
         let op = self.aggregate(words(self.behind_pushed(stages)));
         let finish = self.asked.finish.again();
-        let otherwise = Some((Doubt::Exact, Box::new(self.upstream(Some(bucket)))));
+        let otherwise = Some((Check::Exact, Box::new(self.upstream(Some(bucket)))));
         let here = Some(figures.into_answer());
         Plan { here, finish, figures: Some(name), otherwise, ..self.plan(op) }
     }

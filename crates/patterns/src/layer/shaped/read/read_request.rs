@@ -10,7 +10,7 @@ use document::{Array, Result, Value};
 use std::sync::Arc;
 
 /// A read, whatever command it came from.
-pub(super) struct Asked {
+pub(super) struct ReadRequest {
     /// Over logical documents; its source says the same in MQL.
     pub(super) pipeline: Pipeline,
     /// What `find` shows of each document.
@@ -20,13 +20,13 @@ pub(super) struct Asked {
     pub(super) allow_disk_use: bool,
 }
 
-impl Asked {
-    pub(super) fn of(op: &ReadOp) -> Result<Asked> {
+impl ReadRequest {
+    pub(super) fn of(op: &ReadOp) -> Result<ReadRequest> {
         Ok(match op {
             ReadOp::Find(op) => {
                 op.check_for_view()?;
                 let projecting = op.projection.as_ref().map(|it| Arc::new(Projecting::new(it.clone(), &op.filter)));
-                Asked {
+                ReadRequest {
                     pipeline: Pipeline::of_query(&op.filter, op.sort.as_ref(), op.skip, op.limit),
                     projecting,
                     finish: Finish::Rows,
@@ -34,7 +34,7 @@ impl Asked {
                     allow_disk_use: op.allow_disk_use,
                 }
             }
-            ReadOp::Aggregate(op) => Asked {
+            ReadOp::Aggregate(op) => ReadRequest {
                 pipeline: op.pipeline.clone(),
                 projecting: None,
                 finish: Finish::Rows,
@@ -43,7 +43,7 @@ impl Asked {
             },
             ReadOp::Count(op) => {
                 let counted = parsed([call("$count", Value::from("n"))])?;
-                Asked {
+                ReadRequest {
                     pipeline: Pipeline::of_query(&op.filter, None, op.skip, op.limit).then(counted),
                     projecting: None,
                     finish: Finish::Count,
@@ -56,7 +56,7 @@ impl Asked {
                 // a missing one is not null.
                 let key = object([("_id", object([("v", field(op.key.first())), ("of", Value::from("value"))]))]);
                 let grouped = parsed([call("$group", key)])?;
-                Asked {
+                ReadRequest {
                     pipeline: Pipeline::of_query(&op.filter, None, 0, None).then(grouped),
                     projecting: None,
                     finish: Finish::Distinct(op.key.clone()),

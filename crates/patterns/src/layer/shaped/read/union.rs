@@ -2,13 +2,13 @@
 
 use crate::mql::call;
 use crate::shapes::bucket::Dialect;
-use crate::shapes::{Form, Shaped, Side};
+use crate::shapes::{Form, Place, Stack};
 use document::filter::Filter;
 use document::pipeline::Pipeline;
 use document::{Array, Result, Value};
 
 /// What a filter on logical documents lets be asked of the stored ones: a superset.
-pub(super) fn pushed(side: &Side, filter: &Filter) -> Filter {
+pub(super) fn pushed(side: &Place, filter: &Filter) -> Filter {
     match &side.form {
         Form::Plain => filter.clone(),
         Form::Bucket(bucket) => bucket.push(filter),
@@ -16,7 +16,7 @@ pub(super) fn pushed(side: &Side, filter: &Filter) -> Filter {
 }
 
 /// The logical documents of all sides among which are those that match, run natively.
-pub(super) fn native(shaped: &Shaped, filter: &Filter) -> Result<Pipeline> {
+pub(super) fn native(shaped: &Stack, filter: &Filter) -> Result<Pipeline> {
     let mut all: Option<Pipeline> = None;
     for side in &shaped.sides {
         let found = Pipeline::of_query(&pushed(side, filter), None, 0, None);
@@ -33,7 +33,7 @@ pub(super) fn native(shaped: &Shaped, filter: &Filter) -> Result<Pipeline> {
 }
 
 /// The same as MQL.
-pub(super) fn said(shaped: &Shaped, filter: &Filter, dialect: Dialect) -> Array<'static> {
+pub(super) fn said(shaped: &Stack, filter: &Filter, dialect: Dialect) -> Array<'static> {
     let mut all: Vec<Value<'static>> = Vec::new();
     for (at, side) in shaped.sides.iter().enumerate() {
         let pushed = pushed(side, filter);

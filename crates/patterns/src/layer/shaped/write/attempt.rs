@@ -2,16 +2,16 @@
 //! those on what is stored (R4); statements that fail on their own are left out of the next attempt (R10).
 
 use crate::execute::gate::Point;
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::execute::run::commit;
 use crate::execute::turns::{HostHash, Turns};
-use crate::layer::shaped::write::insert::Coming;
+use crate::layer::shaped::write::insert::NewReading;
 use crate::layer::shaped::write::multi::{Many, Picked};
-use crate::layer::shaped::write::single_statement::How;
+use crate::layer::shaped::write::single_statement::CommandOptions;
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{insert, open_buckets, resend_after_move, statement};
 use crate::layer::{Shared, statements};
-use crate::shapes::{Form, Shaped};
+use crate::shapes::{Form, Stack};
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Error, Result};
@@ -25,14 +25,14 @@ const WAITED_FOR: usize = 16;
 /// What shares a transaction.
 pub(super) enum Part<'p> {
     Insert {
-        documents: &'p [Coming],
-        how: &'p How,
+        documents: &'p [NewReading],
+        how: &'p CommandOptions,
     },
     /// Statements about one document each.
     Statements {
         op: &'p WriteOp,
         range: Range<usize>,
-        how: &'p How,
+        how: &'p CommandOptions,
     },
     /// Some of the readings that a statement about many is about; none means that there are none.
     Some {
@@ -59,7 +59,7 @@ impl Part<'_> {
     }
 
     /// The buckets that are known to be written to.
-    fn hosts(&self, shaped: &Shaped) -> Vec<HostHash> {
+    fn hosts(&self, shaped: &Stack) -> Vec<HostHash> {
         let (Part::Insert { documents, .. }, Some(side)) = (self, shaped.sides.first()) else { return Vec::new() };
         if !matches!(side.form, Form::Bucket(_)) {
             return Vec::new();
@@ -90,10 +90,10 @@ pub(super) async fn run(
     shared: &Arc<Shared>,
     client: &mut Session,
     context: &Context,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
     part: &Part<'_>,
 ) -> Result<Written, Stop> {
-    let mut attempts = Attempts::new(context);
+    let mut attempts = RetryWindow::new(context);
     let mut turns = attempts.in_time(shared.lines.take(part.hosts(shaped))).await?;
     let mut known =
         Known { noted: resend_after_move::noted(shared, client, context, shaped, part).await?, ..Known::default() };
@@ -125,7 +125,7 @@ async fn attempt(
     shared: &Arc<Shared>,
     client: &mut Session,
     context: &Context,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
     part: &Part<'_>,
     number: u32,
     known: &mut Known,
@@ -192,7 +192,7 @@ async fn perform(
     let mut done = Done { written: Written::default(), effective: Vec::new() };
     match part {
         Part::Insert { documents, how } => {
-            let left = |(_, (at, ..)): &(usize, &Coming)| !retried.contains(&how.statement_id(*at)) && !fails(*at);
+            let left = |(_, (at, ..)): &(usize, &NewReading)| !retried.contains(&how.statement_id(*at)) && !fails(*at);
             let left: Vec<usize> = documents.iter().enumerate().filter(left).map(|(index, _)| index).collect();
             let errors = insert::added(steps, documents, &left, ordered, how.bypass_validation).await?;
             let first = errors.first().map(|failed| failed.index).filter(|_| ordered);

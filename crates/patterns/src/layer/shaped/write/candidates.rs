@@ -3,7 +3,7 @@
 use crate::layer::shaped::write::steps::Steps;
 use crate::life::access::find;
 use crate::shapes::bucket::{Bucket, Key};
-use crate::shapes::{Form, Shaped, Side};
+use crate::shapes::{Form, Place, Stack};
 use document::filter::{Details, Filter};
 use document::op::{Find, SortKey, SortSpec};
 use document::pipeline::sort_spec;
@@ -40,7 +40,7 @@ pub(super) fn decoded(form: &Form, stored: &Doc<'static>) -> Result<Vec<Doc<'sta
 }
 
 /// The read of all stored documents that may hold a match.
-pub(super) fn holding(side: &Side, filter: &Filter) -> Find {
+pub(super) fn holding(side: &Place, filter: &Filter) -> Find {
     let filter = match &side.form {
         Form::Plain => filter.clone(),
         Form::Bucket(bucket) => bucket.push(filter),
@@ -49,7 +49,7 @@ pub(super) fn holding(side: &Side, filter: &Filter) -> Find {
 }
 
 /// Those readings of a stored document that match.
-pub(super) fn matching(side: (usize, &Side), stored: &Doc<'static>, filter: &Filter, env: &Env) -> Result<Vec<Found>> {
+pub(super) fn matching(side: (usize, &Place), stored: &Doc<'static>, filter: &Filter, env: &Env) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for (index, doc) in decoded(&side.1.form, stored)?.into_iter().enumerate() {
         let mut details = Details::default();
@@ -114,7 +114,7 @@ fn is_before(by: &SortSpec, found: &Found, best: Option<&Found>) -> Result<bool>
 }
 
 /// Series and time, as the logical documents have them.
-fn in_time(shaped: &Shaped) -> SortSpec {
+fn in_time(shaped: &Stack) -> SortSpec {
     let Some(bucket) = shaped.bucket() else { return SortSpec::default() };
     let fields = bucket.by.iter().map(|series| &*series.field).chain([&*bucket.time]);
     ascending(fields)

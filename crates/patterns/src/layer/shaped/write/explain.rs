@@ -2,7 +2,7 @@
 //! buckets it looks at.
 
 use crate::execute::plan::Plan;
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::execute::run;
 use crate::layer::explain::{Left, with_plan};
 use crate::layer::shaped::digits;
@@ -10,7 +10,7 @@ use crate::layer::shaped::write::candidates::holding;
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{how, insert, one, ones};
 use crate::layer::{Shared, statements};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Explained, ReadOp, Verbosity, WriteOp};
@@ -22,7 +22,7 @@ pub(crate) async fn explain(
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let op = &*digits::write(shaped, op, context)?;
@@ -46,11 +46,11 @@ pub(crate) async fn plan(
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
 ) -> Result<Plan> {
     let op = &*digits::write(shaped, op, context)?;
     let mut left = Left::of(op);
-    let mut attempts = Attempts::new(context);
+    let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = Session { relay: client.relay.clone(), ..Session::default() };
         shared.inner.begin(&mut session, context).await?;

@@ -6,12 +6,12 @@ use crate::layer::shaped::write::candidates::first;
 use crate::layer::shaped::write::place::Reading;
 use crate::layer::shaped::write::refused::duplicate;
 use crate::layer::shaped::write::rewrite::{Changes, Existing, Fate};
-use crate::layer::shaped::write::single_statement::{How, One};
+use crate::layer::shaped::write::single_statement::{CommandOptions, SingleStatement};
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{attempt, place, resend_after_move, rewrite, single_statement, told};
 use crate::layer::{Shared, bulk, statements};
 use crate::shapes::bucket::{Body, Bucket, Encoded};
-use crate::shapes::{Form, Shaped};
+use crate::shapes::{Form, Stack};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -24,7 +24,7 @@ pub(super) async fn run(
     session: &mut Session,
     context: &Context,
     op: &Insert,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
 ) -> Result<Written> {
     let how = how(op);
     let (mut documents, refused) = encoded(shaped, op, context);
@@ -73,7 +73,7 @@ pub(super) async fn joined(
     session: &mut Session,
     context: &Context,
     op: &Insert,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
 ) -> Result<Written> {
     let how = how(op);
     let (documents, refused) = encoded(shaped, op, context);
@@ -106,10 +106,10 @@ pub(super) async fn rehearsed(steps: &mut Steps<'_>, op: &Insert) -> Result<(), 
 }
 
 /// A client's document: its place, itself with an `_id`, and what it is as a reading.
-pub(super) type Coming = (usize, Doc<'static>, Encoded);
+pub(super) type NewReading = (usize, Doc<'static>, Encoded);
 
 /// The documents that can be stored, and those that cannot; ordered, up to the first of these.
-fn encoded(shaped: &Shaped, op: &Insert, context: &Context) -> (Vec<Coming>, Vec<WriteError>) {
+fn encoded(shaped: &Stack, op: &Insert, context: &Context) -> (Vec<NewReading>, Vec<WriteError>) {
     let (mut documents, mut refused) = (Vec::with_capacity(op.documents.len()), Vec::new());
     let Some(bucket) = shaped.bucket() else { return (documents, refused) };
     for (at, doc) in op.documents.iter().enumerate() {
@@ -135,12 +135,16 @@ fn with_refused(mut total: Written, refused: Vec<WriteError>, ordered: bool) -> 
     total
 }
 
-fn how(op: &Insert) -> How {
-    How { ordered: op.ordered, bypass_validation: op.bypass_validation, statement_ids: op.statement_ids.clone() }
+fn how(op: &Insert) -> CommandOptions {
+    CommandOptions {
+        ordered: op.ordered,
+        bypass_validation: op.bypass_validation,
+        statement_ids: op.statement_ids.clone(),
+    }
 }
 
 /// The buckets that a reading goes to by one statement: while there are two sides, only if no other reading may be it.
-fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
+fn alone(shaped: &Stack) -> Option<(&Arc<Bucket>, &Namespace)> {
     let side = shaped.sides.first()?;
     match &side.form {
         Form::Bucket(bucket) if shaped.sides.len() == 1 || !bucket.derives_id() => {
@@ -151,13 +155,13 @@ fn alone(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
 }
 
 /// The collection that a document goes to as it is, by one statement: on the way back, if no other document may be it.
-fn plain(shaped: &Shaped) -> Option<&Namespace> {
+fn plain(shaped: &Stack) -> Option<&Namespace> {
     let side = shaped.sides.first().filter(|side| matches!(side.form, Form::Plain))?;
     shaped.bucket().is_some_and(|bucket| !bucket.derives_id()).then_some(&side.stored)
 }
 
 /// The buckets, where they are the only place of the documents.
-pub(super) fn only_side(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
+pub(super) fn only_side(shaped: &Stack) -> Option<(&Arc<Bucket>, &Namespace)> {
     match shaped.sides.as_slice() {
         [side] => match &side.form {
             Form::Bucket(bucket) => Some((bucket, &side.stored)),
@@ -167,16 +171,16 @@ pub(super) fn only_side(shaped: &Shaped) -> Option<(&Arc<Bucket>, &Namespace)> {
     }
 }
 
-fn ones(bucket: &Arc<Bucket>, documents: Vec<Coming>) -> Result<Vec<One>> {
-    let one = |(at, _, encoded): Coming| {
+fn ones(bucket: &Arc<Bucket>, documents: Vec<NewReading>) -> Result<Vec<SingleStatement>> {
+    let one = |(at, _, encoded): NewReading| {
         let statement = bucket.add(&encoded.key, 0, &[encoded.entry])?;
-        Ok(One { at, statement, id: Value::Missing })
+        Ok(SingleStatement { at, statement, id: Value::Missing })
     };
     documents.into_iter().map(one).collect()
 }
 
 /// As many as share a transaction.
-fn parts(documents: &[Coming]) -> Vec<&[Coming]> {
+fn parts(documents: &[NewReading]) -> Vec<&[NewReading]> {
     let (mut parts, mut rest) = (Vec::new(), documents);
     while !rest.is_empty() {
         let mut bytes = 0;
@@ -194,7 +198,7 @@ fn parts(documents: &[Coming]) -> Vec<&[Coming]> {
 /// Adds those of the documents that `left` names, in the steps' transaction; gives those that are there already.
 pub(super) async fn added(
     steps: &mut Steps<'_>,
-    documents: &[Coming],
+    documents: &[NewReading],
     left: &[usize],
     ordered: bool,
     bypass_validation: bool,

@@ -22,14 +22,14 @@ mod steps;
 
 use crate::layer::shaped::digits;
 use crate::layer::{Shared, bulk, statements};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use attempt::Part;
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Doc, Error, Result, Value};
 pub(crate) use explain::{explain, plan};
 use multi::Many;
-use single_statement::{How, One};
+use single_statement::{CommandOptions, SingleStatement};
 use std::sync::Arc;
 use steps::{Steps, Stop};
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
 ) -> Result<Written> {
     let op = &*digits::write(shaped, op, context)?;
     match (op, session.transaction.is_some()) {
@@ -56,7 +56,7 @@ async fn outside(
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
 ) -> Result<Written> {
     let (how, count) = (how(op), statements::count(op));
     let mut total = Written::default();
@@ -96,7 +96,7 @@ async fn changed(
     shared: &Arc<Shared>,
     session: &mut Session,
     context: &Context,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
     many: &Many<'_>,
 ) -> Result<Result<Written, Error>> {
     let mut own = Session { relay: session.relay.clone(), ..Session::default() };
@@ -141,7 +141,7 @@ async fn joined(
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
 ) -> Result<Written> {
     let (how, count) = (how(op), statements::count(op));
     let mut total = Written::default();
@@ -179,14 +179,14 @@ fn told(outcome: Result<Written, Stop>) -> Result<Written> {
 }
 
 /// Those statements from `at` on that are one `$inc` of a slot each.
-fn ones(op: &WriteOp, shaped: &Shaped, at: usize) -> Vec<One> {
+fn ones(op: &WriteOp, shaped: &Stack, at: usize) -> Vec<SingleStatement> {
     let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::only_side(shaped)) else { return Vec::new() };
     let statements = op.statements.iter().enumerate().skip(at);
     statements.map_while(|(at, statement)| slots::increment(bucket, statement, at)).collect()
 }
 
 /// The end of the statements from `at` on that share a transaction.
-fn end(op: &WriteOp, shaped: &Shaped, at: usize) -> usize {
+fn end(op: &WriteOp, shaped: &Stack, at: usize) -> usize {
     let (mut end, limit) = (at + 1, statements::count(op).min(at + bulk::STATEMENTS));
     let alike = |end: usize| {
         !statements::is_multi(op, end) && refusal(op, end).is_none() && ones_begin(op, shaped, end).is_none()
@@ -197,19 +197,19 @@ fn end(op: &WriteOp, shaped: &Shaped, at: usize) -> usize {
     end
 }
 
-fn ones_begin(op: &WriteOp, shaped: &Shaped, at: usize) -> Option<One> {
+fn ones_begin(op: &WriteOp, shaped: &Stack, at: usize) -> Option<SingleStatement> {
     let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::only_side(shaped)) else { return None };
     op.statements.get(at).and_then(|statement| slots::increment(bucket, statement, at))
 }
 
-fn how(op: &WriteOp) -> How {
+fn how(op: &WriteOp) -> CommandOptions {
     let (bypass_validation, statement_ids) = match op {
         WriteOp::Insert(op) => (op.bypass_validation, op.statement_ids.clone()),
         WriteOp::Update(op) => (op.bypass_validation, op.statement_ids.clone()),
         WriteOp::Delete(op) => (false, op.statement_ids.clone()),
         WriteOp::FindAndModify(op) => (op.bypass_validation, vec![op.statement_id]),
     };
-    How { ordered: statements::is_ordered(op), bypass_validation, statement_ids }
+    CommandOptions { ordered: statements::is_ordered(op), bypass_validation, statement_ids }
 }
 
 /// What no statement on a logical name may say.

@@ -24,7 +24,7 @@ pub(crate) struct Open {
 }
 
 #[derive(Default)]
-pub(crate) struct Opens {
+pub(crate) struct OpenBuckets {
     known: Mutex<HashMap<u128, Known>>,
     looks: AtomicU64,
 }
@@ -50,7 +50,7 @@ pub(crate) fn host(place: u128) -> u64 {
     (place >> 64) as u64 ^ place as u64
 }
 
-impl Opens {
+impl OpenBuckets {
     pub(crate) fn get(&self, place: u128) -> Option<Open> {
         self.known.lock().get(&place).map(|known| known.open)
     }

@@ -1,6 +1,6 @@
 //! What is refused, in MongoDB's words where it has some.
 
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::op::Namespace;
 use document::value::show;
 use document::{Code, DocWriter, Error, Value};
@@ -40,7 +40,7 @@ pub(super) fn collation() -> Error {
 }
 
 /// A client's write to where the documents of a logical collection are stored.
-pub(crate) fn stored(ns: &Namespace, shaped: &Shaped) -> Error {
+pub(crate) fn stored(ns: &Namespace, shaped: &Stack) -> Error {
     let (logical, rule) = (&shaped.logical, &shaped.rule.name);
     let message =
         format!("'{ns}' holds what '{logical}' is made of (rule {rule}): clients may read it, but not write to it");

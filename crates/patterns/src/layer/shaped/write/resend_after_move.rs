@@ -4,7 +4,7 @@
 
 use crate::layer::Shared;
 use crate::layer::shaped::write::attempt::Part;
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::Session;
 use document::filter::{Filter, Node};
 use document::op::{
@@ -18,7 +18,7 @@ use std::time::Duration;
 const WHILE: Duration = Duration::from_secs(120);
 
 /// Whether a command may have gone another way when it was sent first.
-fn may_be(shared: &Shared, session: &Session, shaped: &Shaped) -> bool {
+fn may_be(shared: &Shared, session: &Session, shaped: &Stack) -> bool {
     session.retry.is_some() && shared.inner.abilities().forwards && shaped.since.elapsed() < WHILE
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn noted(
     shared: &Shared,
     client: &mut Session,
     context: &Context,
-    shaped: &Shaped,
+    shaped: &Stack,
     part: &Part<'_>,
 ) -> Result<Written> {
     let statements = part.statements();
@@ -94,7 +94,7 @@ pub(super) async fn recorded(
     shared: &Shared,
     client: &mut Session,
     context: &Context,
-    shaped: &Shaped,
+    shaped: &Stack,
     ids: &[i32],
 ) -> Result<Written> {
     if ids.is_empty() || !may_be(shared, client, shaped) {

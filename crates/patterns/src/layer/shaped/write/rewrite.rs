@@ -8,7 +8,7 @@ use crate::layer::shaped::write::single_statement::size;
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{open_buckets, place};
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId};
-use crate::shapes::{Form, Shaped, Side};
+use crate::shapes::{Form, Place, Stack};
 use document::filter::Filter;
 use document::op::{Delete, DeleteStatement, Insert, Namespace, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::expr::Names;
@@ -27,7 +27,7 @@ pub(super) enum Fate {
 }
 
 /// The reading after an update; nothing if that changes nothing.
-pub(super) fn updated(shaped: &Shaped, found: &Found, update: &Update, env: &Env) -> Result<Option<Doc<'static>>> {
+pub(super) fn updated(shaped: &Stack, found: &Found, update: &Update, env: &Env) -> Result<Option<Doc<'static>>> {
     let Applied::Changed(mut after) = update.apply(&found.doc, &found.details, env)? else { return Ok(None) };
     if let Some(Form::Bucket(bucket)) = shaped.sides.get(found.side).map(|side| &side.form)
         && let Some(lower) = bucket.in_lower_case(&after)
@@ -58,7 +58,7 @@ impl Changes {
     /// Decides what is stored instead of one document.
     pub(super) fn add(
         &mut self,
-        shaped: &Shaped,
+        shaped: &Stack,
         at: usize,
         stored: &Doc<'static>,
         fates: Vec<(usize, Fate)>,
@@ -70,13 +70,7 @@ impl Changes {
         }
     }
 
-    fn add_plain(
-        &mut self,
-        shaped: &Shaped,
-        at: usize,
-        stored: &Doc<'static>,
-        fates: Vec<(usize, Fate)>,
-    ) -> Result<()> {
+    fn add_plain(&mut self, shaped: &Stack, at: usize, stored: &Doc<'static>, fates: Vec<(usize, Fate)>) -> Result<()> {
         let id = stored.get("_id").unwrap_or(Value::Missing);
         for (_, fate) in fates {
             match fate {
@@ -95,7 +89,7 @@ impl Changes {
 
     fn add_bucket(
         &mut self,
-        (at, side): (usize, &Side),
+        (at, side): (usize, &Place),
         bucket: &Arc<Bucket>,
         stored: &Doc<'static>,
         fates: Vec<(usize, Fate)>,

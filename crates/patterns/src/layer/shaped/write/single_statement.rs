@@ -7,14 +7,14 @@
 
 use crate::execute::gate::Point;
 use crate::execute::plan::Action;
-use crate::execute::retry::Attempts;
+use crate::execute::retry::RetryWindow;
 use crate::layer::shaped::write::open_buckets::Open;
 use crate::layer::shaped::write::place::{BYTES, greatest, is_unique};
 use crate::layer::shaped::write::refused::{is_taken, is_too_large};
 use crate::layer::shaped::write::steps::Steps;
 use crate::layer::shaped::write::{open_buckets, refused};
 use crate::layer::{Shared, statements};
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, ReadingId, Slot};
 use document::backend::Session;
 use document::op::{Capture, Context, Insert, Namespace, UpdateOp, UpdateStatement, WriteError, WriteOp, Written};
@@ -38,14 +38,14 @@ pub(super) async fn reading(
     shared: &Shared,
     session: &mut Session,
     context: &Context,
-    shaped: &Arc<Shaped>,
+    shaped: &Arc<Stack>,
     target: (&Arc<Bucket>, &Namespace),
     reading: Encoded,
-    how: &How,
+    how: &CommandOptions,
 ) -> Result<Written> {
     let (bucket, stored) = target;
     let place = open_buckets::place(stored, &reading.key);
-    let mut attempts = Attempts::new(context);
+    let mut attempts = RetryWindow::new(context);
     if !shared.lines.is_empty() {
         attempts.in_time(shared.lines.make_way(vec![open_buckets::host(place)])).await?;
     }
@@ -110,7 +110,7 @@ pub(super) async fn document(
     context: &Context,
     stored: &Namespace,
     document: Doc<'static>,
-    how: &How,
+    how: &CommandOptions,
 ) -> Result<Written> {
     let op = WriteOp::Insert(Insert {
         ns: stored.clone(),
@@ -124,13 +124,13 @@ pub(super) async fn document(
 
 /// What the command says about its statements.
 #[derive(Clone)]
-pub(super) struct How {
+pub(super) struct CommandOptions {
     pub(super) ordered: bool,
     pub(super) bypass_validation: bool,
     pub(super) statement_ids: Vec<i32>,
 }
 
-impl How {
+impl CommandOptions {
     pub(super) fn op(&self, stored: &Namespace, statements: Vec<UpdateStatement>, statement_ids: Vec<i32>) -> WriteOp {
         WriteOp::Update(UpdateOp {
             ns: stored.clone(),
@@ -148,7 +148,7 @@ impl How {
 }
 
 /// A client's statement that is one statement on a stored document: its place, that, and the `_id` it makes.
-pub(super) struct One {
+pub(super) struct SingleStatement {
     pub(super) at: usize,
     pub(super) statement: UpdateStatement,
     pub(super) id: Value<'static>,
@@ -160,15 +160,16 @@ pub(super) async fn all(
     session: &mut Session,
     context: &Context,
     (bucket, stored): (&Arc<Bucket>, &Namespace),
-    left: Vec<One>,
-    how: &How,
+    left: Vec<SingleStatement>,
+    how: &CommandOptions,
 ) -> Result<Written> {
-    let how = &How { bypass_validation: how.bypass_validation || is_valid_anyway(shared, bucket), ..how.clone() };
+    let how =
+        &CommandOptions { bypass_validation: how.bypass_validation || is_valid_anyway(shared, bucket), ..how.clone() };
     let mut total = Written::default();
-    let mut attempts = Attempts::new(context);
+    let mut attempts = RetryWindow::new(context);
     let mut statements: Vec<UpdateStatement> = Vec::with_capacity(left.len());
     let mut places: Vec<(usize, Value<'static>)> = Vec::with_capacity(left.len());
-    for One { at, statement, id } in left {
+    for SingleStatement { at, statement, id } in left {
         statements.push(statement);
         places.push((at, id));
     }

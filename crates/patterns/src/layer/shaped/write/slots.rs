@@ -1,6 +1,6 @@
 //! A client's `$inc` of one slot as one statement on its bucket: what a person would write by hand.
 
-use crate::layer::shaped::write::single_statement::One;
+use crate::layer::shaped::write::single_statement::SingleStatement;
 use crate::shapes::bucket::{Body, Bucket, Slot, Slots};
 use document::filter::{Filter, Node, Test};
 use document::op::UpdateStatement;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The statement at that place as one `$inc` upsert; nothing if it says anything else. Only the statement decides, so that a
 /// command that is sent again goes the same way.
-pub(super) fn increment(bucket: &Arc<Bucket>, statement: &UpdateStatement, at: usize) -> Option<One> {
+pub(super) fn increment(bucket: &Arc<Bucket>, statement: &UpdateStatement, at: usize) -> Option<SingleStatement> {
     let Body::Slots(slots) = &bucket.body else { return None };
     if !statement.upsert || statement.hint.is_some() {
         return None;
@@ -24,7 +24,7 @@ pub(super) fn increment(bucket: &Arc<Bucket>, statement: &UpdateStatement, at: u
     // What cannot be encoded is told by the way that evaluates it.
     let encoded = bucket.encode(&fields.finish()).ok()?;
     let statement = bucket.add(&encoded.key, 0, &[encoded.entry]).ok()?;
-    Some(One { at, statement, id: encoded.id })
+    Some(SingleStatement { at, statement, id: encoded.id })
 }
 
 /// `{ $inc: { <declared sum>: <number>, … } }` and nothing else.

@@ -5,7 +5,7 @@ use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::retry::{is_of_command, is_transient};
 use crate::execute::turns::HostHash;
 use crate::layer::Shared;
-use crate::shapes::Shaped;
+use crate::shapes::Stack;
 use document::backend::{BatchLimit, Session};
 use document::op::{Capture, Context, Find, ReadOp, WriteOp, Written};
 use document::{Doc, Error, Result};
@@ -45,7 +45,7 @@ pub(crate) struct Steps<'a> {
     pub(super) shared: &'a Shared,
     pub(super) session: &'a mut Session,
     pub(super) context: &'a Context,
-    pub(super) shaped: &'a Arc<Shaped>,
+    pub(super) shaped: &'a Arc<Stack>,
     /// Whether what is remembered of open buckets may be tried: where a wrong guess is only another attempt.
     pub(super) trusting: bool,
     /// What is known of buckets once this is committed; nothing where readings were taken out or changed.
@@ -61,7 +61,7 @@ impl<'a> Steps<'a> {
         shared: &'a Shared,
         session: &'a mut Session,
         context: &'a Context,
-        shaped: &'a Arc<Shaped>,
+        shaped: &'a Arc<Stack>,
     ) -> Steps<'a> {
         Steps {
             shared,

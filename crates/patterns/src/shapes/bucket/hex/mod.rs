@@ -6,7 +6,7 @@ mod filter;
 mod stages;
 
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
-use crate::shapes::{Form, Shaped};
+use crate::shapes::{Form, Stack};
 use document::value::hex;
 use document::{Doc, DocWriter, Result, Value};
 
@@ -46,7 +46,7 @@ pub(crate) struct Digits {
 
 impl Digits {
     /// `None` if no series of the collection is declared `as: hex`.
-    pub(crate) fn of(shaped: &Shaped) -> Option<Digits> {
+    pub(crate) fn of(shaped: &Stack) -> Option<Digits> {
         let bucket = shaped.bucket()?;
         let fields: Vec<String> = bucket.hex_fields().map(str::to_owned).collect();
         if fields.is_empty() {

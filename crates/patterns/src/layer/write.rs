@@ -1,54 +1,15 @@
-//! Who answers a read or a write: the backend as it is, a plan of the rules that it concerns, or the shape that its collection has.
+//! A client's write: passed on as it is, run as a plan of the rules that it concerns, or translated by the shape that its
+//! collection has.
 
-use crate::active::{Local, Rules};
-use crate::execute::attempt::Run;
+use crate::active::{CollectionRules, Rules};
+use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
-use crate::layer::{Shared, admin, bulk, owned, restore, rights, shaped, statements, switchover_wait, timeseries};
+use crate::layer::{Shared, bulk, owned, restore, rights, shaped, statements, switchover_wait};
 use crate::life::names;
-use document::backend::{Answer, Cursor, Session};
-use document::op::{Capture, Context, Modify, Namespace, ReadOp, WriteOp, Written};
+use document::backend::Session;
+use document::op::{Capture, Context, Modify, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
 use std::sync::Arc;
-
-pub(super) fn read<'a>(
-    shared: &'a Arc<Shared>,
-    session: &'a mut Session,
-    context: &'a Context,
-    op: ReadOp,
-) -> Answer<'a, Box<dyn Cursor>> {
-    if let ReadOp::Aggregate(aggregate) = &op
-        && let Err((target, error)) = admin::check_sink(shared, &shared.rules(), aggregate)
-    {
-        let line = session.relay.clone();
-        return Box::pin(async move { Err(rights::refuse_sink(shared, line, op.ns(), &target, error).await) });
-    }
-    let rules = shared.rules();
-    if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
-        // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
-        return Box::pin(async move {
-            let cursor = shared.inner.read(session, context, op).await;
-            drop(rules);
-            cursor
-        });
-    }
-    drop(rules);
-    Box::pin(async move {
-        let rules = switchover_wait::until_read(shared, session, context, &op).await?;
-        match shaped::of_read(&rules, &op) {
-            Some(shaped) => {
-                let line = session.relay.clone();
-                let sees_stored = rights::sees_stored(shared, line.as_ref(), &op, shaped).await?;
-                let op = timeseries::hinted(shared, context, op).await?;
-                let outcome = match !sees_stored && shaped.sides.len() == 1 {
-                    true => shared.inner.read(session, context, op.clone()).await,
-                    false => shaped::read::open(shared, session, context, &op, shaped).await,
-                };
-                rights::of_read(shared, line, &op, outcome).await
-            }
-            None => shared.inner.read(session, context, op).await,
-        }
-    })
-}
 
 pub(super) async fn write(
     shared: &Arc<Shared>,
@@ -97,7 +58,7 @@ async fn planned(
     context: &Context,
     op: &WriteOp,
     rules: Arc<Rules>,
-    local: &Arc<Local>,
+    local: &Arc<CollectionRules>,
 ) -> Result<Written> {
     if session.transaction.is_none() {
         return bulk::run(shared, session, context, op, local).await;
@@ -107,7 +68,7 @@ async fn planned(
     if let Some((index, error)) = owned::refused(local, &op, 0) {
         return Ok(statements::failed(index, error));
     }
-    let mut run = Run::new(shared, session, context, rules);
+    let mut run = Attempt::new(shared, session, context, rules);
     match execute(&mut run, &op).await {
         Ok(written) if !written.errors.is_empty() => Ok(written),
         Ok(written) => {
@@ -120,7 +81,7 @@ async fn planned(
 }
 
 /// Whether a write must be planned.
-pub(super) fn concerns(local: &Local, op: &WriteOp) -> bool {
+pub(super) fn concerns(local: &CollectionRules, op: &WriteOp) -> bool {
     match op {
         WriteOp::Insert(_) => local.is_kept(),
         WriteOp::Delete(_) => !local.sourced.is_empty(),
