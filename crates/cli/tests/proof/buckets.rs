@@ -9,7 +9,6 @@ use document::backend::{Backend, Session};
 use document::op::{Capture, WriteOp, Written};
 use patterns::gate::Gate;
 use patterns::life::State;
-use patterns::rule::Upkeep;
 use patterns::shapes::bucket::Bucket;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ fn declared(world: &World) -> Arc<Bucket> {
     );
     let declared = patterns::declare::from_yaml("pleach.yaml", &text);
     let rules = declared.into_result().unwrap_or_else(|error| panic!("{error}")).rules;
-    let Upkeep::Bucket(bucket) = &rules[0].upkeep else { panic!("a bucket") };
+    let bucket = rules[0].bucket().expect("a bucket");
     let bucket = bucket.clone();
     world.layer.set_rules(rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect()).unwrap();
     bucket

@@ -127,8 +127,8 @@ impl World {
     pub(crate) async fn drift(&self) -> Vec<String> {
         let mut found = Vec::new();
         for kept in self.layer.rules().all() {
-            let Some(program) = &kept.program else { continue };
-            let pipeline = Pipeline::parse(&program.expected(true), &mut Names::new()).unwrap();
+            let Some(field) = &kept.field else { continue };
+            let pipeline = Pipeline::parse(&field.expected(true), &mut Names::new()).unwrap();
             for row in self.aggregate(kept.rule.host.clone(), pipeline).await {
                 found.push(format!("{}: {row}", kept.rule.name));
             }

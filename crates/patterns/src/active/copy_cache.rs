@@ -5,9 +5,8 @@
 
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
-use crate::fields::{Copies, CopyProgram};
 use crate::rule::fence::fence_key;
-use crate::rule::key;
+use crate::rule::{Rows, WhenChanged, key};
 use document::backend::{FenceKey, FenceVersion};
 use document::{Doc, Result, Value};
 use hashbrown::HashMap;
@@ -85,12 +84,12 @@ fn user(run: &Attempt<'_>) -> User {
 }
 
 /// The copies of all these sources, if each was read lately: their fences are then passed at the versions of that time.
-pub(crate) fn recall(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Value<'static>]) -> Option<Copies> {
+pub(crate) fn recall(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Value<'static>]) -> Option<Rows> {
     if !run.relies || keys.len() > TOGETHER {
         return None;
     }
     let user = user(run);
-    let mut copies = Copies::new();
+    let mut copies = Rows::default();
     let mut fences = Vec::with_capacity(keys.len());
     for value in keys {
         let (copy, version) = kept.recent.find(&user, &key::bytes(value))?;
@@ -107,13 +106,13 @@ pub(crate) fn recall(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Valu
 pub(crate) async fn remember(
     run: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
-    program: &CopyProgram,
     keys: &[Value<'static>],
-    copies: &Copies,
+    copies: &Rows,
 ) -> Result<()> {
     let asked = Instant::now();
     // A frozen copy's source may change without a fence.
-    if !run.relies || keys.len() > TOGETHER || program.is_frozen() {
+    let is_frozen = kept.rule.link().is_some_and(|link| link.when_changed == WhenChanged::Keep);
+    if !run.relies || keys.len() > TOGETHER || is_frozen {
         return Ok(());
     }
     let user = user(run);

@@ -6,15 +6,14 @@
 
 pub(crate) mod copy_cache;
 pub(crate) mod lease;
-mod order;
 mod rule_in_state;
 
 pub use rule_in_state::RuleInState;
 
 use crate::active::copy_cache::CopyCache;
-use crate::fields::Program;
 use crate::life::State;
-use crate::rule::{Rule, Upkeep};
+use crate::rule::order::{self, Levels};
+use crate::rule::{Field, Rule};
 use crate::shapes::Stack;
 use crate::shapes::bucket::Bucket;
 use document::op::{Capture, Namespace};
@@ -30,15 +29,14 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct ActiveRule {
     pub rule: Arc<Rule>,
-    /// Nothing for a field that is computed from the document itself.
-    pub program: Option<Program>,
+    /// The field that it keeps; `None` for a shape.
+    pub field: Option<Arc<dyn Field>>,
     pub state: State,
     /// Whether its hosts are getting back what they had, so that clients may not write the field yet.
     pub(crate) restoring: bool,
     /// Which change of the catalog it is from; 0 if from none.
     pub(crate) epoch: i64,
-    /// Whether some other rule reads the field.
-    pub feeds: bool,
+    pub is_read_by_others: bool,
     /// How often a client's value differed from ours and was overridden (SEMANTICS R11).
     overridden: Arc<AtomicU64>,
     /// What was read for it lately under these rules.
@@ -56,12 +54,8 @@ impl ActiveRule {
 
     /// Whether deltas find hosts by their `_id`: then there is at most one, and the key says whether seeding has reached it.
     pub(crate) fn is_by_id(&self) -> bool {
-        matches!(&self.rule.upkeep, Upkeep::Link(link) if is_id(&link.local.path))
+        self.rule.link().is_some_and(|link| link.is_by_id())
     }
-}
-
-pub(crate) fn is_id(path: &Path) -> bool {
-    path.parts.len() == 1 && path.first() == "_id"
 }
 
 /// What the rules mean for one namespace.
@@ -126,16 +120,7 @@ pub struct Rules {
 impl Rules {
     /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
     pub fn new(rules: Vec<RuleInState>, before: Option<&Rules>) -> Result<Rules> {
-        let mut programs = Vec::with_capacity(rules.len());
-        for RuleInState { rule, .. } in &rules {
-            let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
-            programs.push(match known {
-                Some(known) if Arc::ptr_eq(&known.rule, rule) => known.program.clone(),
-                _ => Program::new(rule)?,
-            });
-        }
-        let reads = order::Reads::of(&rules, &programs);
-        let levels = reads.levels(&rules);
+        let Levels { levels, is_read } = Levels::of(&rules.iter().map(|placed| &*placed.rule).collect::<Vec<_>>());
         let mut all = Vec::with_capacity(rules.len());
         let mut made = Rules::default();
         for level in &levels {
@@ -145,19 +130,19 @@ impl Rules {
                 let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
                 let kept = Arc::new(ActiveRule {
                     rule: rule.clone(),
-                    program: programs.get(*at).cloned().flatten(),
+                    field: rule.kept_field().cloned(),
                     state: state.clone(),
                     restoring: placed.restoring,
                     epoch: placed.epoch,
-                    feeds: reads.is_read(*at, rule),
+                    is_read_by_others: is_read.get(*at).copied().unwrap_or_default(),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                     recent: CopyCache::default(),
                 });
-                if let Upkeep::Bucket(bucket) = &rule.upkeep {
+                if let Some(bucket) = rule.bucket() {
                     made.add_shaped(placed, bucket, before);
                 }
                 all.push(kept.clone());
-                if kept.state.is_kept() && !matches!(kept.rule.upkeep, Upkeep::Bucket(_)) {
+                if kept.state.is_kept() && kept.field.is_some() {
                     kept_here.push(kept);
                 }
             }
@@ -165,9 +150,9 @@ impl Rules {
         }
         let mut namespaces: HashMap<Namespace, CollectionRules> = HashMap::new();
         for kept in &all {
-            match &kept.rule.upkeep {
-                Upkeep::Bucket(bucket) => made.name_shaped(kept, bucket, &mut namespaces),
-                Upkeep::Link(_) | Upkeep::Expression(_) => add(kept, &mut namespaces),
+            match kept.rule.bucket() {
+                Some(bucket) => made.name_shaped(kept, bucket, &mut namespaces),
+                None => add(kept, &mut namespaces),
             }
         }
         made.namespaces = namespaces.into_iter().map(|(ns, local)| (ns, Arc::new(local))).collect();
@@ -251,9 +236,11 @@ impl Rules {
     /// The other kept rules that read what this one keeps.
     pub(crate) fn readers(&self, kept: &ActiveRule) -> impl Iterator<Item = &Arc<ActiveRule>> {
         let reads = |other: &&Arc<ActiveRule>| {
-            other.state.is_kept() && other.rule.name != kept.rule.name && order::is_reader(other, &kept.rule)
+            other.state.is_kept()
+                && other.rule.name != kept.rule.name
+                && order::reads(&other.rule).iter().any(|read| read.touches(&kept.rule))
         };
-        self.all.iter().filter(move |_| kept.feeds).filter(reads)
+        self.all.iter().filter(move |_| kept.is_read_by_others).filter(reads)
     }
 
     pub(crate) fn namespaces(&self) -> impl Iterator<Item = &Namespace> {
@@ -268,24 +255,25 @@ impl Rules {
 
 fn add(kept: &Arc<ActiveRule>, namespaces: &mut HashMap<Namespace, CollectionRules>) {
     let rule = &kept.rule;
+    let Some(field) = &kept.field else { return };
     let host = namespaces.entry(rule.host.clone()).or_default();
     host.named_by.push(kept.clone());
     if kept.state.is_kept() {
         host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
-        watch(&mut host.capture, &Capture::Paths(order::host_reads(rule, kept.program.as_ref())));
+        watch(&mut host.capture, &Capture::Paths(field.reads().host.clone()));
         watch(&mut host.capture, &Capture::Paths(rule.owned()));
         host.hosted.push(kept.clone());
     } else if kept.restoring {
         host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
         watch(&mut host.capture, &Capture::Paths(rule.owned()));
     }
-    if let (Upkeep::Link(link), Some(program)) = (&rule.upkeep, &kept.program) {
+    if let Some(link) = field.link() {
         let source = namespaces.entry(link.source.clone()).or_default();
         if link.source != rule.host {
             source.named_by.push(kept.clone());
         }
         if kept.state.is_kept() {
-            watch(&mut source.capture, program.watched_source());
+            watch(&mut source.capture, &field.reads().source);
             source.sourced.push(kept.clone());
         }
     }
@@ -304,5 +292,42 @@ fn watch(capture: &mut Capture, more: &Capture) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::active::Rules;
+    use crate::life::State;
+    use std::sync::Arc;
+
+    /// The names of the kept rules, level by level.
+    fn levels(collections: &str) -> Vec<Vec<String>> {
+        let text = format!("database: shop\ncollections:\n{collections}");
+        let declared = crate::declare::from_yaml("pleach.yaml", &text).into_result().unwrap();
+        let rules = declared.rules.into_iter().map(|rule| (Arc::new(rule), State::On).into()).collect();
+        let rules = Rules::new(rules, None).unwrap();
+        let names =
+            |level: &Vec<Arc<crate::active::ActiveRule>>| level.iter().map(|kept| kept.rule.name.to_string()).collect();
+        rules.levels().iter().map(names).collect()
+    }
+
+    #[test]
+    fn a_rule_stands_behind_those_whose_fields_it_reads() {
+        let collections = "
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, fields: [region] }
+    computed:
+      doubled: { expr: { $multiply: [$total, 2] } }
+      total: { sum: amount, from: lines, by: orderId }
+  customers:
+    extended_reference:
+      region: { from: regions, by: regionId, fields: [name] }
+";
+        let expected = [vec!["customers.region", "orders.total"], vec!["orders.customer", "orders.doubled"]];
+        let mut found = levels(collections);
+        found.iter_mut().for_each(|level| level.sort());
+        assert_eq!(found, expected);
     }
 }

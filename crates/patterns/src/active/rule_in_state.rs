@@ -1,7 +1,6 @@
 //! A rule and where it is in its life: what the rules in force are made of.
 
-use crate::life::State;
-use crate::rule::{Rule, Upkeep};
+use crate::rule::{Rule, State};
 use crate::shapes::{Form, Place};
 use std::sync::Arc;
 
@@ -24,11 +23,11 @@ pub struct RuleInState {
 impl From<(Arc<Rule>, State)> for RuleInState {
     /// A shape that is on has one side: the declared one.
     fn from((rule, state): (Arc<Rule>, State)) -> RuleInState {
-        let sides = match &rule.upkeep {
-            Upkeep::Bucket(bucket) if state == State::On => {
+        let sides = match rule.bucket() {
+            Some(bucket) if state == State::On => {
                 vec![Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }]
             }
-            Upkeep::Bucket(_) | Upkeep::Link(_) | Upkeep::Expression(_) => Vec::new(),
+            _ => Vec::new(),
         };
         RuleInState { rule, state, sides, held: false, restoring: false, epoch: 0 }
     }

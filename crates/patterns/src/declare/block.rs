@@ -27,6 +27,15 @@ pub(crate) struct Item<'a> {
 }
 
 impl<'a> Block<'a> {
+    /// What the block was compiled to; an error that no check foresaw is a finding about the whole block.
+    pub(crate) fn compiled<T>(&self, compiled: document::Result<T>, findings: &mut Findings) -> Option<T> {
+        compiled
+            .inspect_err(|error| {
+                findings.error(&self.at, error.message().to_owned(), "say it in another way".to_owned())
+            })
+            .ok()
+    }
+
     /// `node` as a map; `what` is it to hold, for the message.
     pub(crate) fn open(node: &'a Node, at: At, what: &str, findings: &mut Findings) -> Option<Block<'a>> {
         match &node.content {

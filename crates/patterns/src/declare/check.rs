@@ -3,9 +3,9 @@
 use crate::declare::combinations;
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::Target;
-use crate::declare::order::{order, overlap, reads};
-use crate::declare::owners::Owners;
-use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged};
+use crate::rule::order::{order, overlap, reads};
+use crate::rule::owners::Owners;
+use crate::rule::{Link, Refers, Rule, WhenChanged};
 use document::op::Namespace;
 use document::{Code, Error, Result};
 use std::collections::{BTreeSet, HashMap};
@@ -205,17 +205,17 @@ fn one_owner(draft: &Draft, other: &Draft, findings: &mut Findings) {
 
 /// A link's key is the client's: no rule keeps it.
 fn no_kept_key(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, findings: &mut Findings) {
-    let Upkeep::Link(link) = &rule.upkeep else { return };
-    let (host_key, source_key) = match &link.fold {
-        Fold::One { .. } => ("by", "match"),
-        Fold::Tally(_) => ("match", "by"),
+    let Some(link) = rule.link() else { return };
+    let (host_key, source_key) = match link.refers {
+        Refers::Host => ("by", "match"),
+        Refers::Source => ("match", "by"),
     };
     for (namespace, path, key) in
         [(&rule.host, &link.local.path, host_key), (&link.source, &link.foreign.path, source_key)]
     {
         for owner in owners.overlapping(namespace, Some(path)).into_iter().filter_map(|owner| drafts.get(owner)) {
             // A link by the rule's own field was told when its block was read.
-            let told = key == "by" && owner.target.name == rule.name && matches!(link.fold, Fold::One { .. });
+            let told = key == "by" && owner.target.name == rule.name && link.refers == Refers::Host;
             if !told {
                 findings.error(
                     draft.key(key),
@@ -232,16 +232,19 @@ fn no_kept_key(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, fi
 
 /// A copy of a value that changes with every child is rewritten with every child.
 fn not_too_lively(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, findings: &mut Findings) {
-    let Upkeep::Link(Link { fold: Fold::One { .. }, lag: None, when_changed: WhenChanged::Refresh, .. }) = &rule.upkeep
-    else {
+    let is_refreshed =
+        |link: &Link| link.refers == Refers::Host && link.lag.is_none() && link.when_changed == WhenChanged::Refresh;
+    if !rule.link().is_some_and(is_refreshed) {
         return;
-    };
+    }
     let reads = reads(rule);
     let copied = reads.iter().filter(|read| !read.key);
     let kept: BTreeSet<usize> =
         copied.flat_map(|read| owners.overlapping(&read.namespace, read.path.as_ref())).collect();
     for lively in kept.into_iter().filter_map(|owner| drafts.get(owner)?.rule.as_ref()) {
-        let Upkeep::Link(Link { fold: Fold::Tally(_), lag: None, .. }) = &lively.upkeep else { continue };
+        if !lively.link().is_some_and(|link| link.refers == Refers::Source && link.lag.is_none()) {
+            continue;
+        }
         findings.warning(
             draft.key("fields"),
             format!(

@@ -1,7 +1,7 @@
 //! A collection that is stored in another form is nobody else's: neither host nor source of another rule, and where it is
 //! stored no rule looks.
 
-use crate::rule::{Rule, Upkeep};
+use crate::rule::Rule;
 use document::op::Namespace;
 
 /// What is wrong with two rules, said about the first of them.
@@ -14,7 +14,7 @@ pub(crate) struct Clash {
 
 /// Whether one of them is about a whole collection.
 pub(crate) fn concerns(rule: &Rule, other: &Rule) -> bool {
-    [rule, other].iter().any(|rule| matches!(rule.upkeep, Upkeep::Bucket(_)))
+    [rule, other].iter().any(|rule| rule.bucket().is_some())
 }
 
 /// Why two rules do not go together, one of them being about a whole collection.
@@ -46,10 +46,7 @@ pub(crate) fn clash(rule: &Rule, other: &Rule) -> Option<Clash> {
 /// The collections that a rule is about, each with the key that names it.
 pub(crate) fn namespaces(rule: &Rule) -> Vec<(&'static str, &Namespace)> {
     let mut all = vec![("", &rule.host)];
-    match &rule.upkeep {
-        Upkeep::Link(link) => all.push(("from", &link.source)),
-        Upkeep::Expression(_) => {}
-        Upkeep::Bucket(bucket) => all.push(("into", &bucket.into)),
-    }
+    all.extend(rule.link().map(|link| ("from", &link.source)));
+    all.extend(rule.bucket().map(|bucket| ("into", &bucket.into)));
     all
 }

@@ -1,7 +1,7 @@
 //! What changes from one set of rules to another.
 
 use crate::declare::normal;
-use crate::rule::{Rule, Upkeep};
+use crate::rule::Rule;
 use crate::shapes::bucket::{Body, Bucket, Readings};
 use document::{Doc, Value};
 
@@ -48,8 +48,8 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<Change> {
     if old.declaration.as_bytes() == new.declaration.as_bytes() {
         return None;
     }
-    let block = match (&old.upkeep, &new.upkeep) {
-        (Upkeep::Bucket(old), Upkeep::Bucket(new)) => return Some(bucket_change(old, new)),
+    let block = match (old.bucket(), new.bucket()) {
+        (Some(old), Some(new)) => return Some(bucket_change(old, new)),
         _ => normal::field_block,
     };
     let (Some(was), Some(is)) = (block(&old.declaration), block(&new.declaration)) else {
@@ -68,7 +68,7 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<Change> {
             .map(|(key, value)| (key.as_str().to_owned(), bytes(&value)))
             .collect()
     };
-    match thawed || let_go || old.kind != new.kind || value(&was) != value(&is) {
+    match thawed || let_go || old.pattern != new.pattern || value(&was) != value(&is) {
         true => Some(Change::Rebuild),
         false => Some(Change::Upkeep),
     }

@@ -14,8 +14,6 @@ pub(crate) mod finding;
 pub mod kinds;
 pub(crate) mod names;
 pub(crate) mod normal;
-mod order;
-mod owners;
 pub(crate) mod programs;
 pub(crate) mod spelling;
 pub(crate) mod tree;
@@ -27,11 +25,11 @@ mod size_tests;
 #[cfg(test)]
 mod tests;
 
+pub use crate::rule::order::order;
 pub use check::compatible;
 pub(crate) use diff::change;
 pub use diff::{Change, Difference, diff};
 pub use finding::{Finding, Severity};
-pub use order::{Reads, order, reads};
 pub use tree::Spot;
 
 use crate::rule::Rule;

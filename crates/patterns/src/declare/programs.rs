@@ -4,7 +4,7 @@
 use crate::declare::block::Item;
 use crate::declare::finding::{At, Findings};
 use crate::declare::tree::{Content, Entry, Node};
-use crate::rule::Expression;
+use crate::fields::Expression;
 use crate::rule::owned::STATE;
 use document::filter::{self, Filter};
 use document::pipeline::Pipeline;

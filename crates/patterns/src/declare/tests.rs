@@ -1,7 +1,7 @@
 //! Declarations and what becomes of them, as rows.
 
 use crate::declare::*;
-use crate::rule::{ClientWrites, Fold, Tally, Upkeep, WhenChanged, WhenDeleted};
+use crate::rule::{ClientWrites, Fetch, Rule, WhenChanged, WhenDeleted};
 use document::DocWriter;
 use document::Value;
 
@@ -83,31 +83,28 @@ fn rules_of_the_contract() {
             "ticks.bucket"
         ]
     );
-    let link = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
-        Upkeep::Link(link) => link,
-        Upkeep::Expression(_) | Upkeep::Bucket(_) => panic!("{name} is no link"),
-    };
+    let rule = |name: &str| rules.iter().find(|rule| &*rule.name == name).expect(name);
+    let link = |name: &str| rule(name).link().expect(name);
     let author = link("posts.author");
     assert_eq!((author.local.path.dotted(), author.foreign.path.dotted()), ("authorId".to_owned(), "_id".to_owned()));
     assert_eq!(author.source.to_string(), "shop.users");
     let customer = link("orders.customer");
     assert_eq!((customer.when_changed, customer.when_deleted), (WhenChanged::Keep, WhenDeleted::Cascade));
     assert_eq!(customer.foreign.path.dotted(), "email");
-    let Fold::One { fields } = &customer.fold else { panic!("{:?}", customer.fold) };
-    let fields: Vec<String> = fields.iter().map(|(name, path)| format!("{name}={path}")).collect();
-    assert_eq!(fields, ["name=name", "city=address.city"]);
+    let copied = rule("orders.customer").kept_field().expect("a field").query(&[], Fetch::Rows).expect("a query");
+    assert!(format!("{copied:?}").contains("address.city"), "{copied:?}");
     assert!(link("orders.tags").local.each && !link("orders.items.product").local.each);
     assert_eq!(link("orders.tags").lag.map(|lag| lag.as_millis()), Some(500));
     let revenue = link("products.totalRevenue");
-    assert!(matches!(&revenue.fold, Fold::Tally(Tally::Sum(path)) if path.dotted() == "amount"));
+    assert_eq!(rule("products.totalRevenue").described(), "sum of amount from sales by productId");
     assert_eq!(
         (revenue.local.path.dotted(), revenue.foreign.path.dotted()),
         ("_id".to_owned(), "productId".to_owned())
     );
     assert!(revenue.filter.is_some());
-    let margin = rules.iter().find(|rule| &*rule.name == "products.margin").expect("margin");
-    let Upkeep::Expression(expression) = &margin.upkeep else { panic!("{margin:?}") };
-    assert_eq!(expression.reads.iter().map(|path| path.dotted()).collect::<Vec<_>>(), ["cost", "price"]);
+    let margin = rule("products.margin").kept_field().expect("a field");
+    assert!(margin.link().is_none());
+    assert_eq!(margin.reads().host.iter().map(|path| path.dotted()).collect::<Vec<_>>(), ["cost", "price"]);
     let writes: Vec<ClientWrites> =
         rules.iter().map(|rule| rule.client_writes).filter(|it| *it != ClientWrites::Override).collect();
     assert_eq!(writes, [ClientWrites::Refuse, ClientWrites::Ignore]);
@@ -258,9 +255,9 @@ fn findings_of_the_cases() {
 fn buckets_of_the_contract() {
     use crate::shapes::bucket::*;
     let rules = rules(SHOP);
-    let bucket = |name: &str| match &rules.iter().find(|rule| &*rule.name == name).expect(name).upkeep {
-        Upkeep::Bucket(bucket) => Bucket::clone(bucket),
-        other => panic!("{name}: {other:?}"),
+    let bucket = |name: &str| {
+        let rule = rules.iter().find(|rule| &*rule.name == name).expect(name);
+        Bucket::clone(rule.bucket().expect(name))
     };
     let sensors = bucket("sensor_data.bucket");
     assert_eq!(sensors.into.to_string(), "shop.sensor_hours");

@@ -1,13 +1,11 @@
 //! A plan that needs no answer of its own statements is collected instead of run, where the backend is across a network: its
-//! statements, fences and commit are then sent at once (see `layer/flying.rs`).
+//! statements, fences and commit are then sent at once (see `execute/flying.rs`).
 
 use crate::active::{ActiveRule, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::plan::Action;
 use crate::execute::turns::HostHash;
-use crate::fields::Program;
-use crate::life::State;
-use crate::rule::Upkeep;
+use crate::rule::State;
 use document::Result;
 use document::backend::Leg;
 use document::op::{Insert, WriteOp};
@@ -39,8 +37,8 @@ pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {
 }
 
 fn only_adds(kept: &ActiveRule) -> bool {
-    let at_once = matches!(&kept.rule.upkeep, Upkeep::Link(link) if link.lag.is_none());
-    at_once && !kept.feeds && matches!(kept.program, Some(Program::Tally(_)))
+    let at_once = kept.rule.link().is_some_and(|link| link.lag.is_none());
+    at_once && !kept.is_read_by_others && kept.field.as_ref().is_some_and(|field| field.is_blind())
 }
 
 impl Attempt<'_> {

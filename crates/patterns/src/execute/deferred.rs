@@ -4,7 +4,7 @@
 use crate::active::{ActiveRule, Rules};
 use crate::layer::{Shared, remembered};
 use crate::life::rights::Rights;
-use crate::rule::{Fold, Upkeep, WhenDeleted};
+use crate::rule::{Refers, WhenDeleted};
 use document::backend::Relay;
 use document::op::Namespace;
 use document::{Code, Error, Result};
@@ -83,9 +83,9 @@ fn follow<'r>(
 
 /// What the hosts of a rule see of a deleted source; `None` if nothing.
 fn when_deleted(kept: &ActiveRule) -> Option<Effect> {
-    let Upkeep::Link(link) = &kept.rule.upkeep else { return None };
-    match (&link.fold, link.when_deleted) {
-        (Fold::Tally(_), _) | (_, WhenDeleted::Unset) => Some(Effect::Update),
+    let link = kept.rule.link()?;
+    match (link.refers, link.when_deleted) {
+        (Refers::Source, _) | (_, WhenDeleted::Unset) => Some(Effect::Update),
         (_, WhenDeleted::Cascade) => Some(Effect::Delete),
         (_, WhenDeleted::Keep | WhenDeleted::Reject) => None,
     }

@@ -10,7 +10,6 @@ use crate::execute::react::react;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, commit, settle};
 use crate::execute::turns::{HostHash, Line, Turns, hash, of_fence};
-use crate::fields::Program;
 use crate::layer::Shared;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
@@ -46,10 +45,10 @@ pub(crate) fn hosts(rules: &Rules, op: &WriteOp, context: &Context, limit: usize
     let mut hosts: Vec<HostHash> = Vec::new();
     for kept in &local.sourced {
         // With `lag`, it is the job that all of them write to.
-        let Some(Program::Tally(program)) = &kept.program else { continue };
+        let Some(field) = &kept.field else { continue };
         for doc in &insert.documents {
             // What is wrong with a document is told when it is written.
-            for value in program.keys(doc, &context.env).unwrap_or_default() {
+            for value in field.hosts_of_source(doc, &context.env).unwrap_or_default() {
                 let host = hash(&kept.rule.host, &key::bytes(&value));
                 if !hosts.contains(&host) {
                     hosts.push(host);
@@ -69,9 +68,9 @@ pub(crate) fn sources(rules: &Rules, op: &WriteOp) -> Vec<HostHash> {
     let Some(local) = rules.of(&insert.ns) else { return Vec::new() };
     let mut sources = Vec::new();
     for kept in &local.hosted {
-        let Some(Program::Copy(program)) = &kept.program else { continue };
+        let Some(field) = kept.field.as_ref().filter(|field| field.fences().change.is_some()) else { continue };
         for doc in &insert.documents {
-            for value in program.references(doc).unwrap_or_default() {
+            for value in field.keys(doc) {
                 sources.push(of_fence(kept, &fence_key(&kept.rule, &value), &value));
             }
         }

@@ -5,17 +5,14 @@ use crate::active::{ActiveRule, copy_cache};
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::originals::{Written, keep_written};
-use crate::fields::{Copies, CopyProgram, Program, TallyProgram};
-use crate::life::access;
-use crate::rule::obstacle::{Arrays, Obstacle};
-use crate::rule::{ClientWrites, Expression, Upkeep, key};
+use crate::rule::{ClientWrites, Fetch, Field, Rows, Wanted};
+use document::backend::Mode;
 use document::filter::Filter;
-use document::op::{Aggregate, Capture, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp};
+use document::op::{Capture, Namespace, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::{Path, order};
 use document::{Doc, DocWriter, Env, Result, Value};
-use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// A host on its way: as it was, and as it becomes.
@@ -39,14 +36,9 @@ pub(crate) async fn complete(
     when: When,
 ) -> Result<()> {
     for kept in rules {
+        let Some(field) = &kept.field else { continue };
         let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
-        match (&kept.rule.upkeep, &kept.program) {
-            (Upkeep::Expression(expression), _) => express(kept, expression, hosts, &run.context.env)?,
-            (Upkeep::Link(_), Some(Program::Copy(program))) => fill(run, kept, program, hosts).await?,
-            (Upkeep::Link(_), Some(Program::Tally(program))) => evaluate(run, kept, program, hosts, when).await?,
-            // A link has a program; a collection in another shape hosts no field.
-            (Upkeep::Link(_) | Upkeep::Bucket(_), _) => {}
-        }
+        one_field(run, kept, field, hosts, when).await?;
         for (host, given) in hosts.iter().zip(given) {
             judge(kept, host, &given)?;
         }
@@ -54,17 +46,100 @@ pub(crate) async fn complete(
     Ok(())
 }
 
+/// One field of all hosts: what they need is read together.
+async fn one_field(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    field: &Arc<dyn Field>,
+    hosts: &mut [Host],
+    when: When,
+) -> Result<()> {
+    let mut placed: Vec<usize> = Vec::new();
+    let mut keys: Vec<Value<'static>> = Vec::new();
+    for (number, host) in hosts.iter_mut().enumerate() {
+        match field.wanted(&host.after, host.before.as_ref())? {
+            Wanted::Nothing => {}
+            Wanted::Restored(restored) => {
+                check_way(field, &host.after)?;
+                host.after = restored;
+            }
+            Wanted::Here => placed.push(number),
+            Wanted::Rows(wanted) => {
+                placed.push(number);
+                keys.extend(wanted);
+            }
+        }
+    }
+    if placed.is_empty() {
+        return Ok(());
+    }
+    keys.sort_by(order::compare);
+    keys.dedup_by(|a, b| order::equal(a, b));
+    let rows = read(run, kept, field, &keys).await?;
+    for number in placed {
+        let Some(host) = hosts.get_mut(number) else { continue };
+        check_way(field, &host.after)?;
+        host.after = field.place(&host.after, host.before.as_ref(), &rows, &run.context.env)?;
+    }
+    if when == When::AfterTheWrite && field.fences().evaluate == Mode::Exclusive {
+        keys.iter().for_each(|own| run.note_evaluated(kept, own));
+    }
+    Ok(())
+}
+
+fn check_way(field: &Arc<dyn Field>, host: &Doc<'_>) -> Result<()> {
+    field.obstacle(host).map_or(Ok(()), |obstacle| Err(obstacle.error(&**field)))
+}
+
+/// The rows of some keys, fenced (SEMANTICS R1): exclusive fences are passed first, shared ones at the end.
+async fn read(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    field: &Arc<dyn Field>,
+    keys: &[Value<'static>],
+) -> Result<Rows> {
+    let mut rows = Rows::default();
+    if keys.is_empty() {
+        return Ok(rows);
+    }
+    let is_shared = field.fences().evaluate == Mode::Shared;
+    if is_shared {
+        if let Some(recalled) = copy_cache::recall(run, kept, keys) {
+            return Ok(recalled);
+        }
+    } else {
+        for value in keys {
+            run.exclusive(kept, value).await?;
+        }
+    }
+    let fetch = match run.shared.inner.abilities().forwards {
+        true if run.relies => Fetch::Shortest,
+        true => Fetch::Rows,
+        false => Fetch::Documents,
+    };
+    let documents = run.read(std::slice::from_ref(kept), field.query(keys, fetch)?).await?;
+    rows.add(&**field, fetch, &documents);
+    if is_shared {
+        copy_cache::remember(run, kept, keys, &rows).await?;
+        keys.iter().for_each(|value| run.shared_later(kept, value.clone()));
+    }
+    Ok(rows)
+}
+
 /// New documents with the fields that are computed from themselves alone; nothing if they need more than that.
 pub(crate) fn expressed(rules: &[Arc<ActiveRule>], documents: &[Doc<'static>], env: &Env) -> Option<Vec<Doc<'static>>> {
     let mut hosts: Vec<Host> = documents.iter().map(|doc| Host { before: None, after: doc.clone() }).collect();
     for kept in rules {
-        let Upkeep::Expression(expression) = &kept.rule.upkeep else { return None };
-        if kept.rule.client_writes == ClientWrites::Refuse {
+        let field = kept.field.as_ref()?;
+        if field.link().is_some() || kept.rule.client_writes == ClientWrites::Refuse {
             return None;
         }
-        let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
-        express(kept, expression, &mut hosts, env).ok()?;
-        hosts.iter().zip(given).for_each(|(host, given)| drop(judge(kept, host, &given)));
+        for host in &mut hosts {
+            let given = at(&host.after, &kept.rule.field);
+            check_way(field, &host.after).ok()?;
+            host.after = field.place(&host.after, None, &Rows::default(), env).ok()?;
+            let _counted = judge(kept, host, &given);
+        }
     }
     Some(hosts.into_iter().map(|host| host.after).collect())
 }
@@ -80,164 +155,6 @@ fn judge(kept: &Arc<ActiveRule>, host: &Host, given: &Value<'_>) -> Result<()> {
     }
     kept.count_overridden();
     Ok(())
-}
-
-/// A field computed from the document itself.
-fn express(kept: &ActiveRule, expression: &Expression, hosts: &mut [Host], env: &Env) -> Result<()> {
-    for host in hosts {
-        let concerned = host.before.as_ref().is_none_or(|before| {
-            expression.reads.iter().chain([&kept.rule.field]).any(|path| at(before, path) != at(&host.after, path))
-        });
-        if concerned {
-            if let Some(obstacle) = Obstacle::on_way(&host.after, &kept.rule.field.parts, Arrays::AreEntered) {
-                return Err(obstacle.error(&kept.rule));
-            }
-            host.after = expression.set.transform(&host.after, env)?;
-        }
-    }
-    Ok(())
-}
-
-/// Copies of the sources that hosts refer to.
-async fn fill(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, program: &CopyProgram, hosts: &mut [Host]) -> Result<()> {
-    let mut concerned = Vec::new();
-    let mut keys: Vec<Value<'static>> = Vec::new();
-    for (number, host) in hosts.iter().enumerate() {
-        let references = program.references(&host.after)?;
-        let same = match &host.before {
-            None => false,
-            Some(before) => {
-                let earlier = program.references(before).unwrap_or_default();
-                // Each id is listed once there, but has a copy at each of its places.
-                let same_places = |path: &Path| at(before, path) == at(&host.after, path);
-                program.list_of_ids().is_none_or(same_places)
-                    && earlier.len() == references.len()
-                    && earlier.iter().zip(&references).all(|(a, b)| order::equal(a, b))
-                    && at(before, &kept.rule.field) == at(&host.after, &kept.rule.field)
-                    && first(before, program.rule().field.first()) == first(&host.after, program.rule().field.first())
-            }
-        };
-        if !same {
-            concerned.push(number);
-            keys.extend(references);
-        }
-    }
-    if concerned.is_empty() {
-        return Ok(());
-    }
-    keys.sort_by(order::compare);
-    keys.dedup_by(|a, b| order::equal(a, b));
-    let copies = match copy_cache::recall(run, kept, &keys) {
-        Some(copies) => copies,
-        None => read(run, kept, program, keys).await?,
-    };
-    for number in concerned {
-        if let Some(host) = hosts.get_mut(number) {
-            if let Some(obstacle) = program.obstacle(&host.after) {
-                return Err(obstacle.error(&kept.rule));
-            }
-            host.after = program.fill(&host.after, host.before.as_ref(), &copies)?.apply(&host.after)?;
-        }
-    }
-    Ok(())
-}
-
-/// The copies of some sources; their shared fences are passed at the end.
-async fn read(
-    run: &mut Attempt<'_>,
-    kept: &Arc<ActiveRule>,
-    program: &CopyProgram,
-    keys: Vec<Value<'static>>,
-) -> Result<Copies> {
-    let mut copies = Copies::new();
-    if keys.is_empty() {
-        return Ok(copies);
-    }
-    let rules = std::slice::from_ref(kept);
-    let plain = if run.relies { program.source_documents(&keys)? } else { None };
-    if let Some(find) = plain {
-        let rows = run.read(rules, ReadOp::Find(find)).await?;
-        rows.iter().for_each(|source| copies.add_source(program, source));
-    } else if run.shared.inner.abilities().forwards {
-        let query = program.sources(&keys)?;
-        let rows = run.read(rules, aggregate(query.ns, query.pipeline)).await?;
-        rows.iter().for_each(|row| copies.add_row(row));
-    } else {
-        let (ns, filter) = program.whole_sources(&keys);
-        let rows = run.read(rules, ReadOp::Find(access::find(&ns, filter))).await?;
-        rows.iter().for_each(|source| copies.add_source(program, source));
-    }
-    copy_cache::remember(run, kept, program, &keys, &copies).await?;
-    for value in keys {
-        run.shared_later(kept, value);
-    }
-    Ok(copies)
-}
-
-/// Counts, sums and averages: evaluated for a host that is new or has another key, else as they were.
-async fn evaluate(
-    run: &mut Attempt<'_>,
-    kept: &Arc<ActiveRule>,
-    program: &Arc<TallyProgram>,
-    hosts: &mut [Host],
-    when: When,
-) -> Result<()> {
-    let mut fresh: Vec<(usize, Option<Value<'static>>)> = Vec::new();
-    for (number, host) in hosts.iter_mut().enumerate() {
-        let own = program.host_key(&host.after);
-        match &host.before {
-            Some(before) if same_key(program.host_key(before).as_ref(), own.as_ref()) => {
-                // A host that is not seeded yet may have neither value nor state: nothing is made of that.
-                let (stored, now) = (program.stored(before), program.stored(&host.after));
-                if stored.value != now.value || stored.state != now.state {
-                    check_way(kept, program, &host.after)?;
-                    host.after = program.place(&host.after, &stored);
-                }
-            }
-            _ => fresh.push((number, own)),
-        }
-    }
-    let mut keys: Vec<Value<'static>> = fresh.iter().filter_map(|(_, own)| own.clone()).collect();
-    keys.sort_by(order::compare);
-    keys.dedup_by(|a, b| order::equal(a, b));
-    let rows = children(run, kept, program, &keys).await?;
-    for (number, own) in fresh {
-        let Some(host) = hosts.get_mut(number) else { continue };
-        let row = own.as_ref().and_then(|own| rows.get(&key::bytes(own)));
-        check_way(kept, program, &host.after)?;
-        host.after = program.place(&host.after, &program.evaluated(row)?);
-    }
-    if when == When::AfterTheWrite {
-        keys.iter().for_each(|own| run.note_evaluated(kept, own));
-    }
-    Ok(())
-}
-
-fn check_way(kept: &ActiveRule, program: &TallyProgram, host: &Doc<'_>) -> Result<()> {
-    program.obstacle(host).map_or(Ok(()), |obstacle| Err(obstacle.error(&kept.rule)))
-}
-
-/// What the children of some hosts give, by key; their exclusive fences are passed first.
-pub(crate) async fn children(
-    run: &mut Attempt<'_>,
-    kept: &Arc<ActiveRule>,
-    program: &Arc<TallyProgram>,
-    keys: &[Value<'static>],
-) -> Result<HashMap<Vec<u8>, Doc<'static>>> {
-    let mut rows = HashMap::new();
-    if keys.is_empty() {
-        return Ok(rows);
-    }
-    for value in keys {
-        run.exclusive(kept, value).await?;
-    }
-    let query = program.children(keys)?;
-    for row in run.read(std::slice::from_ref(kept), aggregate(query.ns, query.pipeline)).await? {
-        if let Some(own) = row.get("_id") {
-            rows.insert(key::bytes(&own), row.clone());
-        }
-    }
-    Ok(rows)
 }
 
 /// Puts right what the client's write left in its hosts, and what derived changes mean for the same document: one update
@@ -327,17 +244,6 @@ pub(crate) fn difference(stored: &Doc<'_>, wanted: &Doc<'_>, rules: &[Arc<Active
         update.append("$unset", &Value::Document(unset.finish()));
     }
     Update::parse(&Value::Document(update.finish()), &[], &mut Names::new()).map(Some)
-}
-
-pub(crate) fn aggregate(ns: Namespace, pipeline: document::pipeline::Pipeline) -> ReadOp {
-    ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true })
-}
-
-fn same_key(left: Option<&Value<'_>>, right: Option<&Value<'_>>) -> bool {
-    match (left, right) {
-        (Some(left), Some(right)) => order::equal(left, right),
-        (left, right) => left.is_none() && right.is_none(),
-    }
 }
 
 fn first(doc: &Doc<'_>, name: &str) -> Value<'static> {

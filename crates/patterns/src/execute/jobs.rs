@@ -3,10 +3,10 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::deferred::{Effect, need_to_put_off};
+use crate::execute::evaluate::Evaluator;
 use crate::execute::plan::Action;
 use crate::execute::turns;
 use crate::life::access::Access;
-use crate::life::evaluate::Evaluator;
 use crate::life::names;
 use crate::mql;
 use crate::rule::fence::fence_key;

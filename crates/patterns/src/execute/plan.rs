@@ -248,18 +248,18 @@ fn named(op: &WriteOp) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::testing::tally;
-    use crate::fields::{Amount, HostUpdate, TallyProgram};
-    use crate::rule::Tally;
+    use crate::fields::testing::{rule, tally};
+    use crate::fields::{HostUpdate, Tally};
+    use crate::rule::{Delta, Field};
     use bson::doc;
     use document::op::{Insert, UpdateOp, UpdateStatement};
 
     #[test]
     fn a_plan_is_printed_as_commands() {
-        let rule = tally("reviewCount", Tally::Count, None);
-        let program = Arc::new(TallyProgram::new(&rule).unwrap());
+        let field: Arc<dyn Field> = tally("reviewCount", Tally::Count, |_| {});
+        let rule = rule(field.clone());
         let mut host = HostUpdate::new();
-        host.add(&program, &Amount::Count(1)).unwrap();
+        host.add(&field, Delta::Count(1)).unwrap();
         let review = Doc::from(doc! { "_id": 1, "productId": 5 });
         let insert = Insert {
             ns: Namespace::new("shop", "reviews"),
@@ -269,7 +269,7 @@ mod tests {
             statement_ids: Vec::new(),
         };
         let statement = UpdateStatement {
-            filter: program.hosts(&Value::Int32(5)),
+            filter: field.hosts(&Value::Int32(5)),
             update: host.into_update().unwrap().unwrap(),
             multi: false,
             upsert: false,

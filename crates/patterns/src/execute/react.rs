@@ -4,7 +4,7 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::{copies, host_fields, tallies};
+use crate::execute::{effects, host_fields};
 use document::Result;
 use document::op::Change;
 use std::sync::Arc;
@@ -28,8 +28,7 @@ async fn from_level(run: &mut Attempt<'_>, mut changes: Changes, mut first: usiz
         for level in rules.levels().iter().skip(first) {
             // First what the client did to the hosts' own fields, then what changes for other documents.
             host_fields::restore(run, level, &mut changes).await?;
-            tallies::add(run, level, &mut changes).await?;
-            copies::spread(run, level, &mut changes).await?;
+            effects::spread(run, level, &mut changes).await?;
         }
         // What a delete took with it concerns all rules, whatever their level.
         changes = std::mem::take(&mut run.cascaded);

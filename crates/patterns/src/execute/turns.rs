@@ -4,7 +4,6 @@
 use crate::active::ActiveRule;
 use crate::execute::convoy::Lane;
 use crate::execute::group::Job;
-use crate::fields::Program;
 use crate::rule::key;
 use document::Value;
 use document::backend::FenceKey;
@@ -23,9 +22,9 @@ pub(crate) fn hash(host: &document::op::Namespace, key: &[u8]) -> HostHash {
 
 /// What is waited for by who passes the exclusive fence on (link, value): for a count the host itself, for a copy its source.
 pub(crate) fn of_fence(kept: &ActiveRule, fence: &FenceKey, value: &Value<'_>) -> HostHash {
-    match &kept.program {
-        Some(Program::Tally(_)) => hash(&kept.rule.host, &key::bytes(value)),
-        _ => hash(&kept.rule.host, &fence.key),
+    match kept.field.as_ref().is_some_and(|field| field.fences().change.is_none()) {
+        true => hash(&kept.rule.host, &key::bytes(value)),
+        false => hash(&kept.rule.host, &fence.key),
     }
 }
 

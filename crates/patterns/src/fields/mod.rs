@@ -1,92 +1,82 @@
-//! Maintained links: what a rule's link means for a changed document, compiled once per rule. Pure: nothing here reads or
-//! writes; the runner executes what it is told.
+//! The fields that rules keep, one folder or file each: what a changed source means for hosts, how a host's value is evaluated, and
+//! the pipeline that defines it. Pure: nothing here reads or writes; the executor does what a field says.
 //!
-//! [`Program`] is a rule's link compiled: a [`CopyProgram`] (extended reference) or a [`TallyProgram`] (count, sum, avg). Each
-//! knows what a changed source means for the hosts, how a host's own field is evaluated, and `expected`: the pipeline that
-//! defines the field. [`owned`] says which paths of a host belong to rules.
+//! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`expression`] a value computed from the document
+//! itself. [`host_update`] merges the deltas of all fields of one host into one update.
 
 pub mod copy;
+pub mod expression;
 pub mod host_update;
 pub mod set_paths;
 pub mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use copy::{Copies, CopyProgram, Placements, SourceChange, Spread};
+pub use copy::CopyField;
+pub use expression::{Expression, ExpressionField};
 pub use host_update::HostUpdate;
-pub use tally::amount::Amount;
-pub use tally::{Deltas, Evaluated, TallyProgram};
+pub use tally::{Tally, TallyField};
 
-use crate::rule::{Fold, Rule, Upkeep};
-use document::op::{Capture, Namespace};
-use document::pipeline::Pipeline;
+use crate::mql::{call, call_with, field, object};
 use document::value::Path;
-use document::{Array, Result};
-use std::sync::Arc;
+use document::value::path::Part;
+use document::{ArrayWriter, Doc, Value};
 
-/// A rule's link, compiled.
-#[derive(Clone, Debug)]
-pub enum Program {
-    Copy(Arc<CopyProgram>),
-    Tally(Arc<TallyProgram>),
+/// The stage that leaves documents whose `stored` is not their `expected`.
+pub(crate) fn differing() -> Value<'static> {
+    let differ = call_with("$ne", [field("stored"), field("expected")]);
+    call("$match", object([("$expr", differ)]))
 }
 
-/// A pipeline to run on a collection.
-#[derive(Clone, Debug)]
-pub struct Query {
-    pub ns: Namespace,
-    pub pipeline: Pipeline,
+/// A name for a field's delta in pipelines that no other field of the host has: variables are letters, digits and underscores.
+pub(crate) fn variable(path: &Path) -> String {
+    let mut name = "of_".to_owned();
+    for letter in path.dotted().chars() {
+        match letter {
+            '_' => name.push_str("__"),
+            letter if letter.is_ascii_alphanumeric() => name.push(letter),
+            other => name.push_str(&format!("_{:x}_", u32::from(other))),
+        }
+    }
+    name
 }
 
-impl Program {
-    /// Nothing if the rule has no link (`expr`).
-    pub fn new(rule: &Arc<Rule>) -> Result<Option<Program>> {
-        let Upkeep::Link(link) = &rule.upkeep else { return Ok(None) };
-        Ok(Some(match &link.fold {
-            Fold::One { .. } => Program::Copy(Arc::new(CopyProgram::new(rule)?)),
-            Fold::Tally(_) => Program::Tally(Arc::new(TallyProgram::new(rule)?)),
-        }))
-    }
+/// The value at a path; through arrays an array of what its elements have, null where they have nothing.
+pub(crate) fn value_at<'d>(doc: &Doc<'d>, path: &Path) -> Value<'d> {
+    follow(Value::Document(doc.clone()), &path.parts)
+}
 
-    pub fn rule(&self) -> &Arc<Rule> {
-        match self {
-            Program::Copy(program) => program.rule(),
-            Program::Tally(program) => program.rule(),
+fn follow<'d>(value: Value<'d>, parts: &[Part]) -> Value<'d> {
+    let Some((first, rest)) = parts.split_first() else { return value };
+    match value {
+        Value::Document(doc) => doc.get(&first.name).map_or(Value::Missing, |inner| follow(inner, rest)),
+        Value::Array(array) => {
+            let mut items = ArrayWriter::new();
+            for item in array.iter() {
+                items.push(&follow(item, parts));
+            }
+            Value::Array(items.finish())
         }
+        _ => Value::Missing,
     }
+}
 
-    /// What of a changed source document the program must see.
-    pub fn watched_source(&self) -> &Capture {
-        match self {
-            Program::Copy(program) => program.watched_source(),
-            Program::Tally(program) => program.watched_source(),
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Bson, bson, doc};
 
-    /// What of a changed host document the program must see: its link values and what the rule owns.
-    pub fn watched_host(&self) -> &[Path] {
-        match self {
-            Program::Copy(program) => program.watched_host(),
-            Program::Tally(program) => program.watched_host(),
-        }
-    }
-
-    /// The definition of the field: a pipeline on the host's collection that gives `{ _id, stored, expected }` of each host
-    /// (for sums also `state` and `expectedState`); with `only_differences`, of those where they differ. A missing value is
-    /// absent. It may stand behind a `$match` on the hosts.
-    pub fn expected(&self, only_differences: bool) -> Array<'static> {
-        match self {
-            Program::Copy(program) => program.expected(only_differences),
-            Program::Tally(program) => program.expected(only_differences),
-        }
-    }
-
-    /// The same for a chunk of host keys, read from the source's side: one row `{ _id: key, … }` per key that has something;
-    /// rows are read by [`TallyProgram::evaluated`] and [`Copies::add_row`].
-    pub fn expected_for(&self, keys: &[document::Value<'_>]) -> Result<Query> {
-        match self {
-            Program::Copy(program) => program.sources(keys),
-            Program::Tally(program) => program.children(keys),
+    #[test]
+    fn values_are_followed_through_arrays() {
+        let doc = Doc::from(doc! { "a": { "b": 1 }, "items": [{ "p": { "n": "x" } }, {}, 5] });
+        for (path, expected) in [
+            ("a.b", Some(bson!(1))),
+            ("a.c", None),
+            ("c", None),
+            ("items.p", Some(bson!([{ "n": "x" }, (Bson::Null), (Bson::Null)]))),
+        ] {
+            let expected = expected.map_or(Value::Missing, Value::from);
+            assert_eq!(value_at(&doc, &Path::new(path)), expected, "{path}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Rules and collections for tests: collections are vectors.
+//! Fields, rules and collections for tests: collections are vectors.
 
-use crate::rule::{ClientWrites, Fold, Key, Link, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
+use crate::fields::{CopyField, Tally, TallyField};
+use crate::rule::{ClientWrites, Field, HostField, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
 use document::filter::Filter;
-use document::op::Namespace;
+use document::op::{Change, Namespace};
 use document::pipeline::expr::Names;
 use document::pipeline::{Collections, Pipeline, Rows, Run, from_documents};
 use document::update::{Applied, Update};
@@ -15,60 +16,65 @@ pub(crate) fn key(path: &str, each: bool) -> Key {
     Key { path: Path::new(path), each }
 }
 
-pub(crate) fn rule(host: &str, field: &str, link: Link) -> Rule {
-    Rule {
-        name: format!("{host}.{field}").into(),
-        kind: "computed",
-        host: Namespace::new("shop", host),
-        field: Path::new(field),
-        upkeep: Upkeep::Link(link),
+fn target(host: &str, field: &str) -> HostField {
+    let rule = format!("{host}.{field}").into();
+    HostField { rule, host: Namespace::new("shop", host), path: Path::new(field) }
+}
+
+/// A rule that keeps the field.
+pub(crate) fn rule(field: Arc<dyn Field>) -> Arc<Rule> {
+    let HostField { rule: name, host, path } = field.target().clone();
+    Arc::new(Rule {
+        name,
+        pattern: "computed",
+        host,
+        field: path,
+        kind: Kind::Field(field),
         client_writes: ClientWrites::Override,
         declaration: Doc::empty(),
-    }
+    })
 }
 
 /// `products.<field>`: a tally of reviews by productId.
-pub(crate) fn tally(field: &str, tally: Tally, filter: Option<bson::Document>) -> Arc<Rule> {
-    let filter = filter.map(|filter| Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap());
-    Arc::new(rule(
-        "products",
-        field,
-        Link {
-            local: key("_id", false),
-            source: Namespace::new("shop", "reviews"),
-            foreign: key("productId", false),
-            filter,
-            fold: Fold::Tally(tally),
-            lag: None,
-            when_changed: WhenChanged::Refresh,
-            when_deleted: WhenDeleted::Keep,
-        },
-    ))
+pub(crate) fn tally(field: &str, tally: Tally, change: impl FnOnce(&mut Link)) -> Arc<TallyField> {
+    let mut link = Link {
+        local: key("_id", false),
+        source: Namespace::new("shop", "reviews"),
+        foreign: key("productId", false),
+        refers: Refers::Source,
+        filter: None,
+        lag: None,
+        when_changed: WhenChanged::Refresh,
+        when_deleted: WhenDeleted::Keep,
+    };
+    change(&mut link);
+    Arc::new(TallyField::new(target("products", field), link, tally).unwrap())
+}
+
+pub(crate) fn filter(filter: bson::Document) -> Option<Filter> {
+    Some(Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap())
 }
 
 /// A copy of users in `posts.<field>`.
-pub(crate) fn copy(field: &str, by: Key, fields: &[(&str, &str)]) -> Rule {
+pub(crate) fn copy(field: &str, by: Key, fields: &[(&str, &str)], change: impl FnOnce(&mut Link)) -> CopyField {
     let fields = fields.iter().map(|(name, path)| ((*name).into(), Path::new(path))).collect();
-    rule(
-        "posts",
-        field,
-        Link {
-            local: by,
-            source: Namespace::new("shop", "users"),
-            foreign: key("_id", false),
-            filter: None,
-            fold: Fold::One { fields },
-            lag: None,
-            when_changed: WhenChanged::Refresh,
-            when_deleted: WhenDeleted::Keep,
-        },
-    )
+    let mut link = Link {
+        local: by,
+        source: Namespace::new("shop", "users"),
+        foreign: key("_id", false),
+        refers: Refers::Host,
+        filter: None,
+        lag: None,
+        when_changed: WhenChanged::Refresh,
+        when_deleted: WhenDeleted::Keep,
+    };
+    change(&mut link);
+    CopyField::new(target("posts", field), link, fields)
 }
 
-pub(crate) fn change_link(rule: &mut Rule, change: impl FnOnce(&mut Link)) {
-    if let Upkeep::Link(link) = &mut rule.upkeep {
-        change(link);
-    }
+/// A changed source document.
+pub(crate) fn change(before: Option<Doc<'static>>, after: Option<Doc<'static>>) -> Change {
+    Change { id: Value::Int32(0), before, after }
 }
 
 #[derive(Clone, Default)]

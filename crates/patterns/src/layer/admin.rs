@@ -5,7 +5,6 @@ use crate::layer::write::bookkeeping;
 use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
 use crate::life::access::Access;
 use crate::life::{drop_database, indexes, names};
-use crate::rule::Upkeep;
 use document::backend::{Head, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Aggregate, Context, Namespace};
@@ -126,7 +125,7 @@ fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
 
 pub(super) fn refused(what: &str, ns: &Namespace, kept: &ActiveRule, other: &Namespace) -> Error {
     let rule = &kept.rule.name;
-    let is_shape = matches!(kept.rule.upkeep, Upkeep::Bucket(_));
+    let is_shape = kept.rule.bucket().is_some();
     let role = match (kept.rule.host == *ns, is_shape) {
         (true, _) => "is kept up by",
         (false, true) => "holds the documents of",
@@ -145,11 +144,9 @@ pub(super) fn refused(what: &str, ns: &Namespace, kept: &ActiveRule, other: &Nam
 }
 
 pub(super) fn other_of(kept: &ActiveRule, ns: &Namespace) -> Namespace {
-    match &kept.rule.upkeep {
-        Upkeep::Link(link) if link.source != *ns => link.source.clone(),
-        Upkeep::Bucket(bucket) if bucket.into != *ns => bucket.into.clone(),
-        Upkeep::Link(_) | Upkeep::Expression(_) | Upkeep::Bucket(_) => kept.rule.host.clone(),
-    }
+    let others = kept.rule.namespaces();
+    let other = others.into_iter().skip(1).find(|other| *other != ns).unwrap_or(&kept.rule.host);
+    other.clone()
 }
 
 /// The other namespaces of the rules that name this one.

@@ -30,7 +30,7 @@ impl Patterned {
     pub fn watched(&self, rule: &Rule) -> Capture {
         let rules = self.rules();
         match (rules.find(&rule.host.db, &rule.name), rules.of(&rule.host)) {
-            (Some(kept), Some(local)) if kept.feeds => local.capture.clone(),
+            (Some(kept), Some(local)) if kept.is_read_by_others => local.capture.clone(),
             _ => Capture::Nothing,
         }
     }

@@ -8,7 +8,6 @@ use crate::life::restorers::RestoredBy;
 use crate::life::rights::Rights;
 use crate::life::{Life, names};
 use crate::mql;
-use crate::rule::Upkeep;
 use crate::shapes::{Form, Stack};
 use document::backend::{Head, Relay, Session};
 use document::filter::Filter;
@@ -170,10 +169,10 @@ pub(super) async fn buckets(
 ) -> Result<Option<Written>> {
     let WriteOp::Insert(insert) = op else { return Ok(None) };
     let side = shaped.sides.iter().find(|side| side.stored == insert.ns).map(|side| &side.form);
-    let bucket = match (side, &shaped.rule.upkeep) {
+    let bucket = match (side, shaped.rule.bucket()) {
         (Some(Form::Bucket(bucket)), _) => bucket,
         // It is about to be made.
-        (None, Upkeep::Bucket(bucket)) if bucket.into == insert.ns => bucket,
+        (None, Some(bucket)) if bucket.into == insert.ns => bucket,
         _ => return Ok(None),
     };
     if !session.restores() {

@@ -237,7 +237,7 @@ impl Life {
             let known = self.entries().into_iter().find(|entry| *entry.db == *db && entry.rule.name == step.rule.name);
             let mut row = catalog::Row {
                 rule: step.rule.name.to_string(),
-                kind: step.rule.kind.to_owned(),
+                kind: step.rule.pattern.to_owned(),
                 declaration: step.rule.declaration.clone(),
                 state: State::Maintaining,
                 epoch,
@@ -285,7 +285,7 @@ impl Life {
                         ..shape
                     });
                 }
-                Work::Remove if relocate::bucket_of(&step.rule).is_some() => {
+                Work::Remove if step.rule.bucket().is_some() => {
                     if let Some(known) = known {
                         let leaving = Leaving { with_data: extent.with_data, ..Leaving::default() };
                         relocate::drop::begin(self, at, &known, leaving).await?;
@@ -298,7 +298,7 @@ impl Life {
                 }
             }
             let written = catalog::write_over(self, db, &row, None, |now, row| match &step.work {
-                Work::Keep if relocate::bucket_of(&step.rule).is_none() => {
+                Work::Keep if step.rule.bucket().is_none() => {
                     (row.state, row.replaced) = (now.state.clone(), now.replaced.clone());
                     (row.done, row.total) = (now.done, now.total);
                 }

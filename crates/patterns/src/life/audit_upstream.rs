@@ -4,14 +4,13 @@
 //! The pipeline is no snapshot while clients write, so what it names are suspects: each is looked at again, and drift is what
 //! differs every time.
 
-use crate::fields::Program;
+use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::access::{Access, aggregate, find};
 use crate::life::audit::{AuditedRule, Figures, Report, count, count_before, leave_pending};
-use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::{Life, indexes};
 use crate::mql;
+use crate::rule::field::{Field, Search};
 use crate::rule::state::State;
-use crate::rule::{Rule, Upkeep};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, InSet, Node, Test};
 use document::pipeline::Pipeline;
@@ -47,12 +46,12 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
     };
     // Who may only read may not make the index that looking host by host needs.
     let is_indexed = indexes::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
-    let few_sources = match &asked.rule.upkeep {
-        Upkeep::Link(link) => count(&mut at, &link.source).await?.saturating_mul(SHARED_BY) <= figures.checked,
-        Upkeep::Expression(_) | Upkeep::Bucket(_) => false,
+    let few_sources = match asked.rule.link() {
+        Some(link) => count(&mut at, &link.source).await?.saturating_mul(SHARED_BY) <= figures.checked,
+        None => false,
     };
-    let known = Known { kept: asked.kept().is_some(), is_indexed, few_sources };
-    let stages = suspects(&asked.rule, known)?;
+    let search = Search { in_force: asked.kept().is_some(), is_indexed, few_sources };
+    let stages = suspects(&**evaluator.field(), search)?;
     let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
     let mut cursor = life.backend.read(&mut reading, &context, aggregate(host, pipeline)).await?;
     let mut waiting = 0;
@@ -72,39 +71,9 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
     Ok(())
 }
 
-/// What decides how the suspects are found.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Somebody keeps the rule.
-    kept: bool,
-    is_indexed: bool,
-    /// Many hosts share a source.
-    few_sources: bool,
-}
-
 /// The pipeline that names the hosts whose field is not what it should be.
-fn suspects(rule: &Arc<Rule>, Known { kept, is_indexed, few_sources }: Known) -> Result<Array<'static>> {
-    let (mut before, mut behind) = (Vec::new(), Vec::new());
-    let stages = match (Program::new(rule)?, &rule.upkeep) {
-        (Some(Program::Copy(program)), _) if few_sources => {
-            (before, behind) = program.by_pairs().unwrap_or_default();
-            program.expected(kept)
-        }
-        (Some(Program::Tally(program)), _) if !kept && !is_indexed => program.differing_without_index()?,
-        (Some(program), _) => program.expected(kept),
-        (None, Upkeep::Expression(expression)) => {
-            let shown = [("stored", mql::field(&rule.field.dotted())), ("expected", expression.source.borrow())];
-            [mql::call("$project", mql::object(shown))].into_iter().collect()
-        }
-        (None, Upkeep::Link(_) | Upkeep::Bucket(_)) => Array::empty(),
-    };
-    let mut stages: Vec<Value<'static>> = before.into_iter().chain(stages.iter()).collect();
-    if !kept || matches!(rule.upkeep, Upkeep::Expression(_)) {
-        // Values that nobody keeps have no state, and 5 is as good as 5.0.
-        let differ = mql::call_with("$ne", [mql::field("stored"), mql::field("expected")]);
-        stages.push(mql::call("$match", mql::object([("$expr", differ)])));
-    }
-    stages.append(&mut behind);
+fn suspects(field: &dyn Field, search: Search) -> Result<Array<'static>> {
+    let mut stages = field.suspects(search)?;
     stages.push(mql::call("$project", mql::object([("_id", Value::Int32(1))])));
     Ok(stages.into_iter().collect())
 }

@@ -1,9 +1,9 @@
 //! Derived values that are written outside a client's write: by seeding, repair and the outbox. They are changes for the next
 //! rules as any other (SEMANTICS R29).
 
+use crate::execute::evaluate::Difference;
 use crate::life::Life;
 use crate::life::access::{update_one, update_op};
-use crate::life::evaluate::Difference;
 use crate::life::transaction::OwnTransaction;
 use crate::rule::Rule;
 use document::backend::Backend;
@@ -45,7 +45,10 @@ pub(crate) async fn write_once(
 /// What is on the way to a field would be lost: it came past Pleach, and stays.
 fn check_way(rule: &Rule, differences: &[Difference]) -> Result<()> {
     let obstacle = differences.iter().find_map(|difference| difference.obstacle.as_ref());
-    obstacle.map_or(Ok(()), |obstacle| Err(obstacle.error(rule)))
+    match (obstacle, rule.kept_field()) {
+        (Some(obstacle), Some(field)) => Err(obstacle.error(&**field)),
+        _ => Ok(()),
+    }
 }
 
 fn statements(life: &Life, differences: &[Difference]) -> Vec<UpdateStatement> {

@@ -57,7 +57,7 @@ impl Life {
         }
         self.put_in_force()?;
         self.publish(at, db).await?;
-        let is_link = |entry: &Entry| entry.row.state.is_kept() && relocate::bucket_of(&entry.rule).is_none();
+        let is_link = |entry: &Entry| entry.row.state.is_kept() && entry.rule.bucket().is_none();
         let links: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_link).collect();
         let rules: Vec<&Rule> = links.iter().map(|entry| &*entry.rule).collect();
         let emptied = emptied::collections(at, &rules).await?;

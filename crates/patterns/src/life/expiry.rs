@@ -8,7 +8,6 @@
 use crate::life::access::{Access, find};
 use crate::life::{Entry, Life, names};
 use crate::mql;
-use crate::rule::Upkeep;
 use document::backend::{Backend, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, Capture, Context, Delete, DeleteStatement, Durability, Hint, Namespace, WriteOp};
@@ -173,10 +172,7 @@ pub(crate) async fn forget_gone(at: &mut Access<'_>, ns: &Namespace) -> Result<(
 
 impl Life {
     fn read_by_rules(&self, db: &str) -> BTreeSet<Namespace> {
-        let source = |entry: &Entry| match &entry.rule.upkeep {
-            Upkeep::Link(link) if *entry.db == *db => Some(link.source.clone()),
-            _ => None,
-        };
+        let source = |entry: &Entry| entry.rule.link().filter(|_| *entry.db == *db).map(|link| link.source.clone());
         self.entries().iter().filter_map(source).collect()
     }
 

@@ -13,7 +13,7 @@ pub(crate) use made::Made;
 
 use crate::life::access::Access;
 use crate::life::expiry;
-use crate::rule::{Fold, Link, Rule, Upkeep};
+use crate::rule::{Link, Refers, Rule};
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
 use document::op::{AdminOp, Namespace};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -190,11 +190,10 @@ fn has(index: &Doc<'_>, option: &str) -> bool {
 
 /// What a rule needs, whatever is there.
 pub fn needed(rule: &Rule) -> Vec<Needed> {
-    let link = match &rule.upkeep {
-        Upkeep::Link(link) => link,
-        Upkeep::Bucket(bucket) => return of_buckets(bucket),
-        Upkeep::Expression(_) => return Vec::new(),
-    };
+    if let Some(bucket) = rule.bucket() {
+        return of_buckets(bucket);
+    }
+    let Some(link) = rule.link() else { return Vec::new() };
     let mut list = Vec::new();
     let mut add = |ns: &Namespace, paths: Vec<String>, unique: bool| {
         // Collections are kept by `_id`, which is unique.
@@ -202,12 +201,12 @@ pub fn needed(rule: &Rule) -> Vec<Needed> {
             list.push(Needed::new(ns, paths, unique));
         }
     };
-    match &link.fold {
-        Fold::One { .. } => {
+    match link.refers {
+        Refers::Host => {
             add(&rule.host, vec![link.local.path.dotted()], false);
             add(&link.source, vec![link.foreign.path.dotted()], true);
         }
-        Fold::Tally(_) => {
+        Refers::Source => {
             add(&link.source, by_and_where(link), false);
             add(&rule.host, vec![link.local.path.dotted()], true);
         }

@@ -12,7 +12,6 @@ pub mod catalog;
 mod derived;
 pub(crate) mod drop_database;
 mod emptied;
-pub(crate) mod evaluate;
 pub(crate) mod expiry;
 mod explain;
 pub mod indexes;

@@ -4,13 +4,12 @@
 //! A batch of hosts is one transaction, with the position saved in the job; the job is deleted only if its generation is
 //! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
 
+use crate::execute::evaluate::{Difference, Evaluator};
 use crate::execute::gate::Point;
 use crate::life::access::{Access, find, update_one, update_op};
-use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, replaced};
-use crate::rule::Upkeep;
 use crate::rule::state::State;
 use document::backend::Session;
 use document::filter::{Filter, InSet, Node, Test};
@@ -126,10 +125,7 @@ async fn jobs(life: &Life) -> Result<Vec<Job>> {
             };
             let known = |entry: &&Entry| entry.db == *db && rule.as_str() == Some(&*entry.rule.name);
             let Some(entry) = entries.iter().find(known).filter(|entry| entry.row.state.is_kept()) else { continue };
-            let lag = match &entry.rule.upkeep {
-                Upkeep::Link(link) => link.lag.unwrap_or_default(),
-                Upkeep::Expression(_) | Upkeep::Bucket(_) => Duration::ZERO,
-            };
+            let lag = entry.rule.link().and_then(|link| link.lag).unwrap_or_default();
             // Half of the lag for gathering changes, half for the work.
             let since = match row.get("since") {
                 Some(Value::DateTime(since)) => since,

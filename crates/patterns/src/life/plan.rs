@@ -1,7 +1,6 @@
 //! What `apply` would do: the difference between the catalog and a declaration, as steps that a person could run.
 
 use crate::declare::{Change, Difference, diff};
-use crate::fields::Program;
 use crate::life::access::Access;
 use crate::life::expiry::Expiry;
 use crate::life::indexes::Needed;
@@ -10,7 +9,7 @@ use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
 use crate::life::rights::{Rights, namespaces};
 use crate::life::{Entry, Life, expiry, indexes, names, relocate, rights};
-use crate::rule::{Rule, Upkeep};
+use crate::rule::Rule;
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
@@ -62,7 +61,7 @@ impl Changes {
                 _ => None,
             });
             let shared = Arc::new(rule.clone());
-            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (relocate::bucket_of(rule), &work) {
+            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (rule.bucket(), &work) {
                 let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
                 let change = relocate::change::to_declared(at, entry, rule, bucket).await?;
                 steps.push(Step { rule: shared, work: Work::Shape(Box::new(change)) });
@@ -75,7 +74,7 @@ impl Changes {
             let planned: Vec<&Needed> = planned.collect();
             let missing = indexes::missing_beside(at, rule, &planned).await?;
             steps.extend(missing.into_iter().map(|needed| Step { rule: shared.clone(), work: Work::Index(needed) }));
-            if let Upkeep::Link(link) = &rule.upkeep {
+            if let Some(link) = rule.link() {
                 for expiry in expiry::live(at, &link.source).await? {
                     let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
                     if !steps.iter().any(twice) {
@@ -112,9 +111,7 @@ impl Changes {
                 Work::Expiry(expiry) => rights.need("collMod", &expiry.ns)?,
                 Work::Seed | Work::Rebuild => rights.need("update", host)?,
                 Work::Shape(_) => rights::need_to_reshape(rights, &step.rule)?,
-                Work::Remove if relocate::bucket_of(&step.rule).is_some() => {
-                    rights::need_to_reshape(rights, &step.rule)?
-                }
+                Work::Remove if step.rule.bucket().is_some() => rights::need_to_reshape(rights, &step.rule)?,
                 Work::Remove => rights.need("update", host)?,
                 Work::Keep => {}
             }
@@ -177,7 +174,7 @@ impl Changes {
                 Work::Seed | Work::Rebuild => {
                     read += documents;
                     written += documents;
-                    if let Upkeep::Link(link) = &step.rule.upkeep {
+                    if let Some(link) = step.rule.link() {
                         read += self::documents(at, &link.source).await?;
                     }
                 }
@@ -214,7 +211,7 @@ impl Step {
 
     /// What a change of form moves; nothing for other work.
     async fn moved(&self, at: &mut Access<'_>) -> Result<Vec<Moved>> {
-        match (&self.work, relocate::bucket_of(&self.rule)) {
+        match (&self.work, self.rule.bucket()) {
             (Work::Shape(change), _) => relocate::moved::moved(at, &self.rule, &change.turn).await,
             (Work::Remove, Some(bucket)) => Ok(vec![relocate::moved::given_back(at, bucket).await?]),
             _ => Ok(Vec::new()),
@@ -223,7 +220,7 @@ impl Step {
 
     /// As steps that a person could run.
     fn shown(&self, at: &Access<'_>) -> Result<Vec<Shown>> {
-        match (&self.work, relocate::bucket_of(&self.rule)) {
+        match (&self.work, self.rule.bucket()) {
             (Work::Shape(change), Some(bucket)) => {
                 relocate::plan::declared(&self.rule, bucket, change, relocate::stored::dialect(at))
             }
@@ -262,7 +259,7 @@ impl Step {
         match &self.work {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
-            Work::Seed | Work::Rebuild => seeding(&self.rule),
+            Work::Seed | Work::Rebuild => Ok(seeding(&self.rule)),
             Work::Keep | Work::Shape(_) => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
@@ -270,25 +267,24 @@ impl Step {
 }
 
 /// The definition of the field, merged into the hosts: what seeding comes to, in one command.
-fn seeding(rule: &Arc<Rule>) -> Result<Doc<'static>> {
+fn seeding(rule: &Arc<Rule>) -> Doc<'static> {
     let mut command = DocWriter::new();
     let collection = Value::from(&*rule.host.collection);
-    match Program::new(rule)? {
-        None => {
-            let Upkeep::Expression(expression) = &rule.upkeep else { return Ok(Doc::empty()) };
+    let Some(field) = rule.kept_field() else { return Doc::empty() };
+    match field.own_stage() {
+        Some(own) => {
             command.append("update", &collection);
             command.start_array("updates").start_document_at(0).start_document("q").end();
-            command.start_array("u").start_document_at(0).start_document("$set");
-            command.append(&rule.field.dotted(), &expression.source).end().end().end();
+            command.start_array("u").append_at(0, &own.stage).end();
             command.append("multi", &Value::Bool(true)).end().end();
         }
-        Some(program) => {
+        None => {
             command.append("aggregate", &collection);
-            command.append("pipeline", &Value::Array(program.expected(true)));
+            command.append("pipeline", &Value::Array(field.expected(true)));
             command.start_document("cursor").end();
         }
     }
-    Ok(command.finish())
+    command.finish()
 }
 
 /// Takes the field (if asked) and its state away.

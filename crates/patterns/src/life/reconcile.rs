@@ -74,7 +74,7 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
     if entry.row.state == State::Restoring {
         return crate::life::restore::wake(life, entry).await;
     }
-    if crate::life::relocate::bucket_of(&entry.rule).is_some() {
+    if entry.rule.bucket().is_some() {
         return crate::life::relocate::advance(life, entry).await;
     }
     match &entry.row.state {

@@ -6,9 +6,9 @@
 //! `once`: for rules that are not applied. Their fences and state would be kept by nobody, so neither is written: a value is right
 //! as of its transaction's snapshot, a write to the document meanwhile conflicts, and nothing keeps it right afterwards.
 
+use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::access::{Access, find};
 use crate::life::audit::{AuditedRule, Drift, Figures, Hosts, Report};
-use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, audit_upstream, derived, relocate};
@@ -46,7 +46,7 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match relocate::bucket_of(&asked.rule) {
+                match asked.rule.bucket() {
                     Some(_) => relocate::repair::repair(self, asked, &mut figures, &mut report).await?,
                     None => self.repair_rule(asked, upkeep, &mut figures, &mut report).await?,
                 }

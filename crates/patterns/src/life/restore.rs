@@ -126,7 +126,7 @@ impl Life {
         }
         row.declaration = in_database(&row.declaration, db);
         let rule = row.rule_in(db)?;
-        (row.kind, row.declaration) = (rule.kind.to_owned(), rule.declaration.clone());
+        (row.kind, row.declaration) = (rule.pattern.to_owned(), rule.declaration.clone());
         let known = self.entries().into_iter().find(|entry| Life::is(entry, db, &row.rule));
         if let Some(known) = &known
             && known.row.state != State::Retiring
@@ -152,7 +152,7 @@ impl Life {
         row.replaced = own_values(&row);
         (row.state, row.by) = (State::Restoring, self.process.clone());
         (row.done, row.total, row.tidy, row.with_data) = (0, 0, false, false);
-        row.shape = match (relocate::bucket_of(&rule), row.shape.take()) {
+        row.shape = match (rule.bucket(), row.shape.take()) {
             (None, _) => None,
             // Its documents are in two collections, and so they come.
             (Some(_), Some(shape)) if shape.is_moving() => Some(moving(rights, &rule, shape)?),
@@ -197,7 +197,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut row = entry.row.clone();
     row.state = State::Maintaining;
-    match relocate::bucket_of(&entry.rule) {
+    match entry.rule.bucket() {
         Some(_) if is_moving(&row) => {
             let has_turn = row.shape.as_ref().is_some_and(|shape| shape.turn.is_some());
             if !has_turn {
@@ -233,7 +233,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
 fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
     let needed = || {
         namespaces(rule).iter().try_for_each(|ns| rights.need("find", ns))?;
-        if relocate::bucket_of(rule).is_some() {
+        if rule.bucket().is_some() {
             return rights::need_to_reshape(rights, rule);
         }
         indexes::needed(rule).iter().try_for_each(|needed| rights.need("createIndex", &needed.ns))?;

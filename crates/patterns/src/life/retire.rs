@@ -1,7 +1,8 @@
 //! The end of a rule: its jobs, its state in the hosts and, if asked, its field are removed; then the catalog forgets it.
 
+use crate::execute::evaluate::becomes;
+use crate::fields::value_at;
 use crate::life::access::{Access, update_one, update_op};
-use crate::life::evaluate::{becomes, value_at};
 use crate::life::relocate::drop::Leaving;
 use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
@@ -88,7 +89,7 @@ impl Life {
         if leaving.restore {
             replaced::restore::check(at, &row, &entry.rule).await?;
         }
-        if relocate::bucket_of(&entry.rule).is_some() {
+        if entry.rule.bucket().is_some() {
             let current = Entry::new(&entry.db, row, entry.rule.clone())?;
             relocate::drop::begin(self, at, &current, leaving).await?;
             self.publish(at, &entry.db).await?;
@@ -125,7 +126,7 @@ impl Life {
 /// What the client would need to drop the rule's documents and fields by commands of its own.
 pub(crate) fn need_to_drop(rights: &Rights, entry: &Entry) -> Result<()> {
     rights.need_all(&["update", "remove"], &names::catalog(&entry.db))?;
-    match relocate::bucket_of(&entry.rule) {
+    match entry.rule.bucket() {
         Some(_) => rights::need_to_reshape(rights, &entry.rule),
         None => rights.need("update", &entry.rule.host),
     }
@@ -205,8 +206,8 @@ struct Traces {
 impl Traces {
     fn of(rule: &Rule, with_data: bool) -> Traces {
         let state_path = Path::new(&format!("_pleach.{}", rule.field.dotted()));
-        let state =
-            matches!(&rule.upkeep, crate::rule::Upkeep::Link(link) if matches!(link.fold, crate::rule::Fold::Tally(_)));
+        // An earlier form of the rule may have had a state where this one has none.
+        let state = rule.link().is_some_and(|link| link.refers == crate::rule::Refers::Source);
         Traces { field: rule.field.clone(), state_path, state, with_data }
     }
 

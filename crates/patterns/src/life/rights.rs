@@ -4,7 +4,7 @@
 //! if it sent the same commands itself, and is refused as MongoDB refuses: 13, before anything has changed.
 
 use crate::life::names;
-use crate::rule::{Rule, Upkeep};
+use crate::rule::Rule;
 use crate::shapes::Stack;
 use document::backend::{Backend, Privileges, Relay};
 use document::op::{Modify, Namespace, WriteOp};
@@ -151,13 +151,7 @@ pub(crate) fn role(action: &str) -> &'static str {
 
 /// The collections that a rule reads or writes.
 pub(crate) fn namespaces(rule: &Rule) -> Vec<Namespace> {
-    let mut all = vec![rule.host.clone()];
-    match &rule.upkeep {
-        Upkeep::Link(link) => all.push(link.source.clone()),
-        Upkeep::Bucket(bucket) => all.push(bucket.into.clone()),
-        Upkeep::Expression(_) => {}
-    }
-    all
+    rule.namespaces().into_iter().cloned().collect()
 }
 
 /// What it takes to store a collection in another form, or as it was: its documents move, and the names are exchanged.

@@ -4,9 +4,9 @@
 //! position saved. So it can be killed anywhere and goes on from the position. Before a part is begun, writers are told that it
 //! is reached (see [`crate::rule::state`]). What the hosts had is kept in the same transaction (see [`crate::life::replaced`]).
 
+use crate::execute::evaluate::Evaluator;
 use crate::execute::gate::Point;
 use crate::life::access::Access;
-use crate::life::evaluate::Evaluator;
 use crate::life::replaced::Keeping;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, replaced, walk};

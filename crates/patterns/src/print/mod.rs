@@ -11,9 +11,7 @@ mod python;
 mod tests;
 mod values;
 
-use crate::fields::Program;
-use crate::mql::{call, object};
-use crate::rule::{Fold, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
+use crate::rule::{Recipe, Rule, WhenDeleted};
 use bucket::Bucketed;
 use document::{Array, Doc, Result, Value};
 use std::collections::BTreeMap;
@@ -94,10 +92,7 @@ impl Kept {
             words: words.map(str::to_owned).collect(),
             db: rule.host.db.to_string(),
             host: rule.host.collection.to_string(),
-            source: match &rule.upkeep {
-                Upkeep::Link(link) => Some(link.source.collection.to_string()),
-                Upkeep::Expression(_) | Upkeep::Bucket(_) => None,
-            },
+            source: rule.link().map(|link| link.source.collection.to_string()),
             field: rule.field.dotted(),
             work: work(rule)?,
         })
@@ -119,48 +114,22 @@ impl Kept {
 }
 
 fn work(rule: &Arc<Rule>) -> Result<Work> {
-    let link = match &rule.upkeep {
-        Upkeep::Link(link) => link,
-        Upkeep::Bucket(bucket) => return Ok(Work::Bucket(Bucketed::new(bucket, &rule.host.collection))),
-        Upkeep::Expression(expression) => {
-            let set = call("$set", object([(&*rule.field.dotted(), expression.source.borrow())]));
-            return Ok(Work::Expression { stages: std::iter::once(set).collect() });
+    if let Some(bucket) = rule.bucket() {
+        return Ok(Work::Bucket(Bucketed::new(bucket, &rule.host.collection)));
+    }
+    let Some(field) = rule.kept_field() else { return Ok(Work::Unwritten("it keeps no field")) };
+    let by = || field.link().map(|link| link.by().dotted()).unwrap_or_default();
+    let local = || field.link().map(|link| link.local.path.dotted()).unwrap_or_default();
+    let key = || field.link().map(|link| link.foreign.path.dotted()).unwrap_or_default();
+    Ok(match field.recipe()? {
+        Recipe::Count => Work::Count { by: by(), local: local() },
+        Recipe::Evaluate { stages, set, empty } => Work::Evaluate { by: by(), local: local(), stages, set, empty },
+        Recipe::Copy { stage, frozen, when_deleted } => {
+            Work::Copy { by: by(), key: key(), stage, frozen, when_deleted }
         }
-    };
-    let (local, by) = (link.local.path.dotted(), link.by().dotted());
-    Ok(match (&link.fold, Program::new(rule)?) {
-        (Fold::Tally(_), _) if link.foreign.each => Work::Unwritten("it links by arrays"),
-        (Fold::Tally(Tally::Count), _) if link.filter.is_none() => Work::Count { by, local },
-        (_, Some(Program::Tally(program))) => {
-            let empty = program.place(&Doc::empty(), &program.evaluated(None)?);
-            let mut set = vec![(rule.field.dotted(), "expected")];
-            set.extend(rule.state_path().map(|path| (path.dotted(), "expectedState")));
-            Work::Evaluate {
-                by,
-                local,
-                stages: program.definition(),
-                set,
-                empty: flat(&empty, &program.rule().owned()),
-            }
-        }
-        (_, Some(Program::Copy(program))) if program.is_plain() => Work::Copy {
-            by,
-            key: link.foreign.path.dotted(),
-            stage: program.stage(),
-            frozen: link.when_changed == WhenChanged::Keep,
-            when_deleted: link.when_deleted,
-        },
-        _ => Work::Unwritten("its copies are in arrays"),
+        Recipe::Expression { stages } => Work::Expression { stages },
+        Recipe::Unwritten(why) => Work::Unwritten(why),
     })
-}
-
-/// The values at some paths, under their dotted paths: what `$set` takes.
-fn flat(doc: &Doc<'_>, paths: &[document::value::Path]) -> Doc<'static> {
-    let values = paths
-        .iter()
-        .map(|path| (path.dotted(), document::pipeline::expr::field_of_document(doc, &path.parts).into_owned()));
-    let values: Vec<(String, Value<'static>)> = values.collect();
-    crate::mql::document(values.iter().map(|(path, value)| (&**path, value.borrow())))
 }
 
 /// The indexes that serve the links, each once.

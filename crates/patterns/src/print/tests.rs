@@ -1,39 +1,40 @@
 //! The hand-written code that each kind of rule is printed as.
 
-use crate::fields::testing::{change_link, copy, key, tally};
+use crate::fields::testing::{self, copy, filter, key};
+use crate::fields::{Expression, ExpressionField, Tally};
 use crate::print::{Language, code};
-use crate::rule::{Expression, Rule, Tally, Upkeep, WhenDeleted};
+use crate::rule::{Field, Rule, WhenDeleted};
 use bson::{bson, doc};
+use document::Value;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::Path;
-use document::{Array, Value};
 use std::sync::Arc;
 
+fn tally(field: &str, tally: Tally, condition: Option<bson::Document>) -> Arc<Rule> {
+    testing::rule(testing::tally(field, tally, |link| link.filter = condition.and_then(filter)))
+}
+
 fn margin() -> Arc<Rule> {
-    let mut rule = (*tally("margin", Tally::Count, None)).clone();
     let source = Value::from(bson!({ "$subtract": ["$price", "$cost"] }));
     let set = Value::from(bson!([{ "$set": { "margin": { "$subtract": ["$price", "$cost"] } } }]));
     let Value::Array(set) = set else { unreachable!() };
-    let set: Array<'static> = set;
-    rule.upkeep = Upkeep::Expression(Expression {
-        source,
-        set: Pipeline::parse_update(&set, &mut Names::new()).unwrap(),
-        reads: vec![Path::new("price"), Path::new("cost")],
-    });
-    Arc::new(rule)
+    let set = Pipeline::parse_update(&set, &mut Names::new()).unwrap();
+    let expression = Expression { source, set, reads: vec![Path::new("price"), Path::new("cost")] };
+    let target = testing::tally("margin", Tally::Count, |_| {}).target().clone();
+    testing::rule(Arc::new(ExpressionField::new(target, expression).unwrap()))
 }
 
 fn rules() -> Vec<Arc<Rule>> {
-    let mut author = copy("author", key("authorId", false), &[("name", "name"), ("city", "address.city")]);
-    change_link(&mut author, |link| link.when_deleted = WhenDeleted::Unset);
+    let fields = [("name", "name"), ("city", "address.city")];
+    let author = copy("author", key("authorId", false), &fields, |link| link.when_deleted = WhenDeleted::Unset);
     vec![
         tally("reviewCount", Tally::Count, None),
         tally("paid", Tally::Sum(Path::new("amount")), Some(doc! { "status": "paid" })),
         tally("avgRating", Tally::Avg(Path::new("rating")), None),
         margin(),
-        Arc::new(author),
-        Arc::new(copy("items.who", key("items.userId", false), &[("name", "name")])),
+        testing::rule(Arc::new(author)),
+        testing::rule(Arc::new(copy("items.who", key("items.userId", false), &[("name", "name")], |_| {}))),
     ]
 }
 

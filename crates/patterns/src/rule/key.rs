@@ -1,7 +1,7 @@
 //! Link values (SEMANTICS R27): null and missing never link, an array links per element or not at all, equality is BSON's.
 
 use crate::mql::{call, list, object};
-use crate::rule::{Key, Link, Rule};
+use crate::rule::{Field, Key};
 use document::value::path::Part;
 use document::value::{Path, Value, key};
 use document::{Doc, Error};
@@ -31,13 +31,10 @@ pub fn bytes(value: &Value<'_>) -> Vec<u8> {
 }
 
 /// The error for a client that writes an array where a rule links single values.
-pub fn refused(rule: &Rule, path: &Path) -> Error {
-    Error::bad_value(format!(
-        "'{path}' is an array, but rule {} ({}) links by single values",
-        rule.name,
-        rule.described()
-    ))
-    .with_hint("say `each: true` in the rule to link once per element")
+pub fn refused(field: &dyn Field, path: &Path) -> Error {
+    let (rule, what) = (&field.target().rule, field.describe());
+    Error::bad_value(format!("'{path}' is an array, but rule {rule} ({what}) links by single values"))
+        .with_hint("say `each: true` in the rule to link once per element")
 }
 
 /// `{ $match: { path: { $in: values } } }`; inside `$in` a regex would be a pattern, and here it is a value.
@@ -52,13 +49,6 @@ pub(crate) fn any_of(path: &Path, values: &[Value<'_>]) -> Value<'static> {
         },
     };
     call("$match", filter)
-}
-
-impl Link {
-    /// Whether a source document may link to several hosts.
-    pub fn each_foreign(&self) -> bool {
-        self.foreign.each
-    }
 }
 
 /// The link values of `doc`.

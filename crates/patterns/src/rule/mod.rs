@@ -1,24 +1,29 @@
-//! What a declaration lowers to: rules as data. Nothing here executes.
+//! What a declaration lowers to: rules as data, and the traits of what they keep. Nothing here executes.
 
 pub mod fate;
 pub mod fence;
+pub mod field;
 pub mod key;
+pub mod link;
 pub mod obstacle;
+pub mod order;
 pub mod owned;
+pub(crate) mod owners;
+pub mod recipe;
 pub mod state;
 
 pub use fate::Fate;
+pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, Rows, Wanted};
+pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
 pub use obstacle::Obstacle;
+pub use recipe::Recipe;
 pub use state::State;
 
 use crate::shapes::bucket::Bucket;
-use document::filter::Filter;
+use document::Doc;
 use document::op::Namespace;
-use document::pipeline::Pipeline;
 use document::value::Path;
-use document::{Doc, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// One declared rule, lowered.
 #[derive(Clone, Debug)]
@@ -26,86 +31,24 @@ pub struct Rule {
     /// `products.avgRating`: what plans, audits, errors, metrics and `drop` call it.
     pub name: Arc<str>,
     /// The pattern's name in the declaration: `extended_reference`, `computed`.
-    pub kind: &'static str,
+    pub pattern: &'static str,
     pub host: Namespace,
     /// The dotted path of the host that the rule owns, as declared.
     pub field: Path,
-    pub upkeep: Upkeep,
+    pub kind: Kind,
     pub client_writes: ClientWrites,
     /// A declaration of this rule alone, normalised: what the catalog keeps ([`crate::declare::from_catalog`] gives the rule
     /// again) and what two versions of a rule are compared by.
     pub declaration: Doc<'static>,
 }
 
-/// How a rule's field is kept true.
+/// What a rule keeps true.
 #[derive(Clone, Debug)]
-pub enum Upkeep {
-    Link(Link),
-    Expression(Expression),
-    /// Not one field: the whole collection is stored in another form.
-    Bucket(Arc<Bucket>),
-}
-
-/// *Where host.local = source.foreign and the filter holds, fold, and keep the result in the host's field.*
-#[derive(Clone, Debug)]
-pub struct Link {
-    pub local: Key,
-    pub source: Namespace,
-    pub foreign: Key,
-    /// `where`: which documents of the source count.
-    pub filter: Option<Filter>,
-    pub fold: Fold,
-    /// How late the host may be; nothing means in the same transaction.
-    pub lag: Option<Duration>,
-    pub when_changed: WhenChanged,
-    pub when_deleted: WhenDeleted,
-}
-
-/// One side of a link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Key {
-    /// A dotted path. Null and missing values never link.
-    pub path: Path,
-    /// `each: true`: an array of values at the end of the path links once per element. Arrays on the way that `by` and the kept
-    /// field share (`items.product` by `items.productId`) link per element without it.
-    pub each: bool,
-}
-
-/// How the linked source documents become the field's value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Fold {
-    /// A copy of some fields of the one source document: `(name in the copy, path in the source)`.
-    One {
-        fields: Vec<(Arc<str>, Path)>,
-    },
-    Tally(Tally),
-}
-
-/// Aggregates that a signed delta maintains.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Tally {
-    Count,
-    Sum(Path),
-    Avg(Path),
-}
-
-/// What a change of a copied field in the source does to the copies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenChanged {
-    #[default]
-    Refresh,
-    /// A frozen, point-in-time copy.
-    Keep,
-}
-
-/// What deleting the source does to the hosts that refer to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenDeleted {
-    #[default]
-    Keep,
-    Unset,
-    Reject,
-    Cascade,
+pub enum Kind {
+    /// A field of each host.
+    Field(Arc<dyn Field>),
+    /// The form in which a whole collection is stored.
+    Shape(Arc<Bucket>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -120,13 +63,31 @@ pub enum ClientWrites {
     Ignore,
 }
 
-/// A field computed from the document itself: `margin: { expr: … }`.
-#[derive(Clone, Debug)]
-pub struct Expression {
-    /// As declared, for printing and for pipelines.
-    pub source: Value<'static>,
-    /// `[{ $set: { <field>: <expression> } }]`, compiled.
-    pub set: Pipeline,
-    /// The paths of the document that it reads.
-    pub reads: Vec<Path>,
+impl Rule {
+    /// The field that the rule keeps; `None` if it is about a whole collection.
+    pub fn kept_field(&self) -> Option<&Arc<dyn Field>> {
+        match &self.kind {
+            Kind::Field(field) => Some(field),
+            Kind::Shape(_) => None,
+        }
+    }
+
+    /// The form in which the rule stores its collection; `None` if it keeps a field.
+    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
+        match &self.kind {
+            Kind::Shape(bucket) => Some(bucket),
+            Kind::Field(_) => None,
+        }
+    }
+
+    /// The link between two collections that the rule keeps a field by.
+    pub fn link(&self) -> Option<&Link> {
+        self.kept_field().and_then(|field| field.link())
+    }
+
+    /// The collections that the rule reads or writes: its own first.
+    pub fn namespaces(&self) -> Vec<&Namespace> {
+        let other = self.link().map(|link| &link.source).or_else(|| self.bucket().map(|bucket| &bucket.into));
+        std::iter::once(&self.host).chain(other).collect()
+    }
 }

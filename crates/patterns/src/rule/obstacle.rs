@@ -3,7 +3,7 @@
 //! Null is no obstacle: it becomes a document. Everything else that is not a document would be lost, so a write that puts it there is
 //! refused, and `apply` counts the documents that have it.
 
-use crate::rule::Rule;
+use crate::rule::Field;
 use document::value::path::Part;
 use document::value::show;
 use document::{Code, Doc, Error, Value};
@@ -44,12 +44,15 @@ impl Obstacle {
     }
 
     /// MongoDB's error for it, with the rule that wants the place.
-    pub fn error(&self, rule: &Rule) -> Error {
+    pub fn error(&self, field: &dyn Field) -> Error {
         let Obstacle { name, wanted, value } = self;
         let value = show::element(value);
         let message = format!("Cannot create field '{wanted}' in element {{{name}: {value}}}");
-        Error::new(Code::PathNotViable, format!("{message}: rule {} keeps '{}'", rule.name, rule.field))
-            .with_hint(format!("store a document in '{name}', or null"))
+        Error::new(
+            Code::PathNotViable,
+            format!("{message}: rule {} keeps '{}'", field.target().rule, field.target().path),
+        )
+        .with_hint(format!("store a document in '{name}', or null"))
     }
 }
 

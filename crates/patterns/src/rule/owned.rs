@@ -1,6 +1,6 @@
 //! The paths of a host that belong to rules, and what a client's update says about them (SEMANTICS R11).
 
-use crate::rule::{Expression, Fold, Link, Rule, Tally, Upkeep};
+use crate::rule::Rule;
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::Path;
@@ -9,65 +9,42 @@ use document::{Array, Code, Doc, DocWriter, Error, Result, Value};
 /// The sub-document of a host that holds the state of sums and averages.
 pub const STATE: &str = "_pleach";
 
+/// `_pleach.<field>`: where a host keeps what a field's value is computed from.
+pub fn state_path(field: &Path) -> Path {
+    Path::new(&format!("{STATE}.{field}"))
+}
+
 impl Rule {
     /// The rule's field and, for a sum or an average, its state.
     pub fn owned(&self) -> Vec<Path> {
-        if let Upkeep::Bucket(_) = &self.upkeep {
-            return Vec::new();
+        match self.kept_field() {
+            Some(_) => [self.field.clone()].into_iter().chain(self.state_path()).collect(),
+            None => Vec::new(),
         }
-        let mut paths = vec![self.field.clone()];
-        paths.extend(self.state_path());
-        paths
     }
 
     /// `_pleach.<field>`, if the rule has state.
     pub fn state_path(&self) -> Option<Path> {
-        let Upkeep::Link(Link { fold: Fold::Tally(Tally::Sum(_) | Tally::Avg(_)), .. }) = &self.upkeep else {
-            return None;
-        };
-        Some(Path::new(&format!("{STATE}.{}", self.field)))
+        self.kept_field().and_then(|field| field.state().cloned())
     }
 
     /// What it keeps, in a few words: `count of reviews by productId`.
     pub fn described(&self) -> String {
-        match &self.upkeep {
-            Upkeep::Link(link) => {
-                let (source, by) = (&link.source.collection, link.by());
-                match &link.fold {
-                    Fold::One { .. } => format!("copy of {source} by {by}"),
-                    Fold::Tally(Tally::Count) => format!("count of {source} by {by}"),
-                    Fold::Tally(Tally::Sum(path)) => format!("sum of {path} from {source} by {by}"),
-                    Fold::Tally(Tally::Avg(path)) => format!("avg of {path} from {source} by {by}"),
-                }
-            }
-            Upkeep::Expression(_) => "computed from the document itself".to_owned(),
-            Upkeep::Bucket(bucket) => format!("buckets in {}", bucket.into.collection),
+        match (self.kept_field(), self.bucket()) {
+            (Some(field), _) => field.describe(),
+            (None, Some(bucket)) => format!("buckets in {}", bucket.into.collection),
+            (None, None) => self.pattern.to_owned(),
         }
     }
 
     /// The error for a client that writes to an owned path.
     pub fn refusal(&self, path: &Path) -> Error {
-        let instead = match &self.upkeep {
-            Upkeep::Link(link) => format!("write to {} instead", link.source.collection),
-            Upkeep::Expression(Expression { reads, .. }) if reads.is_empty() => "it cannot be written".to_owned(),
-            Upkeep::Expression(Expression { reads, .. }) => {
-                let read: Vec<String> = reads.iter().map(Path::dotted).collect();
-                format!("write to {} instead", read.join(", "))
-            }
-            Upkeep::Bucket(_) => format!("write to {} instead", self.host.collection),
+        let instead = match self.kept_field() {
+            Some(field) => field.instead(),
+            None => format!("write to {} instead", self.host.collection),
         };
         let message = format!("'{path}' is kept by rule {} ({}); {instead}", self.name, self.described());
         Error::new(Code::ImmutableField, message)
-    }
-}
-
-impl Link {
-    /// The declaration's `by`: the side of the link that is not a key of its collection.
-    pub fn by(&self) -> &Path {
-        match &self.fold {
-            Fold::One { .. } => &self.local.path,
-            Fold::Tally(_) => &self.foreign.path,
-        }
     }
 }
 
@@ -236,7 +213,8 @@ fn identifier(filter: &Doc<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fields::testing::tally;
+    use crate::fields::Tally;
+    use crate::fields::testing::{rule, tally};
     use bson::{Bson, bson};
 
     fn update(spec: Bson) -> Update {
@@ -326,14 +304,14 @@ mod tests {
 
     #[test]
     fn the_refusal_says_what_to_write_instead() {
-        let rule = tally("reviewCount", Tally::Count, None);
+        let rule = rule(tally("reviewCount", Tally::Count, |_| {}));
         let error = rule.refusal(&rule.field);
         assert_eq!(error.code(), Code::ImmutableField);
         assert_eq!(
             error.message(),
             "'reviewCount' is kept by rule products.reviewCount (count of reviews by productId); write to reviews instead"
         );
-        let rule = tally("avgRating", Tally::Avg(Path::new("rating")), None);
+        let rule = self::rule(tally("avgRating", Tally::Avg(Path::new("rating")), |_| {}));
         assert_eq!(rule.described(), "avg of rating from reviews by productId");
         assert_eq!(rule.owned(), [Path::new("avgRating"), Path::new("_pleach.avgRating")]);
     }

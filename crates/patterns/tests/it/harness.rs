@@ -176,8 +176,8 @@ impl World {
     /// Every derived value is what its definition says.
     pub(crate) async fn check(&self) {
         for kept in self.layer.rules().all() {
-            let Some(program) = &kept.program else { continue };
-            let pipeline = Pipeline::parse(&program.expected(true), &mut Names::new()).unwrap();
+            let Some(field) = &kept.field else { continue };
+            let pipeline = Pipeline::parse(&field.expected(true), &mut Names::new()).unwrap();
             let op = ReadOp::Aggregate(Aggregate {
                 ns: kept.rule.host.clone(),
                 collectionless: false,

@@ -8,10 +8,12 @@ use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
 use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
 use crate::declare::{normal, programs, spelling};
-use crate::rule::{ClientWrites, Fold, Key, Link, Rule, Tally, Upkeep, WhenChanged, WhenDeleted};
+use crate::fields::{ExpressionField, Tally, TallyField};
+use crate::rule::{ClientWrites, Field, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::value::Path;
 use document::{DocWriter, Value};
+use std::sync::Arc;
 
 pub(super) const PATTERN: Pattern = Pattern {
     name: "computed",
@@ -175,13 +177,15 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &Target, findings: &mut Find
         local: Key { path: Path::new("_id"), each: false },
         source: Namespace::new(database, source),
         foreign: Key { path: by, each: false },
+        refers: Refers::Source,
         filter,
-        fold: Fold::Tally(tally),
         lag,
         when_changed: WhenChanged::Refresh,
         when_deleted: WhenDeleted::Keep,
     };
-    Some(rule(target, Upkeep::Link(link), client_writes, own))
+    let field = TallyField::new(target.host_field(), link, tally);
+    let field = block.compiled(field, findings)?;
+    Some(rule(target, Arc::new(field), client_writes, own))
 }
 
 fn expression(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
@@ -201,19 +205,20 @@ fn expression(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Op
     let expression = programs::expression(&item, &target.field, findings)?;
     let mut own = DocWriter::new();
     own.append("expr", &expression.source);
-    Some(rule(target, Upkeep::Expression(expression), client_writes?, own))
+    let field = block.compiled(ExpressionField::new(target.host_field(), expression), findings)?;
+    Some(rule(target, Arc::new(field), client_writes?, own))
 }
 
-fn rule(target: &Target, upkeep: Upkeep, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
+fn rule(target: &Target, field: Arc<dyn Field>, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
     if client_writes != ClientWrites::Override {
         own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
     }
     Rule {
         name: target.name.clone(),
-        kind: PATTERN.name,
+        pattern: PATTERN.name,
         host: target.host.clone(),
         field: target.field.clone(),
-        upkeep,
+        kind: Kind::Field(field),
         client_writes,
         declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
     }

@@ -8,7 +8,8 @@ use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
 use crate::declare::tree::Content;
 use crate::declare::{names, normal};
-use crate::rule::{ClientWrites, Fold, Key, Link, Rule, Upkeep, WhenChanged, WhenDeleted};
+use crate::fields::CopyField;
+use crate::rule::{ClientWrites, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::value::Path;
 use document::{DocWriter, Value};
@@ -151,21 +152,23 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
     if client_writes != ClientWrites::Override {
         own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
     }
+    let link = Link {
+        local: Key { path: by, each },
+        source: Namespace::new(database, from),
+        foreign: Key { path: foreign, each: false },
+        refers: Refers::Host,
+        filter: None,
+        lag,
+        when_changed,
+        when_deleted,
+    };
+    let field = CopyField::new(target.host_field(), link, fields);
     Some(Rule {
         name: target.name.clone(),
-        kind: PATTERN.name,
+        pattern: PATTERN.name,
         host: target.host.clone(),
         field: target.field.clone(),
-        upkeep: Upkeep::Link(Link {
-            local: Key { path: by, each },
-            source: Namespace::new(database, from),
-            foreign: Key { path: foreign, each: false },
-            filter: None,
-            fold: Fold::One { fields },
-            lag,
-            when_changed,
-            when_deleted,
-        }),
+        kind: Kind::Field(Arc::new(field)),
         client_writes,
         declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
     })

@@ -11,7 +11,7 @@ mod versions;
 
 use crate::declare::block::Block;
 use crate::declare::finding::Findings;
-use crate::rule::Rule;
+use crate::rule::{HostField, Rule};
 use document::op::Namespace;
 use document::value::Path;
 use std::sync::Arc;
@@ -138,6 +138,12 @@ pub(crate) struct Target {
     pub(crate) name: Arc<str>,
     pub(crate) host: Namespace,
     pub(crate) field: Path,
+}
+
+impl Target {
+    pub(crate) fn host_field(&self) -> HostField {
+        HostField { rule: self.name.clone(), host: self.host.clone(), path: self.field.clone() }
+    }
 }
 
 impl Definition {

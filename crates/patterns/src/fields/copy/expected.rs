@@ -1,17 +1,18 @@
 //! The definition of copies: a pipeline on the host's collection.
 
 use crate::fields::copy::spread::below;
-use crate::fields::copy::{CopyProgram, copy_expression};
+use crate::fields::copy::{CopyField, copy_expression};
 use crate::mql::{call, call_with, cond, field, list, object, with};
+use crate::rule::field::Outlook;
 use document::value::path::Part;
 use document::{Array, Value};
 
 /// Where the sources of a host are found.
 const FOUND: &str = "_pleach_found";
 
-impl CopyProgram {
-    /// See [`crate::fields::Program::expected`]. Copies in arrays are shown as arrays, null where there is none.
-    pub fn expected(&self, only_differences: bool) -> Array<'static> {
+impl CopyField {
+    /// See [`crate::rule::Field::expected`]. Copies in arrays are shown as arrays, null where there is none.
+    pub(super) fn definition(&self, only_differences: bool) -> Array<'static> {
         let stored = self.seen(&|variable| below(variable, &self.place));
         let expected = self.seen(&|variable| self.right(variable));
         let mut stages = self.looked_up([("stored", stored), ("expected", expected)]);
@@ -24,7 +25,7 @@ impl CopyProgram {
 
     /// `{ _id, stored, expected, sourceless }` of each host of a plain copy, as it would be after seeding: an array in the reference
     /// leaves the host alone, and `sourceless` says that a copy stays for want of its source.
-    pub fn outlook(&self) -> Vec<Value<'static>> {
+    fn outlook_stages(&self) -> Vec<Value<'static>> {
         let (reference, stored) = (below("$$ROOT", &self.reference), below("$$ROOT", &self.place));
         let expected = cond(call("$isArray", reference.clone()), stored.clone(), self.right("$$ROOT"));
         let is_single = call_with("$not", [call("$isArray", reference.clone())]);
@@ -32,6 +33,26 @@ impl CopyProgram {
         let filter = object([("input", field(FOUND)), ("as", Value::from("f")), ("cond", is_source)]);
         let sourceless = call_with("$and", [is_single, call_with("$eq", [call("$filter", filter), list([])])]);
         self.looked_up([("stored", stored), ("expected", expected), ("sourceless", sourceless)])
+    }
+
+    /// All hosts of a plain copy as they would be after seeding: each pair of reference and copy is looked at once, however many hosts
+    /// have it.
+    pub(super) fn compared(&self) -> Outlook {
+        let (local, place) = (self.link.local.path.dotted(), self.target.path.dotted());
+        if local == "_id" {
+            return Outlook { stages: self.outlook_stages(), hosts: Value::Int32(1) };
+        }
+        let pair = object([("ref", field(&local)), ("copy", field(&place))]);
+        // The number stays in `_id`: the definition keeps nothing else.
+        let id =
+            [("ref", "$_id.ref"), ("copy", "$_id.copy"), ("n", "$n")].map(|(name, path)| (name, Value::from(path)));
+        let as_host = [("_id", object(id)), (&*local, Value::from("$_id.ref")), (&*place, Value::from("$_id.copy"))];
+        let mut stages = vec![
+            call("$group", object([("_id", pair), ("n", call("$sum", Value::Int32(1)))])),
+            call("$project", object(as_host)),
+        ];
+        stages.extend(self.outlook_stages());
+        Outlook { stages, hosts: field("_id.n") }
     }
 
     /// Each host with its sources in [`FOUND`], then what is shown of it.
@@ -52,11 +73,11 @@ impl CopyProgram {
     /// What goes before and behind the stages that tell right from wrong so that each pair of reference and copy is looked at
     /// once, however many hosts have it: the pairs, as if they were hosts; and the hosts of those that are left. Nothing where
     /// hosts hold several copies, or each refers by its own `_id`.
-    pub fn by_pairs(&self) -> Option<(Vec<Value<'static>>, Vec<Value<'static>>)> {
+    pub(super) fn by_pairs(&self) -> Option<(Vec<Value<'static>>, Vec<Value<'static>>)> {
         if !self.is_plain() || self.link.local.path.first() == "_id" {
             return None;
         }
-        let (local, place) = (self.link.local.path.dotted(), self.rule.field.dotted());
+        let (local, place) = (self.link.local.path.dotted(), self.target.path.dotted());
         let pair = object([("ref", field(&local)), ("copy", field(&place))]);
         let as_host = object([(&*local, Value::from("$_id.ref")), (&*place, Value::from("$_id.copy"))]);
         let before = vec![call("$group", object([("_id", pair)])), call("$project", as_host)];
@@ -65,7 +86,7 @@ impl CopyProgram {
         let of_pair =
             list([call("$match", object([("$expr", both)])), call("$project", object([("_id", Value::Int32(1))]))]);
         let lookup = object([
-            ("from", Value::from(&*self.rule.host.collection)),
+            ("from", Value::from(&*self.target.host.collection)),
             ("localField", Value::from("_id.ref")),
             ("foreignField", Value::from(&*local)),
             ("let", object([("ref", Value::from("$_id.ref")), ("copy", Value::from("$_id.copy"))])),

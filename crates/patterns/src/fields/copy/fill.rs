@@ -1,72 +1,26 @@
 //! What must change in one host so that its copies are right.
 
-use crate::fields::copy::CopyProgram;
+use crate::fields::copy::CopyField;
 use crate::fields::copy::sites::{Refers, Site};
 use crate::fields::set_paths::{Entry, put};
 use crate::mql::object;
-use crate::rule::{Fate, key};
+use crate::rule::{Rows, key};
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
 use document::value::{Path, order};
 use document::{Doc, DocWriter, Env, Result, Value};
-use hashbrown::HashMap;
-
-/// The copies of some sources, by key.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Copies {
-    by_key: HashMap<Vec<u8>, Doc<'static>>,
-}
 
 /// Where copies go in one host, and what goes there.
 #[derive(Clone, Debug, Default)]
-pub struct Placements {
+pub(super) struct Placements {
     /// Concrete paths (`items.0.product`); a missing value means that there is none.
     list: Vec<(Path, Value<'static>)>,
     in_array: bool,
-    /// The worst fate of a copy that is there.
-    fate: Option<Fate>,
-}
-
-impl Copies {
-    pub fn new() -> Copies {
-        Copies::default()
-    }
-
-    pub fn insert(&mut self, key: &Value<'_>, copy: Doc<'static>) {
-        self.by_key.insert(key::bytes(key), copy);
-    }
-
-    /// Takes a row of [`CopyProgram::sources`]: `{ _id: key, copy }`.
-    pub fn add_row(&mut self, row: &Doc<'_>) {
-        if let (Some(key), Some(Value::Document(copy))) = (row.get("_id"), row.get("copy")) {
-            self.insert(&key, copy.into_owned());
-        }
-    }
-
-    /// Takes a document of [`CopyProgram::whole_sources`].
-    pub fn add_source(&mut self, program: &CopyProgram, source: &Doc<'_>) {
-        if let Some(key) = program.source_key(source) {
-            self.insert(&key, program.copy(source));
-        }
-    }
-
-    pub fn get(&self, key: &Value<'_>) -> Option<&Doc<'static>> {
-        self.by_key.get(&key::bytes(key))
-    }
 }
 
 impl Placements {
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// What becomes of the copies that the host has, by the worst of them. `None` if all are right.
-    pub fn fate(&self) -> Option<Fate> {
-        self.fate
-    }
-
     /// The host with the copies in their places: for an insert.
-    pub fn apply(&self, host: &Doc<'_>) -> Result<Doc<'static>> {
+    pub(super) fn apply(&self, host: &Doc<'_>) -> Result<Doc<'static>> {
         if !self.in_array {
             let entries: Vec<Entry<'_>> =
                 self.list.iter().map(|(path, value)| (&path.parts[..], value.borrow())).collect();
@@ -82,7 +36,7 @@ impl Placements {
     }
 
     /// The same as an update of the host that was looked at; nothing if it is right already.
-    pub fn update(&self) -> Result<Option<Update>> {
+    fn update(&self) -> Result<Option<Update>> {
         if self.list.is_empty() {
             return Ok(None);
         }
@@ -99,11 +53,11 @@ impl Placements {
     }
 }
 
-impl CopyProgram {
+impl CopyField {
     /// What must change in a host so that its copies are right. `before` is the host before the client's write (nothing for an
     /// insert): a rule that says `when_changed: keep` takes the copies of references that were there from it, and so does one
     /// with `when_deleted: keep` where the source has gone. Audit passes the host itself.
-    pub fn fill(&self, host: &Doc<'_>, before: Option<&Doc<'_>>, copies: &Copies) -> Result<Placements> {
+    pub(super) fn fill(&self, host: &Doc<'_>, before: Option<&Doc<'_>>, copies: &Rows) -> Result<Placements> {
         let earlier = match before {
             Some(before) if self.is_frozen() || self.outlives() => self.sites(before),
             _ => Default::default(),
@@ -111,7 +65,7 @@ impl CopyProgram {
         let mut placements = Placements::default();
         for site in self.sites(host) {
             let right = match &site.refers {
-                Refers::Refused => return Err(key::refused(&self.rule, &self.link.local.path)),
+                Refers::Refused => return Err(key::refused(self, &self.link.local.path)),
                 Refers::Nothing => Value::Missing,
                 Refers::One(id) => self.right_copy(id, &site, None, &earlier, copies),
                 Refers::Many(ids) => {
@@ -123,12 +77,25 @@ impl CopyProgram {
                 }
             };
             if right != site.copy || right.is_missing() != site.copy.is_missing() {
-                placements.fate = placements.fate.max(Some(Fate::of_list(&site.copy, &right)));
                 placements.list.push(self.placement(&site, right));
                 placements.in_array |= site.in_array;
             }
         }
         Ok(placements)
+    }
+
+    /// The update that makes the copies of a host those of `right`, which refers alike.
+    pub(super) fn between(&self, host: &Doc<'_>, right: &Doc<'_>) -> Result<Update> {
+        let mut placements = Placements::default();
+        for (site, want) in self.sites(host).iter().zip(self.sites(right)) {
+            if want.copy != site.copy || want.copy.is_missing() != site.copy.is_missing() {
+                placements.list.push(self.placement(site, want.copy.into_owned()));
+            }
+        }
+        match placements.update()? {
+            Some(update) => Ok(update),
+            None => Update::parse(&object([("$set", object([]))]), &[], &mut Names::new()),
+        }
     }
 
     /// The path and value that put a copy into its place: a null on the way is replaced whole, since nothing can be set in it.
@@ -148,7 +115,7 @@ impl CopyProgram {
         site: &Site<'_>,
         at: Option<usize>,
         earlier: &[Site<'_>],
-        copies: &Copies,
+        copies: &Rows,
     ) -> Value<'static> {
         let fresh = copies.get(id);
         let keeps = match fresh {

@@ -12,28 +12,33 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
-pub use fill::{Copies, Placements};
-pub use spread::Spread;
-
-use crate::fields::Query;
-use crate::mql::{call, document, field, object};
-use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged, WhenDeleted, key};
+use crate::fields::set_paths::Entry;
+use crate::mql::{call, call_with, cond, document, field, object};
+use crate::rule::field::{HostStages, Outlook, Samples, Search};
+use crate::rule::{
+    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, Link, Obstacle, Reads, Recipe, Rows, Wanted,
+    WhenChanged, WhenDeleted, key,
+};
+use document::backend::Mode;
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Capture, Find, Namespace};
+use document::op::{Aggregate, Capture, Change, Find, ReadOp, UpdateStatement};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
 use document::project::Projection;
-use document::value::Path;
+use document::update::Update;
 use document::value::path::Part;
-use document::{Array, Doc, DocWriter, Error, Result, Value};
-use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
+use document::value::{Path, order};
+use document::{Array, Doc, DocWriter, Env, Result, Value};
+use smallvec::SmallVec;
+use spread::Spread;
+use std::sync::{Arc, OnceLock};
 
-/// An extended reference, compiled.
+/// An extended reference.
 #[derive(Debug)]
-pub struct CopyProgram {
-    rule: Arc<Rule>,
+pub struct CopyField {
+    target: HostField,
     link: Link,
+    /// `(name in the copy, path in the source)`.
     fields: Vec<(Arc<str>, Path)>,
     /// What the reference's path and the copy's path have in common: arrays there hold one copy per element.
     shared: Vec<Part>,
@@ -41,77 +46,57 @@ pub struct CopyProgram {
     reference: Vec<Part>,
     /// … and of the copy's.
     place: Vec<Part>,
-    /// What comes behind the `$match` on keys in [`CopyProgram::sources`].
-    copying: Pipeline,
-    watched_source: Capture,
-    watched_host: Vec<Path>,
+    /// What comes behind the `$match` on keys in [`Field::query`], compiled when it is first asked for: a declaration of thousands
+    /// of fields is checked without it.
+    copying: OnceLock<Pipeline>,
+    reads: Reads,
+    /// The name of the copy in pipelines.
+    variable: String,
+    stages: HostStages,
 }
 
-/// What a changed source document means for the hosts that refer to it.
-#[derive(Clone, Debug)]
-pub enum SourceChange {
-    /// Inserted, or given this key: dangling references are filled (R28).
-    Appeared { key: Value<'static>, copy: Doc<'static> },
-    /// A copied field changed; never for a rule that says `when_changed: keep`.
-    Changed { key: Value<'static>, copy: Doc<'static> },
-    /// Deleted, or no longer with this key: `when_deleted` applies.
-    Vanished { key: Value<'static> },
-}
-
-impl CopyProgram {
-    pub fn new(rule: &Arc<Rule>) -> Result<CopyProgram> {
-        let Upkeep::Link(link) = &rule.upkeep else { return Err(no_copy(rule)) };
-        let Fold::One { fields } = &link.fold else { return Err(no_copy(rule)) };
-        let (by, at) = (&link.local.path.parts, &rule.field.parts);
-        let most = by.len().min(at.len()).saturating_sub(1);
-        let common = by.iter().zip(at).take(most).take_while(|(by, at)| by.name == at.name).count();
-        let (shared, reference) = by.split_at(common);
-        let place = at.get(common..).unwrap_or_default();
+impl CopyField {
+    pub fn new(target: HostField, link: Link, fields: Vec<(Arc<str>, Path)>) -> CopyField {
+        let common = link.shared_with(&target.path);
+        let (shared, reference) = link.local.path.parts.split_at(common);
+        let place = target.path.parts.get(common..).unwrap_or_default();
         let mut sources = vec![link.foreign.path.clone()];
         sources.extend(fields.iter().map(|(_, path)| path.clone()));
-        let copying: Array<'static> = std::iter::once(copying_stage(link, fields)).collect();
-        Ok(CopyProgram {
-            fields: fields.clone(),
+        let variable = crate::fields::variable(&target.path);
+        let copy = format!("$${variable}");
+        let is_gone = call_with("$eq", [Value::from(&*copy), Value::Null]);
+        let set = cond(is_gone, Value::from("$$REMOVE"), Value::from(&*copy));
+        CopyField {
             shared: shared.to_vec(),
             reference: reference.to_vec(),
             place: place.to_vec(),
-            copying: Pipeline::parse(&copying, &mut Names::new())?,
-            watched_source: Capture::Paths(sources),
-            watched_host: vec![link.local.path.clone(), rule.field.clone()],
-            rule: Arc::clone(rule),
-            link: link.clone(),
-        })
+            copying: OnceLock::new(),
+            reads: Reads { source: Capture::Paths(sources), host: vec![link.local.path.clone()] },
+            stages: HostStages { first: vec![(target.path.dotted(), set)], second: None },
+            variable,
+            fields,
+            target,
+            link,
+        }
     }
 
-    pub fn rule(&self) -> &Arc<Rule> {
-        &self.rule
-    }
-
-    pub fn name(&self) -> &str {
-        &self.rule.name
-    }
-
-    pub fn watched_source(&self) -> &Capture {
-        &self.watched_source
-    }
-
-    pub fn watched_host(&self) -> &[Path] {
-        &self.watched_host
+    fn copying(&self) -> Result<Pipeline> {
+        if let Some(compiled) = self.copying.get() {
+            return Ok(compiled.clone());
+        }
+        let stages: Array<'static> = std::iter::once(copying_stage(&self.link, &self.fields)).collect();
+        let compiled = Pipeline::parse(&stages, &mut Names::new())?;
+        Ok(self.copying.get_or_init(|| compiled).clone())
     }
 
     /// Whether a copy stays as it was made.
-    pub fn is_frozen(&self) -> bool {
+    fn is_frozen(&self) -> bool {
         self.link.when_changed == WhenChanged::Keep
     }
 
     /// Whether a host holds one copy, never in an array.
-    pub fn is_plain(&self) -> bool {
+    fn is_plain(&self) -> bool {
         self.shared.is_empty() && !self.link.local.each
-    }
-
-    /// The stage that makes `{ _id: key, copy }` of a source.
-    pub fn stage(&self) -> Value<'static> {
-        copying_stage(&self.link, &self.fields)
     }
 
     /// Whether a copy stays when its source has gone.
@@ -120,12 +105,12 @@ impl CopyProgram {
     }
 
     /// The value that hosts refer to a source by: its `_id`, or what `match` says.
-    pub fn source_key(&self, source: &Doc<'_>) -> Option<Value<'static>> {
+    fn source_key(&self, source: &Doc<'_>) -> Option<Value<'static>> {
         key::linked(source, &self.link.foreign).values.into_iter().next()
     }
 
     /// The copy that a source gives.
-    pub fn copy(&self, source: &Doc<'_>) -> Doc<'static> {
+    fn copy(&self, source: &Doc<'_>) -> Doc<'static> {
         let mut writer = DocWriter::new();
         for (name, path) in &self.fields {
             writer.append(name, &field_of_document(source, &path.parts));
@@ -133,44 +118,18 @@ impl CopyProgram {
         writer.finish()
     }
 
-    pub fn source_change(&self, before: Option<&Doc<'_>>, after: Option<&Doc<'_>>) -> SmallVec<[SourceChange; 2]> {
-        let old = before.and_then(|doc| Some((self.source_key(doc)?, doc)));
-        let new = after.and_then(|doc| Some((self.source_key(doc)?, self.copy(doc))));
-        match (old, new) {
-            (None, None) => SmallVec::new(),
-            (None, Some((key, copy))) => smallvec![SourceChange::Appeared { key, copy }],
-            (Some((key, _)), None) => smallvec![SourceChange::Vanished { key }],
-            (Some((old_key, _)), Some((key, copy))) if !document::value::order::equal(&old_key, &key) => {
-                smallvec![SourceChange::Vanished { key: old_key }, SourceChange::Appeared { key, copy }]
-            }
-            (Some((_, before)), Some((key, copy))) => match self.is_frozen() || self.copy(before) == copy {
-                true => SmallVec::new(),
-                false => smallvec![SourceChange::Changed { key, copy }],
-            },
+    /// What becomes of the hosts of a source that was deleted, or no longer has its key.
+    fn vanished(&self) -> Effect {
+        match self.link.when_deleted {
+            WhenDeleted::Keep => Effect::Nothing,
+            WhenDeleted::Unset => Effect::Update(Delta::Unset),
+            WhenDeleted::Reject => Effect::Refuse,
+            WhenDeleted::Cascade => Effect::Delete,
         }
     }
 
-    /// Reads the copies of some keys: rows for [`Copies::add_row`].
-    pub fn sources(&self, keys: &[Value<'_>]) -> Result<Query> {
-        let head: Array<'static> = std::iter::once(key::any_of(&self.link.foreign.path, keys)).collect();
-        let head = Pipeline::parse(&head, &mut Names::new())?;
-        Ok(Query { ns: self.link.source.clone(), pipeline: head.then(self.copying.clone()) })
-    }
-
-    /// The sources of some keys themselves: [`Copies::add_source`] takes the copies of them here. Where nothing is sent over a
-    /// network this is cheaper than [`CopyProgram::sources`].
-    pub fn whole_sources(&self, keys: &[Value<'static>]) -> (Namespace, Filter) {
-        let path = self.link.foreign.path.dotted();
-        let filter = match keys {
-            [one] => Filter::equality(&path, one),
-            all => Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(all.to_vec(), Vec::new()))))),
-        };
-        (self.link.source.clone(), filter)
-    }
-
-    /// The same as the shortest way to documents by their `_id`, whose copies are then made here; nothing if that is not what hosts
-    /// refer to.
-    pub fn source_documents(&self, keys: &[Value<'_>]) -> Result<Option<Find>> {
+    /// The shortest way to documents by their `_id`, whose copies are then made here; nothing if that is not what hosts refer to.
+    fn by_id(&self, keys: &[Value<'_>]) -> Result<Option<Find>> {
         let path = &self.link.foreign.path;
         if path.parts.len() != 1 || path.first() != "_id" {
             return Ok(None);
@@ -178,10 +137,7 @@ impl CopyProgram {
         let filter = match keys {
             [one @ (Value::Document(_) | Value::Regex { .. })] => Filter::equality("_id", one),
             [one] => Filter::parse(&document([("_id", one.borrow())]), &mut Names::new())?,
-            many => {
-                let ids = many.iter().map(|key| key.clone().into_owned()).collect();
-                Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
-            }
+            many => among("_id", many.iter().map(|key| key.clone().into_owned()).collect()),
         };
         let mut names = vec!["_id"];
         for (_, path) in &self.fields {
@@ -197,10 +153,256 @@ impl CopyProgram {
         }))
     }
 
-    /// The hosts that refer to a key.
-    pub fn hosts(&self, key: &Value<'_>) -> Filter {
+    /// Whether a host refers as before and has the copies that it had.
+    fn is_untouched(&self, host: &Doc<'_>, before: &Doc<'_>, references: &key::Values) -> bool {
+        let at = |doc: &Doc<'_>, path: &Path| document::value::expand::walk(doc, &path.parts).0.into_owned();
+        let first = |doc: &Doc<'_>| doc.get(self.target.path.first()).map_or(Value::Missing, Value::into_owned);
+        let earlier = self.references(before).unwrap_or_default();
+        // Each id is listed once there, but has a copy at each of its places.
+        let same_places = |path: &Path| at(before, path) == at(host, path);
+        self.list_of_ids().is_none_or(same_places)
+            && earlier.len() == references.len()
+            && earlier.iter().zip(references).all(|(a, b)| order::equal(a, b))
+            && at(before, &self.target.path) == at(host, &self.target.path)
+            && first(before) == first(host)
+    }
+}
+
+impl Field for CopyField {
+    fn target(&self) -> &HostField {
+        &self.target
+    }
+
+    fn link(&self) -> Option<&Link> {
+        Some(&self.link)
+    }
+
+    fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
+    fn fences(&self) -> Fences {
+        Fences { evaluate: Mode::Shared, change: Some(Mode::Exclusive), unwritten: None }
+    }
+
+    fn describe(&self) -> String {
+        format!("copy of {} by {}", self.link.source.collection, self.link.by())
+    }
+
+    fn instead(&self) -> String {
+        format!("write to {} instead", self.link.source.collection)
+    }
+
+    fn enters_arrays(&self) -> bool {
+        !self.is_plain()
+    }
+
+    fn react(&self, change: &Change, _: &Env, effects: &mut Effects) -> Result<()> {
+        let keyed = |doc: Option<&Doc<'static>>| doc.and_then(|doc| Some((self.source_key(doc)?, doc.clone())));
+        let (old, new) = (keyed(change.before.as_ref()), keyed(change.after.as_ref()));
+        let filled = |source: &Doc<'_>, appeared: bool| {
+            Effect::Update(Delta::Set { value: Value::Document(self.copy(source)), appeared })
+        };
+        match (old, new) {
+            (None, None) => {}
+            (None, Some((key, source))) => effects.push((key, filled(&source, true))),
+            (Some((key, _)), None) => effects.push((key, self.vanished())),
+            (Some((old_key, _)), Some((key, source))) if !order::equal(&old_key, &key) => {
+                effects.push((old_key, self.vanished()));
+                effects.push((key, filled(&source, true)));
+            }
+            (Some((_, before)), Some((key, source))) => {
+                if !self.is_frozen() && self.copy(&before) != self.copy(&source) {
+                    effects.push((key, filled(&source, false)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A source that is there stands for one that had the key before.
+    fn combine(&self, first: Delta, second: &Delta) -> Result<Delta> {
+        match (&first, second) {
+            (Delta::Set { .. }, Delta::Unset) => Ok(first),
+            _ => Ok(second.clone()),
+        }
+    }
+
+    fn variable(&self) -> &str {
+        &self.variable
+    }
+
+    fn stages(&self) -> &HostStages {
+        &self.stages
+    }
+
+    fn constant(&self, delta: &Delta) -> Value<'static> {
+        match delta {
+            Delta::Set { value, .. } => value.clone(),
+            Delta::Unset | Delta::Count(_) | Delta::Numbers(_) => Value::Null,
+        }
+    }
+
+    fn apply<'d>(&'d self, delta: &'d Delta, _: &Doc<'_>, into: &mut SmallVec<[Entry<'d>; 6]>) -> Result<()> {
+        match delta {
+            Delta::Set { value, .. } => into.push((&self.target.path.parts, value.borrow())),
+            Delta::Unset => into.push((&self.target.path.parts, Value::Missing)),
+            Delta::Count(_) | Delta::Numbers(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Only one that stands at the top of the host, whatever is there: others look at what is on the way.
+    fn merges(&self) -> bool {
+        self.is_plain() && !self.is_frozen() && self.target.path.parts.len() == 1
+    }
+
+    fn own_statement(&self, key: &Value<'_>, delta: &Delta) -> Result<Option<UpdateStatement>> {
+        match delta {
+            Delta::Set { value: Value::Document(copy), .. } => self.spread(key, Spread::Fill(copy)).map(Some),
+            Delta::Unset => self.spread(key, Spread::Unset).map(Some),
+            Delta::Set { .. } | Delta::Count(_) | Delta::Numbers(_) => Ok(None),
+        }
+    }
+
+    fn hosts(&self, key: &Value<'_>) -> Filter {
         Filter::equality(&self.link.local.path.dotted(), key)
     }
+
+    fn keys(&self, host: &Doc<'_>) -> key::Values {
+        self.references(host).unwrap_or_default()
+    }
+
+    fn wanted(&self, host: &Doc<'_>, before: Option<&Doc<'_>>) -> Result<Wanted> {
+        let references = self.references(host)?;
+        match before {
+            Some(before) if self.is_untouched(host, before, &references) => Ok(Wanted::Nothing),
+            _ => Ok(Wanted::Rows(references)),
+        }
+    }
+
+    fn query(&self, keys: &[Value<'static>], fetch: Fetch) -> Result<ReadOp> {
+        if fetch == Fetch::Shortest
+            && let Some(find) = self.by_id(keys)?
+        {
+            return Ok(ReadOp::Find(find));
+        }
+        if fetch == Fetch::Documents {
+            let path = self.link.foreign.path.dotted();
+            let filter = match keys {
+                [one] => Filter::equality(&path, one),
+                all => among(&path, all.to_vec()),
+            };
+            return Ok(ReadOp::Find(Find {
+                allow_disk_use: false,
+                ..Find::matching(self.link.source.clone(), filter)
+            }));
+        }
+        let head: Array<'static> = std::iter::once(key::any_of(&self.link.foreign.path, keys)).collect();
+        let head = Pipeline::parse(&head, &mut Names::new())?;
+        Ok(ReadOp::Aggregate(Aggregate {
+            ns: self.link.source.clone(),
+            collectionless: false,
+            pipeline: head.then(self.copying()?),
+            hint: None,
+            allow_disk_use: true,
+        }))
+    }
+
+    fn row(&self, document: &Doc<'_>, fetch: Fetch) -> Option<(Value<'static>, Doc<'static>)> {
+        let is_row = match fetch {
+            Fetch::Rows => true,
+            Fetch::Documents => false,
+            Fetch::Shortest => self.link.foreign.path.dotted() != "_id",
+        };
+        match is_row {
+            true => match document.get("copy")? {
+                Value::Document(copy) => Some((document.get("_id")?.into_owned(), copy.into_owned())),
+                _ => None,
+            },
+            false => Some((self.source_key(document)?, self.copy(document))),
+        }
+    }
+
+    fn place(&self, host: &Doc<'_>, before: Option<&Doc<'_>>, rows: &Rows, _: &Env) -> Result<Doc<'static>> {
+        self.fill(host, before, rows)?.apply(host)
+    }
+
+    fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
+        self.on_way(host)
+    }
+
+    fn is_right(&self, host: &Doc<'_>, right: &Doc<'_>) -> bool {
+        self.sites(host)
+            .iter()
+            .zip(self.sites(right))
+            .all(|(have, want)| have.copy == want.copy && have.copy.is_missing() == want.copy.is_missing())
+    }
+
+    /// The worst fate of a copy that the host has.
+    fn fate(&self, host: &Doc<'_>, right: &Doc<'_>) -> Fate {
+        let sites = self.sites(host).into_iter().zip(self.sites(right));
+        let wrong =
+            sites.filter(|(have, want)| have.copy != want.copy || have.copy.is_missing() != want.copy.is_missing());
+        wrong.map(|(have, want)| Fate::of_list(&have.copy, &want.copy)).max().unwrap_or(Fate::Right)
+    }
+
+    fn correction(&self, host: &Doc<'_>, right: &Doc<'_>) -> Result<Update> {
+        self.between(host, right)
+    }
+
+    fn holds(&self, host: &Doc<'_>, key: &Value<'_>) -> bool {
+        self.holds_copy(host, key)
+    }
+
+    fn expected(&self, only_differences: bool) -> Array<'static> {
+        self.definition(only_differences)
+    }
+
+    fn suspects(&self, search: Search) -> Result<Vec<Value<'static>>> {
+        let (mut stages, behind) = search.few_sources.then(|| self.by_pairs()).flatten().unwrap_or_default();
+        stages.extend(self.definition(search.in_force).iter());
+        if !search.in_force {
+            stages.push(crate::fields::differing());
+        }
+        stages.extend(behind);
+        Ok(stages)
+    }
+
+    fn outlook(&self, is_indexed: bool) -> Result<Option<Vec<Outlook>>> {
+        // Without an index each `$lookup` reads the whole source.
+        let is_quick = is_indexed || self.link.foreign.path.dotted() == "_id";
+        Ok((self.is_plain() && is_quick).then(|| vec![self.compared()]))
+    }
+
+    fn samples(&self, sources: &[Doc<'static>], _: &[Doc<'static>], _: &Env) -> Result<Samples> {
+        let mut copies: Vec<Value<'static>> = sources.iter().map(|source| Value::Document(self.copy(source))).collect();
+        if copies.is_empty() {
+            // A document of some kind.
+            copies.push(Value::Document(Doc::empty()));
+        }
+        let values = match self.link.local.each {
+            true => vec![crate::mql::list(copies)],
+            false => copies,
+        };
+        // A reference may have no source.
+        Ok(Samples { values, optional: true, ..Samples::default() })
+    }
+
+    fn recipe(&self) -> Result<Recipe> {
+        match self.is_plain() {
+            true => Ok(Recipe::Copy {
+                stage: copying_stage(&self.link, &self.fields),
+                frozen: self.is_frozen(),
+                when_deleted: self.link.when_deleted,
+            }),
+            false => Ok(Recipe::Unwritten("its copies are in arrays")),
+        }
+    }
+}
+
+fn among(path: &str, keys: Vec<Value<'static>>) -> Filter {
+    Filter::from_node(Node::field(path, Test::In(Arc::new(InSet::new(keys, Vec::new())))))
 }
 
 fn copying_stage(link: &Link, fields: &[(Arc<str>, Path)]) -> Value<'static> {
@@ -212,8 +414,4 @@ fn copying_stage(link: &Link, fields: &[(Arc<str>, Path)]) -> Value<'static> {
 fn copy_expression(fields: &[(Arc<str>, Path)]) -> Value<'static> {
     let copied = fields.iter().map(|(name, path)| (&**name, field(&path.dotted())));
     call("$mergeObjects", Value::Document(document(copied)))
-}
-
-fn no_copy(rule: &Rule) -> Error {
-    Error::bad_value(format!("rule {} keeps no copy", rule.name))
 }

@@ -1,6 +1,6 @@
 //! Where in a host references and their copies are.
 
-use crate::fields::copy::CopyProgram;
+use crate::fields::copy::CopyField;
 use crate::rule::key;
 use crate::rule::obstacle::{Arrays, Obstacle};
 use document::pipeline::expr::field;
@@ -36,7 +36,7 @@ pub(super) enum Refers<'h> {
     Refused,
 }
 
-impl CopyProgram {
+impl CopyField {
     pub(super) fn sites<'h>(&self, host: &Doc<'h>) -> SmallVec<[Site<'h>; 1]> {
         let mut sites = SmallVec::new();
         self.walk(host, &self.shared, &mut SmallVec::new(), false, &mut sites);
@@ -75,7 +75,7 @@ impl CopyProgram {
     }
 
     /// What leaves no room for a copy where the host refers to a source.
-    pub fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
+    pub(super) fn on_way(&self, host: &Doc<'_>) -> Option<Obstacle> {
         let links = |site: &Site<'_>| matches!(site.refers, Refers::One(_) | Refers::Many(_));
         match self.place.len() {
             // The copy's own place is all there is.
@@ -97,29 +97,29 @@ impl CopyProgram {
     }
 
     /// Where the rule says `each`: the path of the list.
-    pub fn list_of_ids(&self) -> Option<&Path> {
+    pub(super) fn list_of_ids(&self) -> Option<&Path> {
         self.link.local.each.then_some(&self.link.local.path)
     }
 
     /// The sources that a host refers to, each once. Refuses an array in the link unless the rule says `each`.
-    pub fn references(&self, host: &Doc<'_>) -> Result<key::Values> {
+    pub(super) fn references(&self, host: &Doc<'_>) -> Result<key::Values> {
         let mut found = key::Values::new();
         for site in self.sites(host) {
             match site.refers {
                 Refers::Nothing => {}
                 Refers::One(value) => key::add(value, &mut found),
                 Refers::Many(values) => values.into_iter().for_each(|value| key::add(value, &mut found)),
-                Refers::Refused => return Err(key::refused(&self.rule, &self.link.local.path)),
+                Refers::Refused => return Err(key::refused(self, &self.link.local.path)),
             }
         }
         Ok(found)
     }
 }
 
-impl CopyProgram {
+impl CopyField {
     /// Whether a host has a copy of the source with this key, or had one before the source went: a reference that was made
     /// after that has none.
-    pub fn holds_copy(&self, host: &Doc<'_>, of: &Value<'_>) -> bool {
+    pub(super) fn holds_copy(&self, host: &Doc<'_>, of: &Value<'_>) -> bool {
         self.sites(host).into_iter().any(|site| match (site.refers, site.copy) {
             (Refers::One(value), copy) => order::equal(&value, of) && !copy.is_nullish(),
             (Refers::Many(values), Value::Array(copies)) => {

@@ -1,8 +1,9 @@
 //! One statement for all hosts that refer to a source. Where references may be in arrays it is a pipeline that rebuilds them,
 //! as only the document tells how many arrays are on the way.
 
-use crate::fields::copy::CopyProgram;
+use crate::fields::copy::CopyField;
 use crate::mql::{call, call_with, cond, list, literal, object};
+use crate::rule::Field;
 use document::filter::Filter;
 use document::op::UpdateStatement;
 use document::pipeline::expr::Names;
@@ -12,16 +13,16 @@ use document::{Array, Doc, Result, Value};
 
 /// What is done to every host of a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Spread<'c> {
+pub(super) enum Spread<'c> {
     /// The source is there: its copy (a rule with `when_changed: keep` fills only what is empty).
     Fill(&'c Doc<'c>),
     /// `when_deleted: unset`.
     Unset,
 }
 
-impl CopyProgram {
+impl CopyField {
     /// One statement on all hosts that refer to a key (`multi`); narrow its filter to do it in parts.
-    pub fn spread(&self, key: &Value<'_>, what: Spread<'_>) -> Result<UpdateStatement> {
+    pub(super) fn spread(&self, key: &Value<'_>, what: Spread<'_>) -> Result<UpdateStatement> {
         let update = match self.shared.is_empty() && !self.link.local.each {
             true => self.plain(what),
             false => self.rebuilding(key, what),
@@ -29,7 +30,7 @@ impl CopyProgram {
         let mut filter = self.hosts(key);
         if self.fills_only(what) && self.shared.is_empty() && !self.link.local.each {
             let absent = object([("$exists", Value::Bool(false))]);
-            let absent = crate::mql::document([(&*self.rule.field.dotted(), absent)]);
+            let absent = crate::mql::document([(&*self.target.path.dotted(), absent)]);
             filter = filter.and(Filter::parse(&absent, &mut Names::new())?);
         }
         let update = Update::parse(&update, &[], &mut Names::new())?;
@@ -42,7 +43,7 @@ impl CopyProgram {
     }
 
     fn plain(&self, what: Spread<'_>) -> Value<'static> {
-        let place = self.rule.field.dotted();
+        let place = self.target.path.dotted();
         match (what, self.place.split_first()) {
             // The operator `$set` fails where null is on the way.
             (Spread::Fill(copy), Some((first, rest @ [_, ..]))) => {
@@ -64,7 +65,7 @@ impl CopyProgram {
             }
             None => {
                 let copies = leaf.copies("$$ROOT");
-                object([(&*self.rule.field.dotted(), copies)])
+                object([(&*self.target.path.dotted(), copies)])
             }
         };
         let stages: Array<'static> = std::iter::once(call("$set", stage)).collect();
@@ -105,7 +106,7 @@ pub(super) fn below(variable: &str, parts: &[Part]) -> Value<'static> {
 }
 
 struct Leaf<'p, 'c> {
-    program: &'p CopyProgram,
+    program: &'p CopyField,
     key: Value<'static>,
     what: Spread<'c>,
 }

@@ -1,38 +1,45 @@
 //! Copies filled one by one, spread by one statement and defined by `expected` are the same.
 
-use crate::fields::copy::{Copies, CopyProgram, SourceChange, Spread};
-use crate::fields::testing::{Memory, apply, change_link, copy, key};
-use crate::rule::{Key, Link, WhenChanged, WhenDeleted};
+use crate::fields::copy::CopyField;
+use crate::fields::copy::spread::Spread;
+use crate::fields::testing::{self, Memory, apply, key};
+use crate::rule::{Delta, Effect, Effects, Fetch, Field, Key, Link, Rows, WhenChanged, WhenDeleted};
 use bson::{Bson, bson, doc};
+use document::op::ReadOp;
 use document::value::order;
 use document::{Doc, Env, Value};
 use proptest::prelude::*;
-use std::sync::Arc;
 
-fn program(field: &str, by: Key, change: impl FnOnce(&mut Link)) -> CopyProgram {
-    let mut rule = copy(field, by, &[("name", "name"), ("city", "address.city")]);
-    change_link(&mut rule, change);
-    CopyProgram::new(&Arc::new(rule)).unwrap()
+fn program(field: &str, by: Key, change: impl FnOnce(&mut Link)) -> CopyField {
+    testing::copy(field, by, &[("name", "name"), ("city", "address.city")], change)
 }
 
-fn plain() -> CopyProgram {
+fn plain() -> CopyField {
     program("author", key("authorId", false), |_| {})
 }
 
-fn copies(program: &CopyProgram, users: &[Doc<'static>]) -> Copies {
+/// What a change of a source means.
+fn effects(program: &CopyField, before: Option<&Doc<'static>>, after: Option<&Doc<'static>>) -> Effects {
+    let mut effects = Effects::new();
+    program.react(&testing::change(before.cloned(), after.cloned()), &Env::fixed(), &mut effects).unwrap();
+    effects
+}
+
+fn copies(program: &CopyField, users: &[Doc<'static>]) -> Rows {
     let all = Memory::default().with("users", users.to_vec());
-    let mut copies = Copies::new();
+    let mut copies = Rows::default();
     let keys: Vec<Value<'static>> = users.iter().filter_map(|user| user.get("_id")).collect();
-    for row in all.run("users", &program.sources(&keys).unwrap().pipeline) {
-        copies.add_row(&row);
-    }
+    let ReadOp::Aggregate(query) = program.query(&keys, Fetch::Rows).unwrap() else { panic!() };
+    copies.add(program, Fetch::Rows, &all.run("users", &query.pipeline));
     // Taken from the sources themselves they are the same.
-    let (_, filter) = program.whole_sources(&keys);
-    let mut taken = Copies::new();
-    for user in users.iter().filter(|user| filter.matches(user, &Env::fixed()).unwrap()) {
-        taken.add_source(program, user);
+    for fetch in [Fetch::Documents, Fetch::Shortest] {
+        let ReadOp::Find(find) = program.query(&keys, fetch).unwrap() else { panic!() };
+        let found = |user: &&Doc<'static>| find.filter.matches(user, &Env::fixed()).unwrap();
+        let found: Vec<Doc<'static>> = users.iter().filter(found).cloned().collect();
+        let mut taken = Rows::default();
+        taken.add(program, fetch, &found);
+        assert_eq!(taken, copies);
     }
-    assert_eq!(taken, copies);
     copies
 }
 
@@ -49,16 +56,15 @@ fn users() -> Vec<Doc<'static>> {
 
 /// Fills a host and checks it against its definition.
 fn filled(
-    program: &CopyProgram,
+    program: &CopyField,
     host: &Doc<'static>,
     before: Option<&Doc<'static>>,
     users: &[Doc<'static>],
 ) -> Doc<'static> {
-    let placements = program.fill(host, before, &copies(program, users)).unwrap();
-    let right = placements.apply(host).unwrap();
-    let updated = match placements.update().unwrap() {
-        Some(update) => apply(&update, host).unwrap(),
-        None => host.clone(),
+    let right = program.place(host, before, &copies(program, users), &Env::fixed()).unwrap();
+    let updated = match program.is_right(host, &right) {
+        true => host.clone(),
+        false => apply(&program.correction(host, &right).unwrap(), host).unwrap(),
     };
     assert!(order::equal(&Value::Document(right.clone()), &Value::Document(updated.clone())), "{right:?} {updated:?}");
     check_expected(program, &right, users);
@@ -66,14 +72,14 @@ fn filled(
 }
 
 #[track_caller]
-fn check_expected(program: &CopyProgram, host: &Doc<'static>, users: &[Doc<'static>]) {
+fn check_expected(program: &CopyField, host: &Doc<'static>, users: &[Doc<'static>]) {
     let all = Memory::default().with("posts", vec![host.clone()]).with("users", users.to_vec());
     let differing = all.aggregate("posts", &program.expected(true));
     assert!(differing.is_empty(), "{host:?} {differing:?}");
 }
 
 #[track_caller]
-fn check(program: &CopyProgram, host: bson::Document, expected: bson::Document) {
+fn check(program: &CopyField, host: bson::Document, expected: bson::Document) {
     assert_eq!(filled(program, &Doc::from(host), None, &users()), Doc::from(expected));
 }
 
@@ -101,7 +107,7 @@ fn a_copy_exists_while_its_source_does() {
     );
     let error = program.references(&Doc::from(doc! { "authorId": [1] })).unwrap_err();
     assert_eq!(error.code(), document::Code::BadValue);
-    assert!(program.fill(&Doc::from(doc! { "authorId": [1] }), None, &Copies::new()).is_err());
+    assert!(program.fill(&Doc::from(doc! { "authorId": [1] }), None, &Rows::default()).is_err());
 }
 
 #[test]
@@ -144,12 +150,12 @@ fn changes_of_a_source_are_told_apart() {
     let program = plain();
     let change = |before: Option<bson::Document>, after: Option<bson::Document>| {
         let (before, after) = (before.map(Doc::from), after.map(Doc::from));
-        let shown = |change: SourceChange| match change {
-            SourceChange::Appeared { key, .. } => format!("appeared {key:?}"),
-            SourceChange::Changed { key, .. } => format!("changed {key:?}"),
-            SourceChange::Vanished { key } => format!("vanished {key:?}"),
+        let shown = |(key, effect): (Value<'static>, Effect)| match effect {
+            Effect::Update(Delta::Set { appeared: true, .. }) => format!("appeared {key:?}"),
+            Effect::Update(Delta::Set { .. }) => format!("changed {key:?}"),
+            _ => format!("vanished {key:?}"),
         };
-        program.source_change(before.as_ref(), after.as_ref()).into_iter().map(shown).collect::<Vec<_>>().join(", ")
+        effects(&program, before.as_ref(), after.as_ref()).into_iter().map(shown).collect::<Vec<_>>().join(", ")
     };
     let user = |name: &str| Some(doc! { "_id": 1, "name": name });
     assert_eq!(change(None, user("a")), "appeared Int32(1)");
@@ -159,11 +165,14 @@ fn changes_of_a_source_are_told_apart() {
     assert_eq!(change(Some(doc! { "_id": 1, "name": 1 }), Some(doc! { "_id": 1, "name": 1.0 })), "changed Int32(1)");
     let frozen = self::program("author", key("authorId", false), |link| link.when_changed = WhenChanged::Keep);
     let (old, new) = (Doc::from(doc! { "_id": 1, "name": 1 }), Doc::from(doc! { "_id": 1, "name": 2 }));
-    assert!(frozen.source_change(Some(&old), Some(&new)).is_empty());
+    assert!(effects(&frozen, Some(&old), Some(&new)).is_empty());
     let by_mail = self::program("author", key("mail", false), |link| link.foreign = key("mail", false));
     let (old, new) = (Doc::from(doc! { "_id": 1, "mail": "a" }), Doc::from(doc! { "_id": 1, "mail": "b" }));
-    let changes = by_mail.source_change(Some(&old), Some(&new));
-    assert!(matches!(changes.as_slice(), [SourceChange::Vanished { .. }, SourceChange::Appeared { .. }]));
+    let changes = effects(&by_mail, Some(&old), Some(&new));
+    assert!(matches!(
+        changes.as_slice(),
+        [(_, Effect::Nothing), (_, Effect::Update(Delta::Set { appeared: true, .. }))]
+    ));
 }
 
 #[test]
@@ -204,7 +213,7 @@ fn a_copy_without_source_stays_or_goes_as_declared() {
 fn hosts_that_differ_are_found_by_pairs_too() {
     let nested = program("by.author", key("ref.id", false), |link| link.when_deleted = WhenDeleted::Unset);
     for program in [plain(), nested] {
-        let nested = program.name() == "posts.by.author";
+        let nested = &*program.target().rule == "posts.by.author";
         let host = |(number, (id, copy)): (usize, (Bson, Bson))| {
             let mut host = doc! { "_id": i32::try_from(number).unwrap(), "other": number as f64 };
             let (at, by) = if nested { ("ref", "by") } else { ("authorId", "author") };
@@ -321,20 +330,15 @@ proptest! {
                 users.retain(|user| !order::equal(&user.get("_id").unwrap(), &Value::Int32(which)));
                 users.extend(after.clone());
                 let again = filled(&program, &host, Some(&host), &users);
-                for change in program.source_change(before.as_ref(), after.as_ref()) {
-                    let statement = match &change {
-                        SourceChange::Appeared { key, copy } | SourceChange::Changed { key, copy } => {
-                            program.spread(key, Spread::Fill(copy)).unwrap()
-                        }
-                        SourceChange::Vanished { key } if unset => program.spread(key, Spread::Unset).unwrap(),
-                        SourceChange::Vanished { .. } => continue,
-                    };
+                for (key, effect) in effects(&program, before.as_ref(), after.as_ref()) {
+                    let Effect::Update(delta) = effect else { continue };
+                    let statement = program.own_statement(&key, &delta).unwrap().unwrap();
                     if statement.filter.matches(&host, &Env::fixed()).unwrap() {
                         host = apply(&statement.update, &host).unwrap();
                     }
                 }
                 check_expected(&program, &host, &users);
-                prop_assert_eq!(&host, &again, "{}", program.name());
+                prop_assert_eq!(&host, &again, "{}", program.target().rule);
                 before = after;
             }
         }

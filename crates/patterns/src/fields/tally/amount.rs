@@ -1,14 +1,7 @@
 //! What changes of source documents add to a host: a count, or exact numbers (SEMANTICS R8).
 
 use document::value::{Decimal128, Number};
-use document::{Code, Doc, DocWriter, Error, Result, Value};
-
-/// What some changes add to one host's field.
-#[derive(Clone, Copy, Debug)]
-pub enum Amount {
-    Count(i64),
-    Numbers(Numbers),
-}
+use document::{Code, Doc, DocWriter, Error, Value};
 
 /// Numbers added up exactly: finite ones as decimals, the others counted, and how many there are of each type. It is both
 /// a host's state (`_pleach.<field>`) and what changes it.
@@ -124,6 +117,17 @@ impl Numbers {
         writer.finish()
     }
 
+    /// All parts, zeros too: what a pipeline's variable holds.
+    pub fn to_constant(&self) -> Doc<'static> {
+        let mut writer = DocWriter::with_capacity(112);
+        writer.append("n", &count(self.n));
+        writer.append("sum", &Value::Decimal(self.sum));
+        for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
+            writer.append(name, &count(counter));
+        }
+        writer.finish()
+    }
+
     /// A host's state; a missing one is empty. Nothing if it is no state at all.
     pub fn from_state(state: &Value<'_>) -> Option<Numbers> {
         let mut numbers = Numbers::default();
@@ -180,33 +184,4 @@ pub fn too_many_digits(rule: &str) -> Error {
     Error::bad_value(format!("{BEFORE_RULE}{rule}{AFTER_RULE}")).with_hint(
         "Pleach keeps sums exactly, in 34 decimal digits; values that differ by more orders of magnitude cannot be added",
     )
-}
-
-impl Amount {
-    pub fn is_zero(&self) -> bool {
-        match self {
-            Amount::Count(n) => *n == 0,
-            Amount::Numbers(numbers) => numbers.is_zero(),
-        }
-    }
-
-    #[must_use]
-    pub fn negated(self) -> Amount {
-        match self {
-            Amount::Count(n) => Amount::Count(-n),
-            Amount::Numbers(numbers) => Amount::Numbers(numbers.negated()),
-        }
-    }
-
-    /// Both amounts together; `rule` is for the message if the sum leaves 34 digits.
-    pub fn plus(self, other: &Amount, rule: &str) -> Result<Amount> {
-        match (self, other) {
-            (Amount::Count(a), Amount::Count(b)) => Ok(Amount::Count(a + b)),
-            (Amount::Numbers(a), Amount::Numbers(b)) => {
-                a.plus(b).map(Amount::Numbers).ok_or_else(|| too_many_digits(rule))
-            }
-            // Amounts of one rule are of one kind.
-            (amount, _) => Ok(amount),
-        }
-    }
 }

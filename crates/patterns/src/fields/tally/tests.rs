@@ -1,29 +1,53 @@
 //! Deltas, applied one after the other, give what `expected` gives from scratch.
 
 use crate::fields::host_update::HostUpdate;
-use crate::fields::tally::TallyProgram;
-use crate::fields::tally::amount::Amount;
-use crate::fields::testing::{Memory, apply, change_link, get, tally};
-use crate::rule::Tally;
+use crate::fields::tally::{Tally, TallyField};
+use crate::fields::testing::{self, Memory, apply, filter, get};
+use crate::rule::{Delta, Effect, Effects, Fetch, Field, Rows};
 use bson::{Bson, bson, doc};
+use document::op::ReadOp;
 use document::value::{Path, order};
-use document::{Doc, Env, Value};
+use document::{Array, Doc, Env, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-fn program(field: &str, kind: Tally) -> Arc<TallyProgram> {
-    Arc::new(TallyProgram::new(&tally(field, kind, None)).unwrap())
+fn program(field: &str, kind: Tally) -> Arc<TallyField> {
+    testing::tally(field, kind, |_| {})
 }
 
-fn sum() -> Arc<TallyProgram> {
+/// What a change of a child means.
+fn deltas(
+    program: &TallyField,
+    before: Option<&Doc<'static>>,
+    after: Option<&Doc<'static>>,
+) -> document::Result<Vec<(Value<'static>, Delta)>> {
+    let mut effects = Effects::new();
+    program.react(&testing::change(before.cloned(), after.cloned()), &Env::fixed(), &mut effects)?;
+    let delta = |(key, effect)| match effect {
+        Effect::Update(delta) => (key, delta),
+        other => panic!("{other:?}"),
+    };
+    Ok(effects.into_iter().map(delta).collect())
+}
+
+fn add(updates: &mut HostUpdate, program: &Arc<TallyField>, delta: Delta) {
+    let field: Arc<dyn Field> = program.clone();
+    updates.add(&field, delta).unwrap();
+}
+
+fn stages(stages: Vec<Value<'static>>) -> Array<'static> {
+    stages.into_iter().collect()
+}
+
+fn sum() -> Arc<TallyField> {
     program("total", Tally::Sum(Path::new("amount")))
 }
 
-fn avg() -> Arc<TallyProgram> {
+fn avg() -> Arc<TallyField> {
     program("mean", Tally::Avg(Path::new("amount")))
 }
 
-fn number() -> Arc<TallyProgram> {
+fn number() -> Arc<TallyField> {
     program("count", Tally::Count)
 }
 
@@ -35,14 +59,14 @@ fn decimal(text: &str) -> Bson {
 struct Kept {
     host: Doc<'static>,
     children: Vec<Doc<'static>>,
-    programs: Vec<Arc<TallyProgram>>,
+    programs: Vec<Arc<TallyField>>,
 }
 
 impl Kept {
-    fn new(programs: Vec<Arc<TallyProgram>>) -> Kept {
+    fn new(programs: Vec<Arc<TallyField>>) -> Kept {
         let mut host = Doc::from(doc! { "_id": 1, "name": "x" });
         for program in &programs {
-            host = program.place(&host, &program.evaluated(None).unwrap());
+            host = program.place(&host, None, &Rows::default(), &Env::fixed()).unwrap();
         }
         Kept { host, children: Vec::new(), programs }
     }
@@ -52,9 +76,9 @@ impl Kept {
         let mut updates = HostUpdate::new();
         for program in &self.programs {
             let before = before.map(|at| &self.children[at]);
-            for (key, amount) in program.deltas(before, after.as_ref(), &Env::fixed()).unwrap() {
+            for (key, delta) in deltas(program, before, after.as_ref()).unwrap() {
                 if order::equal(&key, &Value::Int32(1)) {
-                    updates.add(program, &amount).unwrap();
+                    add(&mut updates, program, delta);
                 }
             }
         }
@@ -80,22 +104,23 @@ impl Kept {
         let all = Memory::default().with("products", vec![self.host.clone()]).with("reviews", self.children.clone());
         for program in &self.programs {
             let differing = all.aggregate("products", &program.expected(true));
-            assert!(differing.is_empty(), "{}: {:?} {:?} {differing:?}", program.name(), self.host, self.children);
-            let at_once = all.aggregate("products", &program.differing_without_index().unwrap());
+            assert!(differing.is_empty(), "{program:?}: {:?} {:?} {differing:?}", self.host, self.children);
+            let at_once = all.aggregate("products", &stages(program.differing_without_index()));
             assert!(at_once.is_empty(), "{at_once:?}");
-            let rows = all.aggregate("products", &program.expected(false));
-            let stored = program.stored(&self.host);
-            assert!(program.same(&stored, &program.evaluated(rows.first()).unwrap()), "{rows:?} {:?}", self.host);
-            let rows = all.run("reviews", &program.children(&[Value::Double(1.0)]).unwrap().pipeline);
-            assert!(rows.len() <= 1, "{rows:?}");
-            let grouped = program.evaluated(rows.first()).unwrap();
-            assert!(program.same(&stored, &grouped), "{rows:?} {:?}", self.host);
+            let ReadOp::Aggregate(query) = program.query(&[Value::Double(1.0)], Fetch::Rows).unwrap() else { panic!() };
+            let documents = all.run("reviews", &query.pipeline);
+            assert!(documents.len() <= 1, "{documents:?}");
+            let mut rows = Rows::default();
+            rows.add(&**program, Fetch::Rows, &documents);
+            let right = program.place(&self.host, Some(&self.host), &rows, &Env::fixed()).unwrap();
+            assert!(program.is_right(&self.host, &right), "{documents:?} {:?}", self.host);
             // Doubles are the same to the bit; decimals may differ in trailing zeros.
+            let (stored, grouped) = (program.stored(&self.host), program.stored(&right));
             if !matches!(stored.value, Value::Decimal(_)) {
                 assert_eq!(stored.value, grouped.value, "{:?}", self.children);
             }
-            let written = apply(&program.set(&grouped).unwrap(), &self.host).unwrap();
-            assert!(program.same(&stored, &program.stored(&written)));
+            let written = apply(&program.correction(&self.host, &right).unwrap(), &self.host).unwrap();
+            assert!(program.is_right(&self.host, &written));
         }
     }
 }
@@ -172,10 +197,10 @@ fn a_parent_change_moves_the_contribution() {
     let program = sum();
     let deltas = |before: Option<bson::Document>, after: Option<bson::Document>| {
         let (before, after) = (before.map(Doc::from), after.map(Doc::from));
-        let deltas = program.deltas(before.as_ref(), after.as_ref(), &Env::fixed()).unwrap();
-        let shown = |(key, amount): (Value<'static>, Amount)| match amount {
-            Amount::Numbers(numbers) => format!("{key:?}: {} {}", numbers.n, numbers.sum),
-            Amount::Count(n) => format!("{key:?}: {n}"),
+        let deltas = deltas(&program, before.as_ref(), after.as_ref()).unwrap();
+        let shown = |(key, delta): (Value<'static>, Delta)| match delta {
+            Delta::Numbers(numbers) => format!("{key:?}: {} {}", numbers.n, numbers.sum),
+            other => format!("{key:?}: {other:?}"),
         };
         deltas.into_iter().map(shown).collect::<Vec<_>>().join(", ")
     };
@@ -193,16 +218,13 @@ fn a_parent_change_moves_the_contribution() {
 #[test]
 fn an_array_is_refused_or_links_per_element() {
     let child = Doc::from(doc! { "productId": [1, 1, 2, null] });
-    let error = number().deltas(None, Some(&child), &Env::fixed()).unwrap_err();
+    let error = deltas(&number(), None, Some(&child)).unwrap_err();
     assert_eq!(
         error.message(),
         "'productId' is an array, but rule products.count (count of reviews by productId) links by single values"
     );
-    let mut rule = (*tally("count", Tally::Count, None)).clone();
-    change_link(&mut rule, |link| link.foreign.each = true);
-    let program = Arc::new(TallyProgram::new(&Arc::new(rule)).unwrap());
-    let deltas = program.deltas(None, Some(&child), &Env::fixed()).unwrap();
-    assert_eq!(deltas.len(), 2);
+    let program = testing::tally("count", Tally::Count, |link| link.foreign.each = true);
+    assert_eq!(deltas(&program, None, Some(&child)).unwrap().len(), 2);
     let mut kept = Kept::new(vec![program]);
     assert!(kept.change(None, Some(child)));
     kept.check();
@@ -211,8 +233,9 @@ fn an_array_is_refused_or_links_per_element() {
 
 #[test]
 fn a_condition_decides_what_counts() {
-    let rule = tally("paid", Tally::Sum(Path::new("amount")), Some(doc! { "status": "paid" }));
-    let mut kept = Kept::new(vec![Arc::new(TallyProgram::new(&rule).unwrap()), number()]);
+    let sum = Tally::Sum(Path::new("amount"));
+    let paid = testing::tally("paid", sum, |link| link.filter = filter(doc! { "status": "paid" }));
+    let mut kept = Kept::new(vec![paid, number()]);
     let child = |status: &str| Some(Doc::from(doc! { "_id": 1, "productId": 1, "amount": 5, "status": status }));
     kept.change(None, child("open"));
     kept.check();
@@ -227,18 +250,18 @@ fn a_condition_decides_what_counts() {
 
 #[test]
 fn counts_are_a_plain_increment_and_sums_one_pipeline() {
-    let update = |amounts: &[(&Arc<TallyProgram>, Amount)]| {
+    let update = |deltas: &[(&Arc<TallyField>, Delta)]| {
         let mut all = HostUpdate::new();
-        for (program, amount) in amounts {
-            all.add(program, amount).unwrap();
+        for (program, delta) in deltas {
+            add(&mut all, program, delta.clone());
         }
         all.into_update().unwrap().map(|update| update.source)
     };
     let (count, other) = (number(), program("stats.likes", Tally::Count));
-    assert_eq!(update(&[(&count, Amount::Count(1))]), Some(Value::from(bson!({ "$inc": { "count": 1 } }))));
-    assert_eq!(update(&[(&count, Amount::Count(1)), (&count, Amount::Count(-1))]), None);
+    assert_eq!(update(&[(&count, Delta::Count(1))]), Some(Value::from(bson!({ "$inc": { "count": 1 } }))));
+    assert_eq!(update(&[(&count, Delta::Count(1)), (&count, Delta::Count(-1))]), None);
     let both = bson!({ "$inc": { "count": -1, "stats.likes": 3 } });
-    assert_eq!(update(&[(&count, Amount::Count(-1)), (&other, Amount::Count(3))]), Some(Value::from(both)));
+    assert_eq!(update(&[(&count, Delta::Count(-1)), (&other, Delta::Count(3))]), Some(Value::from(both)));
 }
 
 #[test]
@@ -251,8 +274,8 @@ fn a_host_that_is_not_seeded_takes_an_amount_whatever_it_holds() {
         (doc! { "count": 4.0, "stats": { "likes": 5_i64 } }, doc! { "count": 5.0, "stats": { "likes": 7_i64 } }),
     ] {
         let mut all = HostUpdate::new();
-        all.add(&counted, &Amount::Count(1)).unwrap();
-        all.add(&deep, &Amount::Count(2)).unwrap();
+        add(&mut all, &counted, Delta::Count(1));
+        add(&mut all, &deep, Delta::Count(2));
         let update = all.into_update_while_seeding().unwrap();
         assert_eq!(apply(&update, &Doc::from(host)).unwrap(), Doc::from(expected));
     }
@@ -340,8 +363,8 @@ fn what_differs_is_found_without_an_index() {
     ];
     let owned = |docs: Vec<bson::Document>| docs.into_iter().map(Doc::from).collect();
     let memory = Memory::default().with("products", owned(hosts)).with("reviews", owned(children));
-    let ids = |program: &TallyProgram| {
-        let rows = memory.aggregate("products", &program.differing_without_index().unwrap());
+    let ids = |program: &TallyField| {
+        let rows = memory.aggregate("products", &stages(program.differing_without_index()));
         let mut ids: Vec<i32> =
             rows.iter().map(|row| bson::Document::try_from(row).unwrap().get_i32("_id").unwrap()).collect();
         ids.sort_unstable();

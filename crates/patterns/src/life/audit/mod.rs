@@ -12,8 +12,8 @@ pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
 use crate::declare::Change;
+use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::access::{Access, aggregate, find};
-use crate::life::evaluate::{Difference, Evaluator};
 use crate::life::preview::unfollowed;
 use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
@@ -89,7 +89,7 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match (relocate::bucket_of(&asked.rule).is_some(), self.backend.abilities().forwards) {
+                match (asked.rule.bucket().is_some(), self.backend.abilities().forwards) {
                     (true, _) => relocate::audit::audit(self, asked, &mut figures, &mut report).await?,
                     (false, true) => audit_upstream::audit(self, asked, &mut figures, &mut report).await?,
                     (false, false) => self.compare(asked, &mut figures, &mut report).await?,
@@ -140,7 +140,7 @@ impl Life {
 
     /// Notes what was not compared, that there was nothing, and that no reference led anywhere.
     pub(crate) async fn note_extent(&self, asked: &AuditedRule, figures: &mut Figures) -> Result<()> {
-        let bucket = relocate::bucket_of(&asked.rule);
+        let bucket = asked.rule.bucket();
         if asked.is_seeding() && bucket.is_none() {
             let (mut session, context) = (Session::default(), self.context());
             let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };

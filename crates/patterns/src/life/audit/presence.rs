@@ -5,8 +5,7 @@ use crate::life::access::Access;
 use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Note, no_database};
 use crate::life::rights::Rights;
-use crate::life::{Life, names, relocate};
-use crate::rule::Upkeep;
+use crate::life::{Life, names};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
@@ -64,7 +63,7 @@ impl Presence {
         if let Some(first) = asked.sides.first() {
             return (!asked.sides.iter().any(|side| self.has(&side.stored))).then(|| lacks(&first.stored));
         }
-        if let Some(bucket) = relocate::bucket_of(rule) {
+        if let Some(bucket) = rule.bucket() {
             return match (self.has(&bucket.into), self.has(&rule.host)) {
                 (true, _) => None,
                 (false, true) => Some(Note::NotInBuckets { into: bucket.into.clone() }),
@@ -74,8 +73,8 @@ impl Presence {
         if !self.has(&rule.host) {
             return Some(lacks(&rule.host));
         }
-        match &rule.upkeep {
-            Upkeep::Link(link) if *link.source.db == *self.db && !self.has(&link.source) => {
+        match rule.link() {
+            Some(link) if *link.source.db == *self.db && !self.has(&link.source) => {
                 Some(Note::NoSource { source: link.source.clone(), near: self.near(&link.source, rights) })
             }
             _ => None,

@@ -1,8 +1,8 @@
 //! What an audit or a repair found, as it is answered (SEMANTICS F): never more than was looked at.
 
+use crate::execute::evaluate::Difference;
 use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Coverage, Note};
-use crate::life::evaluate::Difference;
 use crate::mql;
 use crate::rule::Rule;
 use crate::rule::state::State;

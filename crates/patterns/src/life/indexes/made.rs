@@ -4,7 +4,7 @@
 use crate::life::access::{Access, find};
 use crate::life::indexes::{Needed, needed};
 use crate::life::rights::Rights;
-use crate::life::{Entry, Life, State, catalog, expiry, names, relocate};
+use crate::life::{Entry, Life, State, catalog, expiry, names};
 use crate::mql;
 use document::backend::Session;
 use document::filter::{Filter, Node, Test};
@@ -159,7 +159,7 @@ impl Life {
         let made = all(&mut at, &entry.db).await?;
         let mut left = Vec::new();
         // The buckets and their indexes go, or stay, as a whole.
-        let links = needed(&entry.rule).into_iter().filter(|_| relocate::bucket_of(&entry.rule).is_none());
+        let links = needed(&entry.rule).into_iter().filter(|_| entry.rule.bucket().is_none());
         for wanted in links {
             for index in expiry::indexes(&mut at, &wanted.ns).await?.iter().filter(|index| wanted.is_served_by(index)) {
                 let is_ours = made.iter().any(|made| made.ns == wanted.ns && made.is(index));

@@ -3,15 +3,15 @@
 //! In front of a real MongoDB the definition of the field runs there and only the counts come back ([`crate::life::preview::inside`]). Else the
 //! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
 
-use crate::fields::Program;
+use crate::execute::evaluate::{Difference, Evaluator};
+use crate::fields::value_at;
 use crate::life::access::Access;
-use crate::life::evaluate::{Difference, Evaluator, value_at};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
 use crate::life::preview::{documents, grouped, inside, long};
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, walk};
-use crate::rule::{Fate, Fold, Link, Rule, Upkeep, WhenChanged, key};
+use crate::rule::{Fate, Refers, Rule, WhenChanged, key};
 use document::op::Find;
 use document::pipeline::expr::Names;
 use document::project::Projection;
@@ -70,10 +70,10 @@ impl Counts {
     pub(super) fn refusal(&self, rule: &Rule, was: Option<&Rule>) -> Option<Refusal> {
         let changed = self.corrected - self.retyped;
         let (removes, changes) = (self.removed > 0, changed * 2 > self.has());
-        let refused = match was.map(|was| &was.upkeep) {
+        let refused = match was.map(|was| was.link()) {
             None => removes || changes,
-            Some(Upkeep::Link(Link { fold: Fold::One { .. }, when_changed, .. })) => {
-                removes || (changes && *when_changed == WhenChanged::Keep)
+            Some(Some(link)) if link.refers == Refers::Host => {
+                removes || (changes && link.when_changed == WhenChanged::Keep)
             }
             Some(_) => false,
         };
@@ -130,8 +130,8 @@ struct Walk {
 
 impl Walk {
     fn of(rule: &Arc<Rule>) -> Result<Walk> {
-        let program = Program::new(rule)?;
-        let paths = program.map(|program| program.watched_host().to_vec());
+        let linked = rule.kept_field().filter(|field| field.link().is_some());
+        let paths = linked.map(|field| field.reads().host.iter().cloned().chain(rule.owned()).collect());
         Ok(Walk { evaluator: Evaluator::new(rule)?, paths, failing: 0, failure: None })
     }
 

@@ -25,12 +25,12 @@ mod validators;
 pub(crate) use references::{Unfollowed, unfollowed};
 pub(crate) use refusal::Refusal;
 
-use crate::declare::reads;
+use crate::life::Life;
 use crate::life::access::Access;
 use crate::life::plan::{Changes, Step, Work};
 use crate::life::rights::Rights;
-use crate::life::{Life, relocate};
 use crate::rule::Rule;
+use crate::rule::order::reads;
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 use readings::Losses;
@@ -250,7 +250,7 @@ impl Life {
 
 /// Whether the rule stores its collection in another form.
 fn is_shape(rule: &Rule) -> bool {
-    relocate::bucket_of(rule).is_some()
+    rule.bucket().is_some()
 }
 
 fn long(number: u64) -> Value<'static> {

@@ -1,12 +1,13 @@
 //! Collections and fields that a declaration names and the data does not have, with the nearest names that it does have.
 
-use crate::declare::{reads, spelling};
+use crate::declare::spelling;
 use crate::life::access::{Access, find};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{Outlook, sample};
 use crate::life::rights::{Rights, namespaces};
 use crate::life::{names, relocate};
 use crate::rule::Rule;
+use crate::rule::order::reads;
 use crate::shapes::bucket::{Body, Bucket};
 use document::filter::Filter;
 use document::op::{AdminOp, Find, Namespace};
@@ -77,7 +78,7 @@ pub(super) async fn look(
     outlook: &mut Outlook,
 ) -> Result<()> {
     let rule = outlook.rule.clone();
-    let into = relocate::bucket_of(&rule).map(|bucket| bucket.into.clone());
+    let into = rule.bucket().map(|bucket| bucket.into.clone());
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
         let is_needed = known.needs_collections;
         let there = known.collections(at, rights, &ns.db).await?;
@@ -138,7 +139,7 @@ impl Outlook {
 
 /// What a rule reads, each path once.
 fn paths(rule: &Rule) -> Vec<(Namespace, Path)> {
-    let mut all: Vec<(Namespace, Path)> = match relocate::bucket_of(rule) {
+    let mut all: Vec<(Namespace, Path)> = match rule.bucket() {
         Some(bucket) => fields(bucket).into_iter().map(|field| (rule.host.clone(), Path::new(&field))).collect(),
         None => reads(rule).into_iter().filter_map(|read| Some((read.namespace, read.path?))).collect(),
     };

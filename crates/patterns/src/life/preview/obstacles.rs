@@ -1,12 +1,11 @@
 //! Which hosts have no room for a dotted field: something that is neither a document nor null is on the way to it.
 
-use crate::fields::Program;
+use crate::execute::evaluate::Evaluator;
 use crate::life::access::Access;
-use crate::life::evaluate::Evaluator;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{documents, sample};
 use crate::mql::{call, document, list, object};
-use crate::rule::{Obstacle, Rule, Upkeep};
+use crate::rule::{Obstacle, Rule};
 use document::backend::{BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{Find, ReadOp};
@@ -52,17 +51,13 @@ pub(super) async fn look(at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<Option
 
 /// What of the hosts must be looked at: no more than the fields that lead to the value and to the reference.
 fn suspects(rule: &Arc<Rule>) -> Result<Find> {
-    let is_in_elements = match (Program::new(rule)?, &rule.upkeep) {
-        (Some(Program::Copy(program)), _) => !program.is_plain(),
-        (Some(Program::Tally(_)), _) => false,
-        (None, _) => true,
-    };
+    let is_in_elements = rule.kept_field().is_none_or(|field| field.enters_arrays());
     let filter = match is_in_elements {
         true => Filter::all(),
         false => Filter::parse(&document([("$or", obstructed(rule))]), &mut Names::new())?,
     };
     let mut names = vec!["_id", rule.field.first()];
-    if let Upkeep::Link(link) = &rule.upkeep {
+    if let Some(link) = rule.link() {
         names.push(link.local.path.first());
     }
     names.sort_unstable();

@@ -27,7 +27,7 @@ pub(crate) struct Losses {
 /// Counts what the documents would lose, and refuses what is lost without a word or cannot be moved at all.
 pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
-    let Some(bucket) = relocate::bucket_of(&rule) else { return Ok(()) };
+    let Some(bucket) = rule.bucket() else { return Ok(()) };
     let mut losses = Losses::of(bucket);
     for (now, side) in relocate::moved::sources(&rule, &change.turn)? {
         let assessed = match &side.form {

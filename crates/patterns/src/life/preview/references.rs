@@ -5,7 +5,7 @@ use crate::life::access::{Access, aggregate};
 use crate::life::preview::{Outlook, grouped, names, sample};
 use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};
-use crate::rule::{Fold, Key, Link, Rule, Upkeep, key};
+use crate::rule::{Key, Link, Refers, Rule, key};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Find, Namespace};
@@ -39,14 +39,14 @@ struct Sides<'r> {
 impl<'r> Sides<'r> {
     fn of(rule: &'r Rule, link: &'r Link) -> Sides<'r> {
         let (host, source) = ((&rule.host, &link.local), (&link.source, &link.foreign));
-        match &link.fold {
-            Fold::One { .. } => {
+        match link.refers {
+            Refers::Host => {
                 // One copy per element of an array that reference and copy share.
                 let shared = link.local.path.parts.len() > 1 && link.local.path.first() == rule.field.first();
                 let arrays = if link.local.each || shared { link.local.path.parts.len() } else { 0 };
                 Sides { from: host, to: source, arrays, filter: None }
             }
-            Fold::Tally(_) => {
+            Refers::Source => {
                 let arrays = if link.foreign.each { link.foreign.path.parts.len() } else { 0 };
                 Sides { from: source, to: host, arrays, filter: link.filter.as_ref() }
             }
@@ -102,7 +102,7 @@ pub(crate) struct Unfollowed {
 
 /// Looks whether any reference of the rule leads to a document. `None` if one does, or if there is nobody to refer.
 pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Option<Unfollowed>> {
-    let Upkeep::Link(link) = &rule.upkeep else { return Ok(None) };
+    let Some(link) = rule.link() else { return Ok(None) };
     let sides = Sides::of(rule, link);
     let Some(references) = if_none_leads(at, &sides).await? else { return Ok(None) };
     if references.all > 0 {
@@ -118,7 +118,7 @@ pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Optio
 /// Counts the references of a rule that links two collections, and says what is odd about them.
 pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
-    let Upkeep::Link(link) = &rule.upkeep else { return Ok(()) };
+    let Some(link) = rule.link() else { return Ok(()) };
     let sides = Sides::of(&rule, link);
     let references = count(at, &sides).await?;
     if references.all > 0 && references.dangling == references.all {

@@ -1,8 +1,8 @@
 //! What goes with a rule that is removed: which fields, and how many documents are touched.
 
 use crate::life::access::{Access, aggregate};
+use crate::life::catalog;
 use crate::life::preview::long;
-use crate::life::{catalog, relocate};
 use crate::mql::{call, document};
 use crate::rule::Rule;
 use document::op::Namespace;
@@ -20,7 +20,7 @@ pub(crate) struct Removal {
 
 impl Removal {
     pub(super) async fn look(at: &mut Access<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
-        if relocate::bucket_of(rule).is_some() {
+        if rule.bucket().is_some() {
             return Ok(Removal { fields: Vec::new(), documents: count(at, &rule.host, Doc::empty()).await? });
         }
         let mut fields = Vec::new();

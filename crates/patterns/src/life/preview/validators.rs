@@ -1,8 +1,7 @@
 //! Validators that would refuse what a rule writes: found before they refuse every write of a client.
 
-use crate::fields::Program;
+use crate::execute::evaluate::Evaluator;
 use crate::life::access::Access;
-use crate::life::evaluate::Evaluator;
 use crate::life::plan::{Changes, Step, Work};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::relax::{lost, relaxed};
@@ -10,13 +9,13 @@ use crate::life::preview::schema::{Reach, Wanted, allowing};
 use crate::life::preview::{Outlook, sample};
 use crate::life::relocate;
 use crate::life::rights::Rights;
-use crate::mql::{document, list};
-use crate::rule::{Fold, Link, Rule, Tally, Upkeep};
+use crate::mql::document;
+use crate::rule::Rule;
+use crate::rule::field::Samples;
 use document::filter::{Details, Filter};
 use document::op::Namespace;
-use document::pipeline::expr::{Names, field_of_document};
+use document::pipeline::expr::Names;
 use document::update::Applied;
-use document::value::Decimal128;
 use document::{Doc, Result, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -166,52 +165,17 @@ async fn written(at: &mut Access<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) 
 /// What the rule writes, as far as can be said from the declaration and some documents.
 async fn wanted(at: &mut Access<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Wanted>> {
     let path: Vec<String> = rule.field.parts.iter().map(|part| part.name.to_string()).collect();
-    let (mut values, mut any): (Vec<Value<'static>>, Vec<Value<'static>>) = Default::default();
-    match (Program::new(rule)?, &rule.upkeep) {
-        (Some(Program::Copy(program)), Upkeep::Link(link)) => {
-            let sources = sample::documents(at, &link.source).await?;
-            let mut copies: Vec<Value<'static>> =
-                sources.iter().map(|source| Value::Document(program.copy(source))).collect();
-            if copies.is_empty() {
-                // A document of some kind.
-                copies.push(Value::Document(Doc::empty()));
-            }
-            match link.local.each {
-                true => values.push(list(copies)),
-                false => values.extend(copies),
-            }
-        }
-        (Some(Program::Tally(program)), Upkeep::Link(link)) => {
-            values.push(program.evaluated(None)?.value);
-            match &link.fold {
-                Fold::Tally(Tally::Sum(path)) => {
-                    let children = sample::documents(at, &link.source).await?;
-                    let numbers = children.iter().map(|child| field_of_document(child, &path.parts).into_owned());
-                    values.extend(numbers.filter(Value::is_number));
-                }
-                // Of the type that its children have.
-                Fold::Tally(Tally::Avg(_)) => any.extend([Value::Double(0.5), Value::Decimal(Decimal128::ZERO)]),
-                // However many there will be.
-                Fold::Tally(Tally::Count) => values.push(Value::Int32(i32::MAX)),
-                Fold::One { .. } => {}
-            }
-        }
-        (_, Upkeep::Expression(expression)) => {
-            for host in hosts {
-                // One that cannot be evaluated gets no value.
-                let Ok(right) = expression.set.transform(host, &at.context.env) else { continue };
-                values.push(field_of_document(&right, &rule.field.parts).into_owned());
-            }
-        }
-        _ => {}
-    }
+    let Some(field) = rule.kept_field() else { return Ok(Vec::new()) };
+    let sources = match field.link() {
+        Some(link) => sample::documents(at, &link.source).await?,
+        None => Vec::new(),
+    };
+    let Samples { mut values, any, optional } = field.samples(&sources, hosts, &at.context.env)?;
     values.retain(|value| !value.is_missing());
     if values.is_empty() {
         // Of a kind that nobody knows yet.
         values.push(Value::Missing);
     }
-    // A reference may have no source.
-    let optional = matches!(&rule.upkeep, Upkeep::Link(Link { fold: Fold::One { .. }, .. }));
     let values = values.into_iter().map(|value| (value, false)).chain(any.into_iter().map(|value| (value, true)));
     let wanted = |(value, any): (Value<'static>, bool)| Wanted { path: path.clone(), value, any, optional };
     let mut all: Vec<Wanted> = values.map(wanted).collect();

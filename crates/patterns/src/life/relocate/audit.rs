@@ -2,7 +2,6 @@
 
 use crate::life::access::{Access, by_id, find};
 use crate::life::audit::{AuditedRule, Drift, Figures, Note, Report, count};
-use crate::life::relocate::bucket_of;
 use crate::life::{Life, walk};
 use crate::rule::Rule;
 use crate::shapes::bucket::{Bucket, Flaw};
@@ -16,7 +15,7 @@ const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
 /// Where the buckets of a rule are: the catalog says it of an applied one, else the declaration.
 pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
-    let sides = match (asked.sides.is_empty(), bucket_of(&asked.rule)) {
+    let sides = match (asked.sides.is_empty(), asked.rule.bucket()) {
         (false, _) => asked.sides.clone(),
         (true, Some(bucket)) => vec![Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
         (true, None) => Vec::new(),

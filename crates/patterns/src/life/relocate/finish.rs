@@ -95,7 +95,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
                 false => drop_empty(&mut at, side).await?,
             }
         }
-    } else if let (Some(_), Some(bucket)) = (&entry.row.shape, crate::life::relocate::bucket_of(&entry.rule)) {
+    } else if let (Some(_), Some(bucket)) = (&entry.row.shape, entry.rule.bucket()) {
         // Nothing had been moved yet.
         let made = Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
         if stored::is_empty(&mut at, &made.stored).await? {

@@ -25,18 +25,7 @@ pub(crate) mod way_back;
 
 use crate::life::replaced::plain;
 use crate::life::{Entry, Life, State};
-use crate::rule::{Rule, Upkeep};
-use crate::shapes::bucket::Bucket;
 use document::Result;
-use std::sync::Arc;
-
-/// What a rule stores its collection in, if it does.
-pub(crate) fn bucket_of(rule: &Rule) -> Option<&Arc<Bucket>> {
-    match &rule.upkeep {
-        Upkeep::Bucket(bucket) => Some(bucket),
-        Upkeep::Link(_) | Upkeep::Expression(_) => None,
-    }
-}
 
 /// Brings a shape one step further.
 pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {

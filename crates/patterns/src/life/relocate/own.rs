@@ -3,7 +3,6 @@
 
 use crate::declare::from_catalog;
 use crate::life::names;
-use crate::life::relocate::bucket_of;
 use crate::life::relocate::record::{Location, Relocation};
 use crate::rule::Rule;
 use document::op::Namespace;
@@ -14,7 +13,7 @@ use std::collections::BTreeSet;
 /// declared form or an earlier one is stored, and what `pleach.aside.` has for these and for the rule's own collection.
 pub(crate) fn check(rule: &Rule, shape: &Relocation) -> Result<()> {
     let places = || shape.places.iter().chain(shape.turn.iter().flat_map(|turn| &turn.places));
-    let mut forms = BTreeSet::from_iter(bucket_of(rule).map(|bucket| bucket.into.collection.to_string()));
+    let mut forms = BTreeSet::from_iter(rule.bucket().map(|bucket| bucket.into.collection.to_string()));
     for place in places() {
         forms.extend(check_place(rule, place)?);
     }
@@ -53,7 +52,7 @@ fn check_place(rule: &Rule, place: &Location) -> Result<Option<String>> {
         };
     };
     let form = from_catalog(declaration)?;
-    match bucket_of(&form) {
+    match form.bucket() {
         Some(bucket)
             if form.name == rule.name
                 && form.host == rule.host

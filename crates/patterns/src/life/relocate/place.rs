@@ -252,7 +252,7 @@ mod tests {
 
     fn bucket() -> Arc<Bucket> {
         let rules = crate::declare::from_yaml("rules", RULES).into_result().unwrap().rules;
-        crate::life::relocate::bucket_of(rules.first().unwrap()).unwrap().clone()
+        rules.first().unwrap().bucket().unwrap().clone()
     }
 
     async fn put_all(at: &mut Access<'_>, bucket: &Bucket, open: &mut Open, ids: std::ops::Range<i32>) {

@@ -4,7 +4,6 @@
 //! duplicates, moved: { stored, position } }` in the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
 
 use crate::life::catalog::long;
-use crate::rule::Upkeep;
 use crate::shapes::{Form, Place};
 use document::op::Namespace;
 use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
@@ -52,9 +51,9 @@ impl Location {
     pub(crate) fn side(&self, db: &str) -> Result<Place> {
         let form = match &self.declaration {
             None => Form::Plain,
-            Some(declaration) => match crate::declare::from_catalog(declaration)?.upkeep {
-                Upkeep::Bucket(bucket) => Form::Bucket(bucket),
-                Upkeep::Link(_) | Upkeep::Expression(_) => {
+            Some(declaration) => match crate::declare::from_catalog(declaration)?.bucket() {
+                Some(bucket) => Form::Bucket(bucket.clone()),
+                None => {
                     let message = format!("{} is said to hold documents of a rule that keeps a field", self.stored);
                     return Err(Error::new(Code::InternalError, message));
                 }

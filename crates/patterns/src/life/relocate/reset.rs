@@ -3,7 +3,7 @@
 use crate::life::access::Access;
 use crate::life::catalog::Row;
 use crate::life::relocate::record::{Location, Relocation, Switchover};
-use crate::life::relocate::{bucket_of, stored};
+use crate::life::relocate::stored;
 use crate::life::{Entry, Life, State, catalog, names};
 use crate::rule::Rule;
 use document::Result;
@@ -11,7 +11,7 @@ use document::op::Namespace;
 
 /// Writes into the row of a shape that its collections are to be made anew. Clients are held until they are.
 pub(crate) fn begin(rule: &Rule, row: &mut Row) {
-    let Some(bucket) = bucket_of(rule) else { return };
+    let Some(bucket) = rule.bucket() else { return };
     let declaration = Some(rule.declaration.clone());
     let places = vec![Location { stored: bucket.into.collection.to_string(), declaration }];
     let timeseries = row.shape.take().and_then(|shape| shape.timeseries);
@@ -22,7 +22,7 @@ pub(crate) fn begin(rule: &Rule, row: &mut Row) {
 impl Life {
     /// Everything has gone but what belongs to Pleach: so do the collections that had made room, and the rules that go.
     pub(crate) async fn end_reset(&self, at: &mut Access<'_>, db: &str, before: &[Entry]) -> Result<()> {
-        for entry in before.iter().filter(|entry| bucket_of(&entry.rule).is_some()) {
+        for entry in before.iter().filter(|entry| entry.rule.bucket().is_some()) {
             let shape = entry.row.shape.iter();
             let turns = shape.clone().flat_map(|shape| &shape.turn).flat_map(|turn| &turn.places);
             for place in shape.flat_map(|shape| &shape.places).chain(turns) {

@@ -40,7 +40,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     let plain_indexes = indexes_of_renamed(&mut at, &entry.rule, &turn).await?;
     life.pass(Point::Life("make")).await?;
     make(&mut at, &entry.rule, &sides).await?;
-    if let (Some(bucket), Some(shape)) = (crate::life::relocate::bucket_of(&entry.rule), &entry.row.shape)
+    if let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape)
         && let Some(options) = &shape.timeseries
     {
         timeseries::ensure_expiry(&mut at, bucket, options).await?;

@@ -8,7 +8,7 @@ use crate::life::replaced::amount::Of;
 use crate::life::replaced::forget::forget;
 use crate::life::replaced::{Progress, amount, rows_between};
 use crate::life::rights::Rights;
-use crate::life::{Entry, Life, catalog, names, plan, relocate};
+use crate::life::{Entry, Life, catalog, names, plan};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Ends a life of a rule: writes down what it leaves, or that nothing is left.
 pub(crate) async fn end(at: &mut Access<'_>, entry: &Entry) -> Result<()> {
     let (row, rule) = (&entry.row, &entry.rule);
-    if row.with_data && relocate::bucket_of(rule).is_some() {
+    if row.with_data && rule.bucket().is_some() {
         // Documents that were deleted are not brought back.
         return forget(at, &entry.db, Some(&rule.name)).await.map(drop);
     }
@@ -76,7 +76,7 @@ impl Life {
         }
         let row = catalog::Row {
             rule: known.name.to_string(),
-            kind: known.kind.to_owned(),
+            kind: known.pattern.to_owned(),
             declaration: known.declaration.clone(),
             state: State::Retiring,
             epoch: self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1,
@@ -97,9 +97,7 @@ impl Life {
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
         let others: Vec<Rule> = others.chain([(**rule).clone()]).collect();
         compatible(&others).map_err(|error| error.with_hint("drop the other rule first"))?;
-        if relocate::bucket_of(rule).is_some()
-            && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view())
-        {
+        if rule.bucket().is_some() && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view()) {
             let message = format!("the documents of {} are still stored as buckets, without a rule", rule.host);
             let hint = format!("`pleach apply` the rule again, then `pleach drop {} --restore`", rule.name);
             return Err(Error::new(Code::OperationFailed, message).with_hint(hint));

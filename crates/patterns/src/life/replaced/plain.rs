@@ -10,7 +10,7 @@ use crate::life::replaced::documents::Originals;
 use crate::life::replaced::restore::among;
 use crate::life::replaced::{amount, host_id, host_of};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Entry, Life, catalog, names, relocate};
+use crate::life::{Entry, Life, catalog, names};
 use crate::rule::{Rule, key};
 use crate::shapes::bucket::Bucket;
 use document::backend::{Backend, Session};
@@ -31,7 +31,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
     for of in amount::lives(&mut at, &entry.db, &entry.rule.name).await? {
         let then = of.rule();
         let rule = then.as_ref().unwrap_or(&entry.rule);
-        let Some(bucket) = relocate::bucket_of(rule).filter(|_| Some(of.since) != moved) else { continue };
+        let Some(bucket) = rule.bucket().filter(|_| Some(of.since) != moved) else { continue };
         if !(Returning { life, entry, rule, bucket, since: of.since }.all().await?) {
             return Ok(false);
         }

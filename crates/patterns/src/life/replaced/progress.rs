@@ -1,8 +1,8 @@
 //! What the catalog's row of a rule remembers about what was there before it: since when it is kept, which hosts the rule has
 //! seeded, what seeding did, and how far the values were given back.
 
+use crate::execute::evaluate::Difference;
 use crate::life::catalog::long;
-use crate::life::evaluate::Difference;
 use crate::rule::Fate;
 use document::{Doc, DocWriter, Value};
 

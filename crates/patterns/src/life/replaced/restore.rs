@@ -4,9 +4,9 @@
 //! A part of the hosts is one transaction: the hosts, what was kept of them, the values put back, the rows removed, the position
 //! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
 
+use crate::execute::evaluate::{Difference, becomes};
 use crate::execute::gate::Point;
 use crate::life::access::{Access, find};
-use crate::life::evaluate::{Difference, becomes};
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};

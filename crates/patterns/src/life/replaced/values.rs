@@ -6,7 +6,7 @@
 //! reference of the array element that held it: elements move. What a record does not name was absent.
 
 use crate::life::replaced::fields::{Beside, with_field};
-use crate::rule::{Rule, Upkeep};
+use crate::rule::{Refers, Rule};
 use document::pipeline::expr::field;
 use document::value::Path;
 use document::value::path::Part;
@@ -56,15 +56,10 @@ struct Site {
 impl Places {
     pub(crate) fn of(rule: &Rule) -> Places {
         let state = Path::new(&format!("{}.{}", crate::rule::owned::STATE, rule.field.dotted()));
-        let reference = match &rule.upkeep {
-            Upkeep::Link(link) if matches!(link.fold, crate::rule::Fold::One { .. }) => {
-                let (by, at) = (&link.local.path.parts, &rule.field.parts);
-                let most = by.len().min(at.len()).saturating_sub(1);
-                let shared = by.iter().zip(at).take(most).take_while(|(by, at)| by.name == at.name).count();
-                Some((shared, by.get(shared..).unwrap_or_default().to_vec()))
-            }
-            _ => None,
-        };
+        let reference = rule.link().filter(|link| link.refers == Refers::Host).map(|link| {
+            let shared = link.shared_with(&rule.field);
+            (shared, link.local.path.parts.get(shared..).unwrap_or_default().to_vec())
+        });
         // An earlier form of the rule may have had a state where this one has none.
         Places { paths: vec![rule.field.clone(), state], reference }
     }

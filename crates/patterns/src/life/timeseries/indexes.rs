@@ -4,7 +4,6 @@
 use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::indexes as needed;
-use crate::life::relocate::bucket_of;
 use crate::life::timeseries::Life;
 use crate::life::timeseries::options::ensure_expiry;
 use crate::shapes::bucket::Bucket;
@@ -36,7 +35,7 @@ impl Life {
         let mut session = Session::default();
         let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let Some(entry) = self.settled_timeseries(ns)? else { return Err(not_found(ns)) };
-        let (Some(bucket), Some(shape)) = (bucket_of(&entry.rule), &entry.row.shape) else { return Err(not_found(ns)) };
+        let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape) else { return Err(not_found(ns)) };
         for spec in specs {
             check(bucket, spec)?;
         }
@@ -81,7 +80,7 @@ impl Life {
         let mut session = Session::default();
         let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let Some(entry) = self.settled_timeseries(ns)? else { return Err(not_found(ns)) };
-        let (Some(bucket), Some(shape)) = (bucket_of(&entry.rule), &entry.row.shape) else { return Err(not_found(ns)) };
+        let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape) else { return Err(not_found(ns)) };
         let gone = chosen(&shape.indexes, which)?;
         let mut row = entry.row.clone();
         if let Some(shape) = &mut row.shape {
@@ -117,7 +116,7 @@ impl Life {
     /// The index of the buckets that a client means by one of the time-series collection.
     pub(crate) async fn timeseries_hint(&self, context: &Context, ns: &Namespace, hint: &Hint) -> Result<Option<Hint>> {
         let Some(entry) = self.timeseries(ns) else { return Ok(None) };
-        let (Some(bucket), Some(shape)) = (bucket_of(&entry.rule), &entry.row.shape) else { return Ok(None) };
+        let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape) else { return Ok(None) };
         let known = match hint {
             Hint::Natural { .. } => return Ok(None),
             Hint::Name(wanted) => shape.indexes.iter().find(|index| name(index) == *wanted),

@@ -9,7 +9,7 @@ use crate::life::access::Access;
 use crate::life::relocate::drop as dropping;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::record::{Location, Relocation, Switchover};
-use crate::life::relocate::{advance, bucket_of, stored};
+use crate::life::relocate::{advance, stored};
 use crate::life::replaced::Progress;
 use crate::life::{Entry, Life, State, catalog};
 use crate::mql;
@@ -55,7 +55,7 @@ impl Life {
             let mut session = Session::default();
             let mut at = Access { backend: &*self.backend, session: &mut session, context };
             self.refuse_taken(&mut at, ns).await?;
-            if let Some(bucket) = bucket_of(&rule)
+            if let Some(bucket) = rule.bucket()
                 && stored::found(&mut at, &bucket.into).await?.is_some()
             {
                 if !adopts {
@@ -104,14 +104,14 @@ impl Life {
     }
 
     async fn save_timeseries(&self, at: &mut Access<'_>, rule: &Arc<Rule>, options: &Doc<'static>) -> Result<()> {
-        let Some(bucket) = bucket_of(rule) else { return Ok(()) };
+        let Some(bucket) = rule.bucket() else { return Ok(()) };
         let place =
             Location { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
         let turn = Switchover { places: vec![place], ..Switchover::default() };
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         let row = catalog::Row {
             rule: rule.name.to_string(),
-            kind: rule.kind.to_owned(),
+            kind: rule.pattern.to_owned(),
             declaration: rule.declaration.clone(),
             state: State::Maintaining,
             epoch,

@@ -1,8 +1,8 @@
 //! `collMod` of a time-series collection: its expiry, a coarser granularity, and whether an index is hidden.
 
 use crate::life::access::Access;
+use crate::life::relocate::change;
 use crate::life::relocate::record::Relocation;
-use crate::life::relocate::{bucket_of, change};
 use crate::life::timeseries::options::{ensure_expiry, expiry_index, rule, with_expiry, with_granularity};
 use crate::life::timeseries::{Life, indexes};
 use crate::life::{Entry, State, catalog};
@@ -62,7 +62,7 @@ impl Life {
 
     async fn expire_after(&self, at: &mut Access<'_>, ns: &Namespace, after: Option<i64>) -> Result<()> {
         let Some(entry) = self.timeseries(ns) else { return Ok(()) };
-        let Some(bucket) = bucket_of(&entry.rule) else { return Ok(()) };
+        let Some(bucket) = entry.rule.bucket() else { return Ok(()) };
         let mut row = entry.row.clone();
         let shape = row.shape.get_or_insert_default();
         let options = with_expiry(&shape.timeseries.clone().unwrap_or_else(Doc::empty), after);
@@ -86,7 +86,7 @@ impl Life {
         let shape = entry.row.shape.clone().unwrap_or_default();
         let options = with_granularity(&shape.timeseries.clone().unwrap_or_else(Doc::empty), granularity);
         let changed = Arc::new(rule(ns, &options)?);
-        let Some(bucket) = bucket_of(&changed) else { return Ok(()) };
+        let Some(bucket) = changed.bucket() else { return Ok(()) };
         let change = change::to_declared(at, Some(&entry), &changed, bucket).await?;
         let row = catalog::Row {
             declaration: changed.declaration.clone(),
@@ -115,7 +115,7 @@ impl Life {
                 "TTL indexes are not supported for time-series collections. Please refer to the documentation and use the top-level 'expireAfterSeconds' option instead",
             ));
         }
-        let Some(bucket) = bucket_of(&entry.rule) else { return Ok(()) };
+        let Some(bucket) = entry.rule.bucket() else { return Ok(()) };
         let mut row = entry.row.clone();
         let shape = row.shape.get_or_insert_default();
         let wanted = |index: &&mut Doc<'static>| match (asked.get("name"), asked.get("keyPattern"), index.get("key")) {

@@ -4,7 +4,6 @@ use crate::life::access::Access;
 use crate::life::apply::Consent;
 use crate::life::audit::AuditedRule;
 use crate::life::preview::{Preview, Refusal};
-use crate::life::relocate;
 use crate::life::repair::Upkeep;
 use crate::life::rights::namespaces;
 use crate::life::verbs::selection::Selection;
@@ -30,7 +29,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     // Rights come first: a refusal for another reason tells of rules.
     for asked in &rules {
         namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
-        match relocate::bucket_of(&asked.rule) {
+        match asked.rule.bucket() {
             Some(bucket) => call.rights.need_all(&["update", "insert", "remove"], &bucket.into)?,
             None => call.rights.need("update", &asked.rule.host)?,
         }
@@ -119,7 +118,7 @@ fn refuse_applied(call: &Call<'_>, rules: &[AuditedRule]) -> Result<()> {
         return Err(Error::new(Code::OperationFailed, message)
             .with_hint("`pleach repair` without --once repairs them; --rule RULE names one that is not applied"));
     }
-    if let Some(asked) = rules.iter().find(|asked| relocate::bucket_of(&asked.rule).is_some()) {
+    if let Some(asked) = rules.iter().find(|asked| asked.rule.bucket().is_some()) {
         let message = format!("`{}` stores documents in another form: that cannot be done once", asked.rule.name);
         return Err(Error::new(Code::OperationFailed, message)
             .with_hint("`pleach apply` brings the documents into buckets; --rule RULE names a rule of a field"));

@@ -18,7 +18,7 @@ use document::value::Path;
 use pleach_patterns::Patterned;
 use pleach_patterns::gate::Gate;
 use pleach_patterns::life::State;
-use pleach_patterns::rule::{ClientWrites, Rule, Upkeep};
+use pleach_patterns::rule::{ClientWrites, Kind, Rule};
 use pleach_patterns::shapes::bucket::*;
 use std::sync::Arc;
 
@@ -159,10 +159,10 @@ fn canonical(doc: &bson::Document) -> bson::Document {
 pub(super) fn rule(bucket: &Arc<Bucket>) -> Arc<Rule> {
     Arc::new(Rule {
         name: "sensor_data.bucket".into(),
-        kind: "bucket",
+        pattern: "bucket",
         host: ns(NAME),
         field: Path::new("bucket"),
-        upkeep: Upkeep::Bucket(bucket.clone()),
+        kind: Kind::Shape(bucket.clone()),
         client_writes: ClientWrites::Override,
         declaration: Doc::empty(),
     })

@@ -8,7 +8,7 @@ use document::pipeline::{Pipeline, sort_spec};
 use document::project::Projection;
 use document::value::Path;
 use document::{Array, Doc};
-use patterns::rule::{ClientWrites, Rule, Upkeep};
+use patterns::rule::{ClientWrites, Kind, Rule};
 use patterns::shapes::bucket::*;
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ pub(crate) const PLAIN: &str = "plain";
 pub(crate) fn rule(bucket: Bucket) -> Arc<Rule> {
     Arc::new(Rule {
         name: "logical.bucket".into(),
-        kind: "bucket",
+        pattern: "bucket",
         host: Namespace::new(&bucket.into.db.clone(), LOGICAL),
         field: Path::new(""),
-        upkeep: Upkeep::Bucket(Arc::new(bucket)),
+        kind: Kind::Shape(Arc::new(bucket)),
         client_writes: ClientWrites::default(),
         declaration: Doc::empty(),
     })

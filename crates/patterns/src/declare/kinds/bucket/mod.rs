@@ -17,7 +17,7 @@ use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Statu
 use crate::declare::names::collection;
 use crate::declare::normal as declared;
 use crate::declare::tree::Content;
-use crate::rule::{ClientWrites, Rule, Upkeep};
+use crate::rule::{ClientWrites, Kind, Rule};
 use crate::shapes::bucket::{Body, Bucket, Layout, Period, Series};
 use document::op::Namespace;
 use std::collections::HashSet;
@@ -168,12 +168,12 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
     }
     Some(Rule {
         name: target.name.clone(),
-        kind: PATTERN.name,
+        pattern: PATTERN.name,
         host: target.host.clone(),
         field: target.field.clone(),
         client_writes: ClientWrites::Override,
         declaration: declared::collection_rule(&target.host, PATTERN.name, normal::block(&bucket)),
-        upkeep: Upkeep::Bucket(Arc::new(bucket)),
+        kind: Kind::Shape(Arc::new(bucket)),
     })
 }
 

@@ -1,0 +1,187 @@
+//! What changed source documents mean for their hosts: the effects of all fields of a level, as one update per host (SEMANTICS R31),
+//! as jobs where hosts are many or may be late (SEMANTICS R13), as deletes and refusals.
+
+use crate::active::ActiveRule;
+use crate::execute::attempt::Attempt;
+use crate::execute::changes::Changes;
+use crate::execute::host_updates::HostUpdates;
+use crate::execute::{deferred, jobs};
+use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted};
+use document::filter::{Filter, InSet, Node, Test};
+use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, WriteOp};
+use document::value::order;
+use document::{Code, Doc, Error, Result, Value};
+use std::sync::Arc;
+
+/// So many hosts of one key are changed in the transaction; more are left to the outbox.
+pub(crate) const MAX_HOSTS_IN_TRANSACTION: u64 = 1_000;
+
+/// The hosts that are deleted with a source.
+type Deletes = Vec<(Arc<ActiveRule>, Value<'static>)>;
+
+pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
+    let (mut updates, mut deletes) = (HostUpdates::default(), Deletes::new());
+    for kept in level {
+        let (Some(field), Some(link)) = (&kept.field, kept.rule.link()) else { continue };
+        let mut effects = Effects::new();
+        for changed in changes.of(&link.source) {
+            field.react(&changed.change, &run.context.env, &mut effects)?;
+        }
+        match field.fences().change {
+            None => add_deltas(run, kept, field, link, effects, &mut updates).await?,
+            Some(_) => {
+                let effects = awaited(run, kept, link, merged(field, effects)?).await?;
+                for (key, effect) in effects {
+                    add_change(run, kept, field, (key, effect), &mut updates, &mut deletes).await?;
+                }
+            }
+        }
+    }
+    updates.write(run, changes).await?;
+    for (kept, key) in deletes {
+        delete(run, &kept, &key).await?;
+    }
+    Ok(())
+}
+
+/// Deltas of hosts that both sides write: they need no fence.
+async fn add_deltas(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    field: &Arc<dyn Field>,
+    link: &Link,
+    effects: Effects,
+    updates: &mut HostUpdates,
+) -> Result<()> {
+    for (key, effect) in effects {
+        let Effect::Update(delta) = effect else { continue };
+        if delta.is_zero() || run.was_evaluated(kept, &key) {
+            continue;
+        }
+        if link.lag.is_some() {
+            jobs::enqueue(run, kept, &key, deferred::Effect::Update).await?;
+        } else if kept.is_by_id() && !kept.state.reached(&key) {
+            // Seeding comes to this host later (SEMANTICS R2).
+            run.shared_later(kept, key);
+        } else {
+            updates.add(kept, field, key, delta)?;
+        }
+    }
+    Ok(())
+}
+
+/// The effects on one key as one. A source that appears stands for one that had the key before.
+fn merged(field: &Arc<dyn Field>, effects: Effects) -> Result<Effects> {
+    let mut by_key = Effects::new();
+    for (key, effect) in effects {
+        let known = by_key.iter_mut().find(|(other, _)| order::equal(other, &key));
+        match known.map(|(_, known)| known) {
+            None => by_key.push((key, effect)),
+            Some(known) => {
+                *known = match (std::mem::replace(known, Effect::Nothing), effect) {
+                    (Effect::Update(first), Effect::Update(second)) => Effect::Update(field.combine(first, &second)?),
+                    (Effect::Update(delta), _) | (_, Effect::Update(delta)) => Effect::Update(delta),
+                    (Effect::Refuse, _) | (_, Effect::Refuse) => Effect::Refuse,
+                    (Effect::Delete, _) | (_, Effect::Delete) => Effect::Delete,
+                    (Effect::Nothing, Effect::Nothing) => Effect::Nothing,
+                }
+            }
+        }
+    }
+    Ok(by_key)
+}
+
+/// Of many sources that appear, those that hosts already refer to: most often none, which one read tells.
+async fn awaited(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, link: &Link, all: Effects) -> Result<Effects> {
+    let appears = |effect: &Effect| matches!(effect, Effect::Update(Delta::Set { appeared: true, .. }));
+    if all.len() < 2 || !all.iter().all(|(_, effect)| appears(effect)) {
+        return Ok(all);
+    }
+    let mut keys = Vec::with_capacity(all.len());
+    for (key, _) in &all {
+        run.exclusive(kept, key).await?;
+        keys.push(key.clone());
+    }
+    let path = link.local.path.dotted();
+    let any = Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(keys, Vec::new())))));
+    match count(run, kept, any, Some(1)).await? {
+        0 => Ok(Effects::new()),
+        _ => Ok(all),
+    }
+}
+
+/// A source that changed under the fence of its key.
+async fn add_change(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    field: &Arc<dyn Field>,
+    (key, effect): (Value<'static>, Effect),
+    updates: &mut HostUpdates,
+    deletes: &mut Deletes,
+) -> Result<()> {
+    let Some(link) = field.link() else { return Ok(()) };
+    run.exclusive(kept, &key).await?;
+    let later = match &effect {
+        Effect::Nothing => return Ok(()),
+        Effect::Delete => deferred::Effect::Delete,
+        Effect::Update(_) | Effect::Refuse => deferred::Effect::Update,
+    };
+    if link.lag.is_some() && link.when_deleted != WhenDeleted::Reject {
+        return jobs::enqueue(run, kept, &key, later).await;
+    }
+    let refuses = matches!(effect, Effect::Refuse);
+    let limit = (!refuses).then_some(MAX_HOSTS_IN_TRANSACTION + 1);
+    let hosts = count(run, kept, field.hosts(&key), limit).await?;
+    match effect {
+        _ if hosts == 0 => Ok(()),
+        Effect::Refuse => Err(rejected(kept, link, &key, hosts)),
+        _ if hosts > MAX_HOSTS_IN_TRANSACTION => jobs::enqueue(run, kept, &key, later).await,
+        Effect::Update(delta) => updates.add(kept, field, key, delta),
+        Effect::Delete => {
+            deletes.push((kept.clone(), key));
+            Ok(())
+        }
+        Effect::Nothing => Ok(()),
+    }
+}
+
+/// How many hosts match.
+async fn count(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, filter: Filter, limit: Option<u64>) -> Result<u64> {
+    let count = Count { ns: kept.rule.host.clone(), filter, skip: 0, limit, hint: None };
+    let rows = run.read(std::slice::from_ref(kept), ReadOp::Count(count)).await?;
+    let n = rows.first().and_then(|row: &Doc<'static>| row.get("n")).and_then(|n| n.as_i64_exact());
+    Ok(n.map_or(0, |n| u64::try_from(n).unwrap_or_default()))
+}
+
+fn rejected(kept: &ActiveRule, link: &Link, key: &Value<'_>, hosts: u64) -> Error {
+    let (documents, refer) = if hosts == 1 { ("document", "refers") } else { ("documents", "refer") };
+    let message = format!(
+        "{} {documents} of {} {refer} to the document of {} with {}: {}; rule {} says when_deleted: reject",
+        hosts,
+        kept.rule.host.collection,
+        link.source.collection,
+        link.foreign.path,
+        document::value::show::element(key),
+        kept.rule.name,
+    );
+    Error::new(Code::OperationFailed, message).with_hint(format!(
+        "delete or re-point them first: {{ {}: {} }}",
+        link.local.path,
+        document::value::show::element(key)
+    ))
+}
+
+async fn delete(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, key: &Value<'_>) -> Result<()> {
+    let Some(field) = &kept.field else { return Ok(()) };
+    let ns = kept.rule.host.clone();
+    let capture = run.rules.of(&ns).map_or(Capture::Nothing, |local| local.capture.clone());
+    let op = WriteOp::Delete(Delete {
+        ns: ns.clone(),
+        statements: vec![DeleteStatement { filter: field.hosts(key), multi: true, hint: None }],
+        ordered: true,
+        statement_ids: Vec::new(),
+    });
+    let written = run.derive(std::slice::from_ref(kept), &op, &capture).await?;
+    run.cascaded.derived(&ns, written.changes);
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! What a field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding, audit, repair and
+//! the outbox are this and a comparison; [`rows`] is also what completes a host that a client writes.
+
+use crate::fields::set_paths::put;
+use crate::fields::value_at;
+use crate::life::access::{Access, find};
+use crate::mql::{call, literal};
+use crate::rule::fence::fence_key;
+use crate::rule::{Fate, Fetch, Field, Obstacle, Rows, Rule, WhenDeleted, key};
+use document::backend::{FenceKey, Mode};
+use document::filter::Filter;
+use document::pipeline::expr::field_of_document;
+use document::update::{Native, Update};
+use document::{Code, Doc, Env, Error, Result, Value};
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// So many hosts are evaluated at a time.
+const HOSTS: usize = 500;
+
+/// A rule, ready to be evaluated.
+pub(crate) struct Evaluator {
+    rule: Arc<Rule>,
+    field: Arc<dyn Field>,
+    /// Whether updates also write what the rule remembers in `_pleach`.
+    with_state: bool,
+}
+
+/// A host whose field is not what it should be.
+#[derive(Clone, Debug)]
+pub(crate) struct Difference {
+    pub(crate) id: Value<'static>,
+    /// The link values of the host: what is in the outbox under one of them is no drift.
+    pub(crate) keys: key::Values,
+    pub(crate) stored: Value<'static>,
+    pub(crate) expected: Value<'static>,
+    /// What becomes of the value; `Right` if only what the rule remembers beside it differs.
+    pub(crate) fate: Fate,
+    /// What leaves no room for the value.
+    pub(crate) obstacle: Option<Obstacle>,
+    /// Makes it right.
+    pub(crate) update: Update,
+}
+
+impl Evaluator {
+    pub(crate) fn new(rule: &Arc<Rule>) -> Result<Evaluator> {
+        let none = || Error::new(Code::InternalError, format!("the rule {} keeps no field", rule.name));
+        let field = rule.kept_field().ok_or_else(none)?.clone();
+        Ok(Evaluator { rule: rule.clone(), field, with_state: true })
+    }
+
+    /// For a rule that is not applied: nobody would keep the state right.
+    pub(crate) fn without_state(rule: &Arc<Rule>) -> Result<Evaluator> {
+        Ok(Evaluator { with_state: false, ..Evaluator::new(rule)? })
+    }
+
+    pub(crate) fn rule(&self) -> &Arc<Rule> {
+        &self.rule
+    }
+
+    pub(crate) fn field(&self) -> &Arc<dyn Field> {
+        &self.field
+    }
+
+    /// The hosts of a link value.
+    pub(crate) fn hosts(&self, key: &Value<'_>) -> Filter {
+        self.field.hosts(key)
+    }
+
+    /// Whether the source that hosts refer to by `key` is there.
+    pub(crate) async fn has_source(&self, at: &mut Access<'_>, key: &Value<'static>) -> Result<bool> {
+        match self.deletes_hosts() {
+            true => Ok(!self.rows(at, std::slice::from_ref(key)).await?.is_empty()),
+            false => Ok(true),
+        }
+    }
+
+    /// Whether a host refers to a source that was there when it came to do so.
+    pub(crate) fn had_source(&self, host: &Doc<'_>, key: &Value<'_>) -> bool {
+        self.field.holds(host, key)
+    }
+
+    pub(crate) fn fence(&self, key: &Value<'_>) -> FenceKey {
+        fence_key(&self.rule, key)
+    }
+
+    /// How an evaluation passes its fences (SEMANTICS R1).
+    pub(crate) fn mode(&self) -> Mode {
+        self.field.fences().evaluate
+    }
+
+    /// What orders the evaluation of these hosts against changes of what it reads (SEMANTICS R1).
+    pub(crate) fn fences(&self, hosts: &[Doc<'static>]) -> Vec<(FenceKey, Mode)> {
+        let mode = self.mode();
+        let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            fences.extend(self.keys(host).iter().map(|key| (fence_key(&self.rule, key), mode)));
+        }
+        fences.sort_by(|a, b| a.0.key.cmp(&b.0.key));
+        fences.dedup_by(|a, b| a.0 == b.0);
+        fences
+    }
+
+    /// The link values of a host.
+    pub(crate) fn keys(&self, host: &Doc<'static>) -> key::Values {
+        self.field.keys(host)
+    }
+
+    /// The `_id`s of the hosts that a job for this key changes or deletes, by what `at` sees.
+    pub(crate) async fn changed_by_job(
+        &self,
+        at: &mut Access<'_>,
+        key: &Value<'static>,
+    ) -> Result<Vec<Value<'static>>> {
+        let hosts = at.find(find(&self.rule.host, self.hosts(key))).await?;
+        if self.deletes_hosts() && !self.has_source(at, key).await? {
+            let gone = hosts.iter().filter(|host| self.had_source(host, key));
+            return Ok(gone.filter_map(|host| host.get("_id")).collect());
+        }
+        let mut ids = Vec::new();
+        for some in hosts.chunks(HOSTS) {
+            ids.extend(self.differences(at, some).await?.into_iter().map(|difference| difference.id));
+        }
+        Ok(ids)
+    }
+
+    /// Whether hosts are deleted with their source.
+    pub(crate) fn deletes_hosts(&self) -> bool {
+        self.rule.link().is_some_and(|link| link.when_deleted == WhenDeleted::Cascade)
+    }
+
+    /// The hosts whose field is not what it should be, by what `at` sees.
+    pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
+        let rows = self.rows(at, &self.distinct_keys(hosts)).await?;
+        let sent = at.backend.abilities().forwards;
+        let mut differences = Vec::new();
+        for host in hosts {
+            // An array where the rule links single values: such a host is left alone.
+            if self.field.wanted(host, None).is_err() {
+                continue;
+            }
+            let right = self.field.place(host, Some(host), &rows, &at.context.env)?;
+            if self.field.is_right(host, &right) {
+                continue;
+            }
+            differences.push(self.difference(host, self.without_unkept(host, right), sent)?);
+        }
+        Ok(differences)
+    }
+
+    /// The right host, with the state that the host has where nobody would keep another.
+    fn without_unkept(&self, host: &Doc<'static>, right: Doc<'static>) -> Doc<'static> {
+        match self.field.state() {
+            Some(state) if !self.with_state => {
+                put(&right, &[(&state.parts, field_of_document(host, &state.parts).into_owned())])
+            }
+            _ => right,
+        }
+    }
+
+    fn difference(&self, host: &Doc<'static>, right: Doc<'static>, sent: bool) -> Result<Difference> {
+        let field = &self.rule.field;
+        Ok(Difference {
+            id: host.get("_id").unwrap_or(Value::Null),
+            keys: self.keys(host),
+            stored: value_at(host, field).into_owned(),
+            expected: value_at(&right, field).into_owned(),
+            fate: self.field.fate(host, &right),
+            obstacle: self.obstacle(host),
+            // What is sent over a network says only what changes; here the document is at hand as it becomes.
+            update: match sent {
+                true => self.field.correction(host, &right)?,
+                false => becomes(host, &right),
+            },
+        })
+    }
+
+    /// What leaves no room in the host for the value.
+    pub(crate) fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
+        self.field.obstacle(host)
+    }
+
+    /// The hosts, of these, whose copies stay although their source does not exist.
+    pub(crate) async fn sourceless(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<HashSet<Vec<u8>>> {
+        let holds_any = |host: &&Doc<'static>| self.keys(host).iter().any(|key| self.had_source(host, key));
+        let holding: Vec<Doc<'static>> = hosts.iter().filter(holds_any).cloned().collect();
+        let rows = self.rows(at, &self.distinct_keys(&holding)).await?;
+        let is_lost =
+            |host: &&Doc<'static>| self.keys(host).iter().any(|key| !rows.contains(key) && self.had_source(host, key));
+        Ok(holding.iter().filter(is_lost).filter_map(|host| host.get("_id")).map(|id| key::bytes(&id)).collect())
+    }
+
+    /// Each link value of the hosts once.
+    fn distinct_keys(&self, hosts: &[Doc<'static>]) -> Vec<Value<'static>> {
+        let mut seen: HashMap<Vec<u8>, Value<'static>> = HashMap::with_capacity(hosts.len());
+        for host in hosts {
+            for value in self.keys(host) {
+                seen.entry(key::bytes(&value)).or_insert(value);
+            }
+        }
+        seen.into_values().collect()
+    }
+
+    async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
+        let mut rows = Rows::default();
+        if !keys.is_empty() {
+            let fetch = if at.backend.abilities().forwards { Fetch::Rows } else { Fetch::Documents };
+            let documents = at.all(self.field.query(keys, fetch)?).await?;
+            rows.add(&*self.field, fetch, &documents);
+        }
+        Ok(rows)
+    }
+}
+
+/// The update that makes `after` of a document that is as it was looked at in the same transaction.
+pub(crate) fn becomes(before: &Doc<'static>, after: &Doc<'static>) -> Update {
+    let whole = call("$replaceWith", literal(Value::Document(after.borrow())));
+    let program = Becomes { before: before.clone(), after: after.clone() };
+    Update::native(std::iter::once(whole).collect(), None, Arc::new(program))
+}
+
+#[derive(Debug)]
+struct Becomes {
+    before: Doc<'static>,
+    after: Doc<'static>,
+}
+
+impl Native for Becomes {
+    fn apply(&self, doc: &Doc<'_>, _: &Env) -> Result<Doc<'static>> {
+        match doc.as_bytes() == self.before.as_bytes() {
+            true => Ok(self.after.clone()),
+            false => Err(Error::new(Code::WriteConflict, "the document changed meanwhile")
+                .with_label("TransientTransactionError")),
+        }
+    }
+}
