@@ -3,9 +3,9 @@
 
 use crate::catalog::{Collection, Content};
 use crate::engine::Inner;
-use crate::room::Room;
 use crate::store::Space;
-use crate::view::index_prefix;
+use crate::store::disk_space::DiskSpace;
+use crate::store::keys::index_prefix;
 use crate::work::Work;
 use document::op::Durability;
 use document::{Code, Error, Result};
@@ -126,7 +126,7 @@ fn forget_retries(inner: &Inner) -> Result<()> {
 /// Writes the largest memtables out while all together take too much, or their journals are in the way on a scarce disk.
 fn watch_memory(inner: &Inner) -> Result<()> {
     let ground = &inner.ground;
-    let is_scarce = ground.disk.room() == Room::Scarce;
+    let is_scarce = ground.disk.space_left() == DiskSpace::Scarce;
     if is_scarce && ground.store.unwritten_bytes() <= SCARCE_UNWRITTEN {
         return free_log(inner);
     }

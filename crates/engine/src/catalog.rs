@@ -311,7 +311,7 @@ impl Index {
         spec.start_document("key").append("_id", &Value::Int32(1)).end();
         spec.append("name", &Value::from("_id_"));
         Index {
-            id: crate::view::DOCUMENTS,
+            id: crate::store::keys::DOCUMENTS,
             name: "_id_".into(),
             keys: vec![IndexKey { path: Path::new("_id"), descending: false }],
             unique: true,
@@ -349,7 +349,7 @@ impl Index {
 
     /// The same index with another specification: what `collMod` does. Its entries and marks stay.
     pub fn with_spec(&self, spec: Doc<'static>, ready: bool) -> Result<Index> {
-        if self.id == crate::view::DOCUMENTS {
+        if self.id == crate::store::keys::DOCUMENTS {
             return Ok(Index { spec, ..Index::on_id() });
         }
         // The marks are shared: a writer that still has the old version sets them for both.
@@ -361,7 +361,7 @@ impl Index {
         let Value::Document(spec) = record.get("spec")? else { return None };
         let id = u32::try_from(id).ok()?;
         let ready = record.get("ready")?.is_truthy();
-        let index = if id == crate::view::DOCUMENTS {
+        let index = if id == crate::store::keys::DOCUMENTS {
             Ok(Index { spec: spec.into_owned(), ..Index::on_id() })
         } else {
             Index::from_spec(id, spec.into_owned(), ready)

@@ -6,11 +6,11 @@
 use crate::catalog::{Collection, Index};
 use crate::commit::Change;
 use crate::index::{self, Entries, Entry};
-use crate::keys::{self, PREFIX};
 use crate::locks::LockKey;
 use crate::store::Space;
+use crate::store::keys::{self, PREFIX};
+use crate::store::keys::{document, record};
 use crate::validate;
-use crate::view::{document, record};
 use crate::work::{Halt, Work};
 use bytes::Bytes;
 use document::value::show;

@@ -11,10 +11,10 @@ use crate::catalog::{Catalog, Collection, CollectionId, Life, record_key};
 use crate::clock::Clock;
 use crate::locks::{LockKey, LockTable, Owner};
 use crate::removals::Removals;
-use crate::room::{Disk, Room};
-use crate::store::{Batch, Snapshot, Space, Store};
-use crate::synced::SyncedFile;
-use crate::view::{DOCUMENTS, index_prefix};
+use crate::store::disk_space::{Disk, DiskSpace};
+use crate::store::keys::{DOCUMENTS, index_prefix};
+use crate::store::synced::SyncedFile;
+use crate::store::{Batch, Space, Store, StoreSnapshot};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use document::backend::Mode;
@@ -44,7 +44,7 @@ const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// The data and the catalog that belongs to it.
 #[derive(Debug)]
 pub(crate) struct Current {
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<StoreSnapshot>,
     pub catalog: Arc<Catalog>,
 }
 
@@ -179,7 +179,7 @@ struct Shared {
 impl Shared {
     /// No more writes from now on. What was not acknowledged is perhaps kept, perhaps not; a restart shows it.
     fn fail(&self, ground: &Ground, error: &Error, what: &str) {
-        let full = error.code() == Code::OutOfDiskSpace || ground.disk.look(&ground.store, 0) != Room::Enough;
+        let full = error.code() == Code::OutOfDiskSpace || ground.disk.look(&ground.store, 0) != DiskSpace::Enough;
         let error = if full {
             let message = "the disk that holds the data was full when the store had to write; only reads are taken until there is room and the store has been opened anew";
             Error::new(Code::OutOfDiskSpace, message)
@@ -364,7 +364,7 @@ impl Worker {
 
     /// One batch of the whole group. In a task, whose group is relaxed, nothing is synced.
     fn commit(&mut self, group: &mut Group, in_task: bool) {
-        self.refuse_without_room(group);
+        self.refuse_without_space(group);
         if group.is_empty() {
             return;
         }
@@ -396,12 +396,12 @@ impl Worker {
         }
     }
 
-    fn refuse_without_room(&self, group: &mut Group) {
+    fn refuse_without_space(&self, group: &mut Group) {
         let bytes = group.iter().map(|(commit, _)| commit.bytes).sum();
-        let room = self.ground.disk.look(&self.ground.store, bytes);
-        let Some(refusal) = room.refusal() else { return };
+        let space_left = self.ground.disk.look(&self.ground.store, bytes);
+        let Some(refusal) = space_left.refusal() else { return };
         for (commit, done) in
-            group.extract_if(.., |(commit, _)| !commit.is_empty() && (room == Room::Gone || !commit.frees()))
+            group.extract_if(.., |(commit, _)| !commit.is_empty() && (space_left == DiskSpace::Gone || !commit.frees()))
         {
             self.ground.locks.release(commit.owner, &commit.locks);
             let _nobody_listens = done.send(Err(refusal.clone()));

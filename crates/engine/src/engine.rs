@@ -3,13 +3,13 @@
 use crate::background::{Background, Job};
 use crate::catalog::{Catalog, Collection, CollectionId};
 use crate::commit::{Committer, Ground};
-use crate::folder::FolderLock;
 use crate::locks::check_patience;
-use crate::pool::Pool;
 use crate::recover;
 use crate::retries::Retries;
-use crate::room::Room;
 use crate::store::StoreOptions;
+use crate::store::disk_space::DiskSpace;
+use crate::store::folder::FolderLock;
+use crate::store::pool::Pool;
 use crate::transaction::Transactions;
 use crate::ttl::Ttl;
 use crate::view::ReadView;
@@ -58,7 +58,7 @@ impl Options {
             cache_bytes: self.memory_bytes / 8 * 3,
             memtable_bytes: (self.memory_bytes / 16).clamp(4 << 20, 64 << 20),
             journal_bytes: 128 << 20,
-            leaf_bytes: self.memory_bytes / 8,
+            range_cache_bytes: self.memory_bytes / 8,
         }
     }
 
@@ -105,7 +105,7 @@ impl Engine {
     /// Opens or makes the data folder.
     pub fn open(path: &Path, options: Options) -> Result<Engine> {
         let folder = FolderLock::take(path, options.address.as_deref())?;
-        crate::temporary::remove_remains(path);
+        crate::store::temporary::remove_remains(path);
         let opened = recover::open(path, options.store())?;
         let ground = Arc::new(opened.ground);
         let retries = Retries::load(&ground.retries, &ground.current.load().snapshot)?;
@@ -155,10 +155,10 @@ impl Engine {
         }
         let ground = &self.inner.ground;
         match ground.disk.look(&ground.store, 0) {
-            Room::Enough => true,
+            DiskSpace::Enough => true,
             // What is in memory can be written out, and then deletes and drops make more room: a stopped store takes neither.
-            Room::Scarce => stopped_for >= SCARCE_BEFORE_REOPENING,
-            Room::Gone => false,
+            DiskSpace::Scarce => stopped_for >= SCARCE_BEFORE_REOPENING,
+            DiskSpace::Gone => false,
         }
     }
 
@@ -219,9 +219,9 @@ impl Engine {
     /// Refuses what adds to a disk that has no room, early; then as [`Engine::pace`]. Of a transaction the whole decides, when it is
     /// committed.
     pub(crate) async fn admit(&self, collection: &Collection, context: &Context, in_transaction: bool) -> Result<()> {
-        let room = self.inner.ground.disk.room();
-        let may_free = room == Room::Scarce && (in_transaction || context.sent.makes_room);
-        match room.refusal().filter(|_| !may_free) {
+        let space_left = self.inner.ground.disk.space_left();
+        let may_free = space_left == DiskSpace::Scarce && (in_transaction || context.sent.makes_room);
+        match space_left.refusal().filter(|_| !may_free) {
             Some(refusal) => Err(refusal),
             None => self.pace(collection, context).await,
         }

@@ -2,11 +2,11 @@
 //!
 //! MongoDB's rules: a missing field is null (nothing at all in a sparse index if every field is missing), an empty
 //! array is undefined, an array gives one entry per different element, two arrays in one compound key are refused. A partial
-//! index has entries only for documents that its filter matches. [`crate::keys`] says the bytes.
+//! index has entries only for documents that its filter matches. [`crate::store::keys`] says the bytes.
 
 use crate::catalog::Index;
-use crate::keys::{EntryParts, finish_fields};
-use crate::view::index_prefix;
+use crate::store::keys::index_prefix;
+use crate::store::keys::{EntryParts, finish_fields};
 use bytes::Bytes;
 use document::value::expand::{self, Refused, Visit};
 use document::value::key::{self, TypeBits};

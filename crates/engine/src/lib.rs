@@ -13,34 +13,24 @@ mod collection;
 mod commit;
 mod engine;
 mod explain;
-mod folder;
 pub mod index;
-pub mod keys;
-mod leaves;
 mod locks;
 mod multikey;
-mod pool;
-mod private;
-pub mod range;
 pub mod read;
 mod recover;
 mod removals;
 mod retries;
-mod room;
 pub mod scan;
 pub mod store;
-mod synced;
-mod temporary;
 mod transaction;
 mod ttl;
 mod validate;
 pub mod view;
 mod work;
 mod write;
-mod write_log;
 
 pub use engine::{Engine, Options};
-pub use folder::{holder_address, is_store};
+pub use store::folder::{holder_address, is_store};
 pub use work::Moment;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use crate::engine::Engine;
 use crate::locks::{LockKey, Owner};
-use crate::store::{Snapshot, Space};
+use crate::store::{Space, StoreSnapshot};
 use crate::work::Work;
 use bytes::Bytes;
 use document::backend::Mode;
@@ -57,7 +57,7 @@ struct Known {
 
 impl Retries {
     /// Reads the sessions of earlier runs.
-    pub(crate) fn load(space: &Space, snapshot: &Arc<Snapshot>) -> Result<Retries> {
+    pub(crate) fn load(space: &Space, snapshot: &Arc<StoreSnapshot>) -> Result<Retries> {
         let mut sessions: HashMap<[u8; 16], Known, _> = HashMap::default();
         for entry in snapshot.range(space, &[0], &[0xFF; 21], false) {
             let (key, value) = entry?;

@@ -6,9 +6,10 @@
 use crate::access::plan::{IndexScan, Plan, Source};
 use crate::access::ranges::KeyRange;
 use crate::catalog::Collection;
-use crate::keys::{EntryParts, KEPT_FIELDS, PREFIX, document_key_of};
 use crate::store::Space;
-use crate::view::{DOCUMENTS, ReadView, ViewRange, document};
+use crate::store::keys::{DOCUMENTS, document};
+use crate::store::keys::{EntryParts, KEPT_FIELDS, PREFIX, document_key_of};
+use crate::view::{ReadView, ViewRange};
 use bytes::Bytes;
 use document::filter::{Details, Filter};
 use document::op::SortSpec;

@@ -2,9 +2,10 @@
 
 use crate::catalog::{Collection, CollectionId, Content, Index, Life};
 use crate::index;
-use crate::keys::{PREFIX, document_key};
+use crate::store::keys::record;
+use crate::store::keys::{PREFIX, document_key};
 use crate::store::{Space, Store, StoreOptions};
-use crate::view::{Overlay, ReadView, record};
+use crate::view::{Overlay, ReadView};
 use bson::doc;
 use document::filter::Filter;
 use document::op::Namespace;

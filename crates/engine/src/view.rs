@@ -1,39 +1,30 @@
 //! What a reader sees: a snapshot of the store and, in a transaction, its own writes laid over it.
-//!
-//! Keys in a collection's space begin with the index id, four bytes, big-endian; [`DOCUMENTS`] (0) holds the documents
-//! themselves under the encoding of their `_id`. A document's value is one format byte and its BSON (docs/format.md).
 
-use crate::range::StoreRange;
-use crate::store::{Snapshot, Space};
-use bytes::{BufMut, Bytes, BytesMut};
-use document::{Code, Doc, Error, Result};
+use crate::store::range::StoreRange;
+use crate::store::{Space, StoreSnapshot};
+use bytes::Bytes;
+use document::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The index id under which documents are clustered.
-pub const DOCUMENTS: u32 = 0;
-
-/// The format byte of a plain BSON document.
-const PLAIN: u8 = 0;
-
 /// One consistent state of the data. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ReadView {
-    snapshot: Arc<Snapshot>,
+    snapshot: Arc<StoreSnapshot>,
     overlay: Option<Overlay>,
 }
 
 impl ReadView {
-    pub fn new(snapshot: Arc<Snapshot>) -> ReadView {
+    pub fn new(snapshot: Arc<StoreSnapshot>) -> ReadView {
         ReadView { snapshot, overlay: None }
     }
 
-    pub fn with_overlay(snapshot: Arc<Snapshot>, overlay: Overlay) -> ReadView {
+    pub fn with_overlay(snapshot: Arc<StoreSnapshot>, overlay: Overlay) -> ReadView {
         ReadView { snapshot, overlay: (!overlay.is_empty()).then_some(overlay) }
     }
 
-    pub fn snapshot(&self) -> &Arc<Snapshot> {
+    pub fn snapshot(&self) -> &Arc<StoreSnapshot> {
         &self.snapshot
     }
 
@@ -173,35 +164,6 @@ impl Iterator for ViewRange {
                 return Some(Ok((key, value)));
             }
         }
-    }
-}
-
-/// The four bytes that begin the keys of an index.
-pub fn index_prefix(index: u32) -> [u8; 4] {
-    index.to_be_bytes()
-}
-
-/// The stored form of a document: the one copy that a write makes of it.
-pub fn record(doc: &Doc<'_>) -> Bytes {
-    let bytes = doc.as_bytes();
-    let mut value = BytesMut::with_capacity(bytes.len() + 1);
-    value.put_u8(PLAIN);
-    value.put_slice(bytes);
-    value.freeze()
-}
-
-/// The document in a stored value, sharing its bytes.
-pub fn document(mut value: Bytes) -> Result<Doc<'static>> {
-    match value.first() {
-        Some(&PLAIN) => {
-            bytes::Buf::advance(&mut value, 1);
-            Ok(Doc::trusted_bytes(value))
-        }
-        Some(other) => Err(Error::new(
-            Code::UnsupportedFormat,
-            format!("a stored document has format {other}; this version reads format {PLAIN}"),
-        )),
-        None => Err(Error::new(Code::InternalError, "a stored document is empty")),
     }
 }
 

@@ -5,7 +5,7 @@ use super::implies::implies;
 use super::interval::Intervals;
 use super::predicate::{Conditions, Predicate};
 use crate::catalog::Index;
-use crate::view::DOCUMENTS;
+use crate::store::keys::DOCUMENTS;
 use document::Env;
 use document::filter::{Node, Test};
 use document::op::SortSpec;

@@ -4,8 +4,8 @@
 //! behind it is checked on the entry, without reading the document.
 
 use super::interval::{Cut, Intervals};
-use crate::keys::{KEPT_FIELDS, PREFIX, after_prefix};
-use crate::view::{DOCUMENTS, index_prefix};
+use crate::store::keys::{DOCUMENTS, index_prefix};
+use crate::store::keys::{KEPT_FIELDS, PREFIX, after_prefix};
 use document::Value;
 use document::value::key;
 use smallvec::SmallVec;

@@ -10,7 +10,7 @@ use crate::commit::Change;
 use crate::engine::Engine;
 use crate::index;
 use crate::locks::check_patience;
-use crate::view::{DOCUMENTS, document, index_prefix};
+use crate::store::keys::{DOCUMENTS, document, index_prefix};
 use crate::work::{Halt, Work};
 use bytes::Bytes;
 use document::backend::Mode;

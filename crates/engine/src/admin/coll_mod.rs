@@ -149,7 +149,7 @@ fn change_index(collection: &mut Collection, change: &Doc<'_>, reply: &mut DocWr
         return Err(Error::new(Code::IndexNotFound, message));
     };
     let index = place.clone();
-    if hidden.is_some() && index.id == crate::view::DOCUMENTS {
+    if hidden.is_some() && index.id == crate::store::keys::DOCUMENTS {
         return Err(Error::bad_value("can't hide _id index"));
     }
     let mut spec = index.spec.clone();

@@ -99,7 +99,7 @@ fn by_name(collection: &Collection, name: &str) -> Result<Arc<Index>> {
 }
 
 fn droppable(index: &Arc<Index>) -> Result<Arc<Index>> {
-    if index.id == crate::view::DOCUMENTS {
+    if index.id == crate::store::keys::DOCUMENTS {
         return Err(Error::new(Code::InvalidOptions, "cannot drop _id index"));
     }
     Ok(index.clone())

@@ -115,7 +115,10 @@ pub(super) fn status(engine: &Engine) -> Doc<'static> {
     reply.append("persistent", &Value::Bool(true));
     reply.append("supportsCommittedReads", &Value::Bool(true));
     reply.append("readOnly", &Value::Bool(inner.committer.failure().is_some()));
-    reply.append("diskFull", &Value::Bool(inner.ground.disk.room() != crate::room::Room::Enough));
+    reply.append(
+        "diskFull",
+        &Value::Bool(inner.ground.disk.space_left() != crate::store::disk_space::DiskSpace::Enough),
+    );
     reply.append("cacheBytes", &whole(cached));
     reply.append("cacheCapacityBytes", &whole(capacity));
     reply.append("unwrittenBytes", &whole(inner.ground.store.unwritten_bytes()));
@@ -150,5 +153,5 @@ fn whole(number: u64) -> Value<'static> {
 }
 
 fn disk(engine: &Engine) -> (u64, u64) {
-    crate::folder::disk_bytes(&engine.inner.path).unwrap_or_default()
+    crate::store::folder::disk_bytes(&engine.inner.path).unwrap_or_default()
 }

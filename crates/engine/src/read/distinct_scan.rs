@@ -1,8 +1,9 @@
 //! `distinct` from an index: from one value to the next, without reading documents.
 
 use crate::catalog::{Collection, Index};
-use crate::keys::{EntryParts, PREFIX, document_key_of};
-use crate::view::{ReadView, document, index_prefix};
+use crate::store::keys::{EntryParts, PREFIX, document_key_of};
+use crate::store::keys::{document, index_prefix};
+use crate::view::ReadView;
 use document::value::distinct::{Values, each_value};
 use document::value::key::{self, TypeReader};
 use document::value::path::Part;

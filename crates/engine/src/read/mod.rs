@@ -23,7 +23,7 @@ use crate::access::plan::Plan;
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
-use crate::temporary::{STAGE_MEMORY, TemporaryFiles};
+use crate::store::temporary::{STAGE_MEMORY, TemporaryFiles};
 use crate::work::Moment;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};

@@ -10,7 +10,7 @@ use document::op::AdminOp;
 fn a_journal_that_lost_its_end_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     Engine::open(folder.path(), options()).unwrap().close();
-    crate::synced::SyncedFile::open(folder.path()).unwrap().record(1_000);
+    crate::store::synced::SyncedFile::open(folder.path()).unwrap().record(1_000);
     let error = Engine::open(folder.path(), options()).unwrap_err();
     assert!(error.message().contains("but 1000 had been synced"), "{error}");
     std::fs::remove_file(folder.path().join("synced")).unwrap();

@@ -3,7 +3,7 @@
 use crate::collection::{Target, claim, document_key, lock_and_read};
 use crate::locks::{Asked, LockKey};
 use crate::read::{Found, Matching, matching};
-use crate::view::document;
+use crate::store::keys::document;
 use crate::work::{Halt, Work};
 use bytes::Bytes;
 use document::filter::{Details, Filter, Node, Test};

@@ -5,9 +5,9 @@
 //! applied could see half of it. (2) Spaces are made and removed under the same lock, for the same reason. (3) No empty key
 //! and none over 65,535 bytes arrives here ([`MAX_KEY`]).
 
-use crate::leaves::{Leaves, Memory, Written};
-use crate::range::StoreRange;
-use crate::write_log;
+use super::range::StoreRange;
+use super::range_cache::{Memory, RangeCache, Written};
+use super::write_log;
 use bytes::Bytes;
 use document::{Code, Error, Result};
 use fjall::config::CompressionPolicy;
@@ -40,8 +40,8 @@ pub struct StoreOptions {
     pub memtable_bytes: u64,
     /// Bounds the replay when opening.
     pub journal_bytes: u64,
-    /// What ranges have read and is kept at hand ([`crate::leaves`]).
-    pub leaf_bytes: u64,
+    /// What ranges have read and is kept at hand ([`super::range_cache`]).
+    pub range_cache_bytes: u64,
 }
 
 impl Default for StoreOptions {
@@ -50,7 +50,7 @@ impl Default for StoreOptions {
             cache_bytes: 256 << 20,
             memtable_bytes: 32 << 20,
             journal_bytes: 128 << 20,
-            leaf_bytes: 64 << 20,
+            range_cache_bytes: 64 << 20,
         }
     }
 }
@@ -61,9 +61,9 @@ pub struct Store {
     options: StoreOptions,
     /// Held by who applies a batch: whether any are taken.
     open: Mutex<bool>,
-    /// The leaves of each open space: there are no two sets for one.
-    leaves: Mutex<HashMap<u64, Weak<Leaves>>>,
-    leaf_memory: Arc<Memory>,
+    /// The range cache of each open space: there are no two for one.
+    range_caches: Mutex<HashMap<u64, Weak<RangeCache>>>,
+    cache_memory: Arc<Memory>,
 }
 
 impl std::fmt::Debug for Store {
@@ -81,9 +81,9 @@ impl Store {
             .worker_threads(2)
             .open()
             .map_err(failed)?;
-        let leaf_memory = Memory::new(usize::try_from(options.leaf_bytes).unwrap_or(usize::MAX));
+        let cache_memory = Memory::new(usize::try_from(options.range_cache_bytes).unwrap_or(usize::MAX));
         let (path, open) = (path.to_owned(), Mutex::new(true));
-        Ok(Store { db, path, options, open, leaves: Mutex::default(), leaf_memory })
+        Ok(Store { db, path, options, open, range_caches: Mutex::default(), cache_memory })
     }
 
     /// The names of all spaces.
@@ -109,17 +109,17 @@ impl Store {
                 .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
         };
         let keyspace = self.db.keyspace(name, options).map_err(failed)?;
-        let mut all = self.leaves.lock();
-        let leaves = match all.get(&keyspace.id()).and_then(Weak::upgrade) {
-            Some(leaves) => leaves,
+        let mut all = self.range_caches.lock();
+        let range_cache = match all.get(&keyspace.id()).and_then(Weak::upgrade) {
+            Some(cache) => cache,
             None => {
-                all.retain(|_, leaves| leaves.strong_count() > 0);
-                let leaves = Leaves::new(&self.leaf_memory);
-                all.insert(keyspace.id(), Arc::downgrade(&leaves));
-                leaves
+                all.retain(|_, cache| cache.strong_count() > 0);
+                let cache = RangeCache::new(&self.cache_memory);
+                all.insert(keyspace.id(), Arc::downgrade(&cache));
+                cache
             }
         };
-        Ok(Space { keyspace, leaves })
+        Ok(Space { keyspace, range_cache })
     }
 
     /// Removes a space; its files go when the last reader lets go of it.
@@ -129,9 +129,9 @@ impl Store {
     }
 
     /// The state after the last batch; waits while one is being applied.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<StoreSnapshot> {
         let _between_batches = self.open.lock();
-        Arc::new(Snapshot(self.db.snapshot()))
+        Arc::new(StoreSnapshot(self.db.snapshot()))
     }
 
     pub fn batch(&self, capacity: usize) -> Batch {
@@ -141,15 +141,15 @@ impl Store {
     }
 
     /// Applies the batch: all of it is safe from a kill of this process, and in the snapshot that this returns.
-    pub fn commit(&self, batch: Batch) -> Result<Arc<Snapshot>> {
+    pub fn commit(&self, batch: Batch) -> Result<Arc<StoreSnapshot>> {
         let one_at_a_time = self.open.lock();
         if !*one_at_a_time {
             return Err(Error::new(Code::InterruptedAtShutdown, "the store is closed"));
         }
         batch.inner.commit().map_err(failed)?;
-        let snapshot = Arc::new(Snapshot(self.db.snapshot()));
+        let snapshot = Arc::new(StoreSnapshot(self.db.snapshot()));
         for touched in &batch.touched {
-            touched.leaves.apply(touched.written.as_deref(), snapshot.position());
+            touched.range_cache.apply(touched.written.as_deref(), snapshot.position());
         }
         Ok(snapshot)
     }
@@ -213,7 +213,7 @@ impl Store {
     }
 
     /// A newer snapshot of the same data if the store has moved things meanwhile: the old one holds on to memory and files.
-    pub fn newer(&self, than: &Snapshot) -> Option<Arc<Snapshot>> {
+    pub fn newer(&self, than: &StoreSnapshot) -> Option<Arc<StoreSnapshot>> {
         (self.db.visible_seqno() != than.0.seqno()).then(|| self.snapshot())
     }
 
@@ -235,7 +235,7 @@ impl Store {
 #[derive(Clone)]
 pub struct Space {
     keyspace: fjall::Keyspace,
-    leaves: Arc<Leaves>,
+    range_cache: Arc<RangeCache>,
 }
 
 impl Space {
@@ -244,8 +244,8 @@ impl Space {
         self.keyspace.id()
     }
 
-    pub(crate) fn leaves(&self) -> &Arc<Leaves> {
-        &self.leaves
+    pub(crate) fn range_cache(&self) -> &Arc<RangeCache> {
+        &self.range_cache
     }
 
     pub fn name(&self) -> &str {
@@ -258,7 +258,7 @@ impl Space {
     }
 
     /// The newest value, and whether it was written after `snapshot` was taken.
-    pub fn latest_since(&self, key: &[u8], snapshot: &Snapshot) -> Result<Option<(Bytes, bool)>> {
+    pub fn latest_since(&self, key: &[u8], snapshot: &StoreSnapshot) -> Result<Option<(Bytes, bool)>> {
         let entry =
             self.keyspace.tree.get_internal_entry(key, fjall::SeqNo::MAX).map_err(|error| failed(error.into()))?;
         Ok(entry.map(|entry| (Bytes::from(entry.value), entry.key.seqno >= snapshot.0.seqno())))
@@ -308,11 +308,11 @@ impl PartialEq for Space {
 
 /// A state of all spaces between two batches.
 #[derive(Clone)]
-pub struct Snapshot(fjall::Snapshot);
+pub struct StoreSnapshot(fjall::Snapshot);
 
-impl Snapshot {
+impl StoreSnapshot {
     pub fn get(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
-        if let Some(known) = space.leaves.get(key, self.position()) {
+        if let Some(known) = space.range_cache.get(key, self.position()) {
             return Ok(known);
         }
         Ok(self.0.get(&space.keyspace, key).map_err(failed)?.map(Bytes::from))
@@ -323,7 +323,7 @@ impl Snapshot {
         StoreRange::new(self, space, from, to, reverse)
     }
 
-    /// As [`Snapshot::range`], from the store itself; `from` is before `to`.
+    /// As [`StoreSnapshot::range`], from the store itself; `from` is before `to`.
     pub(crate) fn stored(&self, space: &Space, from: &[u8], to: &[u8]) -> StoredRange {
         StoredRange(self.0.range::<&[u8], _>(&space.keyspace, from..to))
     }
@@ -334,9 +334,9 @@ impl Snapshot {
     }
 }
 
-impl std::fmt::Debug for Snapshot {
+impl std::fmt::Debug for StoreSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Snapshot({})", self.position())
+        write!(f, "StoreSnapshot({})", self.position())
     }
 }
 
@@ -359,8 +359,8 @@ pub struct Batch {
 
 /// What a batch writes to one space.
 struct Touched {
-    leaves: Arc<Leaves>,
-    /// Only if the space had leaves when the batch was begun.
+    range_cache: Arc<RangeCache>,
+    /// Only if the space had cached ranges when the batch was begun.
     written: Option<Vec<Written>>,
 }
 
@@ -383,11 +383,11 @@ impl Batch {
 
     /// Where to note what is written to `space`, if that must be.
     fn touch(&mut self, space: &Space) -> Option<&mut Vec<Written>> {
-        let at = match self.touched.iter().rposition(|touched| Arc::ptr_eq(&touched.leaves, &space.leaves)) {
+        let at = match self.touched.iter().rposition(|touched| Arc::ptr_eq(&touched.range_cache, &space.range_cache)) {
             Some(at) => at,
             None => {
-                let written = space.leaves.any().then(Vec::new);
-                self.touched.push(Touched { leaves: space.leaves.clone(), written });
+                let written = space.range_cache.any().then(Vec::new);
+                self.touched.push(Touched { range_cache: space.range_cache.clone(), written });
                 self.touched.len() - 1
             }
         };

@@ -4,8 +4,8 @@
 //! before each batch the committer asks here, and refuses what would not fit: nothing of it is written then, and when there
 //! is room again the next batch is taken.
 
-use crate::folder::disk_bytes;
-use crate::store::Store;
+use super::Store;
+use super::folder::disk_bytes;
 use document::{Code, Error};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Room {
+pub(crate) enum DiskSpace {
     /// Nothing.
     Gone,
     /// What frees space.
@@ -32,13 +32,13 @@ pub(crate) enum Room {
     Enough,
 }
 
-impl Room {
+impl DiskSpace {
     /// What a write is told that finds no room; nothing if there is enough.
     pub(crate) fn refusal(self) -> Option<Error> {
         let message = match self {
-            Room::Enough => return None,
-            Room::Scarce => "the disk that holds the data is nearly full; only reads, deletes and drops are taken",
-            Room::Gone => "the disk that holds the data is full; only reads are taken until there is room again",
+            DiskSpace::Enough => return None,
+            DiskSpace::Scarce => "the disk that holds the data is nearly full; only reads, deletes and drops are taken",
+            DiskSpace::Gone => "the disk that holds the data is full; only reads are taken until there is room again",
         };
         Some(Error::new(Code::OutOfDiskSpace, message).with_hint("free some space; the server notices by itself"))
     }
@@ -49,12 +49,12 @@ pub(crate) struct Disk {
     folder: PathBuf,
     /// What compactions may need.
     compaction: AtomicU64,
-    room: AtomicU8,
+    space_left: AtomicU8,
     /// When the disk was found far from full.
     far: Mutex<Option<Instant>>,
     /// What a test wants every look to find.
     #[cfg(test)]
-    pub(crate) pretended: Mutex<Option<Room>>,
+    pub(crate) pretended: Mutex<Option<DiskSpace>>,
 }
 
 impl Disk {
@@ -62,7 +62,7 @@ impl Disk {
         Disk {
             folder: folder.to_owned(),
             compaction: AtomicU64::new(0),
-            room: AtomicU8::new(Room::Enough as u8),
+            space_left: AtomicU8::new(DiskSpace::Enough as u8),
             far: Mutex::new(None),
             #[cfg(test)]
             pretended: Mutex::new(None),
@@ -70,11 +70,11 @@ impl Disk {
     }
 
     /// What was found by the last look.
-    pub(crate) fn room(&self) -> Room {
-        match self.room.load(Ordering::Relaxed) {
-            0 => Room::Gone,
-            1 => Room::Scarce,
-            _ => Room::Enough,
+    pub(crate) fn space_left(&self) -> DiskSpace {
+        match self.space_left.load(Ordering::Relaxed) {
+            0 => DiskSpace::Gone,
+            1 => DiskSpace::Scarce,
+            _ => DiskSpace::Enough,
         }
     }
 
@@ -84,39 +84,41 @@ impl Disk {
     }
 
     /// Looks whether a batch of so many bytes has room.
-    pub(crate) fn look(&self, store: &Store, bytes: usize) -> Room {
+    pub(crate) fn look(&self, store: &Store, bytes: usize) -> DiskSpace {
         #[cfg(test)]
-        if let Some(room) = *self.pretended.lock() {
-            self.room.store(room as u8, Ordering::Relaxed);
-            return room;
+        if let Some(space) = *self.pretended.lock() {
+            self.space_left.store(space as u8, Ordering::Relaxed);
+            return space;
         }
         let mut far = self.far.lock();
         if far.is_some_and(|seen| seen.elapsed() < LOOK_AGAIN) {
-            return Room::Enough;
+            return DiskSpace::Enough;
         }
-        let Some((_, free)) = disk_bytes(&self.folder) else { return Room::Enough };
+        let Some((_, free)) = disk_bytes(&self.folder) else { return DiskSpace::Enough };
         *far = (free > FAR_FROM_FULL).then(Instant::now);
         // In the journal now, and in a table later.
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(2);
-        let room = judge(free, store.unwritten_bytes().saturating_add(bytes), self.compaction.load(Ordering::Relaxed));
-        if self.room.swap(room as u8, Ordering::Relaxed) != room as u8 {
-            match room {
-                Room::Enough => tracing::info!(free, "the disk has room again"),
-                Room::Scarce => {
+        let space = judge(free, store.unwritten_bytes().saturating_add(bytes), self.compaction.load(Ordering::Relaxed));
+        if self.space_left.swap(space as u8, Ordering::Relaxed) != space as u8 {
+            match space {
+                DiskSpace::Enough => tracing::info!(free, "the disk has room again"),
+                DiskSpace::Scarce => {
                     tracing::error!(free, "the disk is nearly full: only reads, deletes and drops are taken");
                 }
-                Room::Gone => tracing::error!(free, "the disk is full: only reads are taken until there is room again"),
+                DiskSpace::Gone => {
+                    tracing::error!(free, "the disk is full: only reads are taken until there is room again")
+                }
             }
         }
-        room
+        space
     }
 }
 
-fn judge(free: u64, unwritten: u64, compaction: u64) -> Room {
+fn judge(free: u64, unwritten: u64, compaction: u64) -> DiskSpace {
     match free.saturating_sub(unwritten) {
-        left if left >= MARGIN + compaction => Room::Enough,
-        left if left >= LAST => Room::Scarce,
-        _ => Room::Gone,
+        left if left >= MARGIN + compaction => DiskSpace::Enough,
+        left if left >= LAST => DiskSpace::Scarce,
+        _ => DiskSpace::Gone,
     }
 }
 
@@ -126,21 +128,21 @@ mod tests {
 
     #[test]
     fn what_is_in_memory_and_a_compaction_must_have_room() {
-        let check = |free: u64, unwritten: u64, store: u64, expected: Room| {
+        let check = |free: u64, unwritten: u64, store: u64, expected: DiskSpace| {
             assert_eq!(judge(free << 20, unwritten << 20, store << 20), expected, "{free} {unwritten} {store}");
         };
-        check(100, 0, 10, Room::Enough);
-        check(100, 0, 40, Room::Scarce);
-        check(100, 50, 0, Room::Scarce);
-        check(100, 90, 0, Room::Gone);
-        check(0, 0, 0, Room::Gone);
+        check(100, 0, 10, DiskSpace::Enough);
+        check(100, 0, 40, DiskSpace::Scarce);
+        check(100, 50, 0, DiskSpace::Scarce);
+        check(100, 90, 0, DiskSpace::Gone);
+        check(0, 0, 0, DiskSpace::Gone);
     }
 
     #[test]
     fn who_finds_no_room_is_told_what_is_still_taken() {
-        assert!(Room::Enough.refusal().is_none());
-        for room in [Room::Scarce, Room::Gone] {
-            assert_eq!(room.refusal().map(|error| error.code()), Some(Code::OutOfDiskSpace));
+        assert!(DiskSpace::Enough.refusal().is_none());
+        for space in [DiskSpace::Scarce, DiskSpace::Gone] {
+            assert_eq!(space.refusal().map(|error| error.code()), Some(Code::OutOfDiskSpace));
         }
     }
 }

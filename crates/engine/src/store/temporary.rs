@@ -40,7 +40,7 @@ pub(crate) fn remove_remains(folder: &Path) {
     }
 }
 
-fn check_room(ground: &Ground) -> Result<()> {
+fn check_disk_space(ground: &Ground) -> Result<()> {
     ground.disk.look(&ground.store, 0).refusal().map_or(Ok(()), Err)
 }
 
@@ -51,7 +51,7 @@ impl Spill for TemporaryFiles {
 
     fn file(&self) -> Result<Box<dyn SpillFile>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        check_room(&self.ground)?;
+        check_disk_space(&self.ground)?;
         let path = self.folder.join(format!("{NAME}{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         // A new file: whatever has the name already, a link too, is an error.
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
@@ -82,7 +82,7 @@ impl SpillFile for TemporaryFile {
         self.unchecked += part.len();
         if self.unchecked > LOOK_EVERY {
             self.unchecked = 0;
-            check_room(&self.ground)?;
+            check_disk_space(&self.ground)?;
         }
         let length = u32::try_from(part.len()).map_err(|_| misused())?.to_le_bytes();
         file.write_all(&length).and_then(|()| file.write_all(part)).map_err(failed)

@@ -1,6 +1,7 @@
 //! The data folder: one process at a time, and the next one is told who has it; what in it is Pleach's.
 
-use crate::{private, recover, synced, temporary};
+use super::{private, synced, temporary};
+use crate::recover;
 use document::{Code, Error, Result};
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -15,7 +16,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Whether the folder holds a store, of whatever format.
 pub fn is_store(folder: &Path) -> bool {
-    let marker = folder.join(recover::STORE).join(crate::store::MARKER);
+    let marker = folder.join(recover::STORE).join(super::key_value::MARKER);
     std::fs::symlink_metadata(marker).is_ok_and(|about| about.is_file())
 }
 

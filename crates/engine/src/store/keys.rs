@@ -9,11 +9,14 @@
 //! the order of `_id`. Fields longer than [`MAX_FIELDS`] are cut and end in a hash: they still find and tell apart,
 //! but only the document says what they were (inexact).
 
-use crate::view::{DOCUMENTS, index_prefix};
-use bytes::Bytes;
-use document::Value;
+use bytes::{BufMut, Bytes, BytesMut};
 use document::value::key::{self, TypeBits, TypeReader};
+use document::{Code, Doc, Error, Result, Value};
 
+/// The index id under which documents are clustered.
+pub const DOCUMENTS: u32 = 0;
+/// The format byte of a plain BSON document.
+const PLAIN: u8 = 0;
 /// The length of [`index_prefix`].
 pub const PREFIX: usize = 4;
 /// Encoded fields of an entry are at most this long.
@@ -95,6 +98,35 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = prefix.get(..=last)?.to_vec();
     *bytes.last_mut()? += 1;
     Some(bytes)
+}
+
+/// The four bytes that begin the keys of an index.
+pub fn index_prefix(index: u32) -> [u8; 4] {
+    index.to_be_bytes()
+}
+
+/// The stored form of a document: the one copy that a write makes of it.
+pub fn record(doc: &Doc<'_>) -> Bytes {
+    let bytes = doc.as_bytes();
+    let mut value = BytesMut::with_capacity(bytes.len() + 1);
+    value.put_u8(PLAIN);
+    value.put_slice(bytes);
+    value.freeze()
+}
+
+/// The document in a stored value, sharing its bytes.
+pub fn document(mut value: Bytes) -> Result<Doc<'static>> {
+    match value.first() {
+        Some(&PLAIN) => {
+            bytes::Buf::advance(&mut value, 1);
+            Ok(Doc::trusted_bytes(value))
+        }
+        Some(other) => Err(Error::new(
+            Code::UnsupportedFormat,
+            format!("a stored document has format {other}; this version reads format {PLAIN}"),
+        )),
+        None => Err(Error::new(Code::InternalError, "a stored document is empty")),
+    }
 }
 
 #[cfg(test)]

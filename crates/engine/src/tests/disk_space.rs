@@ -2,7 +2,7 @@
 
 use super::harness::{Bench, context, delete_op, insert, ns, run, update_op};
 use crate::background::free_log;
-use crate::room::Room;
+use crate::store::disk_space::DiskSpace;
 use bson::doc;
 use document::backend::{Backend, Session};
 use document::op::{AdminOp, Capture, WriteOp, Written};
@@ -65,8 +65,8 @@ fn a_delete_is_taken_on_a_scarce_disk_with_what_a_rule_adds_to_it() {
         let bench = Bench::new();
         bench.did(insert((0..10).map(|n| doc! { "_id": n, "filler": "x".repeat(100), "count": 10 }).collect())).await;
         let ground = &bench.engine.inner.ground;
-        let pretend = |room| {
-            *ground.disk.pretended.lock() = Some(room);
+        let pretend = |space| {
+            *ground.disk.pretended.lock() = Some(space);
             ground.disk.look(&ground.store, 0);
         };
         let transaction = async |ops: &[WriteOp]| -> Result<()> {
@@ -80,7 +80,7 @@ fn a_delete_is_taken_on_a_scarce_disk_with_what_a_rule_adds_to_it() {
         let (one, count) = (doc! { "_id": 0 }, doc! { "$set": { "count": 9_i64 } });
         let (delete, counted) = (delete_op(one.clone(), false), update_op(doc! { "_id": 5 }, count, false, false));
         let large = insert(vec![doc! { "_id": "large", "filler": "x".repeat(100_000) }]);
-        pretend(Room::Scarce);
+        pretend(DiskSpace::Scarce);
         let refused = whole(bench.write(insert(vec![doc! { "_id": 20 }])).await);
         assert_eq!(refused.unwrap_err().code(), Code::OutOfDiskSpace);
         transaction(&[delete.clone(), counted.clone()]).await.unwrap();
@@ -92,12 +92,12 @@ fn a_delete_is_taken_on_a_scarce_disk_with_what_a_rule_adds_to_it() {
         ours.sent.makes_room = true;
         let row = insert(vec![doc! { "_id": "row" }]);
         whole(bench.engine.write(&mut Session::default(), &ours, &row, &Capture::Nothing).await).unwrap();
-        pretend(Room::Gone);
+        pretend(DiskSpace::Gone);
         assert_eq!(
             transaction(&[delete_op(doc! { "_id": 2 }, false), counted]).await.unwrap_err().code(),
             Code::OutOfDiskSpace
         );
-        pretend(Room::Enough);
+        pretend(DiskSpace::Enough);
         bench.did(insert(vec![doc! { "_id": 20 }])).await;
     });
 }

@@ -20,7 +20,7 @@ impl SyncedFile {
         let path = folder.join(NAME);
         let failed =
             |error: std::io::Error| Error::new(Code::InternalError, format!("cannot open {}: {error}", path.display()));
-        let mut file = crate::private::open_file(&path).map_err(failed)?;
+        let mut file = super::private::open_file(&path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let last = decode(&bytes).unwrap_or_default();

@@ -1,22 +1,22 @@
-//! A range of a space as a snapshot has it, read from its leaves where there are any and from the store where not; what
-//! was read from the store becomes leaves.
+//! A range of a space as a snapshot has it, read from the range cache where that has it and from the store where not; what
+//! was read from the store goes into the cache.
 
-use crate::leaves::{BYTES, ENTRIES, Entry, Found, Leaf};
-use crate::store::{Snapshot, Space, StoredRange};
+use super::key_value::{Space, StoreSnapshot, StoredRange};
+use super::range_cache::{BYTES, CachedRange, ENTRIES, Entry, Found};
 use document::Result;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Fewer entries than this are no leaf of their own.
+/// Fewer entries than this are not cached as a range of their own.
 const LEAST: usize = 16;
-/// A range that reads more than this from the store is a large scan: it neither makes leaves nor looks for them any more.
+/// A range that reads more than this from the store is a large scan: it neither fills the cache nor looks into it any more.
 const LARGE: usize = 1_024;
 
 type Edge = SmallVec<[u8; 64]>;
 
 /// Keys and values in order, or backwards.
 pub struct StoreRange {
-    snapshot: Arc<Snapshot>,
+    snapshot: Arc<StoreSnapshot>,
     space: Space,
     /// What is left of the range.
     from: Edge,
@@ -31,17 +31,17 @@ enum Run {
     /// Nothing is open.
     Between,
     /// The entries from the first place to the second are left.
-    Leaf(Arc<Leaf>, usize, usize),
+    Cached(Arc<CachedRange>, usize, usize),
     Stored {
         range: StoredRange,
-        /// Where it ends: at a leaf or with the whole range.
+        /// Where it ends: at a cached range or with the whole range.
         end: Edge,
         gathered: Option<Gathered>,
     },
     Done,
 }
 
-/// Entries of the store on their way to become a leaf.
+/// Entries of the store on their way into the cache.
 struct Gathered {
     edge: Edge,
     entries: Vec<Entry>,
@@ -55,7 +55,13 @@ impl Gathered {
 }
 
 impl StoreRange {
-    pub(crate) fn new(snapshot: &Arc<Snapshot>, space: &Space, from: &[u8], to: &[u8], reverse: bool) -> StoreRange {
+    pub(crate) fn new(
+        snapshot: &Arc<StoreSnapshot>,
+        space: &Space,
+        from: &[u8],
+        to: &[u8],
+        reverse: bool,
+    ) -> StoreRange {
         StoreRange {
             snapshot: snapshot.clone(),
             space: space.clone(),
@@ -67,7 +73,7 @@ impl StoreRange {
         }
     }
 
-    /// Opens what comes next: a leaf, or the store up to the next one.
+    /// Opens what comes next: a cached range, or the store up to the next one.
     fn open(&mut self) -> Run {
         if self.from >= self.to {
             return Run::Done;
@@ -76,11 +82,11 @@ impl StoreRange {
         let found = if self.small == 0 {
             Found::Newer
         } else {
-            self.space.leaves().find(edge, self.reverse, self.snapshot.position())
+            self.space.range_cache().find(edge, self.reverse, self.snapshot.position())
         };
         let (mut from, mut to) = (&self.from[..], &self.to[..]);
         let gathered = match &found {
-            Found::Leaf(leaf) => return Run::Leaf(leaf.clone(), leaf.place(from), leaf.place(to)),
+            Found::Cached(cached) => return Run::Cached(cached.clone(), cached.place(from), cached.place(to)),
             Found::Newer => None,
             Found::Gap(until) => {
                 match until {
@@ -102,26 +108,26 @@ impl StoreRange {
         self.run = Run::Between;
     }
 
-    /// Makes a leaf of what was gathered up to `end`.
+    /// Caches what was gathered up to `end`.
     fn settle(&self, gathered: &Gathered, end: &[u8]) {
         let (from, to) = if self.reverse { (end, &gathered.edge[..]) } else { (&gathered.edge[..], end) };
         let position = self.snapshot.position();
         if self.reverse {
             let entries: Vec<Entry> = gathered.entries.iter().rev().cloned().collect();
-            self.space.leaves().insert(from, to, position, &entries);
+            self.space.range_cache().insert(from, to, position, &entries);
         } else {
-            self.space.leaves().insert(from, to, position, &gathered.entries);
+            self.space.range_cache().insert(from, to, position, &gathered.entries);
         }
     }
 
-    /// Keeps an entry of the store for a leaf.
+    /// Keeps an entry of the store for the cache.
     fn gather(&mut self, entry: &Entry) {
         let Run::Stored { gathered, .. } = &mut self.run else { return };
         let Some(mut held) = gathered.take() else { return };
         self.small -= 1;
         let bytes = entry.0.len() + entry.1.len();
         if bytes > BYTES {
-            // Too large for a leaf: the next one begins behind it.
+            // Too large for the cache: the next range begins behind it.
             if held.entries.len() >= LEAST {
                 let end = before(&entry.0, self.reverse);
                 self.settle(&held, &end);
@@ -162,7 +168,7 @@ impl Iterator for StoreRange {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match &mut self.run {
-                Run::Leaf(leaf, first, last) => {
+                Run::Cached(cached, first, last) => {
                     if first < last {
                         let at = if self.reverse {
                             *last -= 1;
@@ -171,9 +177,9 @@ impl Iterator for StoreRange {
                             *first += 1;
                             *first - 1
                         };
-                        return leaf.entries.get(at).cloned().map(Ok);
+                        return cached.entries.get(at).cloned().map(Ok);
                     }
-                    let edge = if self.reverse { leaf.from.clone() } else { leaf.to.clone() };
+                    let edge = if self.reverse { cached.from.clone() } else { cached.to.clone() };
                     self.reach(&edge);
                 }
                 Run::Stored { range, end, gathered } => match range.next(self.reverse) {
@@ -189,8 +195,8 @@ impl Iterator for StoreRange {
                     }
                     None => {
                         let (end, gathered) = (std::mem::take(end), gathered.take());
-                        let at_a_leaf = end != *(if self.reverse { &self.from } else { &self.to });
-                        if let Some(gathered) = gathered.filter(|held| at_a_leaf || held.entries.len() >= LEAST) {
+                        let at_cached = end != *(if self.reverse { &self.from } else { &self.to });
+                        if let Some(gathered) = gathered.filter(|held| at_cached || held.entries.len() >= LEAST) {
                             self.settle(&gathered, &end);
                         }
                         self.reach(&end);
@@ -254,9 +260,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
         #[test]
-        fn every_snapshot_reads_what_it_has_whatever_is_in_leaves(steps in proptest::collection::vec(step(), 1..80), memory in 0u64..200_000) {
+        fn every_snapshot_reads_what_it_has_whatever_is_in_the_cache(steps in proptest::collection::vec(step(), 1..80), memory in 0u64..200_000) {
             let folder = tempfile::tempdir().unwrap();
-            let store = Store::open(folder.path(), StoreOptions { leaf_bytes: memory, ..StoreOptions::default() }).unwrap();
+            let store = Store::open(folder.path(), StoreOptions { range_cache_bytes: memory, ..StoreOptions::default() }).unwrap();
             let space = store.space("a").unwrap();
             let mut model: BTreeMap<Bytes, Bytes> = BTreeMap::new();
             let mut batch = store.batch(300);
@@ -271,7 +277,7 @@ mod tests {
                         let mut batch = store.batch(keys.len());
                         for (number, put) in keys {
                             if put {
-                                // Now and then one that is too large for a leaf.
+                                // Now and then one that is too large for the cache.
                                 let value = Bytes::from(vec![1; if number % 50 == 0 { BYTES + 1 } else { at }]);
                                 batch.put(&space, key(number), value.clone());
                                 model.insert(key(number), value);
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_range_read_is_read_again_from_leaves() {
+    fn what_a_range_read_is_read_again_from_the_cache() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
         let space = store.space("a").unwrap();
@@ -315,7 +321,7 @@ mod tests {
         }
         let snapshot = store.commit(batch).unwrap();
         let covered = |from: u16, to: u16| {
-            (from..to).filter(|number| space.leaves().get(&key(*number), snapshot.position()).is_some()).count()
+            (from..to).filter(|number| space.range_cache().get(&key(*number), snapshot.position()).is_some()).count()
         };
         assert_eq!(snapshot.range(&space, &key(100), &key(3_000), false).take(100).count(), 100);
         assert_eq!((covered(0, 100), covered(100, 200), covered(200, 3_000)), (0, 100, 0));

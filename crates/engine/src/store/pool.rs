@@ -1,6 +1,6 @@
 //! Spaces made ahead: making one takes tens of milliseconds and holds up writers, so it is not done while a client waits.
 
-use crate::store::{Space, Store};
+use super::{Space, Store};
 use document::Result;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
