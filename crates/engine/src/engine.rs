@@ -1,10 +1,10 @@
 //! The engine: what is shared by all operations, and how they enter a collection.
 
 use crate::background::{Background, Job};
+use crate::catalog::recover;
 use crate::catalog::{Catalog, Collection, CollectionId};
 use crate::commit::{Committer, Ground};
 use crate::locks::check_patience;
-use crate::recover;
 use crate::retries::Retries;
 use crate::store::StoreOptions;
 use crate::store::disk_space::DiskSpace;

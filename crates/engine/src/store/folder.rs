@@ -1,7 +1,7 @@
 //! The data folder: one process at a time, and the next one is told who has it; what in it is Pleach's.
 
 use super::{private, synced, temporary};
-use crate::recover;
+use crate::catalog::recover;
 use document::{Code, Error, Result};
 use std::fs::{File, TryLockError};
 use std::io::Write;

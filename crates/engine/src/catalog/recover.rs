@@ -3,7 +3,7 @@
 //! Refused: a folder of a newer format, and a store that has fewer batches than were once synced (its journal lost a tail).
 //! Put right: indexes whose build was cut off are forgotten, spaces that no collection uses are removed or made ready.
 
-use crate::catalog::{COLLECTION, Catalog, Collection, CollectionId, Content};
+use super::{COLLECTION, Catalog, Collection, CollectionId, Content};
 use crate::clock::Clock;
 use crate::commit::{BATCH, Current, Ground, count_key};
 use crate::locks::LockTable;

@@ -1,9 +1,12 @@
-//! What exists: databases, collections, views and indexes. Readers look at an immutable [`Catalog`] without locking; a
-//! change makes a new one, and its records are part of the batch that makes it true.
+//! The catalog: what exists (databases, collections, views and indexes), how it is found when a store is opened, and which paths
+//! of an index have arrays. Readers look at an immutable [`Catalog`] without locking; a change makes a new one, and its records are
+//! part of the batch that makes it true.
 //!
-//! One record per collection in the space `catalog`, under its id; [`crate::recover`] reads them when opening.
+//! One record per collection in the space `catalog`, under its id; [`recover`] reads them when opening.
 
-use crate::multikey::Marks;
+mod multikey;
+pub(crate) mod recover;
+
 use crate::store::{Space, Store};
 use bytes::Bytes;
 use document::filter::Filter;
@@ -12,6 +15,7 @@ use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::Path;
 use document::{Array, Code, Doc, DocWriter, Error, Result, Value};
+use multikey::Marks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
