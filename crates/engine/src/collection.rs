@@ -1,17 +1,17 @@
-//! One document in, changed or out: its record and its entries in all indexes, in one piece of work.
+//! One document in, changed or out: its record and its entries in all indexes, in one write set.
 //!
 //! Everything that can fail (locks, validation, duplicate keys) comes first; then the writes, which cannot: a document is
 //! never written without its index entries.
 
 use crate::catalog::{Collection, Index};
-use crate::commit::Change;
 use crate::index::{self, Entries, Entry};
-use crate::locks::LockKey;
 use crate::store::Space;
 use crate::store::keys::{self, PREFIX};
 use crate::store::keys::{document, record};
+use crate::transaction::commit::Change;
+use crate::transaction::locks::LockKey;
+use crate::transaction::write_set::{Halt, WriteSet};
 use crate::validate;
-use crate::work::{Halt, Work};
 use bytes::Bytes;
 use document::value::show;
 use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
@@ -49,29 +49,29 @@ pub(crate) fn document_key(id: &Value<'_>) -> Result<Bytes> {
 }
 
 /// Inserts a complete document (`_id` first).
-pub(crate) fn insert(work: &mut Work, target: &Target<'_>, doc: &Doc<'_>) -> Result<(), Halt> {
+pub(crate) fn insert(write_set: &mut WriteSet, target: &Target<'_>, doc: &Doc<'_>) -> Result<(), Halt> {
     let id = doc.borrow().get("_id").unwrap_or(Value::Missing);
     let key = document_key(&id)?;
     let space = target.space()?;
     validate::check(target, None, doc)?;
     // What the transaction sees is a duplicate even if somebody else is just about to remove it.
-    if work.is_transaction() && work.seen(space, &key)?.is_some() {
+    if write_set.is_transaction() && write_set.seen(space, &key)?.is_some() {
         return Err(duplicate_id(target.collection, &id).into());
     }
-    work.lock(LockKey::entry(space.id(), &key))?;
-    if !work.is_newest() && work.current(space, &key)?.is_some() {
+    write_set.lock(LockKey::entry(space.id(), &key))?;
+    if !write_set.is_newest() && write_set.current(space, &key)?.is_some() {
         return Err(duplicate_id(target.collection, &id).into());
     }
-    let added = added_entries(target, doc, &key, work)?;
-    work.put(space, key, record(doc));
-    write_entries(work, target.collection, space, added);
-    work.count(target.collection, 1, size(doc));
+    let added = added_entries(target, doc, &key, write_set)?;
+    write_set.put(space, key, record(doc));
+    write_entries(write_set, target.collection, space, added);
+    write_set.count(target.collection, 1, size(doc));
     Ok(())
 }
 
 /// Puts `after` in the place of `before`, which is stored under `key` and locked.
 pub(crate) fn replace(
-    work: &mut Work,
+    write_set: &mut WriteSet,
     target: &Target<'_>,
     key: &Bytes,
     before: &Doc<'_>,
@@ -89,48 +89,52 @@ pub(crate) fn replace(
         let old = index::entries(index, before, id_part(key), target.env)?;
         let new = index::entries(index, after, id_part(key), target.env)?;
         let fresh: Vec<Entry> = new.entries.iter().filter(|entry| !old.entries.contains(entry)).cloned().collect();
-        check_unique(work, target, index, space, &fresh)?;
+        check_unique(write_set, target, index, space, &fresh)?;
         let keys = |entry: &Entry| new.entries.iter().any(|kept| kept.key == entry.key);
         removed.extend(old.entries.into_iter().filter(|entry| !keys(entry)));
         added.push((index.clone(), Entries { entries: fresh, marks: new.marks }));
     }
-    work.put(space, key.clone(), record(after));
+    write_set.put(space, key.clone(), record(after));
     for entry in removed {
-        work.remove(space, entry.key);
+        write_set.remove(space, entry.key);
     }
-    write_entries(work, target.collection, space, added);
-    work.count(target.collection, 0, size(after) - size(before));
+    write_entries(write_set, target.collection, space, added);
+    write_set.count(target.collection, 0, size(after) - size(before));
     Ok(())
 }
 
 /// Removes the document that is stored under `key` and locked.
-pub(crate) fn remove(work: &mut Work, target: &Target<'_>, key: &Bytes, before: &Doc<'_>) -> Result<(), Halt> {
+pub(crate) fn remove(write_set: &mut WriteSet, target: &Target<'_>, key: &Bytes, before: &Doc<'_>) -> Result<(), Halt> {
     let space = target.space()?;
     let mut removed = Vec::new();
     for index in target.collection.secondary() {
         removed.extend(index::entries(index, before, id_part(key), target.env)?.entries);
     }
-    work.remove(space, key.clone());
+    write_set.remove(space, key.clone());
     for entry in removed {
-        work.remove(space, entry.key);
+        write_set.remove(space, entry.key);
     }
-    work.count(target.collection, -1, -size(before));
+    write_set.count(target.collection, -1, -size(before));
     Ok(())
 }
 
 /// Locks a document that a transaction has seen; a conflict if it is no longer as that was.
-pub(crate) fn claim(work: &mut Work, space: &Space, key: &Bytes) -> Result<(), Halt> {
-    work.lock(LockKey::entry(space.id(), key))?;
-    if !work.is_newest() {
-        work.current(space, key)?;
+pub(crate) fn claim(write_set: &mut WriteSet, space: &Space, key: &Bytes) -> Result<(), Halt> {
+    write_set.lock(LockKey::entry(space.id(), key))?;
+    if !write_set.is_newest() {
+        write_set.current(space, key)?;
     }
     Ok(())
 }
 
-/// Locks the document under `key` and reads what this work may change.
-pub(crate) fn lock_and_read(work: &mut Work, space: &Space, key: &Bytes) -> Result<Option<Doc<'static>>, Halt> {
-    work.lock(LockKey::entry(space.id(), key))?;
-    Ok(work.current(space, key)?.map(document).transpose()?)
+/// Locks the document under `key` and reads what this write set may change.
+pub(crate) fn lock_and_read(
+    write_set: &mut WriteSet,
+    space: &Space,
+    key: &Bytes,
+) -> Result<Option<Doc<'static>>, Halt> {
+    write_set.lock(LockKey::entry(space.id(), key))?;
+    Ok(write_set.current(space, key)?.map(document).transpose()?)
 }
 
 /// The encoded `_id` in a document's key: what index entries end with.
@@ -146,12 +150,12 @@ fn added_entries(
     target: &Target<'_>,
     doc: &Doc<'_>,
     key: &Bytes,
-    work: &mut Work,
+    write_set: &mut WriteSet,
 ) -> Result<Vec<(Arc<Index>, Entries)>, Halt> {
     let mut added = Vec::with_capacity(target.collection.secondary().len());
     for index in target.collection.secondary() {
         let entries = index::entries(index, doc, id_part(key), target.env)?;
-        check_unique(work, target, index, target.space()?, &entries.entries)?;
+        check_unique(write_set, target, index, target.space()?, &entries.entries)?;
         added.push((index.clone(), entries));
     }
     Ok(added)
@@ -159,7 +163,7 @@ fn added_entries(
 
 /// Locks the keys of a unique index and looks whether another document has them.
 pub(crate) fn check_unique(
-    work: &mut Work,
+    write_set: &mut WriteSet,
     target: &Target<'_>,
     index: &Arc<Index>,
     space: &Space,
@@ -175,11 +179,11 @@ pub(crate) fn check_unique(
         end.push(0xFF);
         let another = |found: &[u8]| found != entry.key;
         let taken = || Halt::from(duplicate(target.collection, index, &index::values(index, entry)));
-        if work.is_transaction() && work.sees_key(space, values, &end, another)? {
+        if write_set.is_transaction() && write_set.sees_key(space, values, &end, another)? {
             return Err(taken());
         }
-        work.lock(LockKey::entry(space.id(), values))?;
-        if work.has_key(space, values, &end, another)? {
+        write_set.lock(LockKey::entry(space.id(), values))?;
+        if write_set.has_key(space, values, &end, another)? {
             return Err(taken());
         }
     }
@@ -188,17 +192,17 @@ pub(crate) fn check_unique(
 
 /// The entries, and the array marks that readers need before they can see them.
 pub(crate) fn write_entries(
-    work: &mut Work,
+    write_set: &mut WriteSet,
     collection: &Collection,
     space: &Space,
     added: Vec<(Arc<Index>, Entries)>,
 ) {
     for (index, entries) in added {
         if entries.marks.iter().any(|mark| *mark != 0) && index.mark_multikey(&entries.marks) {
-            work.change(Change::Marked(collection.ns.clone()));
+            write_set.change(Change::Marked(collection.ns.clone()));
         }
         for entry in entries.entries {
-            work.put(space, entry.key, entry.value);
+            write_set.put(space, entry.key, entry.value);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Running a plan: the documents that it finds, one after the other, as a view shows them.
+//! Running a plan: the documents that it finds, one after the other, as a snapshot shows them.
 //!
 //! A scan holds an iterator only while it is used: after [`Scan::pause`] it goes on behind the last key it saw, in
 //! whatever state the data is then.
@@ -9,7 +9,7 @@ use crate::catalog::Collection;
 use crate::store::Space;
 use crate::store::keys::{DOCUMENTS, document};
 use crate::store::keys::{EntryParts, KEPT_FIELDS, PREFIX, document_key_of};
-use crate::view::{ReadView, ViewRange};
+use crate::transaction::snapshot::{ReadSnapshot, SnapshotRange};
 use bytes::Bytes;
 use document::filter::{Details, Filter};
 use document::op::SortSpec;
@@ -120,7 +120,7 @@ enum Place {
 struct Cursor {
     /// How many ranges are behind.
     begun: usize,
-    open: Option<ViewRange>,
+    open: Option<SnapshotRange>,
     last: Option<Bytes>,
     seen: Option<Seen>,
     /// An entry that was read too early.
@@ -146,7 +146,7 @@ impl Cursor {
         &mut self,
         ranges: &[KeyRange],
         reverse: bool,
-        view: &ReadView,
+        snapshot: &ReadSnapshot,
         space: &Space,
         seeks: &mut u64,
     ) -> Result<Option<(Bytes, Bytes)>> {
@@ -168,11 +168,11 @@ impl Cursor {
             let Some(range) = at.and_then(|at| ranges.get(at)) else { return Ok(None) };
             *seeks += 1;
             self.open = Some(match (&self.last, reverse) {
-                (None, _) => view.range(space, &range.from, &range.to, reverse),
-                (Some(last), true) => view.range(space, &range.from, last, true),
+                (None, _) => snapshot.range(space, &range.from, &range.to, reverse),
+                (Some(last), true) => snapshot.range(space, &range.from, last, true),
                 (Some(last), false) => {
                     let behind = [last, &[0][..]].concat();
-                    view.range(space, &behind, &range.to, false)
+                    snapshot.range(space, &behind, &range.to, false)
                 }
             });
         }
@@ -255,7 +255,7 @@ impl Scan {
         }
     }
 
-    /// Lets go of the view.
+    /// Lets go of the snapshot.
     pub fn pause(&mut self) {
         self.resumes = true;
         match &mut self.place {
@@ -276,7 +276,7 @@ impl Scan {
         }
     }
 
-    pub fn next(&mut self, view: &ReadView) -> Result<Option<Row>> {
+    pub fn next(&mut self, snapshot: &ReadSnapshot) -> Result<Option<Row>> {
         let plan = self.plan.clone();
         if std::mem::take(&mut self.resumes)
             && let Source::Index(scan) = &plan.source
@@ -285,13 +285,13 @@ impl Scan {
         }
         let mut row = match &plan.source {
             Source::Nothing => None,
-            Source::Id { key, .. } => self.next_by_id(view, key)?,
-            Source::Collection { reverse, ranges } => self.next_document(view, ranges, *reverse)?,
+            Source::Id { key, .. } => self.next_by_id(snapshot, key)?,
+            Source::Collection { reverse, ranges } => self.next_document(snapshot, ranges, *reverse)?,
             Source::Index(scan) if scan.index().id == DOCUMENTS => {
-                self.next_document(view, &scan.ranges.ranges, scan.reverse)?
+                self.next_document(snapshot, &scan.ranges.ranges, scan.reverse)?
             }
-            Source::Index(scan) => self.next_entry(view, scan)?,
-            Source::Union(_) => self.next_of_union(view)?,
+            Source::Index(scan) => self.next_entry(snapshot, scan)?,
+            Source::Union(_) => self.next_of_union(snapshot)?,
         };
         match &mut row {
             Some(row) => {
@@ -305,28 +305,28 @@ impl Scan {
         Ok(row)
     }
 
-    fn next_by_id(&mut self, view: &ReadView, key: &Bytes) -> Result<Option<Row>> {
+    fn next_by_id(&mut self, snapshot: &ReadSnapshot, key: &Bytes) -> Result<Option<Row>> {
         if !matches!(self.place, Place::Id) {
             return Ok(None);
         }
         self.place = Place::Done;
         self.counters.keys += 1;
-        let Some(value) = view.get(self.space()?, key)? else { return Ok(None) };
+        let Some(value) = snapshot.get(self.space()?, key)? else { return Ok(None) };
         self.counters.documents += 1;
         self.counters.entries += 1;
         self.judge(key.clone(), document(value)?, None)
     }
 
     /// The next document, for who does not ask where it is stored.
-    pub fn next_doc(&mut self, view: &ReadView) -> Result<Option<Doc<'static>>> {
+    pub fn next_doc(&mut self, snapshot: &ReadSnapshot) -> Result<Option<Doc<'static>>> {
         let plain = self.details.is_none() && self.plan.residual.is_none();
         if !plain || self.want != Want::Documents {
-            return Ok(self.next(view)?.map(|row| row.doc));
+            return Ok(self.next(snapshot)?.map(|row| row.doc));
         }
         let (ranges, reverse) = match &self.plan.source {
             Source::Collection { reverse, ranges } => (&**ranges, *reverse),
             Source::Index(scan) if scan.index().id == DOCUMENTS => (&*scan.ranges.ranges, scan.reverse),
-            _ => return Ok(self.next(view)?.map(|row| row.doc)),
+            _ => return Ok(self.next(snapshot)?.map(|row| row.doc)),
         };
         // The same as `next_document`, without what it does for each row and is not needed here.
         self.unchecked += 1;
@@ -334,7 +334,7 @@ impl Scan {
             (self.env.interrupt)()?;
         }
         let (Place::Ranges(cursor), Some(space)) = (&mut self.place, &self.space) else { return Ok(None) };
-        let Some((key, value)) = cursor.next(ranges, reverse, view, space, &mut self.counters.seeks)? else {
+        let Some((key, value)) = cursor.next(ranges, reverse, snapshot, space, &mut self.counters.seeks)? else {
             self.place = Place::Done;
             return Ok(None);
         };
@@ -346,10 +346,10 @@ impl Scan {
         document(value).map(Some)
     }
 
-    fn next_document(&mut self, view: &ReadView, ranges: &[KeyRange], reverse: bool) -> Result<Option<Row>> {
+    fn next_document(&mut self, snapshot: &ReadSnapshot, ranges: &[KeyRange], reverse: bool) -> Result<Option<Row>> {
         loop {
             self.check_interrupt()?;
-            let Some((key, value)) = self.advance(view, ranges, reverse)? else { return Ok(None) };
+            let Some((key, value)) = self.advance(snapshot, ranges, reverse)? else { return Ok(None) };
             self.counters.documents += 1;
             self.counters.entries += 1;
             if let Some(row) = self.judge(key, document(value)?, None)? {
@@ -358,7 +358,7 @@ impl Scan {
         }
     }
 
-    fn next_entry(&mut self, view: &ReadView, scan: &IndexScan) -> Result<Option<Row>> {
+    fn next_entry(&mut self, snapshot: &ReadSnapshot, scan: &IndexScan) -> Result<Option<Row>> {
         loop {
             if let Place::Ranges(cursor) = &mut self.place
                 && let Some(row) = cursor.gathered.pop_front()
@@ -366,18 +366,20 @@ impl Scan {
                 return Ok(Some(row));
             }
             self.check_interrupt()?;
-            let Some((key, value)) = self.advance(view, &scan.ranges.ranges, scan.reverse)? else { return Ok(None) };
+            let Some((key, value)) = self.advance(snapshot, &scan.ranges.ranges, scan.reverse)? else {
+                return Ok(None);
+            };
             let entry = EntryParts::parse(&key, &value).ok_or_else(torn)?;
             if let (true, Some(order)) = (entry.inexact, &scan.order) {
-                self.gather(view, scan, order, (key, value))?;
-            } else if let Some(row) = self.row_of(view, scan, &entry)? {
+                self.gather(snapshot, scan, order, (key, value))?;
+            } else if let Some(row) = self.row_of(snapshot, scan, &entry)? {
                 return Ok(Some(row));
             }
         }
     }
 
     /// The row of an entry, if it passes.
-    fn row_of(&mut self, view: &ReadView, scan: &IndexScan, entry: &EntryParts<'_>) -> Result<Option<Row>> {
+    fn row_of(&mut self, snapshot: &ReadSnapshot, scan: &IndexScan, entry: &EntryParts<'_>) -> Result<Option<Row>> {
         if !entry.inexact && !passes(scan, entry, &self.env)? {
             return Ok(None);
         }
@@ -400,7 +402,7 @@ impl Scan {
             }
         }
         // An entry without its document would be a fault of the writer; a reader leaves it out.
-        let Some(value) = view.get(self.space()?, &document_key)? else { return Ok(None) };
+        let Some(value) = snapshot.get(self.space()?, &document_key)? else { return Ok(None) };
         self.counters.documents += 1;
         let whole = if exact { None } else { scan.filter.as_ref() };
         let mut row = self.judge(document_key, document(value)?, whole)?;
@@ -413,7 +415,7 @@ impl Scan {
     /// Reads all entries that were cut to the same bytes: only their documents say in which order they belong.
     fn gather(
         &mut self,
-        view: &ReadView,
+        snapshot: &ReadSnapshot,
         scan: &IndexScan,
         order: &SortSpec,
         mut current: (Bytes, Bytes),
@@ -425,12 +427,12 @@ impl Scan {
             if !entry.inexact || !current.0.starts_with(&kept) {
                 break Some(current);
             }
-            if let Some(row) = self.row_of(view, scan, &entry)? {
+            if let Some(row) = self.row_of(snapshot, scan, &entry)? {
                 let key: Vec<_> = sort_spec::key(order, &row.doc)?.into_iter().collect();
                 rows.push((key, row));
             }
             self.check_interrupt()?;
-            match self.advance(view, &scan.ranges.ranges, scan.reverse)? {
+            match self.advance(snapshot, &scan.ranges.ranges, scan.reverse)? {
                 Some(next) => current = next,
                 None => break None,
             }
@@ -443,10 +445,10 @@ impl Scan {
         Ok(())
     }
 
-    fn next_of_union(&mut self, view: &ReadView) -> Result<Option<Row>> {
+    fn next_of_union(&mut self, snapshot: &ReadSnapshot) -> Result<Option<Row>> {
         let Place::Union { scans, at, seen } = &mut self.place else { return Ok(None) };
         while let Some(scan) = scans.get_mut(*at) {
-            while let Some(mut row) = scan.next(view)? {
+            while let Some(mut row) = scan.next(snapshot)? {
                 if !seen.insert(row.key.clone()) {
                     self.counters.repeated += 1;
                     continue;
@@ -463,10 +465,15 @@ impl Scan {
         Ok(None)
     }
 
-    fn advance(&mut self, view: &ReadView, ranges: &[KeyRange], reverse: bool) -> Result<Option<(Bytes, Bytes)>> {
+    fn advance(
+        &mut self,
+        snapshot: &ReadSnapshot,
+        ranges: &[KeyRange],
+        reverse: bool,
+    ) -> Result<Option<(Bytes, Bytes)>> {
         let Place::Ranges(cursor) = &mut self.place else { return Ok(None) };
         let Some(space) = &self.space else { return Ok(None) };
-        let found = cursor.next(ranges, reverse, view, space, &mut self.counters.seeks)?;
+        let found = cursor.next(ranges, reverse, snapshot, space, &mut self.counters.seeks)?;
         if let Some((key, _)) = &found {
             self.counters.keys += 1;
             cursor.last = Some(key.clone());

@@ -12,7 +12,7 @@ use super::shape::{Choice, Shape};
 use crate::catalog::Collection;
 use crate::scan::{Scan, Want};
 use crate::store::keys::document_key;
-use crate::view::ReadView;
+use crate::transaction::snapshot::ReadSnapshot;
 use document::filter::{Filter, Node, Test};
 use document::op::{Hint, SortSpec};
 use document::value::Path;
@@ -61,7 +61,7 @@ impl Chosen {
 }
 
 /// The plan for `query`. With `explain` nothing remembered is used, so that the plans not taken are known too.
-pub fn choose(collection: &Collection, view: &ReadView, query: Query<'_>, explain: bool) -> Result<Chosen> {
+pub fn choose(collection: &Collection, snapshot: &ReadSnapshot, query: Query<'_>, explain: bool) -> Result<Chosen> {
     let natural = match query.hint {
         Some(Hint::Natural { descending }) => Some(*descending),
         _ => None,
@@ -103,7 +103,7 @@ pub fn choose(collection: &Collection, view: &ReadView, query: Query<'_>, explai
         let plan = plans.swap_remove(best);
         return Ok(Chosen { plan, rejected: Vec::new(), shape: Some(shape) });
     }
-    let (best, works) = race(&plans, collection, view, &query)?;
+    let (best, works) = race(&plans, collection, snapshot, &query)?;
     let plan = plans.remove(best);
     if !explain {
         collection.life.plans.put(shape, collection, choice_of(&plan), works);
@@ -244,7 +244,7 @@ struct Trial {
 }
 
 /// Lets the plans work in turns until one has found enough or ended; gives the best and its work.
-fn race(plans: &[Plan], collection: &Collection, view: &ReadView, query: &Query<'_>) -> Result<(usize, u64)> {
+fn race(plans: &[Plan], collection: &Collection, snapshot: &ReadSnapshot, query: &Query<'_>) -> Result<(usize, u64)> {
     let enough = query.limit.map_or(ENOUGH, |limit| limit.clamp(1, ENOUGH));
     let mut trials = plans
         .iter()
@@ -257,7 +257,7 @@ fn race(plans: &[Plan], collection: &Collection, view: &ReadView, query: &Query<
         let mut decided = false;
         for trial in &mut trials {
             while trial.scan.counters().works() < budget {
-                if trial.scan.next(view)?.is_none() {
+                if trial.scan.next(snapshot)?.is_none() {
                     trial.ended = true;
                     decided = true;
                     break;

@@ -5,7 +5,7 @@ use super::{Chosen, Query, choose};
 use crate::catalog::Collection;
 use crate::scan::{Scan, Want};
 use crate::testing::{collection, filter, keys};
-use crate::view::ReadView;
+use crate::transaction::snapshot::ReadSnapshot;
 use bson::{Bson, doc};
 use document::filter::Filter;
 use document::op::{Hint, SortSpec};
@@ -27,8 +27,8 @@ fn bounds_are_those_of_a_real_server() {
     for (name, source, expected) in rows {
         let Ok(Bson::Document(source)) = Bson::try_from(source) else { panic!("a filter is a document") };
         let Ok(filter) = Filter::parse(&Doc::from(&source), &mut Default::default()) else { continue };
-        let (collection, view) = if name == "plain" { &plain } else { &multi };
-        let chosen = choose(collection, view, Query::new(&filter, &Env::fixed()), true).unwrap();
+        let (collection, snapshot) = if name == "plain" { &plain } else { &multi };
+        let chosen = choose(collection, snapshot, Query::new(&filter, &Env::fixed()), true).unwrap();
         let plans = std::iter::once(&chosen.plan).chain(&chosen.rejected);
         let found: Vec<serde_json::Value> = plans.map(described).collect();
         // Which of several plans wins says little on one document; that the server's is among ours says enough.
@@ -75,10 +75,10 @@ fn same_plan(ours: &serde_json::Value, expected: &serde_json::Value) -> bool {
 }
 
 /// The ids of what the plan finds, in its order.
-fn run(plan: &Plan, collection: &Arc<Collection>, view: &ReadView, pause: bool) -> Vec<Doc<'static>> {
+fn run(plan: &Plan, collection: &Arc<Collection>, snapshot: &ReadSnapshot, pause: bool) -> Vec<Doc<'static>> {
     let mut scan = Scan::new(Arc::new(plan.clone()), Some(collection), &Env::fixed(), Want::Documents).unwrap();
     let mut docs = Vec::new();
-    while let Some(row) = scan.next(view).unwrap() {
+    while let Some(row) = scan.next(snapshot).unwrap() {
         docs.push(row.doc);
         if pause {
             scan.pause();
@@ -99,20 +99,20 @@ fn ids(docs: &[Doc<'static>]) -> Vec<i32> {
     ids
 }
 
-fn check_all_plans(collection: &Arc<Collection>, view: &ReadView, filter: &Filter, sort: Option<&SortSpec>) {
+fn check_all_plans(collection: &Arc<Collection>, snapshot: &ReadSnapshot, filter: &Filter, sort: Option<&SortSpec>) {
     let env = Env::fixed();
-    let whole = run(&Plan::collection(filter, false, true), collection, view, false);
+    let whole = run(&Plan::collection(filter, false, true), collection, snapshot, false);
     let expected = ids(&whole);
     let sorted_keys = |docs: &[Doc<'static>], sort: &SortSpec| -> Vec<Vec<Value<'static>>> {
         docs.iter().map(|doc| sort_spec::key(sort, doc).unwrap().into_iter().collect()).collect()
     };
     let query = Query { sort, ..Query::new(filter, &env) };
-    let Chosen { plan, rejected, .. } = choose(collection, view, query, true).unwrap();
-    let remembered = choose(collection, view, query, false).unwrap().plan;
-    let again = choose(collection, view, query, false).unwrap().plan;
+    let Chosen { plan, rejected, .. } = choose(collection, snapshot, query, true).unwrap();
+    let remembered = choose(collection, snapshot, query, false).unwrap().plan;
+    let again = choose(collection, snapshot, query, false).unwrap().plan;
     for plan in [plan, remembered, again].iter().chain(&rejected) {
         for pause in [false, true] {
-            let found = run(plan, collection, view, pause);
+            let found = run(plan, collection, snapshot, pause);
             assert_eq!(ids(&found), expected, "{:?} by {}", filter.source, described(plan));
             if let (Some(sort), true) = (sort, plan.ordered) {
                 let mut keys = sorted_keys(&whole, sort);
@@ -128,12 +128,12 @@ fn check_all_plans(collection: &Arc<Collection>, view: &ReadView, filter: &Filte
 #[test]
 fn hints_and_bounds_by_hand() {
     let docs: Vec<bson::Document> = (0..10).map(|n| doc! {"_id": n, "a": n % 5, "b": n}).collect();
-    let (collection, view) = collection(&[keys(doc! {"a": 1, "b": -1}), keys(doc! {"b": 1})], &docs);
+    let (collection, snapshot) = collection(&[keys(doc! {"a": 1, "b": -1}), keys(doc! {"b": 1})], &docs);
     let env = Env::fixed();
     let all = Filter::all();
     let found = |query: Query<'_>| -> Result<Vec<i32>, (i32, String)> {
-        match choose(&collection, &view, query, false) {
-            Ok(chosen) => Ok(ids(&run(&chosen.plan, &collection, &view, false))),
+        match choose(&collection, &snapshot, query, false) {
+            Ok(chosen) => Ok(ids(&run(&chosen.plan, &collection, &snapshot, false))),
             Err(error) => Err((error.code().number(), error.message().to_owned())),
         }
     };
@@ -162,8 +162,9 @@ fn hints_and_bounds_by_hand() {
     let turned = Query { min: Some(&max), max: Some(&min), hint: Some(&by_name), ..Query::new(&all, &env) };
     assert_eq!(found(turned).unwrap_err().0, 51175);
     let natural = Hint::Natural { descending: true };
-    let chosen = choose(&collection, &view, Query { hint: Some(&natural), ..Query::new(&all, &env) }, false).unwrap();
-    let first = run(&chosen.plan, &collection, &view, true).remove(0);
+    let chosen =
+        choose(&collection, &snapshot, Query { hint: Some(&natural), ..Query::new(&all, &env) }, false).unwrap();
+    let first = run(&chosen.plan, &collection, &snapshot, true).remove(0);
     assert_eq!(first.get("_id"), Some(Value::Int32(9)));
 }
 
@@ -172,41 +173,44 @@ fn the_more_selective_index_wins() {
     let docs: Vec<bson::Document> =
         (0..500).map(|n| doc! {"_id": n, "few": n % 2, "many": n % 125, "s": "x"}).collect();
     let specs = [keys(doc! {"few": 1}), keys(doc! {"many": 1}), keys(doc! {"few": 1, "many": 1})];
-    let (two, view) = collection(&specs[..2], &docs);
+    let (two, snapshot) = collection(&specs[..2], &docs);
     let (three, view_of_three) = collection(&specs, &docs);
-    let name = |collection: &Arc<Collection>, view: &ReadView, source: bson::Document, sort: Option<bson::Document>| {
+    let name = |collection: &Arc<Collection>,
+                snapshot: &ReadSnapshot,
+                source: bson::Document,
+                sort: Option<bson::Document>| {
         let (filter, env) = (filter(source), Env::fixed());
         let sort = sort.map(|sort| sort_spec::parse(&Doc::from(sort)).unwrap());
         let query = Query { sort: sort.as_ref(), ..Query::new(&filter, &env) };
-        match choose(collection, view, query, false).unwrap().plan.source {
+        match choose(collection, snapshot, query, false).unwrap().plan.source {
             Source::Index(scan) => scan.index().name.to_string(),
             Source::Collection { .. } => "collection".to_owned(),
             other => format!("{other:?}"),
         }
     };
-    assert_eq!(name(&two, &view, doc! {"few": 1, "many": 7}, None), "many_1");
-    assert_eq!(name(&two, &view, doc! {"few": 1, "many": 9}, None), "many_1");
+    assert_eq!(name(&two, &snapshot, doc! {"few": 1, "many": 7}, None), "many_1");
+    assert_eq!(name(&two, &snapshot, doc! {"few": 1, "many": 9}, None), "many_1");
     assert_eq!(name(&three, &view_of_three, doc! {"few": 1, "many": 7}, None), "few_1_many_1");
-    assert_eq!(name(&two, &view, doc! {"s": "x"}, None), "collection");
-    assert_eq!(name(&two, &view, doc! {}, Some(doc! {"many": -1})), "many_1");
-    assert_eq!(name(&two, &view, doc! {"_id": 7, "few": 1}, None), "_id_");
-    assert_eq!(name(&two, &view, doc! {"many": 7}, Some(doc! {"few": 1})), "many_1");
+    assert_eq!(name(&two, &snapshot, doc! {"s": "x"}, None), "collection");
+    assert_eq!(name(&two, &snapshot, doc! {}, Some(doc! {"many": -1})), "many_1");
+    assert_eq!(name(&two, &snapshot, doc! {"_id": 7, "few": 1}, None), "_id_");
+    assert_eq!(name(&two, &snapshot, doc! {"many": 7}, Some(doc! {"few": 1})), "many_1");
 }
 
 #[test]
 fn covered_documents_are_made_of_entries() {
     let docs = [doc! {"_id": 1, "a": {"b": 1i64}, "c": "x", "d": 1}, doc! {"_id": 2, "c": 2.5}];
-    let (collection, view) = collection(&[keys(doc! {"c": -1, "a.b": 1})], &docs);
+    let (collection, snapshot) = collection(&[keys(doc! {"c": -1, "a.b": 1})], &docs);
     let (filter, env) = (filter(doc! {"c": {"$in": [2.5, "x"]}}), Env::fixed());
     let needed = [document::value::Path::new("a.b"), document::value::Path::new("c")];
     let query = Query { needed: Some(&needed), ..Query::new(&filter, &env) };
-    let plan = choose(&collection, &view, query, false).unwrap().plan;
+    let plan = choose(&collection, &snapshot, query, false).unwrap().plan;
     assert!(plan.is_covered());
-    let found = run(&plan, &collection, &view, false);
+    let found = run(&plan, &collection, &snapshot, false);
     assert_eq!(found, [Doc::from(doc! {"c": "x", "a": {"b": 1i64}}), Doc::from(doc! {"c": 2.5, "a": {"b": null}})]);
     let with_id = [document::value::Path::new("_id")];
     let query = Query { needed: Some(&with_id), ..Query::new(&filter, &env) };
-    assert!(!choose(&collection, &view, query, false).unwrap().plan.is_covered());
+    assert!(!choose(&collection, &snapshot, query, false).unwrap().plan.is_covered());
 }
 
 #[test]
@@ -215,7 +219,7 @@ fn long_values_are_found_by_what_is_left_of_them() {
     let docs: Vec<bson::Document> =
         ["a", "b", "c", ""].iter().enumerate().map(|(n, end)| doc! {"_id": n as i32, "t": text(end), "n": 1}).collect();
     for spec in [keys(doc! {"t": 1}), keys(doc! {"t": -1, "n": 1}), keys(doc! {"n": 1, "t": 1})] {
-        let (collection, view) = collection(&[spec], &docs);
+        let (collection, snapshot) = collection(&[spec], &docs);
         for source in [
             doc! {"n": 1, "t": text("b")},
             doc! {"n": 1, "t": {"$gt": text("a")}},
@@ -226,7 +230,7 @@ fn long_values_are_found_by_what_is_left_of_them() {
         ] {
             for sort in [None, Some(doc! {"t": 1}), Some(doc! {"t": -1})] {
                 let sort = sort.map(|sort| sort_spec::parse(&Doc::from(sort)).unwrap());
-                check_all_plans(&collection, &view, &filter(source.clone()), sort.as_ref());
+                check_all_plans(&collection, &snapshot, &filter(source.clone()), sort.as_ref());
             }
         }
     }
@@ -235,7 +239,7 @@ fn long_values_are_found_by_what_is_left_of_them() {
 /// Each of these would take for ever if unions were planned inside unions, or sets joined one by one.
 #[test]
 fn many_alternatives_are_planned_quickly() {
-    let (collection, view) =
+    let (collection, snapshot) =
         collection(&[keys(doc! {"a": 1}), keys(doc! {"b": 1})], &[doc! {"_id": 1, "a": 1, "b": 1}]);
     let alternatives = |n: i32| -> Bson {
         let either: Vec<Bson> =
@@ -247,7 +251,7 @@ fn many_alternatives_are_planned_quickly() {
     let single: Vec<Bson> = (0..2000).map(|n| bson::bson!({ "a": { "$lt": n } })).collect();
     let start = std::time::Instant::now();
     for source in [doc! {"$and": all}, doc! {"$or": ranges}, doc! {"$or": single}] {
-        check_all_plans(&collection, &view, &filter(source), None);
+        check_all_plans(&collection, &snapshot, &filter(source), None);
     }
     assert!(start.elapsed() < std::time::Duration::from_secs(20));
 }
@@ -394,12 +398,12 @@ proptest! {
             })
             .filter(has_no_parallel_arrays)
             .collect();
-        let (collection, view) = collection(&index_specs(), &docs);
+        let (collection, snapshot) = collection(&index_specs(), &docs);
         for (source, sort) in filters {
             let filter = filter(source);
             let sort = sort.map(|sort| sort_spec::parse(&Doc::from(sort)).unwrap());
             let sortable = sort.as_ref().filter(|sort| docs.iter().all(|doc| sort_spec::key(sort, &Doc::from(doc)).is_ok()));
-            check_all_plans(&collection, &view, &filter, sortable);
+            check_all_plans(&collection, &snapshot, &filter, sortable);
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::create::check_enumeration;
 use super::{alone, apply, create_view, not_found};
 use crate::catalog::{Collection, Content, Index, Validation};
-use crate::commit::Change;
 use crate::engine::Engine;
+use crate::transaction::commit::Change;
 use document::op::{Context, Namespace};
 use document::value::order;
 use document::{Code, Doc, DocWriter, Error, Result, Value};

@@ -3,8 +3,8 @@
 use super::{alone, apply, is_view, not_found};
 use crate::background::Job;
 use crate::catalog::{Collection, Index};
-use crate::commit::Change;
 use crate::engine::Engine;
+use crate::transaction::commit::Change;
 use document::op::{Context, Namespace};
 use document::value::{order, show};
 use document::{Code, Doc, DocWriter, Error, Result, Value};

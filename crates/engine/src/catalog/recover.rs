@@ -4,14 +4,14 @@
 //! Put right: indexes whose build was cut off are forgotten, spaces that no collection uses are removed or made ready.
 
 use super::{COLLECTION, Catalog, Collection, CollectionId, Content};
-use crate::clock::Clock;
-use crate::commit::{BATCH, Current, Ground, count_key};
-use crate::locks::LockTable;
-use crate::removals::Removals;
 use crate::store::disk_space::Disk;
 use crate::store::pool::{Pool, is_pooled};
 use crate::store::synced::SyncedFile;
 use crate::store::{Space, Store, StoreOptions};
+use crate::transaction::clock::Clock;
+use crate::transaction::commit::{BATCH, Core, Current, count_key};
+use crate::transaction::locks::LockTable;
+use crate::transaction::removals::Removals;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use document::{Code, Doc, Error, Result};
@@ -33,7 +33,7 @@ const STATE_MEMTABLE: u64 = 16 << 20;
 
 /// An opened folder.
 pub(crate) struct Opened {
-    pub ground: Ground,
+    pub core: Core,
     /// The number of the last batch.
     pub batches: u64,
     pub synced: SyncedFile,
@@ -94,7 +94,7 @@ pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
     }
     let pool = Pool::new(free, &names);
     let current = ArcSwap::from_pointee(Current { snapshot, catalog: Arc::new(catalog) });
-    let ground = Ground {
+    let core = Core {
         store,
         catalog: catalog_space,
         state,
@@ -105,7 +105,7 @@ pub(crate) fn open(folder: &Path, options: StoreOptions) -> Result<Opened> {
         disk: Disk::new(folder),
         removals: Removals::default(),
     };
-    Ok(Opened { ground, batches, synced, pool, next_id: CollectionId(next_id), remains, cut_off })
+    Ok(Opened { core, batches, synced, pool, next_id: CollectionId(next_id), remains, cut_off })
 }
 
 /// A new folder gets the format's number; another number is refused.

@@ -10,7 +10,7 @@ use crate::catalog::Collection;
 use crate::engine::Engine;
 use crate::read::{Window, distinct_index, needed, resolve};
 use crate::scan::Want;
-use crate::work::Moment;
+use crate::transaction::write_set::Moment;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{
@@ -170,7 +170,7 @@ impl Explainer<'_> {
         let (plan, rejected) = match collection {
             None => (Plan::nothing(), Vec::new()),
             Some(collection) => {
-                let chosen = choose(collection, &self.moment.view, asked.query(self.env), true)?;
+                let chosen = choose(collection, &self.moment.snapshot, asked.query(self.env), true)?;
                 (chosen.plan, chosen.rejected)
             }
         };
@@ -196,7 +196,7 @@ impl Explainer<'_> {
         if self.verbosity < Verbosity::ExecutionStats {
             return Ok(());
         }
-        let outcome = run::run(&plan, collection, &self.moment.view, &asked, self.env)?;
+        let outcome = run::run(&plan, collection, &self.moment.snapshot, &asked, self.env)?;
         self.append_execution(reply, &plan, &asked, &outcome);
         Ok(())
     }

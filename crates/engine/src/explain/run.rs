@@ -6,7 +6,7 @@ use crate::catalog::{Collection, Index};
 use crate::read::{Window, distinct_keys};
 use crate::scan::{Scan, Want};
 use crate::store::keys::DOCUMENTS;
-use crate::view::ReadView;
+use crate::transaction::snapshot::ReadSnapshot;
 use document::filter::Filter;
 use document::op::{Hint, SortSpec};
 use document::update::Update;
@@ -95,7 +95,7 @@ impl Outcome {
 pub(super) fn run(
     plan: &Plan,
     collection: Option<&Arc<Collection>>,
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     asked: &Asked<'_>,
     env: &Env,
 ) -> Result<Outcome> {
@@ -107,7 +107,7 @@ pub(super) fn run(
         return Ok(outcome);
     }
     if let (Top::Distinct(index, path), Some(collection)) = (asked.top, collection) {
-        (outcome.kept, outcome.examined) = distinct_keys(view, collection, index, path, env)?;
+        (outcome.kept, outcome.examined) = distinct_keys(snapshot, collection, index, path, env)?;
         outcome.took = start.elapsed();
         return Ok(outcome);
     }
@@ -117,7 +117,7 @@ pub(super) fn run(
     }
     let reach = asked.window.reach().filter(|_| plan.ordered);
     while reach.is_none_or(|reach| outcome.found < reach) {
-        let Some(row) = scan.next(view)? else { break };
+        let Some(row) = scan.next(snapshot)? else { break };
         outcome.found += 1;
         outcome.bytes += u64::try_from(row.doc.as_bytes().len()).unwrap_or_default();
         if let Top::Update(update, _) = asked.top

@@ -3,7 +3,7 @@
 use crate::catalog::{Collection, Index};
 use crate::store::keys::{EntryParts, PREFIX, document_key_of};
 use crate::store::keys::{document, index_prefix};
-use crate::view::ReadView;
+use crate::transaction::snapshot::ReadSnapshot;
 use document::value::distinct::{Values, each_value};
 use document::value::key::{self, TypeReader};
 use document::value::path::Part;
@@ -27,7 +27,7 @@ pub(crate) fn index_for(collection: &Collection, parts: &[Part]) -> Option<Arc<I
 
 /// Adds all values that the index has; gives the number of entries looked at.
 pub(super) fn scan(
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     collection: &Collection,
     index: &Index,
     parts: &[Part],
@@ -41,7 +41,7 @@ pub(super) fn scan(
     let mut examined = 0;
     'seek: loop {
         let (mut current, mut repeated): (Vec<u8>, usize) = (Vec::new(), 0);
-        for (read, entry) in view.range(space, &from, &to, false).enumerate() {
+        for (read, entry) in snapshot.range(space, &from, &to, false).enumerate() {
             if read % BETWEEN_CHECKS == BETWEEN_CHECKS - 1 {
                 (env.interrupt)()?;
             }
@@ -66,7 +66,7 @@ pub(super) fn scan(
             match found {
                 // Cut: only the document tells.
                 None => {
-                    let Some(stored) = view.get(space, &document_key_of(entry.id))? else { continue };
+                    let Some(stored) = snapshot.get(space, &document_key_of(entry.id))? else { continue };
                     let doc = document(stored)?;
                     each_value(&Value::Document(doc.borrow()), parts, &mut |value| values.add(value))?;
                 }

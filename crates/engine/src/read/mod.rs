@@ -24,7 +24,7 @@ use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
 use crate::store::temporary::{STAGE_MEMORY, TemporaryFiles};
-use crate::work::Moment;
+use crate::transaction::write_set::Moment;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::pipeline::{Rows, from_documents};

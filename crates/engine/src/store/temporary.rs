@@ -1,8 +1,8 @@
 //! Temporary files for what does not fit in memory. They have no name, so they are gone with the cursor or the process, even
 //! a killed one.
 
-use crate::commit::Ground;
 use crate::engine::Inner;
+use crate::transaction::commit::Core;
 use document::spill::{Spill, SpillFile};
 use document::{Code, Error, Result};
 use std::fs::File;
@@ -22,12 +22,12 @@ pub(crate) const NAME: &str = "temporary-";
 /// Gives files beside the data, as long as the store itself has room enough.
 pub(crate) struct TemporaryFiles {
     folder: PathBuf,
-    ground: Arc<Ground>,
+    core: Arc<Core>,
 }
 
 impl TemporaryFiles {
     pub(crate) fn beside(inner: &Inner) -> TemporaryFiles {
-        TemporaryFiles { folder: inner.path.clone(), ground: inner.ground.clone() }
+        TemporaryFiles { folder: inner.path.clone(), core: inner.core.clone() }
     }
 }
 
@@ -40,8 +40,8 @@ pub(crate) fn remove_remains(folder: &Path) {
     }
 }
 
-fn check_disk_space(ground: &Ground) -> Result<()> {
-    ground.disk.look(&ground.store, 0).refusal().map_or(Ok(()), Err)
+fn check_disk_space(core: &Core) -> Result<()> {
+    core.disk.look(&core.store, 0).refusal().map_or(Ok(()), Err)
 }
 
 impl Spill for TemporaryFiles {
@@ -51,20 +51,20 @@ impl Spill for TemporaryFiles {
 
     fn file(&self) -> Result<Box<dyn SpillFile>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        check_disk_space(&self.ground)?;
+        check_disk_space(&self.core)?;
         let path = self.folder.join(format!("{NAME}{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         // A new file: whatever has the name already, a link too, is an error.
         let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
         std::fs::remove_file(&path).map_err(failed)?;
         let state = State::Written(BufWriter::with_capacity(1 << 16, file));
-        Ok(Box::new(TemporaryFile { state, ground: self.ground.clone(), unchecked: 0 }))
+        Ok(Box::new(TemporaryFile { state, core: self.core.clone(), unchecked: 0 }))
     }
 }
 
 /// Per part: its length (4 bytes), its bytes.
 struct TemporaryFile {
     state: State,
-    ground: Arc<Ground>,
+    core: Arc<Core>,
     /// Bytes written since the room was looked at.
     unchecked: usize,
 }
@@ -82,7 +82,7 @@ impl SpillFile for TemporaryFile {
         self.unchecked += part.len();
         if self.unchecked > LOOK_EVERY {
             self.unchecked = 0;
-            check_disk_space(&self.ground)?;
+            check_disk_space(&self.core)?;
         }
         let length = u32::try_from(part.len()).map_err(|_| misused())?.to_le_bytes();
         file.write_all(&length).and_then(|()| file.write_all(part)).map_err(failed)
@@ -129,7 +129,7 @@ mod tests {
     fn parts_come_back_and_nothing_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let engine = crate::Engine::open(&folder.path().join("data"), crate::Options::default()).unwrap();
-        let files = TemporaryFiles { folder: folder.path().to_owned(), ground: engine.inner.ground.clone() };
+        let files = TemporaryFiles { folder: folder.path().to_owned(), core: engine.inner.core.clone() };
         std::fs::write(folder.path().join("temporary-9"), "left").unwrap();
         remove_remains(folder.path());
         let mut file = files.file().unwrap();

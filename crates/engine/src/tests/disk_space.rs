@@ -44,7 +44,7 @@ fn a_dropped_collection_leaves_the_disk_though_small_ones_are_only_in_the_log() 
         }
         until("the collection is not written out", &|| bytes(&tables) > 60 << 20).await;
         bench.admin(AdminOp::Drop { ns: ns() }).await.unwrap();
-        let store = &bench.engine.inner.ground.store;
+        let store = &bench.engine.inner.core.store;
         assert!(store.has_full_log(), "nothing holds on to the collection: the test shows nothing");
         until("the collection is still on the disk", &|| {
             tokio::task::block_in_place(|| free_log(&bench.engine.inner)).unwrap();
@@ -64,10 +64,10 @@ fn a_delete_is_taken_on_a_scarce_disk_with_what_a_rule_adds_to_it() {
     run(async {
         let bench = Bench::new();
         bench.did(insert((0..10).map(|n| doc! { "_id": n, "filler": "x".repeat(100), "count": 10 }).collect())).await;
-        let ground = &bench.engine.inner.ground;
+        let core = &bench.engine.inner.core;
         let pretend = |space| {
-            *ground.disk.pretended.lock() = Some(space);
-            ground.disk.look(&ground.store, 0);
+            *core.disk.pretended.lock() = Some(space);
+            core.disk.look(&core.store, 0);
         };
         let transaction = async |ops: &[WriteOp]| -> Result<()> {
             let mut session = Session::default();

@@ -52,16 +52,16 @@ fn spaces_of_dropped_collections_go_and_the_clock_goes_on() {
             bench.admin(AdminOp::Drop { ns: ns() }).await.unwrap();
         }
         bench.did(insert(vec![doc! {"_id": 2}])).await;
-        bench.engine.inner.ground.clock.committed()
+        bench.engine.inner.core.clock.committed()
     });
     let bench = bench.reopen();
     run(async {
         assert_eq!(bench.find(doc! {}).await, [doc! {"_id": 2}]);
         bench.did(insert(vec![doc! {"_id": 3}])).await;
-        assert!(bench.engine.inner.ground.clock.committed() > time);
+        assert!(bench.engine.inner.core.clock.committed() > time);
     });
     let bench = bench.reopen().reopen();
-    let spaces = bench.engine.inner.ground.store.names();
+    let spaces = bench.engine.inner.core.store.names();
     // Three of the engine's own, one in use, four ready, and at most the three that were emptied.
     assert!(spaces.len() <= 11, "{spaces:?}");
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written>
             written.retried.push(statement);
             continue;
         }
-        let result = match complete(doc, &driver.context.env, || driver.engine.inner.ground.clock.tick()) {
+        let result = match complete(doc, &driver.context.env, || driver.engine.inner.core.clock.tick()) {
             Ok(doc) => one(driver, &collection, op, &doc, &mut written).await,
             Err(error) => Err(Stop::Statement(error)),
         };
@@ -36,7 +36,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written>
             Err(Stop::Command(error)) => return Err(error),
             Err(Stop::Statement(error)) => {
                 written.errors.push(WriteError { index, error });
-                if op.ordered || driver.work.is_transaction() {
+                if op.ordered || driver.write_set.is_transaction() {
                     break;
                 }
             }
@@ -66,7 +66,7 @@ async fn one(
 ) -> Result<(), Stop> {
     let target = collection::Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     loop {
-        match collection::insert(&mut driver.work, &target, doc) {
+        match collection::insert(&mut driver.write_set, &target, doc) {
             Ok(()) => break,
             Err(halt) => driver.settle(halt).await?,
         }

@@ -1,13 +1,13 @@
-//! Work: the writes of one statement group or one transaction before they are committed, with the locks they need.
+//! The write set: the writes of one statement group or one transaction before they are committed, with the locks they need.
 //!
 //! Outside a transaction a document is read in its newest version, under its lock. In a transaction it is read as the
 //! transaction's moment has it, and a newer version is a write conflict (first updater wins, at the statement).
 
+use super::commit::{Change, Commit, Core, Counted};
+use super::locks::{Asked, LockKey, Owner};
+use super::snapshot::{Overlay, ReadSnapshot};
 use crate::catalog::{Catalog, Collection};
-use crate::commit::{Change, Commit, Counted, Ground};
-use crate::locks::{Asked, LockKey, Owner};
 use crate::store::Space;
-use crate::view::{Overlay, ReadView};
 use bytes::Bytes;
 use document::backend::Mode;
 use document::op::Durability;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Moment {
     pub catalog: Arc<Catalog>,
-    pub view: ReadView,
+    pub snapshot: ReadSnapshot,
 }
 
 /// Why a statement stopped.
@@ -35,8 +35,8 @@ impl From<Error> for Halt {
     }
 }
 
-pub(crate) struct Work {
-    ground: Arc<Ground>,
+pub(crate) struct WriteSet {
+    core: Arc<Core>,
     owner: Owner,
     /// The fixed moment of a transaction.
     moment: Option<Moment>,
@@ -59,23 +59,23 @@ pub(crate) fn write_conflict() -> Error {
     .with_label("TransientTransactionError")
 }
 
-impl Work {
-    /// Work outside a transaction.
-    pub(crate) fn loose(ground: &Arc<Ground>) -> Work {
-        Work::new(ground, None)
+impl WriteSet {
+    /// Writes outside a transaction.
+    pub(crate) fn loose(core: &Arc<Core>) -> WriteSet {
+        WriteSet::new(core, None)
     }
 
-    /// The work of a transaction that begins now.
-    pub(crate) fn transaction(ground: &Arc<Ground>) -> Work {
-        let current = ground.current.load();
-        let moment = Moment { catalog: current.catalog.clone(), view: ReadView::new(current.snapshot.clone()) };
-        Work::new(ground, Some(moment))
+    /// The write set of a transaction that begins now.
+    pub(crate) fn transaction(core: &Arc<Core>) -> WriteSet {
+        let current = core.current.load();
+        let moment = Moment { catalog: current.catalog.clone(), snapshot: ReadSnapshot::new(current.snapshot.clone()) };
+        WriteSet::new(core, Some(moment))
     }
 
-    fn new(ground: &Arc<Ground>, moment: Option<Moment>) -> Work {
-        Work {
-            ground: ground.clone(),
-            owner: ground.locks.owner(),
+    fn new(core: &Arc<Core>, moment: Option<Moment>) -> WriteSet {
+        WriteSet {
+            core: core.clone(),
+            owner: core.locks.owner(),
             moment,
             overlay: Overlay::default(),
             spaces: Vec::new(),
@@ -111,21 +111,21 @@ impl Work {
 
     /// The position of a transaction's snapshot.
     pub(crate) fn position(&self) -> Option<u64> {
-        self.moment.as_ref().map(|moment| moment.view.snapshot().position())
+        self.moment.as_ref().map(|moment| moment.snapshot.store_snapshot().position())
     }
 
-    /// What a statement of this work sees.
+    /// What a statement of this write set sees.
     pub(crate) fn moment(&self) -> Moment {
         match &self.moment {
             Some(moment) => Moment {
                 catalog: moment.catalog.clone(),
-                view: ReadView::with_overlay(moment.view.snapshot().clone(), self.overlay.clone()),
+                snapshot: ReadSnapshot::with_overlay(moment.snapshot.store_snapshot().clone(), self.overlay.clone()),
             },
             None => {
-                let current = self.ground.current.load();
+                let current = self.core.current.load();
                 Moment {
                     catalog: current.catalog.clone(),
-                    view: ReadView::with_overlay(current.snapshot.clone(), self.overlay.clone()),
+                    snapshot: ReadSnapshot::with_overlay(current.snapshot.clone(), self.overlay.clone()),
                 }
             }
         }
@@ -133,7 +133,7 @@ impl Work {
 
     /// Takes a lock, or says that somebody else has it.
     pub(crate) fn lock(&mut self, key: LockKey) -> Result<Asked, Halt> {
-        let asked = self.ground.locks.ask(self.owner, key, Mode::Exclusive);
+        let asked = self.core.locks.ask(self.owner, key, Mode::Exclusive);
         match asked {
             Asked::Held => return Err(Halt::Blocked(key)),
             Asked::Granted => self.locks.push(key),
@@ -145,7 +145,7 @@ impl Work {
     /// Gives a lock back under which nothing was written.
     pub(crate) fn unlock(&mut self, key: LockKey) {
         self.locks.retain(|held| *held != key);
-        self.ground.locks.release(self.owner, &[key]);
+        self.core.locks.release(self.owner, &[key]);
     }
 
     /// Takes over a lock that its owner waited for.
@@ -157,28 +157,30 @@ impl Work {
     pub(crate) fn fence(&mut self, key: LockKey, mode: Mode) -> Result<()> {
         let position =
             self.position().ok_or_else(|| Error::new(Code::InternalError, "a fence belongs in a transaction"))?;
-        match self.ground.locks.ask(self.owner, key, mode) {
+        match self.core.locks.ask(self.owner, key, mode) {
             Asked::Held => return Err(write_conflict()),
             Asked::Granted => self.locks.push(key),
             Asked::Mine => {}
         }
-        if self.ground.locks.fence_is_newer(key, mode, position) {
+        if self.core.locks.fence_is_newer(key, mode, position) {
             return Err(write_conflict());
         }
         self.fences.push((key, mode));
         Ok(())
     }
 
-    /// The value that a statement of this work may change; its lock is held.
+    /// The value that a statement of this write set may change; its lock is held.
     pub(crate) fn current(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
         if let Some(written) = self.overlay.get(space, key) {
             return Ok(written);
         }
         let Some(moment) = &self.moment else { return space.latest(key) };
-        match space.latest_since(key, moment.view.snapshot())? {
+        match space.latest_since(key, moment.snapshot.store_snapshot())? {
             Some((_, true)) => Err(write_conflict()),
             Some((value, false)) => Ok(Some(value)),
-            None if moment.view.get(space, key)?.is_some() || self.removed_since(space, key) => Err(write_conflict()),
+            None if moment.snapshot.get(space, key)?.is_some() || self.removed_since(space, key) => {
+                Err(write_conflict())
+            }
             None => Ok(None),
         }
     }
@@ -186,25 +188,25 @@ impl Work {
     /// Whether a document came and went since the transaction's moment.
     fn removed_since(&self, space: &Space, key: &[u8]) -> bool {
         let key = LockKey::entry(space.id(), key);
-        self.position().is_some_and(|position| self.ground.removals.since(key, position))
+        self.position().is_some_and(|position| self.core.removals.since(key, position))
     }
 
     /// Whether nobody has committed since the transaction's moment: what it sees under a lock that it holds is the newest, and
     /// need not be looked for again.
     pub(crate) fn is_newest(&self) -> bool {
-        self.position().is_some_and(|position| self.ground.current.load().snapshot.position() == position)
+        self.position().is_some_and(|position| self.core.current.load().snapshot.position() == position)
     }
 
-    /// What a statement of this work sees under `key`: as [`Work::moment`] has it, which is made for more than one look.
+    /// What a statement of this write set sees under `key`: as [`WriteSet::moment`] has it, which is made for more than one look.
     pub(crate) fn seen(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
         match (self.overlay.get(space, key), &self.moment) {
             (Some(written), _) => Ok(written),
-            (None, Some(moment)) => moment.view.get(space, key),
-            (None, None) => self.ground.current.load().snapshot.get(space, key),
+            (None, Some(moment)) => moment.snapshot.get(space, key),
+            (None, None) => self.core.current.load().snapshot.get(space, key),
         }
     }
 
-    /// Whether a statement of this work sees a key between `from` and `to` that `wanted` accepts.
+    /// Whether a statement of this write set sees a key between `from` and `to` that `wanted` accepts.
     pub(crate) fn sees_key(
         &self,
         space: &Space,
@@ -212,7 +214,7 @@ impl Work {
         to: &[u8],
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<bool> {
-        for entry in self.moment().view.range(space, from, to, false) {
+        for entry in self.moment().snapshot.range(space, from, to, false) {
             if wanted(&entry?.0) {
                 return Ok(true);
             }
@@ -232,7 +234,7 @@ impl Work {
         if !self.is_transaction() {
             return self.sees_key(space, from, to, wanted);
         }
-        for entry in self.ground.current.load().snapshot.range(space, from, to, false) {
+        for entry in self.core.current.load().snapshot.range(space, from, to, false) {
             let (key, _) = entry?;
             if wanted(&key) && self.overlay.get(space, &key).is_none() {
                 return Err(write_conflict());
@@ -272,12 +274,12 @@ impl Work {
         }
     }
 
-    /// How this work changes a collection's number of documents.
+    /// How this write set changes a collection's number of documents.
     pub(crate) fn counted(&self, collection: &Collection) -> i64 {
         self.counts.iter().find(|counted| counted.id == collection.id).map_or(0, |counted| counted.documents)
     }
 
-    /// Changes the catalog, at once for this work's own statements, for others with the commit.
+    /// Changes the catalog, at once for this write set's own statements, for others with the commit.
     pub(crate) fn change(&mut self, change: Change) {
         if let (Some(moment), Change::Put(collection)) = (&mut self.moment, &change) {
             Arc::make_mut(&mut moment.catalog).insert(collection.clone());
@@ -285,12 +287,12 @@ impl Work {
         self.changes.push(change);
     }
 
-    /// Whether a collection was made by this work.
+    /// Whether a collection was made by this write set.
     pub(crate) fn made(&self, collection: &Collection) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Put(made) if made.id == collection.id))
     }
 
-    /// The collections that this work would have made, each once.
+    /// The collections that this write set would have made, each once.
     pub(crate) fn take_made(&mut self) -> Vec<Arc<Collection>> {
         let mut made: Vec<Arc<Collection>> = Vec::new();
         for change in self.changes.drain(..) {
@@ -313,7 +315,7 @@ impl Work {
             let entries = self.overlay.take(&space);
             writes.extend(entries.into_iter().map(|(key, value)| (space.clone(), key, value)));
         }
-        let owner = std::mem::replace(&mut self.owner, self.ground.locks.owner());
+        let owner = std::mem::replace(&mut self.owner, self.core.locks.owner());
         self.writes = 0;
         Commit {
             writes,
@@ -330,8 +332,8 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for WriteSet {
     fn drop(&mut self) {
-        self.ground.locks.release(self.owner, &self.locks);
+        self.core.locks.release(self.owner, &self.locks);
     }
 }

@@ -10,34 +10,34 @@ use std::sync::Arc;
 
 /// One consistent state of the data. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct ReadView {
-    snapshot: Arc<StoreSnapshot>,
+pub struct ReadSnapshot {
+    store_snapshot: Arc<StoreSnapshot>,
     overlay: Option<Overlay>,
 }
 
-impl ReadView {
-    pub fn new(snapshot: Arc<StoreSnapshot>) -> ReadView {
-        ReadView { snapshot, overlay: None }
+impl ReadSnapshot {
+    pub fn new(store_snapshot: Arc<StoreSnapshot>) -> ReadSnapshot {
+        ReadSnapshot { store_snapshot, overlay: None }
     }
 
-    pub fn with_overlay(snapshot: Arc<StoreSnapshot>, overlay: Overlay) -> ReadView {
-        ReadView { snapshot, overlay: (!overlay.is_empty()).then_some(overlay) }
+    pub fn with_overlay(store_snapshot: Arc<StoreSnapshot>, overlay: Overlay) -> ReadSnapshot {
+        ReadSnapshot { store_snapshot, overlay: (!overlay.is_empty()).then_some(overlay) }
     }
 
-    pub fn snapshot(&self) -> &Arc<StoreSnapshot> {
-        &self.snapshot
+    pub fn store_snapshot(&self) -> &Arc<StoreSnapshot> {
+        &self.store_snapshot
     }
 
     pub fn get(&self, space: &Space, key: &[u8]) -> Result<Option<Bytes>> {
         match self.overlay.as_ref().and_then(|overlay| overlay.get(space, key)) {
             Some(written) => Ok(written),
-            None => self.snapshot.get(space, key),
+            None => self.store_snapshot.get(space, key),
         }
     }
 
     /// Keys and values from `from` (inclusive) to `to` (exclusive), or backwards. The iterator owns what it needs.
-    pub fn range(&self, space: &Space, from: &[u8], to: &[u8], reverse: bool) -> ViewRange {
-        let stored = self.snapshot.range(space, from, to, reverse);
+    pub fn range(&self, space: &Space, from: &[u8], to: &[u8], reverse: bool) -> SnapshotRange {
+        let stored = self.store_snapshot.range(space, from, to, reverse);
         let written =
             self.overlay.as_ref().and_then(|overlay| overlay.spaces.get(&space.id())).map(|written| Written {
                 map: written.clone(),
@@ -48,7 +48,7 @@ impl ReadView {
                 },
                 end: Bytes::copy_from_slice(if reverse { from } else { to }),
             });
-        ViewRange { stored, held: None, written, reverse }
+        SnapshotRange { stored, held: None, written, reverse }
     }
 }
 
@@ -119,7 +119,7 @@ impl Written {
 }
 
 /// A range of the store merged with a transaction's writes.
-pub struct ViewRange {
+pub struct SnapshotRange {
     stored: StoreRange,
     /// An entry of the store that comes after the next written one.
     held: Option<(Bytes, Bytes)>,
@@ -127,7 +127,7 @@ pub struct ViewRange {
     reverse: bool,
 }
 
-impl ViewRange {
+impl SnapshotRange {
     fn next_stored(&mut self) -> Option<Result<(Bytes, Bytes)>> {
         match self.held.take() {
             Some(entry) => Some(Ok(entry)),
@@ -136,7 +136,7 @@ impl ViewRange {
     }
 }
 
-impl Iterator for ViewRange {
+impl Iterator for SnapshotRange {
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -205,14 +205,14 @@ mod tests {
                     model.remove(&key(*number));
                 }
             }
-            let view = ReadView::with_overlay(store.snapshot(), overlay);
+            let snapshot = ReadSnapshot::with_overlay(store.snapshot(), overlay);
             let mut expected: Vec<(Bytes, Bytes)> =
                 model.into_iter().filter(|(k, _)| *k >= key(from) && *k < key(to)).collect();
             if reverse {
                 expected.reverse();
             }
             let seen: Vec<(Bytes, Bytes)> =
-                view.range(&space, &key(from), &key(to), reverse).collect::<Result<_>>().unwrap();
+                snapshot.range(&space, &key(from), &key(to), reverse).collect::<Result<_>>().unwrap();
             prop_assert_eq!(seen, expected);
         }
     }

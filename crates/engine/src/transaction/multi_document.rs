@@ -1,13 +1,13 @@
-//! Multi-document transactions: a moment, the work laid over it, and the right to write to the collections it touched.
+//! Multi-document transactions: a moment, the writes laid over it, and the right to write to the collections it touched.
 //!
 //! A transaction ends once: by commit, abort, an error of one of its statements, or the lifetime limit. While a statement
 //! runs it holds the open part; whoever ends the transaction meanwhile leaves a note.
 
+use super::commit::{Change, Commit};
+use super::retries::{Retry, Saved};
+use super::write_set::{Moment, WriteSet, write_conflict};
 use crate::catalog::{Collection, Content};
-use crate::commit::{Change, Commit};
 use crate::engine::{Engine, Entered, Inner};
-use crate::retries::{Retry, Saved};
-use crate::work::{Moment, Work, write_conflict};
 use document::backend::{Answer, Durable, Transaction};
 use document::op::{Context, Durability, Namespace};
 use document::{Code, Error, Result};
@@ -42,7 +42,7 @@ enum State {
 
 /// What an open transaction holds.
 pub(crate) struct Open {
-    pub(crate) work: Work,
+    pub(crate) write_set: WriteSet,
     entered: Vec<Entered>,
     /// The retryable writes in it, whose records are part of it.
     pub(crate) retries: Vec<Retry>,
@@ -58,10 +58,10 @@ struct Finished {
 impl EngineTransaction {
     pub(crate) fn begin(engine: &Engine, known_as: Option<([u8; 16], i64)>) -> EngineTransaction {
         let shared = engine.inner.transactions.add(|| {
-            engine.inner.ground.removals.begin();
-            let work = Work::transaction(&engine.inner.ground);
-            let position = work.position().unwrap_or_default();
-            let open = Box::new(Open { work, entered: Vec::new(), retries: Vec::new() });
+            engine.inner.core.removals.begin();
+            let write_set = WriteSet::transaction(&engine.inner.core);
+            let position = write_set.position().unwrap_or_default();
+            let open = Box::new(Open { write_set, entered: Vec::new(), retries: Vec::new() });
             Shared { started: Instant::now(), position, state: Mutex::new(State::Open(open)) }
         });
         EngineTransaction { engine: engine.clone(), shared, known_as }
@@ -78,7 +78,7 @@ impl EngineTransaction {
     /// What a read in the transaction sees.
     pub(crate) fn moment(&self) -> Result<Moment> {
         match &*self.shared.state.lock() {
-            State::Open(open) => Ok(open.work.moment()),
+            State::Open(open) => Ok(open.write_set.moment()),
             State::Busy | State::Ended => Err(aborted()),
         }
     }
@@ -109,13 +109,13 @@ impl EngineTransaction {
     fn finish(&self, context: &Context) -> Result<Option<Finished>> {
         let mut open = self.take()?;
         *self.shared.state.lock() = State::Ended;
-        let Open { work, retries, .. } = &mut *open;
-        let mut saved: Vec<Saved> = retries.iter_mut().filter_map(|retry| retry.add_to(work)).collect();
-        if work.is_empty() && !work.has_fences() {
+        let Open { write_set, retries, .. } = &mut *open;
+        let mut saved: Vec<Saved> = retries.iter_mut().filter_map(|retry| retry.add_to(write_set)).collect();
+        if write_set.is_empty() && !write_set.has_fences() {
             return Ok(None);
         }
-        saved.extend(self.known_as.map(|(session, number)| Saved::commit(&self.engine, session, number, work)));
-        let commit = Commit { makes_room: context.sent.makes_room, ..work.take(context.durability) };
+        saved.extend(self.known_as.map(|(session, number)| Saved::commit(&self.engine, session, number, write_set)));
+        let commit = Commit { makes_room: context.sent.makes_room, ..write_set.take(context.durability) };
         Ok(Some(Finished { open, saved, commit }))
     }
 
@@ -126,9 +126,9 @@ impl EngineTransaction {
 }
 
 impl Open {
-    /// The work, for the time of a statement.
-    pub(crate) fn lend(&mut self, engine: &Engine) -> Work {
-        std::mem::replace(&mut self.work, Work::loose(&engine.inner.ground))
+    /// The write set, for the time of a statement.
+    pub(crate) fn lend(&mut self, engine: &Engine) -> WriteSet {
+        std::mem::replace(&mut self.write_set, WriteSet::loose(&engine.inner.core))
     }
 
     /// The records of a session's retryable write, begun or gone on with.
@@ -149,13 +149,13 @@ impl Open {
     pub(crate) async fn enter(
         &mut self,
         engine: &Engine,
-        work: &Work,
+        write_set: &WriteSet,
         ns: &Namespace,
         context: &Context,
     ) -> Result<Option<Arc<Collection>>> {
-        let known = work.moment().catalog.get(ns).cloned();
+        let known = write_set.moment().catalog.get(ns).cloned();
         if let Some(known) = &known
-            && work.made(known)
+            && write_set.made(known)
         {
             return Ok(Some(known.clone()));
         }
@@ -185,19 +185,19 @@ impl Open {
     }
 
     /// Makes a collection as part of the transaction.
-    pub(crate) fn make(engine: &Engine, work: &mut Work, collection: Collection) -> Result<Arc<Collection>> {
-        let key = crate::locks::LockKey::namespace(&collection.ns);
-        if work.lock(key).is_err() || engine.catalog().get(&collection.ns).is_some() {
+    pub(crate) fn make(engine: &Engine, write_set: &mut WriteSet, collection: Collection) -> Result<Arc<Collection>> {
+        let key = crate::transaction::locks::LockKey::namespace(&collection.ns);
+        if write_set.lock(key).is_err() || engine.catalog().get(&collection.ns).is_some() {
             return Err(write_conflict());
         }
         let collection = Arc::new(collection);
-        work.change(Change::Put(collection.clone()));
+        write_set.change(Change::Put(collection.clone()));
         Ok(collection)
     }
 
     /// Undoes what would outlive the transaction: the spaces of collections that now never come to be.
     fn discard(mut self, inner: &Inner) {
-        for collection in self.work.take_made() {
+        for collection in self.write_set.take_made() {
             if let Content::Stored(space) = &collection.content {
                 inner.pool.give_back(space.clone());
             }
@@ -296,12 +296,12 @@ impl Transactions {
         if let Some(at) = open.all.iter().position(|other| other.as_ptr() == Arc::as_ptr(transaction)) {
             open.all.swap_remove(at);
         }
-        inner.ground.removals.end();
+        inner.core.removals.end();
         // Without this look, each end would walk all fences that the oldest transaction still needs.
         let oldest = open.all.iter().filter_map(Weak::upgrade).map(|other| other.position).min();
         if oldest.is_none_or(|oldest| oldest > open.forgotten) {
-            inner.ground.locks.forget_fences(oldest.unwrap_or(u64::MAX));
-            inner.ground.removals.forget(oldest.unwrap_or(u64::MAX));
+            inner.core.locks.forget_fences(oldest.unwrap_or(u64::MAX));
+            inner.core.removals.forget(oldest.unwrap_or(u64::MAX));
             open.forgotten = oldest.unwrap_or(open.forgotten);
         }
     }

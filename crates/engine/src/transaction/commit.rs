@@ -7,10 +7,10 @@
 //! (4) After a failed batch or sync nothing more is written: what was acknowledged stays readable. (5) What has no room on the
 //! disk is refused before anything of it is written.
 
+use super::clock::Clock;
+use super::locks::{LockKey, LockTable, Owner};
+use super::removals::Removals;
 use crate::catalog::{Catalog, Collection, CollectionId, Life, record_key};
-use crate::clock::Clock;
-use crate::locks::{LockKey, LockTable, Owner};
-use crate::removals::Removals;
 use crate::store::disk_space::{Disk, DiskSpace};
 use crate::store::keys::{DOCUMENTS, index_prefix};
 use crate::store::synced::SyncedFile;
@@ -49,7 +49,7 @@ pub(crate) struct Current {
 }
 
 /// What the parts of the engine share.
-pub(crate) struct Ground {
+pub(crate) struct Core {
     pub store: Store,
     pub catalog: Space,
     pub state: Space,
@@ -178,8 +178,8 @@ struct Shared {
 
 impl Shared {
     /// No more writes from now on. What was not acknowledged is perhaps kept, perhaps not; a restart shows it.
-    fn fail(&self, ground: &Ground, error: &Error, what: &str) {
-        let full = error.code() == Code::OutOfDiskSpace || ground.disk.look(&ground.store, 0) != DiskSpace::Enough;
+    fn fail(&self, core: &Core, error: &Error, what: &str) {
+        let full = error.code() == Code::OutOfDiskSpace || core.disk.look(&core.store, 0) != DiskSpace::Enough;
         let error = if full {
             let message = "the disk that holds the data was full when the store had to write; only reads are taken until there is room and the store has been opened anew";
             Error::new(Code::OutOfDiskSpace, message)
@@ -202,7 +202,7 @@ impl Shared {
 
 pub(crate) struct Committer {
     shared: Arc<Shared>,
-    ground: Arc<Ground>,
+    core: Arc<Core>,
     /// Held by who commits or syncs. Taken before the queue, or only tried.
     worker: Arc<Mutex<Worker>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -210,9 +210,9 @@ pub(crate) struct Committer {
 
 impl Committer {
     /// `batches` is the number of the last batch in the store.
-    pub(crate) fn start(ground: Arc<Ground>, batches: u64, synced: SyncedFile) -> Result<Committer> {
+    pub(crate) fn start(core: Arc<Core>, batches: u64, synced: SyncedFile) -> Result<Committer> {
         let shared = Arc::new(Shared { queue: Mutex::default(), wake: Condvar::new(), failure: OnceLock::new() });
-        let worker = Worker { shared: shared.clone(), ground: ground.clone(), batches, synced };
+        let worker = Worker { shared: shared.clone(), core: core.clone(), batches, synced };
         let worker = Arc::new(Mutex::new(worker));
         let (of_thread, to_run) = (shared.clone(), worker.clone());
         let thread =
@@ -220,7 +220,7 @@ impl Committer {
                 .name("committer".to_owned())
                 .spawn(move || run(&of_thread, &to_run))
                 .map_err(|error| Error::new(Code::InternalError, format!("no thread for the committer: {error}")))?;
-        Ok(Committer { shared, ground, worker, thread: Mutex::new(Some(thread)) })
+        Ok(Committer { shared, core, worker, thread: Mutex::new(Some(thread)) })
     }
 
     /// Queues a commit. Its locks are the committer's from now on.
@@ -233,7 +233,7 @@ impl Committer {
         };
         if let Some(error) = refused {
             drop(queue);
-            self.ground.locks.release(commit.owner, &commit.locks);
+            self.core.locks.release(commit.owner, &commit.locks);
             let _nobody_listens = done.send(Err(error));
             return Pending(pending);
         }
@@ -255,9 +255,9 @@ impl Committer {
     /// Notices a store that failed in the background, before a write does.
     pub(crate) fn check(&self) {
         if self.shared.failure.get().is_none()
-            && let Err(error) = self.ground.store.check()
+            && let Err(error) = self.core.store.check()
         {
-            self.shared.fail(&self.ground, &error, "writing out or compacting");
+            self.shared.fail(&self.core, &error, "writing out or compacting");
         }
     }
 
@@ -284,7 +284,7 @@ impl Drop for Committer {
 
 struct Worker {
     shared: Arc<Shared>,
-    ground: Arc<Ground>,
+    core: Arc<Core>,
     batches: u64,
     synced: SyncedFile,
 }
@@ -375,7 +375,7 @@ impl Worker {
         let wants_sync = group.iter().any(|(commit, _)| commit.durability == Durability::Synced);
         let mut waiting = Vec::new();
         for (commit, done) in group.drain(..) {
-            self.ground.locks.release(commit.owner, &commit.locks);
+            self.core.locks.release(commit.owner, &commit.locks);
             if let (Ok(_), Some(visible)) = (&result, commit.visible) {
                 let _nobody_listens = visible.send(());
             }
@@ -398,24 +398,24 @@ impl Worker {
 
     fn refuse_without_space(&self, group: &mut Group) {
         let bytes = group.iter().map(|(commit, _)| commit.bytes).sum();
-        let space_left = self.ground.disk.look(&self.ground.store, bytes);
+        let space_left = self.core.disk.look(&self.core.store, bytes);
         let Some(refusal) = space_left.refusal() else { return };
         for (commit, done) in
             group.extract_if(.., |(commit, _)| !commit.is_empty() && (space_left == DiskSpace::Gone || !commit.frees()))
         {
-            self.ground.locks.release(commit.owner, &commit.locks);
+            self.core.locks.release(commit.owner, &commit.locks);
             let _nobody_listens = done.send(Err(refusal.clone()));
         }
     }
 
     /// One batch of the whole group; publishes what it makes visible.
     fn apply(&mut self, group: &mut Group) -> Result<u64> {
-        let ground = self.ground.clone();
+        let core = self.core.clone();
         let writes: usize = group.iter().map(|(commit, _)| commit.writes.len()).sum();
-        let mut batch = ground.store.batch(writes + 4);
+        let mut batch = core.store.batch(writes + 4);
         let mut counts: Vec<Counted> = Vec::new();
         let mut removed = Vec::new();
-        let mut catalog = ground.current.load().catalog.clone();
+        let mut catalog = core.current.load().catalog.clone();
         for (commit, _) in group.iter_mut() {
             for (space, key, value) in commit.writes.drain(..) {
                 match value {
@@ -444,7 +444,7 @@ impl Worker {
         // Fences alone are a commit too: later snapshots must be newer than they are.
         let fenced = group.iter().any(|(commit, _)| !commit.fences.is_empty());
         if batch.is_empty() && counts.is_empty() && !fenced {
-            return Ok(ground.clock.committed());
+            return Ok(core.clock.committed());
         }
         for count in &mut counts {
             count.documents += count.life.documents.load(Ordering::Relaxed);
@@ -453,17 +453,17 @@ impl Worker {
                 let mut value = Vec::with_capacity(16);
                 value.extend_from_slice(&count.documents.to_be_bytes());
                 value.extend_from_slice(&count.bytes.to_be_bytes());
-                batch.put(&ground.state, count_key(count.id), Bytes::from(value));
+                batch.put(&core.state, count_key(count.id), Bytes::from(value));
             }
         }
-        let time = ground.clock.tick();
+        let time = core.clock.tick();
         let number = self.batches + 1;
         let mut value = Vec::with_capacity(16);
         value.extend_from_slice(&number.to_be_bytes());
         value.extend_from_slice(&time.to_be_bytes());
-        batch.put(&ground.state, Bytes::from_static(BATCH), Bytes::from(value));
+        batch.put(&core.state, Bytes::from_static(BATCH), Bytes::from(value));
 
-        let snapshot = ground.store.commit(batch).inspect_err(|error| self.fail(error, "a write"))?;
+        let snapshot = core.store.commit(batch).inspect_err(|error| self.fail(error, "a write"))?;
         self.batches = number;
         for count in counts {
             count.life.documents.store(count.documents, Ordering::Relaxed);
@@ -471,20 +471,20 @@ impl Worker {
         }
         for (commit, _) in group.iter() {
             if !commit.fences.is_empty() {
-                ground.locks.fences_committed(&commit.fences, snapshot.position());
+                core.locks.fences_committed(&commit.fences, snapshot.position());
             }
         }
         let position = snapshot.position();
-        ground.current.store(Arc::new(Current { snapshot, catalog }));
-        ground.removals.note(&removed, position);
-        ground.clock.commit(time);
+        core.current.store(Arc::new(Current { snapshot, catalog }));
+        core.removals.note(&removed, position);
+        core.clock.commit(time);
         Ok(time)
     }
 
     fn change(&self, change: &Change, batch: &mut Batch, catalog: &mut Catalog) {
         let put = |collection: &Collection, batch: &mut Batch| {
             let (key, value) = collection.record();
-            batch.put(&self.ground.catalog, key, value);
+            batch.put(&self.core.catalog, key, value);
         };
         match change {
             Change::Put(collection) => {
@@ -492,8 +492,8 @@ impl Worker {
                 catalog.insert(collection.clone());
             }
             Change::Drop(collection) => {
-                batch.remove(&self.ground.catalog, record_key(collection.id));
-                batch.remove(&self.ground.state, count_key(collection.id));
+                batch.remove(&self.core.catalog, record_key(collection.id));
+                batch.remove(&self.core.state, count_key(collection.id));
                 collection.life.dropped.store(true, Ordering::Release);
                 catalog.remove(&collection.ns);
             }
@@ -507,26 +507,26 @@ impl Worker {
     }
 
     fn sync(&mut self, waiting: Vec<oneshot::Sender<Result<u64>>>) {
-        let result = self.ground.store.sync().inspect_err(|error| self.fail(error, "a sync"));
+        let result = self.core.store.sync().inspect_err(|error| self.fail(error, "a sync"));
         if result.is_ok() {
             self.synced.record(self.batches);
         }
         self.shared.queue.lock().unsynced_since = None;
-        let time = self.ground.clock.committed();
+        let time = self.core.clock.committed();
         for done in waiting {
             let _nobody_listens = done.send(result.clone().map(|()| time));
         }
     }
 
     fn look(&self) {
-        let current = self.ground.current.load();
-        if let Some(snapshot) = self.ground.store.newer(&current.snapshot) {
-            self.ground.current.store(Arc::new(Current { snapshot, catalog: current.catalog.clone() }));
+        let current = self.core.current.load();
+        if let Some(snapshot) = self.core.store.newer(&current.snapshot) {
+            self.core.current.store(Arc::new(Current { snapshot, catalog: current.catalog.clone() }));
         }
     }
 
     fn fail(&self, error: &Error, what: &str) {
-        self.shared.fail(&self.ground, error, what);
+        self.shared.fail(&self.core, error, what);
     }
 }
 

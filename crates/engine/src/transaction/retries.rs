@@ -6,10 +6,10 @@
 //! command begins again at chunk 0. The value is a document: number, time, results; or number, time, and that
 //! it is a committed transaction.
 
+use super::locks::{LockKey, Owner};
+use super::write_set::WriteSet;
 use crate::engine::Engine;
-use crate::locks::{LockKey, Owner};
 use crate::store::{Space, StoreSnapshot};
-use crate::work::Work;
 use bytes::Bytes;
 use document::backend::Mode;
 use document::op::{Context, Written};
@@ -80,14 +80,14 @@ impl Retries {
         self.sessions.lock().iter().filter(|(_, known)| known.used < limit).map(|(id, _)| *id).collect()
     }
 
-    /// Forgets an idle session, unless a command of it is just running; its records go with `work`.
-    pub(crate) fn forget(&self, id: &[u8; 16], space: &Space, work: &mut Work) {
-        if work.lock(LockKey::session(id)).is_err() {
+    /// Forgets an idle session, unless a command of it is just running; its records go with `write_set`.
+    pub(crate) fn forget(&self, id: &[u8; 16], space: &Space, write_set: &mut WriteSet) {
+        if write_set.lock(LockKey::session(id)).is_err() {
             return;
         }
         if let Some(known) = self.sessions.lock().remove(id) {
             for chunk in 0..known.chunks {
-                work.remove(space, chunk_key(id, chunk));
+                write_set.remove(space, chunk_key(id, chunk));
             }
         }
     }
@@ -118,8 +118,8 @@ pub(crate) struct Retry {
 impl Retry {
     /// Waits for another command of the same session; refuses a number older than the newest.
     pub(crate) async fn begin(engine: &Engine, id: [u8; 16], number: i64, context: &Context) -> Result<Retry> {
-        let owner = engine.inner.ground.locks.owner();
-        let locks = &engine.inner.ground.locks;
+        let owner = engine.inner.core.locks.owner();
+        let locks = &engine.inner.core.locks;
         locks.wait(owner, LockKey::session(&id), Mode::Exclusive, context).await?;
         let mut retry = Retry {
             engine: engine.clone(),
@@ -210,9 +210,9 @@ impl Retry {
         self.fresh.sort_by_key(|(statement, _)| *statement);
     }
 
-    /// Adds what is new to the work that holds its effects, and counts on its commit.
-    pub(crate) fn save(&mut self, work: &mut Work) {
-        if let Some(saved) = self.add_to(work) {
+    /// Adds what is new to the write set that holds its effects, and counts on its commit.
+    pub(crate) fn save(&mut self, write_set: &mut WriteSet) {
+        if let Some(saved) = self.add_to(write_set) {
             saved.keep();
         }
     }
@@ -221,18 +221,18 @@ impl Retry {
         self.id == *id && self.number == number
     }
 
-    /// Adds what is new to the work that holds its effects; to be kept once that is committed.
-    pub(crate) fn add_to(&mut self, work: &mut Work) -> Option<Saved> {
+    /// Adds what is new to the write set that holds its effects; to be kept once that is committed.
+    pub(crate) fn add_to(&mut self, write_set: &mut WriteSet) -> Option<Saved> {
         if self.fresh.is_empty() {
             return None;
         }
-        let space = &self.engine.inner.ground.retries;
+        let space = &self.engine.inner.core.retries;
         let used = now();
-        work.put(space, chunk_key(&self.id, self.chunks), encode(self.number, used, &self.fresh));
+        write_set.put(space, chunk_key(&self.id, self.chunks), encode(self.number, used, &self.fresh));
         self.done.extend(self.fresh.drain(..));
         self.chunks += 1;
         for chunk in self.chunks..self.stale {
-            work.remove(space, chunk_key(&self.id, chunk));
+            write_set.remove(space, chunk_key(&self.id, chunk));
         }
         self.stale = 0;
         let known = Known { number: self.number, chunks: self.chunks, used, committed: false };
@@ -241,7 +241,7 @@ impl Retry {
 
     fn read(&mut self) -> Result<()> {
         for chunk in 0..self.chunks {
-            let Some(value) = self.engine.inner.ground.retries.latest(&chunk_key(&self.id, chunk))? else { continue };
+            let Some(value) = self.engine.inner.core.retries.latest(&chunk_key(&self.id, chunk))? else { continue };
             let record = Doc::trusted_bytes(value);
             if !matches!(record.get("t"), Some(Value::Int64(number)) if number == self.number) {
                 continue;
@@ -265,15 +265,15 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
-    /// Adds to a transaction's work that it was committed: who asks again, even after a restart, is told so.
-    pub(crate) fn commit(engine: &Engine, id: [u8; 16], number: i64, work: &mut Work) -> Saved {
-        let (space, used) = (&engine.inner.ground.retries, now());
+    /// Adds to a transaction's write set that it was committed: who asks again, even after a restart, is told so.
+    pub(crate) fn commit(engine: &Engine, id: [u8; 16], number: i64, write_set: &mut WriteSet) -> Saved {
+        let (space, used) = (&engine.inner.core.retries, now());
         let mut record = DocWriter::new();
         record.append("t", &Value::Int64(number)).append("at", &Value::DateTime(used)).append("c", &Value::Bool(true));
-        work.put(space, chunk_key(&id, 0), record.finish().into_bytes());
+        write_set.put(space, chunk_key(&id, 0), record.finish().into_bytes());
         let chunks = engine.inner.retries.sessions.lock().get(&id).map_or(0, |known| known.chunks);
         for chunk in 1..chunks {
-            work.remove(space, chunk_key(&id, chunk));
+            write_set.remove(space, chunk_key(&id, chunk));
         }
         Saved { engine: engine.clone(), id, known: Known { number, chunks: 1, used, committed: true } }
     }
@@ -285,7 +285,7 @@ impl Saved {
 
 impl Drop for Retry {
     fn drop(&mut self) {
-        self.engine.inner.ground.locks.release(self.owner, &[LockKey::session(&self.id)]);
+        self.engine.inner.core.locks.release(self.owner, &[LockKey::session(&self.id)]);
     }
 }
 

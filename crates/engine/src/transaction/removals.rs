@@ -2,7 +2,7 @@
 //! would with the newer version of a document that is there. The store does not show removals to its readers, so they are
 //! noted here until no open transaction is older.
 
-use crate::locks::LockKey;
+use super::locks::LockKey;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
