@@ -4,7 +4,6 @@
 //! writes are committed), [`index`] (which entries a document has and how they answer a query), then the operations: [`read`], `write`,
 //! `explain` and `admin`.
 
-pub mod access;
 mod admin;
 pub mod backend;
 mod background;
@@ -14,7 +13,6 @@ mod engine;
 mod explain;
 pub mod index;
 pub mod read;
-pub mod scan;
 pub mod store;
 pub mod transaction;
 mod ttl;

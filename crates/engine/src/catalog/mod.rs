@@ -104,7 +104,7 @@ pub struct Life {
     pub next_index: AtomicU64,
     /// Set when the collection is gone, for who still holds it.
     pub dropped: AtomicBool,
-    pub plans: crate::access::PlanCache,
+    pub plans: crate::index::access::PlanCache,
 }
 
 #[derive(Debug)]

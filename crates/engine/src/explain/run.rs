@@ -1,10 +1,10 @@
 //! Running a plan for `explain`, and the stages around it: sort, skip, limit, projection, count, update, delete.
 
 use super::stage::{self, Figures, Stage, number};
-use crate::access::plan::{Plan, Source};
 use crate::catalog::{Collection, Index};
+use crate::index::access::plan::{Plan, Source};
+use crate::index::scan::{Scan, Want};
 use crate::read::{Window, distinct_keys};
-use crate::scan::{Scan, Want};
 use crate::store::keys::DOCUMENTS;
 use crate::transaction::snapshot::ReadSnapshot;
 use document::filter::Filter;

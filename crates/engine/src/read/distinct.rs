@@ -3,9 +3,9 @@
 use super::distinct_scan;
 use super::pipeline::Source;
 use super::rows::{self, Window};
-use crate::access::Query;
 use crate::catalog::{Collection, Index};
-use crate::scan::Want;
+use crate::index::access::Query;
+use crate::index::scan::Want;
 use crate::transaction::snapshot::ReadSnapshot;
 use document::op::Distinct;
 use document::pipeline::{Pipeline, Rows, empty};

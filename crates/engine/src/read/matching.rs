@@ -1,8 +1,8 @@
 //! The documents that an update or a delete works on.
 
-use crate::access::{Query, choose};
 use crate::catalog::Collection;
-use crate::scan::{Row, Scan, Want};
+use crate::index::access::{Query, choose};
+use crate::index::scan::{Row, Scan, Want};
 use crate::transaction::snapshot::ReadSnapshot;
 use bytes::Bytes;
 use document::filter::{Details, Filter};

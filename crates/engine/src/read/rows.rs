@@ -1,10 +1,10 @@
 //! A scan as a stream of documents.
 
 use super::present::Present;
-use crate::access::plan::{Plan, Source};
-use crate::access::{Chosen, Query, choose};
 use crate::catalog::{Collection, Index};
-use crate::scan::{Scan, Want};
+use crate::index::access::plan::{Plan, Source};
+use crate::index::access::{Chosen, Query, choose};
+use crate::index::scan::{Scan, Want};
 use crate::store::keys::DOCUMENTS;
 use crate::transaction::snapshot::ReadSnapshot;
 use crate::transaction::write_set::Moment;
@@ -114,7 +114,7 @@ struct ScanRows {
     want: Want,
     window: Window,
     /// The remembered choice of plan to report to, once.
-    report: Option<crate::access::Shape>,
+    report: Option<crate::index::access::Shape>,
 }
 
 impl ScanRows {

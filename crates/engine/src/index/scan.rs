@@ -3,8 +3,8 @@
 //! A scan holds an iterator only while it is used: after [`Scan::pause`] it goes on behind the last key it saw, in
 //! whatever state the data is then.
 
-use crate::access::plan::{IndexScan, Plan, Source};
-use crate::access::ranges::KeyRange;
+use super::access::plan::{IndexScan, Plan, Source};
+use super::access::ranges::KeyRange;
 use crate::catalog::Collection;
 use crate::store::Space;
 use crate::store::keys::{DOCUMENTS, document};

@@ -10,7 +10,7 @@ use super::plan::{ByHand, Covering, IndexScan, Plan, Source};
 use super::predicate::Conditions;
 use super::shape::{Choice, Shape};
 use crate::catalog::Collection;
-use crate::scan::{Scan, Want};
+use crate::index::scan::{Scan, Want};
 use crate::store::keys::document_key;
 use crate::transaction::snapshot::ReadSnapshot;
 use document::filter::{Filter, Node, Test};

@@ -3,7 +3,7 @@
 use super::plan::{Plan, Source};
 use super::{Chosen, Query, choose};
 use crate::catalog::Collection;
-use crate::scan::{Scan, Want};
+use crate::index::scan::{Scan, Want};
 use crate::testing::{collection, filter, keys};
 use crate::transaction::snapshot::ReadSnapshot;
 use bson::{Bson, doc};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[test]
 fn bounds_are_those_of_a_real_server() {
     let rows: Vec<(String, serde_json::Value, serde_json::Value)> =
-        serde_json::from_str(include_str!("../../tests/data/bounds.json")).unwrap();
+        serde_json::from_str(include_str!("../../../tests/data/bounds.json")).unwrap();
     let indexes = [keys(doc! {"a": 1}), keys(doc! {"x.y": 1, "x.z": 1})];
     let plain = collection(&indexes, &[doc! {"_id": 1, "a": 1, "b": 1}]);
     let multi = collection(&indexes, &[doc! {"_id": 1, "a": [1, 2], "b": 1, "x": [{"y": 1, "z": 2}]}]);
