@@ -8,7 +8,6 @@ mod admin;
 pub mod backend;
 mod background;
 pub mod catalog;
-mod collection;
 mod engine;
 mod explain;
 pub mod index;
@@ -16,7 +15,6 @@ pub mod read;
 pub mod store;
 pub mod transaction;
 mod ttl;
-mod validate;
 mod write;
 
 pub use engine::{Engine, Options};

@@ -2,8 +2,7 @@
 
 use crate::catalog::{Collection, CollectionId, Content, Index, Life};
 use crate::index;
-use crate::store::keys::record;
-use crate::store::keys::{PREFIX, document_key};
+use crate::store::keys::{PREFIX, document_key, record};
 use crate::store::{Space, Store, StoreOptions};
 use crate::transaction::snapshot::{Overlay, ReadSnapshot};
 use bson::doc;

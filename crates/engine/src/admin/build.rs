@@ -5,13 +5,13 @@
 //! writer took away, and whichever of two equal unique keys comes second finds the first.
 
 use crate::catalog::{Collection, Index};
-use crate::collection::{Target, check_unique, id_part, lock_and_read, write_entries};
 use crate::engine::Engine;
 use crate::index;
 use crate::store::keys::{DOCUMENTS, document, index_prefix};
 use crate::transaction::commit::Change;
 use crate::transaction::locks::check_patience;
 use crate::transaction::write_set::{Halt, WriteSet};
+use crate::write::stored_document::{Target, check_unique, id_part, lock_and_read, write_entries};
 use bytes::Bytes;
 use document::backend::Mode;
 use document::op::{Context, Durability};

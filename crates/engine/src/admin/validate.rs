@@ -2,13 +2,12 @@
 
 use super::not_found;
 use crate::catalog::{Collection, Index};
-use crate::collection::id_part;
 use crate::index;
 use crate::store::Space;
-use crate::store::keys::{self, EntryParts};
-use crate::store::keys::{DOCUMENTS, document, index_prefix};
+use crate::store::keys::{self, DOCUMENTS, EntryParts, document, index_prefix};
 use crate::transaction::snapshot::ReadSnapshot;
 use crate::transaction::write_set::Moment;
+use crate::write::stored_document::id_part;
 use document::op::{Context, Namespace};
 use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;

@@ -5,8 +5,7 @@
 //! index has entries only for documents that its filter matches. [`crate::store::keys`] says the bytes.
 
 use crate::catalog::Index;
-use crate::store::keys::index_prefix;
-use crate::store::keys::{EntryParts, finish_fields};
+use crate::store::keys::{EntryParts, finish_fields, index_prefix};
 use bytes::Bytes;
 use document::value::expand::{self, Refused, Visit};
 use document::value::key::{self, TypeBits};

@@ -1,8 +1,7 @@
 //! `distinct` from an index: from one value to the next, without reading documents.
 
 use crate::catalog::{Collection, Index};
-use crate::store::keys::{EntryParts, PREFIX, document_key_of};
-use crate::store::keys::{document, index_prefix};
+use crate::store::keys::{EntryParts, PREFIX, document, document_key_of, index_prefix};
 use crate::transaction::snapshot::ReadSnapshot;
 use document::value::distinct::{Values, each_value};
 use document::value::key::{self, TypeReader};

@@ -1,9 +1,9 @@
 //! Delete: the first matching document, or all.
 
+use super::stored_document::{self, Target};
 use super::target::{again, first, statement_id};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
-use crate::collection::{self, Target};
 use crate::read::{Matching, matching};
 use document::op::{Delete, DeleteStatement, WriteError, Written};
 use document::{Result, Value};
@@ -56,7 +56,7 @@ async fn one(
             let Some(candidate) = candidate else { return Ok(None) };
             candidate.claim(&mut driver.write_set, &target)?;
             let found = candidate.found;
-            collection::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
+            stored_document::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
             Ok(Some(found.doc))
         });
         match removed {
@@ -87,7 +87,7 @@ async fn many(
                 let Some(candidate) = candidate else { return Ok(None) };
                 candidate.claim(&mut driver.write_set, &target)?;
                 let found = candidate.found;
-                collection::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
+                stored_document::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
                 Ok(Some(found.doc))
             });
             match removed {

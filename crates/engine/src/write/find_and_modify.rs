@@ -1,10 +1,10 @@
 //! findAndModify: one document, found in the order asked, changed or removed, and given back.
 
+use super::stored_document::{self, Target};
 use super::target::first;
 use super::update::{Single, single};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
-use crate::collection::{self, Target};
 use crate::read::{Found, Matching};
 use document::filter::Details;
 use document::op::{FindAndModify, Modify, Written};
@@ -58,7 +58,7 @@ async fn remove(
             let Some(candidate) = candidate else { return Ok(None) };
             candidate.claim(&mut driver.write_set, &target)?;
             let found = candidate.found;
-            collection::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
+            stored_document::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
             Ok(Some(found))
         });
         match removed {

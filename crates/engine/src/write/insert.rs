@@ -1,7 +1,7 @@
 //! Insert: completes each document, then writes it. Documents of one command share a batch.
 
+use super::stored_document::{self, MAX_DOCUMENT};
 use super::{Driver, Stop};
-use crate::collection::{self, MAX_DOCUMENT};
 use document::op::{Insert, WriteError, Written};
 use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
 
@@ -64,9 +64,9 @@ async fn one(
     doc: &Doc<'_>,
     written: &mut Written,
 ) -> Result<(), Stop> {
-    let target = collection::Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
+    let target = stored_document::Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     loop {
-        match collection::insert(&mut driver.write_set, &target, doc) {
+        match stored_document::insert(&mut driver.write_set, &target, doc) {
             Ok(()) => break,
             Err(halt) => driver.settle(halt).await?,
         }

@@ -7,8 +7,10 @@
 mod delete;
 mod find_and_modify;
 mod insert;
+pub(crate) mod stored_document;
 mod target;
 mod update;
+mod validate;
 
 use crate::admin;
 use crate::catalog::Collection;

@@ -1,6 +1,6 @@
 //! Which document a statement is about: by `_id` straight to its key, else by the query's plan; then locked and read again.
 
-use crate::collection::{Target, claim, document_key, lock_and_read};
+use super::stored_document::{Target, claim, document_key, lock_and_read};
 use crate::read::{Found, Matching, matching};
 use crate::store::keys::document;
 use crate::transaction::locks::{Asked, LockKey};

@@ -1,9 +1,9 @@
 //! Update: one or many documents, with upsert. Each document is changed at most once by a statement.
 
+use super::stored_document::{self, Target};
 use super::target::{Candidate, again, first, statement_id};
 use super::{Driver, Stop, insert};
 use crate::catalog::Collection;
-use crate::collection::{self, Target};
 use crate::read::{Matching, matching};
 use crate::transaction::write_set::{Halt, WriteSet};
 use document::filter::Details;
@@ -127,7 +127,7 @@ pub(super) fn single(
         None if upsert => {
             let doc = update.upsert(query.filter, target.env)?;
             let doc = insert::complete(&doc, target.env, || 0)?.into_owned();
-            collection::insert(write_set, target, &doc)?;
+            stored_document::insert(write_set, target, &doc)?;
             let id = doc.get("_id").unwrap_or(Value::Missing);
             Ok(Single::Upserted { id, after: doc })
         }
@@ -158,7 +158,7 @@ fn apply(
     candidate.claim(write_set, target)?;
     // MongoDB counts some updates that leave the bytes alone (`$push` with `$sort`); there is nothing to write for them.
     if after != found.doc {
-        collection::replace(write_set, target, &found.key, &found.doc, &after)?;
+        stored_document::replace(write_set, target, &found.key, &found.doc, &after)?;
     }
     Ok(Some(after))
 }

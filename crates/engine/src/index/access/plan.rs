@@ -3,8 +3,7 @@
 use super::candidate::Candidate;
 use super::ranges::{self, KeyRange, Ranges};
 use crate::catalog::Index;
-use crate::store::keys::EntryParts;
-use crate::store::keys::{DOCUMENTS, index_prefix};
+use crate::store::keys::{DOCUMENTS, EntryParts, index_prefix};
 use bytes::Bytes;
 use document::filter::{Filter, Node};
 use document::op::SortSpec;

@@ -4,8 +4,7 @@
 //! behind it is checked on the entry, without reading the document.
 
 use super::interval::{Cut, Intervals};
-use crate::store::keys::{DOCUMENTS, index_prefix};
-use crate::store::keys::{KEPT_FIELDS, PREFIX, after_prefix};
+use crate::store::keys::{DOCUMENTS, KEPT_FIELDS, PREFIX, after_prefix, index_prefix};
 use document::Value;
 use document::value::key;
 use smallvec::SmallVec;

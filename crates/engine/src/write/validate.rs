@@ -1,6 +1,6 @@
 //! Validators: whether a document may be written as it is.
 
-use crate::collection::Target;
+use super::stored_document::Target;
 use document::filter::failure_details;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 

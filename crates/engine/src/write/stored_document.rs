@@ -3,15 +3,14 @@
 //! Everything that can fail (locks, validation, duplicate keys) comes first; then the writes, which cannot: a document is
 //! never written without its index entries.
 
+use super::validate;
 use crate::catalog::{Collection, Index};
 use crate::index::{self, Entries, Entry};
 use crate::store::Space;
-use crate::store::keys::{self, PREFIX};
-use crate::store::keys::{document, record};
+use crate::store::keys::{self, PREFIX, document, record};
 use crate::transaction::commit::Change;
 use crate::transaction::locks::LockKey;
 use crate::transaction::write_set::{Halt, WriteSet};
-use crate::validate;
 use bytes::Bytes;
 use document::value::show;
 use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
