@@ -52,7 +52,7 @@ async fn fly(
     flight: Flight,
     visible: Option<&mut (dyn FnMut() + Send)>,
 ) -> Result<Landed> {
-    let via = transaction.via()?;
+    let line = transaction.line()?;
     transaction.run_ahead(context).await?;
     let (mut commands, mut inserted) = (Vec::new(), Vec::new());
     for leg in &flight.legs {
@@ -65,7 +65,7 @@ async fn fly(
         inserted.push(prepared.documents);
     }
     for claim in &flight.claims {
-        let attempt = Attempt::new(&via, claim.session, claim.number);
+        let attempt = Attempt::new(&line, claim.session, claim.number);
         let written = Written { n: claim.n, ..Written::default() };
         let record = retries::record(attempt, &claim.statements, &written, context.env.now);
         transaction.records.push((claim.db.to_string(), record));
@@ -96,7 +96,7 @@ async fn fly(
                 Some(leg) if leg.must_match => Ok(Landed::Unmatched { leg: at, index: failed.index }),
                 Some(_) => Ok(Landed::Failed { leg: at, index: failed.index, error: failed.error }),
                 None if at < claims_from && version::is_outdated(&failed.error) => Ok(Landed::Outdated),
-                None if at < claims_from && fence::is_pass_failure(&failed.error) => Err(fence::gone(&via)),
+                None if at < claims_from && fence::is_pass_failure(&failed.error) => Err(fence::gone(&line)),
                 None if at < claims_from => Err(failed.error),
                 None => Ok(Landed::Claimed { claim: failed.index }),
             }

@@ -4,32 +4,32 @@
 //! the same documents conflicts with them. Its ids are one random beginning and a number, and the beginning is written down
 //! with the lease on the rules.
 
+use crate::client_or_own::ClientOrOwn;
 use crate::command::{Command, session_document};
 use crate::shared::Shared;
-use crate::via::Via;
 use document::backend::Session;
 use document::{ArrayWriter, Blob, Doc, DocWriter, Result, Value};
 use rand::RngExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Sessions that may have been begun since the trace was last written down.
+/// Sessions that may have been begun since this was last written down.
 const MARGIN: u32 = 2_000;
 /// So many are ended by one command.
-const AT_ONCE: usize = 1_000;
+const SESSIONS_PER_COMMAND: usize = 1_000;
 
-pub(crate) struct Trace {
+pub(crate) struct Leftover {
     beginning: [u8; 12],
     next: AtomicU32,
 }
 
-impl Default for Trace {
-    fn default() -> Trace {
+impl Default for Leftover {
+    fn default() -> Leftover {
         let mut beginning: [u8; 12] = rand::rng().random();
         // A UUID of version 4, as drivers make them.
         beginning[6] = (beginning[6] & 0x0F) | 0x40;
         beginning[8] = (beginning[8] & 0x3F) | 0x80;
-        Trace { beginning, next: AtomicU32::new(0) }
+        Leftover { beginning, next: AtomicU32::new(0) }
     }
 }
 
@@ -41,7 +41,7 @@ fn id(beginning: [u8; 12], number: u32) -> [u8; 16] {
     id
 }
 
-impl Trace {
+impl Leftover {
     pub(crate) fn session(&self) -> [u8; 16] {
         id(self.beginning, self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -61,31 +61,32 @@ fn host() -> String {
 }
 
 /// Whether the process was on this machine and is no more.
-fn is_gone(trace: &Doc<'_>) -> bool {
-    let here = trace.get("host").is_some_and(|other| other.as_str() == Some(&*host()) && !host().is_empty());
-    let Some(Value::Int64(process)) = trace.get("process") else { return false };
+fn is_gone(leftover: &Doc<'_>) -> bool {
+    let here = leftover.get("host").is_some_and(|other| other.as_str() == Some(&*host()) && !host().is_empty());
+    let Some(Value::Int64(process)) = leftover.get("process") else { return false };
     here && std::path::Path::new("/proc/self").exists() && !std::path::Path::new(&format!("/proc/{process}")).exists()
 }
 
 /// Ends the transactions of a process that is known to be gone, or whose time is over; says whether that was so.
-pub(crate) async fn clear(shared: &Arc<Shared>, trace: &Doc<'_>, expired: bool) -> Result<bool> {
-    if !expired && !is_gone(trace) {
+pub(crate) async fn clear(shared: &Arc<Shared>, leftover: &Doc<'_>, expired: bool) -> Result<bool> {
+    if !expired && !is_gone(leftover) {
         return Ok(false);
     }
-    let (Some(Value::Binary { bytes, .. }), Some(Value::Int64(begun))) = (trace.get("sessions"), trace.get("begun"))
+    let (Some(Value::Binary { bytes, .. }), Some(Value::Int64(begun))) =
+        (leftover.get("sessions"), leftover.get("begun"))
     else {
         return Ok(true);
     };
     let Ok(beginning) = <[u8; 12]>::try_from(bytes.as_slice()) else { return Ok(true) };
     let count = u32::try_from(begun).unwrap_or(u32::MAX).saturating_add(MARGIN);
-    let via = Via::of(shared, &Session::default());
+    let line = ClientOrOwn::of(shared, &Session::default());
     let numbers: Vec<u32> = (0..count).collect();
-    for chunk in numbers.chunks(AT_ONCE) {
+    for chunk in numbers.chunks(SESSIONS_PER_COMMAND) {
         let mut sessions = ArrayWriter::new();
         for number in chunk {
             sessions.push(&Value::Document(session_document(&id(beginning, *number))));
         }
-        via.run(Command::new("admin", "killSessions", Value::Array(sessions.finish()))).await?;
+        line.run(Command::new("admin", "killSessions", Value::Array(sessions.finish()))).await?;
     }
     Ok(true)
 }
