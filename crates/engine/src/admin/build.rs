@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Documents indexed in one batch: their locks are held for that long.
-const AT_ONCE: usize = 64;
+const DOCUMENTS_PER_BATCH: usize = 64;
 
 /// Indexes all documents while writers are kept out, in one batch with the catalog's change.
 pub(super) async fn at_once(
@@ -63,7 +63,7 @@ pub(super) async fn entries(
         let snapshot = engine.now().snapshot;
         let keys: Vec<Bytes> = snapshot
             .range(space, &from, &to, false)
-            .take(AT_ONCE)
+            .take(DOCUMENTS_PER_BATCH)
             .map(|entry| entry.map(|(key, _)| key))
             .collect::<Result<_>>()?;
         let Some(last) = keys.last() else { return Ok(()) };

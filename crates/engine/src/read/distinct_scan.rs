@@ -10,7 +10,7 @@ use document::{Code, Env, Error, Result, Value};
 use std::sync::Arc;
 
 /// So many entries of one value are read over before the next value is looked up.
-const PATIENCE: usize = 8;
+const ENTRIES_BEFORE_SEEK: usize = 8;
 const BETWEEN_CHECKS: usize = 256;
 
 /// The index whose first key is the path: its entries are the values.
@@ -51,7 +51,7 @@ pub(super) fn scan(
             let first = entry.fields.get(..length).unwrap_or_default();
             if length > 0 && first == current {
                 repeated += 1;
-                if repeated < PATIENCE {
+                if repeated < ENTRIES_BEFORE_SEEK {
                     continue;
                 }
                 // 0xFF is above all that may follow a value.

@@ -36,7 +36,7 @@ pub struct Shape(u64);
 
 const MOST_SHAPES: usize = 1000;
 /// A plan may do so many times the work of its trial, and at least so much, before it is judged again.
-const PATIENCE: u64 = 10;
+const MAX_TIMES_TRIAL: u64 = 10;
 const LEAST_WORKS: u64 = 1000;
 
 impl PlanCache {
@@ -60,7 +60,7 @@ impl PlanCache {
     pub fn report(&self, shape: Shape, works: u64) {
         let mut shapes = self.0.lock();
         let expected =
-            shapes.get(&shape.0).map(|remembered| remembered.works.max(LEAST_WORKS).saturating_mul(PATIENCE));
+            shapes.get(&shape.0).map(|remembered| remembered.works.max(LEAST_WORKS).saturating_mul(MAX_TIMES_TRIAL));
         if expected.is_some_and(|expected| works > expected) {
             shapes.remove(&shape.0);
         }
