@@ -1,9 +1,9 @@
 //! The bridge between the asynchronous [`Backend`] and the engine's plain code: the only file where the two meet.
 
 use crate::engine::Engine;
-use crate::locks::LockKey;
 use crate::transaction::EngineTransaction;
-use crate::work::Moment;
+use crate::transaction::locks::LockKey;
+use crate::transaction::write_set::Moment;
 use crate::{admin, explain, read, write};
 use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session};
 use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
@@ -106,7 +106,7 @@ impl Backend for Engine {
     }
 
     fn cluster_time(&self) -> u64 {
-        self.inner.ground.clock.committed()
+        self.inner.core.clock.committed()
     }
 }
 
@@ -119,7 +119,7 @@ fn pass<'k>(session: &mut Session, fences: impl Iterator<Item = (&'k FenceKey, M
     let transaction = EngineTransaction::of(&mut **transaction)?;
     let mut open = transaction.take()?;
     for (key, mode) in fences {
-        if let Err(error) = open.work.fence(LockKey::fence(key), mode) {
+        if let Err(error) = open.write_set.fence(LockKey::fence(key), mode) {
             transaction.fail(open);
             return Err(error);
         }

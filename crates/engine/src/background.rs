@@ -3,10 +3,10 @@
 
 use crate::catalog::{Collection, Content};
 use crate::engine::Inner;
-use crate::room::Room;
 use crate::store::Space;
-use crate::view::index_prefix;
-use crate::work::Work;
+use crate::store::disk_space::DiskSpace;
+use crate::store::keys::index_prefix;
+use crate::transaction::write_set::WriteSet;
 use document::op::Durability;
 use document::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -81,7 +81,7 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
         let job = jobs.recv_timeout(LOOK_EVERY);
         let Some(inner) = inner.upgrade() else { return };
         let result = match job {
-            Ok(Job::Refill) => inner.pool.refill(&inner.ground.store),
+            Ok(Job::Refill) => inner.pool.refill(&inner.core.store),
             Ok(Job::Remove(space)) => release(&inner, &space).inspect_err(|_| unreleased.push(space)),
             Ok(Job::EraseIndex(collection, index)) => erase(&inner, &collection, index),
             Ok(Job::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -105,43 +105,43 @@ fn run(inner: &Weak<Inner>, jobs: &Receiver<Job>) {
 }
 
 fn watch_disk(inner: &Inner) {
-    let ground = &inner.ground;
-    ground.disk.measure(&ground.store);
-    ground.disk.look(&ground.store, 0);
+    let core = &inner.core;
+    core.disk.measure(&core.store);
+    core.disk.look(&core.store, 0);
     inner.committer.check();
 }
 
 /// Removes the answers of retryable writes that nobody will ask for any more.
 fn forget_retries(inner: &Inner) -> Result<()> {
     for sessions in inner.retries.idle(inner.options.retries_kept).chunks(1_000) {
-        let mut work = Work::loose(&inner.ground);
+        let mut write_set = WriteSet::loose(&inner.core);
         for id in sessions {
-            inner.retries.forget(id, &inner.ground.retries, &mut work);
+            inner.retries.forget(id, &inner.core.retries, &mut write_set);
         }
-        inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
+        inner.committer.submit(write_set.take(Durability::Relaxed)).wait()?;
     }
     Ok(())
 }
 
 /// Writes the largest memtables out while all together take too much, or their journals are in the way on a scarce disk.
 fn watch_memory(inner: &Inner) -> Result<()> {
-    let ground = &inner.ground;
-    let is_scarce = ground.disk.room() == Room::Scarce;
-    if is_scarce && ground.store.unwritten_bytes() <= SCARCE_UNWRITTEN {
+    let core = &inner.core;
+    let is_scarce = core.disk.space_left() == DiskSpace::Scarce;
+    if is_scarce && core.store.unwritten_bytes() <= SCARCE_UNWRITTEN {
         return free_log(inner);
     }
     let most = if is_scarce { SCARCE_UNWRITTEN } else { inner.options.unwritten_bytes() };
-    if ground.store.unwritten_bytes() <= most {
+    if core.store.unwritten_bytes() <= most {
         return Ok(());
     }
-    let catalog = ground.current.load().catalog.clone();
+    let catalog = core.current.load().catalog.clone();
     let largest = catalog
         .all()
         .filter_map(|collection| match &collection.content {
             Content::Stored(space) => Some(space.clone()),
             Content::View(_) => None,
         })
-        .chain([ground.state.clone(), ground.retries.clone()])
+        .chain([core.state.clone(), core.retries.clone()])
         .max_by_key(Space::memtable_bytes);
     match largest {
         Some(space) if space.memtable_bytes() > 0 => space.write_out(),
@@ -152,35 +152,35 @@ fn watch_memory(inner: &Inner) -> Result<()> {
 /// Lets the store remove the full parts of its log of writes, and the files of dropped collections that these mention. A space
 /// of a few entries holds on to all of them for as long as it is not written out.
 pub(crate) fn free_log(inner: &Inner) -> Result<()> {
-    let ground = &inner.ground;
-    if !ground.store.has_full_log() || ground.store.start_writing_out()? {
+    let core = &inner.core;
+    if !core.store.has_full_log() || core.store.start_writing_out()? {
         return Ok(());
     }
     // Nothing is in memory, and the store looks at its log only when it has written something out.
-    let mut work = Work::loose(ground);
-    work.remove(&ground.state, bytes::Bytes::from_static(NEVER_WRITTEN));
-    inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
-    ground.store.start_writing_out().map(|_| ())
+    let mut write_set = WriteSet::loose(core);
+    write_set.remove(&core.state, bytes::Bytes::from_static(NEVER_WRITTEN));
+    inner.committer.submit(write_set.take(Durability::Relaxed)).wait()?;
+    core.store.start_writing_out().map(|_| ())
 }
 
 /// Empties the space of a dropped collection for the next one, or removes it if that is less work. Nobody writes to it any
 /// more, and who still reads it reads a snapshot.
 fn release(inner: &Inner, space: &Space) -> Result<()> {
-    let snapshot = inner.ground.current.load().snapshot.clone();
+    let snapshot = inner.core.current.load().snapshot.clone();
     let keys: Vec<bytes::Bytes> = snapshot
         .range(space, &[0], &[0xFF; 8], false)
         .take(EMPTY_AT_MOST + 1)
         .map(|entry| entry.map(|(key, _)| key))
         .collect::<Result<_>>()?;
     if keys.len() > EMPTY_AT_MOST || space.disk_bytes() > EMPTY_BYTES || inner.pool.is_full() {
-        return inner.ground.store.remove(space.clone());
+        return inner.core.store.remove(space.clone());
     }
     if !keys.is_empty() {
-        let mut work = Work::loose(&inner.ground);
+        let mut write_set = WriteSet::loose(&inner.core);
         for key in keys {
-            work.remove(space, key);
+            write_set.remove(space, key);
         }
-        inner.committer.submit(work.take(Durability::Relaxed)).wait()?;
+        inner.committer.submit(write_set.take(Durability::Relaxed)).wait()?;
     }
     inner.pool.give_back(space.clone());
     Ok(())
@@ -191,7 +191,7 @@ fn erase(inner: &Inner, collection: &Arc<Collection>, index: u32) -> Result<()> 
     let space = collection.space()?;
     let (mut from, to) = (index_prefix(index).to_vec(), index_prefix(index + 1));
     loop {
-        let snapshot = inner.ground.current.load().snapshot.clone();
+        let snapshot = inner.core.current.load().snapshot.clone();
         let keys: Vec<bytes::Bytes> = snapshot
             .range(space, &from, &to, false)
             .take(ERASE_AT_ONCE)
@@ -201,11 +201,11 @@ fn erase(inner: &Inner, collection: &Arc<Collection>, index: u32) -> Result<()> 
         if collection.life.dropped.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut work = Work::loose(&inner.ground);
+        let mut write_set = WriteSet::loose(&inner.core);
         for key in keys {
-            work.remove(space, key);
+            write_set.remove(space, key);
         }
-        let pending = inner.committer.submit(work.take(Durability::Relaxed));
+        let pending = inner.committer.submit(write_set.take(Durability::Relaxed));
         pending.wait()?;
         from = last.to_vec();
         from.push(0);

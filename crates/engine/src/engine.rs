@@ -1,19 +1,19 @@
 //! The engine: what is shared by all operations, and how they enter a collection.
 
 use crate::background::{Background, Job};
+use crate::catalog::recover;
 use crate::catalog::{Catalog, Collection, CollectionId};
-use crate::commit::{Committer, Ground};
-use crate::folder::FolderLock;
-use crate::locks::check_patience;
-use crate::pool::Pool;
-use crate::recover;
-use crate::retries::Retries;
-use crate::room::Room;
 use crate::store::StoreOptions;
+use crate::store::disk_space::DiskSpace;
+use crate::store::folder::FolderLock;
+use crate::store::pool::Pool;
 use crate::transaction::Transactions;
+use crate::transaction::commit::{Committer, Core};
+use crate::transaction::locks::check_patience;
+use crate::transaction::retries::Retries;
+use crate::transaction::snapshot::ReadSnapshot;
+use crate::transaction::write_set::Moment;
 use crate::ttl::Ttl;
-use crate::view::ReadView;
-use crate::work::Moment;
 use document::op::{Context, Namespace};
 use document::{Code, Result};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ impl Options {
             cache_bytes: self.memory_bytes / 8 * 3,
             memtable_bytes: (self.memory_bytes / 16).clamp(4 << 20, 64 << 20),
             journal_bytes: 128 << 20,
-            leaf_bytes: self.memory_bytes / 8,
+            range_cache_bytes: self.memory_bytes / 8,
         }
     }
 
@@ -80,7 +80,7 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    pub(crate) ground: Arc<Ground>,
+    pub(crate) core: Arc<Core>,
     pub(crate) committer: Committer,
     pub(crate) pool: Pool,
     pub(crate) next_id: AtomicU64,
@@ -105,13 +105,13 @@ impl Engine {
     /// Opens or makes the data folder.
     pub fn open(path: &Path, options: Options) -> Result<Engine> {
         let folder = FolderLock::take(path, options.address.as_deref())?;
-        crate::temporary::remove_remains(path);
+        crate::store::temporary::remove_remains(path);
         let opened = recover::open(path, options.store())?;
-        let ground = Arc::new(opened.ground);
-        let retries = Retries::load(&ground.retries, &ground.current.load().snapshot)?;
-        let committer = Committer::start(ground.clone(), opened.batches, opened.synced)?;
+        let core = Arc::new(opened.core);
+        let retries = Retries::load(&core.retries, &core.current.load().snapshot)?;
+        let committer = Committer::start(core.clone(), opened.batches, opened.synced)?;
         let inner = Arc::new(Inner {
-            ground,
+            core,
             committer,
             pool: opened.pool,
             next_id: AtomicU64::new(opened.next_id.0),
@@ -141,7 +141,7 @@ impl Engine {
         self.inner.background.stop();
         self.inner.committer.stop();
         if self.inner.committer.failure().is_none()
-            && let Err(error) = self.inner.ground.store.close()
+            && let Err(error) = self.inner.core.store.close()
         {
             tracing::warn!(%error, "the log of writes stays; it is replayed at the next start");
         }
@@ -153,12 +153,12 @@ impl Engine {
         if !self.has_stopped() {
             return false;
         }
-        let ground = &self.inner.ground;
-        match ground.disk.look(&ground.store, 0) {
-            Room::Enough => true,
+        let core = &self.inner.core;
+        match core.disk.look(&core.store, 0) {
+            DiskSpace::Enough => true,
             // What is in memory can be written out, and then deletes and drops make more room: a stopped store takes neither.
-            Room::Scarce => stopped_for >= SCARCE_BEFORE_REOPENING,
-            Room::Gone => false,
+            DiskSpace::Scarce => stopped_for >= SCARCE_BEFORE_REOPENING,
+            DiskSpace::Gone => false,
         }
     }
 
@@ -175,12 +175,12 @@ impl Engine {
 
     /// What a read outside a transaction sees now.
     pub fn now(&self) -> Moment {
-        let current = self.inner.ground.current.load();
-        Moment { catalog: current.catalog.clone(), view: ReadView::new(current.snapshot.clone()) }
+        let current = self.inner.core.current.load();
+        Moment { catalog: current.catalog.clone(), snapshot: ReadSnapshot::new(current.snapshot.clone()) }
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.inner.ground.current.load().catalog.clone()
+        self.inner.core.current.load().catalog.clone()
     }
 
     pub(crate) fn new_collection_id(&self) -> CollectionId {
@@ -190,13 +190,13 @@ impl Engine {
     /// Enters a collection for writing, if it is there; waits while it is being changed.
     pub(crate) async fn enter(&self, ns: &Namespace, context: &Context) -> Result<Option<Entered>> {
         loop {
-            let Some(collection) = self.inner.ground.current.load().catalog.get(ns).cloned() else { return Ok(None) };
+            let Some(collection) = self.inner.core.current.load().catalog.get(ns).cloned() else { return Ok(None) };
             let gate = match collection.life.gate.clone().try_read_owned() {
                 Ok(gate) => gate,
                 Err(_) => self.wait_for_gate(&collection, context).await?,
             };
             // Its newest version: it may have changed, or gone, before the gate opened.
-            let newest = self.inner.ground.current.load().catalog.get(ns).cloned();
+            let newest = self.inner.core.current.load().catalog.get(ns).cloned();
             match newest {
                 Some(newest) if Arc::ptr_eq(&newest.life, &collection.life) => {
                     return Ok(Some(Entered { collection: newest, _gate: gate }));
@@ -219,9 +219,9 @@ impl Engine {
     /// Refuses what adds to a disk that has no room, early; then as [`Engine::pace`]. Of a transaction the whole decides, when it is
     /// committed.
     pub(crate) async fn admit(&self, collection: &Collection, context: &Context, in_transaction: bool) -> Result<()> {
-        let room = self.inner.ground.disk.room();
-        let may_free = room == Room::Scarce && (in_transaction || context.sent.makes_room);
-        match room.refusal().filter(|_| !may_free) {
+        let space_left = self.inner.core.disk.space_left();
+        let may_free = space_left == DiskSpace::Scarce && (in_transaction || context.sent.makes_room);
+        match space_left.refusal().filter(|_| !may_free) {
             Some(refusal) => Err(refusal),
             None => self.pace(collection, context).await,
         }
@@ -230,7 +230,7 @@ impl Engine {
     /// Waits while the store is behind with writing out what the collection has, so that the committer need not.
     pub(crate) async fn pace(&self, collection: &Collection, context: &Context) -> Result<()> {
         let space = collection.space()?;
-        while space.is_behind() || self.inner.ground.state.is_behind() {
+        while space.is_behind() || self.inner.core.state.is_behind() {
             check_patience(context)?;
             if let Some(failure) = self.inner.committer.failure() {
                 return Err(failure.clone());

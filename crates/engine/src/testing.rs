@@ -2,9 +2,9 @@
 
 use crate::catalog::{Collection, CollectionId, Content, Index, Life};
 use crate::index;
-use crate::keys::{PREFIX, document_key};
+use crate::store::keys::{PREFIX, document_key, record};
 use crate::store::{Space, Store, StoreOptions};
-use crate::view::{Overlay, ReadView, record};
+use crate::transaction::snapshot::{Overlay, ReadSnapshot};
 use bson::doc;
 use document::filter::Filter;
 use document::op::Namespace;
@@ -25,7 +25,7 @@ fn store() -> &'static (tempfile::TempDir, Store, Space) {
 }
 
 /// A collection of the given documents with an index for each given specification (`key` and options).
-pub(crate) fn collection(indexes: &[bson::Document], docs: &[bson::Document]) -> (Arc<Collection>, ReadView) {
+pub(crate) fn collection(indexes: &[bson::Document], docs: &[bson::Document]) -> (Arc<Collection>, ReadSnapshot) {
     let (_, store, space) = store();
     let mut all = vec![Arc::new(Index::on_id())];
     for (at, spec) in indexes.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(crate) fn collection(indexes: &[bson::Document], docs: &[bson::Document]) ->
     for doc in docs {
         insert(&collection, &mut overlay, doc);
     }
-    (Arc::new(collection), ReadView::with_overlay(store.snapshot(), overlay))
+    (Arc::new(collection), ReadSnapshot::with_overlay(store.snapshot(), overlay))
 }
 
 fn insert(collection: &Collection, overlay: &mut Overlay, doc: &bson::Document) {

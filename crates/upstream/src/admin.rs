@@ -1,8 +1,8 @@
 //! Work on the catalog, as the commands that clients would send.
 
 use crate::command::Command;
-use crate::phrase;
 use crate::read::without_envelope;
+use crate::to_mql;
 use crate::upstream::Upstream;
 use document::backend::Session;
 use document::op::{AdminOp, Context, Explained, Namespace, Verbosity, WriteOp};
@@ -137,19 +137,19 @@ pub(crate) async fn explain(
     let (inner, db) = match &op {
         Explained::Read(op) => {
             let aggregates = matches!(op, document::op::ReadOp::Aggregate(_));
-            let command = phrase::read(op, variables);
+            let command = to_mql::read(op, variables);
             let command = if aggregates { command.with_doc("cursor", &Doc::empty()) } else { command };
             command.into_body()
         }
         Explained::Write(WriteOp::Insert(_)) => {
             return Err(Error::new(Code::OperationFailed, "an insert cannot be explained"));
         }
-        Explained::Write(WriteOp::FindAndModify(op)) => phrase::find_and_modify(op, false, variables).into_body(),
+        Explained::Write(WriteOp::FindAndModify(op)) => to_mql::find_and_modify(op, false, variables).into_body(),
         Explained::Write(WriteOp::Update(op)) => {
             let statements: Array<'static> = op
                 .statements
                 .iter()
-                .map(|statement| Value::Document(phrase::update_statement(statement, &statement.filter.source)))
+                .map(|statement| Value::Document(to_mql::update_statement(statement, &statement.filter.source)))
                 .collect();
             let command = Command::new(&op.ns.db, "update", Value::from(op.ns.collection.to_string()));
             command.with_some("let", variables).with("updates", statements).into_body()
@@ -158,7 +158,7 @@ pub(crate) async fn explain(
             let statements: Array<'static> = op
                 .statements
                 .iter()
-                .map(|statement| Value::Document(phrase::delete_statement(statement, &statement.filter.source)))
+                .map(|statement| Value::Document(to_mql::delete_statement(statement, &statement.filter.source)))
                 .collect();
             let command = Command::new(&op.ns.db, "delete", Value::from(op.ns.collection.to_string()));
             command.with_some("let", variables).with("deletes", statements).into_body()

@@ -1,9 +1,9 @@
 //! The backend's contract, kept by commands to a real MongoDB.
 
+use crate::client_or_own::ClientOrOwn;
 use crate::line::Line;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
-use crate::via::Via;
 use crate::{admin, fence, read, write};
 use document::backend::{
     Abilities, Answer, Backend, Cursor, FenceKey, Flights, Head, Mode, Privileges, Relay, Session,
@@ -30,7 +30,7 @@ impl Backend for Upstream {
     }
 
     fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
-        Box::pin(async move { fence::prepare(self, &Via::of(&self.shared, session), db).await })
+        Box::pin(async move { fence::prepare(self, &ClientOrOwn::of(&self.shared, session), db).await })
     }
 
     fn privileges<'a>(&'a self, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
@@ -38,11 +38,11 @@ impl Backend for Upstream {
     }
 
     fn trace(&self) -> Option<Doc<'static>> {
-        Some(self.shared.trace.describe())
+        Some(self.shared.leftover.describe())
     }
 
     fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
-        Box::pin(crate::trace::clear(&self.shared, trace, expired))
+        Box::pin(crate::leftover::clear(&self.shared, trace, expired))
     }
 
     fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
@@ -54,8 +54,8 @@ impl Backend for Upstream {
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
-        let via = Via::of(&self.shared, session);
-        session.transaction = Some(Box::new(UpstreamTransaction::begin(via, session, context)));
+        let line = ClientOrOwn::of(&self.shared, session);
+        session.transaction = Some(Box::new(UpstreamTransaction::begin(line, session, context)));
         Box::pin(std::future::ready(Ok(())))
     }
 

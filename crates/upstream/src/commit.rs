@@ -5,9 +5,9 @@
 //! committing what did would be half a write: then the transaction is aborted, which also tells whether it was committed.
 
 use crate::answer::{self, RETRYABLE, TRANSIENT, UNKNOWN_COMMIT, checked};
+use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
-use crate::transaction::{PATIENCE, UpstreamTransaction, late, over};
-use crate::via::Via;
+use crate::transaction::{DEFAULT_DEADLINE, UpstreamTransaction, late, over};
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::time::{Duration, Instant};
@@ -51,12 +51,12 @@ impl UpstreamTransaction {
         again: Again,
         visible: Option<&mut (dyn FnMut() + Send)>,
     ) -> Result<Ended> {
-        let via = self.leave().ok_or_else(over)?;
-        let until = context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE).max(Instant::now() + PAUSE);
-        let concern = self.concern(context, &via);
+        let line = self.leave().ok_or_else(over)?;
+        let until = context.deadline.unwrap_or_else(|| Instant::now() + DEFAULT_DEADLINE).max(Instant::now() + PAUSE);
+        let concern = self.concern(context, &line);
         let mut replies = Vec::with_capacity(statements.len());
         let visible = visible.filter(|_| !is_relaxed(concern.as_ref()));
-        let sending = self.send(&via, statements, concern.as_ref(), &mut replies, visible);
+        let sending = self.send(&line, statements, concern.as_ref(), &mut replies, visible);
         let outcome = match tokio::time::timeout_at(until.into(), sending).await {
             Ok(sent) => sent?,
             Err(_) => Sent::Adrift(late()),
@@ -64,20 +64,20 @@ impl UpstreamTransaction {
         if replies.iter().any(|reply| answer::failure(reply).is_some()) {
             return Ok(Ended::Failed(replies));
         }
-        let unsatisfied = self.settle(&via, outcome, concern.as_ref(), until, again).await?;
+        let unsatisfied = self.settle(&line, outcome, concern.as_ref(), until, again).await?;
         Ok(Ended::Committed(replies, unsatisfied))
     }
 
     async fn send(
         &mut self,
-        via: &Via,
+        line: &ClientOrOwn,
         statements: Vec<Command>,
         concern: Option<&Doc<'_>>,
         replies: &mut Vec<Doc<'static>>,
         visible: Option<&mut (dyn FnMut() + Send)>,
     ) -> Result<Sent> {
         let count = statements.len();
-        let mut ready = via.ready().await?;
+        let mut ready = line.ready().await?;
         for statement in statements {
             ready.push(self.dress(statement));
         }
@@ -112,7 +112,7 @@ impl UpstreamTransaction {
     /// Finds out whether it was committed; gives the write concern that was not satisfied.
     async fn settle(
         &mut self,
-        via: &Via,
+        line: &ClientOrOwn,
         mut outcome: Sent,
         concern: Option<&Doc<'_>>,
         until: Instant,
@@ -130,7 +130,7 @@ impl UpstreamTransaction {
                 Sent::Unknown(error) => (error, false),
                 Sent::Adrift(error) => (error, true),
             };
-            if !via.can_reconnect() || Instant::now() >= until {
+            if !line.can_reconnect() || Instant::now() >= until {
                 return Err(unknown(&error));
             }
             tokio::time::sleep(PAUSE).await;
@@ -139,7 +139,7 @@ impl UpstreamTransaction {
                 false => self.end("commitTransaction").with_doc("writeConcern", &majority),
             };
             let asked = async {
-                let mut ready = via.ready().await?;
+                let mut ready = line.ready().await?;
                 ready.push(question);
                 ready.flush().await?;
                 ready.reply().await

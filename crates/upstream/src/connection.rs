@@ -20,7 +20,7 @@ const READ_SIZE: usize = 16 * 1024;
 const KEPT_SIZE: usize = 256 * 1024;
 
 /// How long a reply is waited for before it is asked again whether the server is still there.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REPLY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) struct Connection {
     stream: Stream,
@@ -129,7 +129,7 @@ impl Connection {
                     Some(header) => reply.reserve_exact(header.length - arrived.len()),
                     None => reply.reserve(READ_SIZE),
                 }
-                match tokio::time::timeout(PATIENCE, self.stream.read_buf(reply)).await {
+                match tokio::time::timeout(REPLY_CHECK_INTERVAL, self.stream.read_buf(reply)).await {
                     Ok(read) => {
                         if read? == 0 {
                             return Err(closed());

@@ -5,11 +5,11 @@
 //! version in all slots of its row (see [`crate::version`]).
 
 use crate::answer::{TRANSIENT, checked, count};
+use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use crate::version;
-use crate::via::Via;
 use document::backend::{FenceKey, FenceVersion, Mode, Session};
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -64,13 +64,13 @@ async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: V
     };
     if !upstream.shared.prepared.lock().contains(db) && transaction.is_started() && !transaction.is_joined() {
         // The index of retry records would wait for this transaction, which has looked for one: it is begun again behind it.
-        let via = transaction.via()?;
-        let _over_anyway = via.run(transaction.end("abortTransaction")).await;
+        let line = transaction.line()?;
+        let _over_anyway = line.run(transaction.end("abortTransaction")).await;
         transaction.restart()?;
-        prepare(upstream, &via, db).await?;
+        prepare(upstream, &line, db).await?;
         return Err(missing());
     }
-    prepare(upstream, &transaction.via()?, db).await?;
+    prepare(upstream, &transaction.line()?, db).await?;
     let (mut statements, mut slots) = (Vec::new(), 0);
     for (row, mode) in rows {
         match mode {
@@ -99,20 +99,20 @@ async fn take_rows(upstream: &Upstream, session: &mut Session, db: &str, rows: V
         transaction.ahead.push((command, slots));
         return Ok(());
     }
-    let via = transaction.via()?;
+    let line = transaction.line()?;
     let reply = transaction.run(&no_time_limit(), command).await?;
-    passed(&via, reply, slots)
+    passed(&line, reply, slots)
 }
 
 /// Whether an exclusive pass has found all its slots.
-pub(crate) fn passed(via: &Via, reply: Doc<'static>, slots: i32) -> Result<()> {
+pub(crate) fn passed(line: &ClientOrOwn, reply: Doc<'static>, slots: i32) -> Result<()> {
     let reply = checked(reply)?;
     if let Some(failed) = crate::answer::write_errors(&reply).into_iter().next() {
         return Err(failed.error);
     }
     match count(&reply, "n") == u64::from(slots.cast_unsigned()) {
         true => Ok(()),
-        false => Err(gone(via)),
+        false => Err(gone(line)),
     }
 }
 
@@ -139,8 +139,8 @@ pub(crate) fn is_pass_failure(error: &Error) -> bool {
 }
 
 /// Slots went with their database: they are made again before the next attempt.
-pub(crate) fn gone(via: &Via) -> Error {
-    via.shared.prepared.lock().clear();
+pub(crate) fn gone(line: &ClientOrOwn) -> Error {
+    line.shared.prepared.lock().clear();
     missing()
 }
 
@@ -198,12 +198,12 @@ fn update(db: &str, statements: Vec<Doc<'static>>) -> Command {
 }
 
 /// Makes the slots and the collection of retry records of a database, once.
-pub(crate) async fn prepare(upstream: &Upstream, via: &Via, db: &str) -> Result<()> {
+pub(crate) async fn prepare(upstream: &Upstream, line: &ClientOrOwn, db: &str) -> Result<()> {
     if upstream.shared.prepared.lock().contains(db) {
         return Ok(());
     }
     let all = u64::from((ROWS * SLOTS).cast_unsigned());
-    let present = via.run(Command::new(db, "count", Value::from(COLLECTION))).await?;
+    let present = line.run(Command::new(db, "count", Value::from(COLLECTION))).await?;
     if count(&present, "n") < all {
         let slot = |id: i32| {
             let mut writer = DocWriter::with_capacity(32);
@@ -213,7 +213,7 @@ pub(crate) async fn prepare(upstream: &Upstream, via: &Via, db: &str) -> Result<
         let insert = Command::new(db, "insert", Value::from(COLLECTION))
             .with("ordered", false)
             .with_sequence("documents", (0..ROWS * SLOTS).map(slot).collect());
-        let made = via.run(insert).await?;
+        let made = line.run(insert).await?;
         // Another process may make them at the same time.
         let others =
             crate::answer::write_errors(&made).into_iter().find(|failed| failed.error.code() != Code::DuplicateKey);
@@ -221,7 +221,7 @@ pub(crate) async fn prepare(upstream: &Upstream, via: &Via, db: &str) -> Result<
             return Err(failed.error);
         }
     }
-    crate::retries::prepare(via, db).await?;
+    crate::retries::prepare(line, db).await?;
     upstream.shared.prepared.lock().insert(db.to_owned());
     Ok(())
 }

@@ -69,7 +69,7 @@ impl Line {
 
     /// The session that planned transactions on this line use; one at a time.
     pub(crate) fn session(&self) -> [u8; 16] {
-        *self.session.get_or_init(|| self.shared.trace.session())
+        *self.session.get_or_init(|| self.shared.leftover.session())
     }
 
     pub(crate) fn next_number(&self) -> i64 {

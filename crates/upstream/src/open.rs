@@ -1,9 +1,9 @@
 //! What is open in the server: who brings a rule on waits for the transactions that began before it, and who takes a collection
 //! away for the cursors on it.
 
+use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
 use crate::shared::Shared;
-use crate::via::Via;
 use document::backend::Session;
 use document::op::Namespace;
 use document::{Array, Code, Doc, DocWriter, Result, Value};
@@ -37,7 +37,7 @@ pub(crate) async fn cursors(shared: &Arc<Shared>, namespaces: &[Namespace]) -> R
 
 /// `$currentOp` with those idle ones, and what is left of it.
 async fn current(shared: &Arc<Shared>, idle: &str, stages: [Doc<'static>; 2]) -> Result<Option<Vec<Doc<'static>>>> {
-    let via = Via::of(shared, &Session::default());
+    let line = ClientOrOwn::of(shared, &Session::default());
     let mut current = DocWriter::new();
     current.start_document("$currentOp").append("allUsers", &Value::Bool(true)).append(idle, &Value::Bool(true)).end();
     let pipeline: Array<'static> = [current.finish()].into_iter().chain(stages).map(Value::Document).collect();
@@ -47,7 +47,7 @@ async fn current(shared: &Arc<Shared>, idle: &str, stages: [Doc<'static>; 2]) ->
     let command = Command::new("admin", "aggregate", 1)
         .with("pipeline", Value::Array(pipeline))
         .with_doc("cursor", &cursor.finish());
-    let reply = match via.run(command).await {
+    let reply = match line.run(command).await {
         Err(error) if error.code() == Code::Unauthorized => return Ok(None),
         other => other?,
     };

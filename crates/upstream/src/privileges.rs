@@ -1,9 +1,9 @@
 //! What the server lets a client do (SEMANTICS R37), asked on the client's own line.
 
+use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
 use crate::line::Line;
 use crate::shared::Shared;
-use crate::via::Via;
 use document::backend::{Privileges, Relay};
 use document::op::{Namespace, WriteOp};
 use document::{Code, Result, Value};
@@ -30,7 +30,7 @@ pub(crate) async fn of(shared: &Arc<Shared>, line: Option<&Arc<dyn Relay>>) -> R
     if !is_enforced(shared).await? {
         return Ok(None);
     }
-    Ok(Some(of_line(&Via::line(shared, line)).await?))
+    Ok(Some(of_line(&ClientOrOwn::of_relay(shared, line)).await?))
 }
 
 /// The users of a line and what they may do, whether the server enforces it or not.

@@ -1,11 +1,11 @@
 //! Reads: the command at the first batch, `getMore` on the same line for the others.
 
 use crate::answer::{checked, number};
+use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
-use crate::phrase;
+use crate::to_mql;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
-use crate::via::Via;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::{Doc, Result, Value};
@@ -18,26 +18,26 @@ impl Upstream {
         if let Some(transaction) = UpstreamTransaction::of(session) {
             return transaction.run(context, command).await;
         }
-        let via = Via::of(&self.shared, session);
-        run_outside(&via, context, command).await
+        let line = ClientOrOwn::of(&self.shared, session);
+        run_outside(&line, context, command).await
     }
 }
 
 /// Outside transactions only the client's own time limits a command: an audit may read for minutes.
-async fn run_outside(via: &Via, context: &Context, command: Command) -> Result<Doc<'static>> {
+async fn run_outside(line: &ClientOrOwn, context: &Context, command: Command) -> Result<Doc<'static>> {
     match context.deadline {
-        Some(_) => crate::transaction::within(context, via.run(command)).await,
-        None => via.run(command).await,
+        Some(_) => crate::transaction::within(context, line.run(command)).await,
+        None => line.run(command).await,
     }
 }
 
 pub(crate) fn open(upstream: &Upstream, session: &mut Session, context: &Context, op: ReadOp) -> Box<dyn Cursor> {
-    let via = match UpstreamTransaction::of(session) {
-        Some(transaction) => transaction.via().ok(),
+    let line = match UpstreamTransaction::of(session) {
+        Some(transaction) => transaction.line().ok(),
         None => None,
     };
-    let via = via.unwrap_or_else(|| Via::of(&upstream.shared, session));
-    let mut command = phrase::read(&op, context.sent.variables.as_ref());
+    let line = line.unwrap_or_else(|| ClientOrOwn::of(&upstream.shared, session));
+    let mut command = to_mql::read(&op, context.sent.variables.as_ref());
     let ns = match &op {
         ReadOp::Find(op) => &op.ns,
         ReadOp::Aggregate(op) => &op.ns,
@@ -49,12 +49,12 @@ pub(crate) fn open(upstream: &Upstream, session: &mut Session, context: &Context
     }
     let stage = match &op {
         // `count` is not allowed in a transaction.
-        ReadOp::Count(op) if session.transaction.is_some() => Stage::Count(phrase::count_in_transaction(op)),
+        ReadOp::Count(op) if session.transaction.is_some() => Stage::Count(to_mql::count_in_transaction(op)),
         ReadOp::Find(_) => Stage::Find(command),
         ReadOp::Aggregate(_) => Stage::Aggregate(command),
         _ => Stage::Single(command),
     };
-    Box::new(Rows { via, db: ns.db.to_string(), stage, pending: VecDeque::new() })
+    Box::new(Rows { line, db: ns.db.to_string(), stage, pending: VecDeque::new() })
 }
 
 fn with_concern(command: Command, context: &Context) -> Command {
@@ -71,7 +71,7 @@ fn with_concern(command: Command, context: &Context) -> Command {
 
 /// An open read.
 struct Rows {
-    via: Via,
+    line: ClientOrOwn,
     db: String,
     stage: Stage,
     /// Rows that came and were not asked for yet.
@@ -154,7 +154,7 @@ impl Rows {
     async fn run(&self, session: &mut Session, context: &Context, command: Command) -> Result<Doc<'static>> {
         match UpstreamTransaction::of(session) {
             Some(transaction) => transaction.run(context, command).await,
-            None => run_outside(&self.via, context, command).await.and_then(checked),
+            None => run_outside(&self.line, context, command).await.and_then(checked),
         }
     }
 }
@@ -187,10 +187,10 @@ impl Drop for Rows {
         let Stage::Open { id, collection } = &self.stage else { return };
         let ids: document::Array<'static> = [Value::Int64(*id)].into_iter().collect();
         let kill = Command::new(&self.db, "killCursors", Value::from(collection.clone())).with("cursors", ids);
-        let via = self.via.clone();
+        let line = self.line.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let _ = via.run(kill).await;
+                let _ = line.run(kill).await;
             });
         }
     }

@@ -6,9 +6,9 @@
 //! They expire with the session.
 
 use crate::answer::{count, number};
+use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
 use crate::line::Line;
-use crate::via::Via;
 use document::backend::Relay;
 use document::op::Written;
 use document::raw::kind;
@@ -36,13 +36,13 @@ impl Attempt {
     }
 }
 
-pub(crate) async fn prepare(via: &Via, db: &str) -> Result<()> {
+pub(crate) async fn prepare(line: &ClientOrOwn, db: &str) -> Result<()> {
     let mut index = DocWriter::new();
     index.start_document("key").append("at", &Value::Int32(1)).end();
     index.append("name", &Value::from("at_1")).append("expireAfterSeconds", &Value::Int32(SECONDS));
     let indexes: document::Array<'static> = [Value::Document(index.finish())].into_iter().collect();
     let create = Command::new(db, "createIndexes", Value::from(COLLECTION)).with("indexes", indexes);
-    match via.run(create).await {
+    match line.run(create).await {
         Err(error) if !matches!(error.code(), Code::IndexOptionsConflict | Code::IndexAlreadyExists) => Err(error),
         _ => Ok(()),
     }

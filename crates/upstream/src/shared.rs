@@ -1,9 +1,9 @@
 //! What all lines share: how to connect, who is primary, how late it is.
 
+use crate::leftover::Leftover;
 use crate::line::Line;
 use crate::login::Connector;
 use crate::topology::Topology;
-use crate::trace::Trace;
 use document::{Doc, Value};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Shared {
     /// Whether the server restricts its clients.
     pub(crate) access_control: crate::privileges::AccessControl,
     /// The sessions of planned transactions.
-    pub(crate) trace: Trace,
+    pub(crate) leftover: Leftover,
     closed: AtomicBool,
     /// How many transactions are being aborted behind the back of who gave them up.
     pub(crate) aborting: tokio::sync::watch::Sender<usize>,
@@ -38,7 +38,7 @@ impl Shared {
             idle: Mutex::default(),
             prepared: Mutex::default(),
             access_control: crate::privileges::AccessControl::default(),
-            trace: Trace::default(),
+            leftover: Leftover::default(),
             closed: AtomicBool::new(false),
             aborting: tokio::sync::watch::Sender::new(0),
         }

@@ -4,11 +4,11 @@
 //! go with it (see [`crate::commit`]).
 
 use crate::answer::{self, RETRYABLE, TRANSIENT, checked};
+use crate::client_or_own::ClientOrOwn;
 use crate::command::{Command, session_document};
 use crate::commit::{Again, Ended};
 use crate::fence;
 use crate::retries;
-use crate::via::Via;
 use document::backend::{Answer, Joined, Session, Transaction};
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -16,14 +16,14 @@ use std::any::Any;
 use std::time::{Duration, Instant};
 
 /// How long a command may take whose client has set no time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How long a new transaction waits for aborts that are on their way.
 const ABORTS: Duration = Duration::from_millis(20);
 
 pub(crate) struct UpstreamTransaction {
     /// Nothing once it is over.
-    via: Option<Via>,
+    line: Option<ClientOrOwn>,
     session: [u8; 16],
     number: i64,
     joined: bool,
@@ -40,10 +40,10 @@ pub(crate) struct UpstreamTransaction {
 }
 
 impl UpstreamTransaction {
-    pub(crate) fn begin(via: Via, session: &Session, context: &Context) -> UpstreamTransaction {
+    pub(crate) fn begin(line: ClientOrOwn, session: &Session, context: &Context) -> UpstreamTransaction {
         let (id, number, joined, started) = match (session.joined, session.id) {
             (Some(Joined { number, first }), Some(id)) => (id, number, true, !first),
-            _ => (via.session(), via.next_number(), false, false),
+            _ => (line.session(), line.next_number(), false, false),
         };
         let read_concern = match (&context.sent.read_concern, joined) {
             (Some(concern), true) => concern.clone(),
@@ -51,7 +51,7 @@ impl UpstreamTransaction {
             (_, false) => level("snapshot"),
         };
         UpstreamTransaction {
-            via: Some(via),
+            line: Some(line),
             session: id,
             number,
             joined,
@@ -80,7 +80,7 @@ impl UpstreamTransaction {
 
     /// Begins our own transaction again, as if nothing had been sent: a newer one of the session ends the older.
     pub(crate) fn restart(&mut self) -> Result<()> {
-        self.number = self.via()?.next_number();
+        self.number = self.line()?.next_number();
         self.started = false;
         self.ahead.clear();
         self.fences.clear();
@@ -88,8 +88,8 @@ impl UpstreamTransaction {
         Ok(())
     }
 
-    pub(crate) fn via(&self) -> Result<Via> {
-        self.via.clone().ok_or_else(over)
+    pub(crate) fn line(&self) -> Result<ClientOrOwn> {
+        self.line.clone().ok_or_else(over)
     }
 
     /// Makes the command one of this transaction.
@@ -107,17 +107,17 @@ impl UpstreamTransaction {
 
     /// Sends commands back to back and gives their replies, errors included, as far as they came.
     pub(crate) async fn run_all(&mut self, context: &Context, commands: Vec<Command>) -> Result<Vec<Doc<'static>>> {
-        let via = self.via()?;
-        if !self.started && matches!(via, Via::Ours(_)) {
+        let line = self.line()?;
+        if !self.started && matches!(line, ClientOrOwn::Own(_)) {
             // What this process has just given up would only be in its own way.
-            let mut aborting = via.shared.aborting.subscribe();
+            let mut aborting = line.shared.aborting.subscribe();
             let _ = tokio::time::timeout(ABORTS, aborting.wait_for(|count| *count == 0)).await;
         }
         let (ahead, slots): (Vec<Command>, Vec<i32>) = std::mem::take(&mut self.ahead).into_iter().unzip();
         let commands = ahead.into_iter().chain(commands);
         let commands: Vec<Command> = commands.map(|command| self.dress(command)).collect();
         let mut replies = within(context, async {
-            let mut ready = via.ready().await?;
+            let mut ready = line.ready().await?;
             let count = commands.len();
             commands.into_iter().for_each(|command| ready.push(command));
             ready.flush().await?;
@@ -130,7 +130,7 @@ impl UpstreamTransaction {
         .await?;
         let own = replies.split_off(slots.len().min(replies.len()));
         for (reply, slots) in replies.into_iter().zip(slots) {
-            fence::passed(&via, reply, slots)?;
+            fence::passed(&line, reply, slots)?;
         }
         Ok(own)
     }
@@ -163,18 +163,18 @@ impl UpstreamTransaction {
     }
 
     /// The line it ran on; from now on nobody aborts it.
-    pub(crate) fn leave(&mut self) -> Option<Via> {
-        self.via.take()
+    pub(crate) fn leave(&mut self) -> Option<ClientOrOwn> {
+        self.line.take()
     }
 
     /// How safe the commit is to be.
-    pub(crate) fn concern(&self, context: &Context, via: &Via) -> Option<Doc<'static>> {
+    pub(crate) fn concern(&self, context: &Context, line: &ClientOrOwn) -> Option<Doc<'static>> {
         let concern = context.sent.write_concern.clone().or_else(|| self.write_concern.clone());
-        concern.or_else(|| via.shared.connector.write_concern())
+        concern.or_else(|| line.shared.connector.write_concern())
     }
 
     async fn finish(&mut self, context: &Context) -> Result<Option<Error>> {
-        if self.via.is_none() {
+        if self.line.is_none() {
             return Err(over());
         }
         self.run_ahead(context).await?;
@@ -182,28 +182,28 @@ impl UpstreamTransaction {
         let again = if self.started || !self.records.is_empty() { Again::Allowed } else { Again::Never };
         let waiting = self.waiting();
         if !self.started && waiting.is_empty() {
-            self.via = None;
+            self.line = None;
             return Ok(None);
         }
-        let via = self.via()?;
+        let line = self.line()?;
         match self.conclude(context, waiting, again, None).await? {
             Ended::Committed(_, unsatisfied) => Ok(unsatisfied),
-            Ended::Failed(replies) => Err(replies.iter().find_map(|reply| failure(&via, reply)).unwrap_or_else(over)),
+            Ended::Failed(replies) => Err(replies.iter().find_map(|reply| failure(&line, reply)).unwrap_or_else(over)),
         }
     }
 
     /// Tells the server that it is over, without waiting for it. The client's own is ended only when `for_client` says so.
     fn give_up(&mut self, for_client: bool) {
-        let Some(via) = self.via.take() else { return };
+        let Some(line) = self.line.take() else { return };
         if !self.started || (self.joined && !for_client) {
             return;
         }
         let abort = self.end("abortTransaction");
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            via.shared.aborting.send_modify(|count| *count += 1);
+            line.shared.aborting.send_modify(|count| *count += 1);
             runtime.spawn(async move {
-                let _ = tokio::time::timeout(PATIENCE, via.run(abort)).await;
-                via.shared.aborting.send_modify(|count| *count = count.saturating_sub(1));
+                let _ = tokio::time::timeout(DEFAULT_DEADLINE, line.run(abort)).await;
+                line.shared.aborting.send_modify(|count| *count = count.saturating_sub(1));
             });
         }
     }
@@ -246,7 +246,7 @@ pub(crate) fn tell(context: &Context, error: Error) {
 
 /// Runs work within the client's time, or ours if it has set none.
 pub(crate) async fn within<T>(context: &Context, work: impl Future<Output = Result<T>>) -> Result<T> {
-    let until = context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE);
+    let until = context.deadline.unwrap_or_else(|| Instant::now() + DEFAULT_DEADLINE);
     match tokio::time::timeout_at(until.into(), work).await {
         Ok(result) => result,
         Err(_) if context.deadline.is_some() => {
@@ -267,9 +267,9 @@ pub(crate) fn over() -> Error {
 }
 
 /// The error in a reply to something sent before the commit.
-fn failure(via: &Via, reply: &Doc<'static>) -> Option<Error> {
+fn failure(line: &ClientOrOwn, reply: &Doc<'static>) -> Option<Error> {
     let error = answer::failure(reply)?.error;
-    Some(if fence::is_pass_failure(&error) { fence::gone(via) } else { error })
+    Some(if fence::is_pass_failure(&error) { fence::gone(line) } else { error })
 }
 
 fn level(name: &str) -> Doc<'static> {

@@ -63,7 +63,7 @@ pub(crate) async fn take(
     version: FenceVersion,
 ) -> Result<()> {
     let transaction = UpstreamTransaction::of(session).ok_or_else(over)?;
-    fence::prepare(upstream, &transaction.via()?, &key.db).await?;
+    fence::prepare(upstream, &transaction.line()?, &key.db).await?;
     let slot = fence::any_slot(fence::row(key));
     transaction.fences.push(Pass { db: key.db.to_string(), slot, version: Some(version) });
     Ok(())

@@ -3,8 +3,8 @@
 use super::create::check_enumeration;
 use super::{alone, apply, create_view, not_found};
 use crate::catalog::{Collection, Content, Index, Validation};
-use crate::commit::Change;
 use crate::engine::Engine;
+use crate::transaction::commit::Change;
 use document::op::{Context, Namespace};
 use document::value::order;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -149,7 +149,7 @@ fn change_index(collection: &mut Collection, change: &Doc<'_>, reply: &mut DocWr
         return Err(Error::new(Code::IndexNotFound, message));
     };
     let index = place.clone();
-    if hidden.is_some() && index.id == crate::view::DOCUMENTS {
+    if hidden.is_some() && index.id == crate::store::keys::DOCUMENTS {
         return Err(Error::bad_value("can't hide _id index"));
     }
     let mut spec = index.spec.clone();

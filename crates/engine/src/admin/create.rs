@@ -3,11 +3,11 @@
 use super::names;
 use crate::background::Job;
 use crate::catalog::{Collection, Content, Index, Life, Validation};
-use crate::commit::Change;
 use crate::engine::Engine;
-use crate::locks::LockKey;
+use crate::transaction::commit::Change;
+use crate::transaction::locks::LockKey;
+use crate::transaction::write_set::WriteSet;
 use crate::transaction::{EngineTransaction, Open};
-use crate::work::Work;
 use document::backend::{Mode, Session};
 use document::op::{CollectionOptions, Context, Durability, Namespace};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -40,7 +40,7 @@ pub(super) async fn run(
         }
         let mut open = transaction.take()?;
         let collection = Collection { options, validation, ..new_collection(engine, &ns)? };
-        return match Open::make(engine, &mut open.work, collection) {
+        return match Open::make(engine, &mut open.write_set, collection) {
             Ok(_) => {
                 transaction.give_back(open);
                 Ok(super::nothing())
@@ -118,13 +118,13 @@ async fn make(
     shape: impl FnOnce(Collection) -> Collection,
 ) -> Result<Option<Arc<Collection>>> {
     let _one_at_a_time = engine.inner.defining.lock().await;
-    let mut work = Work::loose(&engine.inner.ground);
-    if let Some(other) = hold_name(engine, ns, context, &mut work).await? {
+    let mut write_set = WriteSet::loose(&engine.inner.core);
+    if let Some(other) = hold_name(engine, ns, context, &mut write_set).await? {
         return Ok(Some(other));
     }
     let collection = shape(new_collection(engine, ns)?);
-    work.change(Change::Put(Arc::new(collection)));
-    engine.inner.committer.submit(work.take(durability)).done().await?;
+    write_set.change(Change::Put(Arc::new(collection)));
+    engine.inner.committer.submit(write_set.take(durability)).done().await?;
     Ok(None)
 }
 
@@ -133,21 +133,21 @@ pub(super) async fn hold_name(
     engine: &Engine,
     ns: &Namespace,
     context: &Context,
-    work: &mut Work,
+    write_set: &mut WriteSet,
 ) -> Result<Option<Arc<Collection>>> {
     if let Some(other) = engine.catalog().get(ns) {
         return Ok(Some(other.clone()));
     }
     let key = LockKey::namespace(ns);
-    engine.inner.ground.locks.wait(work.owner(), key, Mode::Exclusive, context).await?;
-    work.adopt(key);
+    engine.inner.core.locks.wait(write_set.owner(), key, Mode::Exclusive, context).await?;
+    write_set.adopt(key);
     Ok(engine.catalog().get(ns).cloned())
 }
 
 /// A collection without options that is not in the catalog yet.
 pub(crate) fn new_collection(engine: &Engine, ns: &Namespace) -> Result<Collection> {
     names::check(ns, &engine.catalog())?;
-    let space = engine.inner.pool.take(&engine.inner.ground.store)?;
+    let space = engine.inner.pool.take(&engine.inner.core.store)?;
     engine.inner.background.send(Job::Refill);
     Ok(Collection {
         id: engine.new_collection_id(),

@@ -3,11 +3,11 @@
 use super::{alone, apply, build, create, index_spec, is_view, newest, not_found};
 use crate::background::Job;
 use crate::catalog::{Collection, Index};
-use crate::commit::Change;
 use crate::engine::Engine;
-use crate::retries::uuid_text;
+use crate::transaction::commit::Change;
+use crate::transaction::retries::uuid_text;
+use crate::transaction::write_set::WriteSet;
 use crate::transaction::{EngineTransaction, Open};
-use crate::work::Work;
 use document::backend::Session;
 use document::op::{Context, Namespace};
 use document::value::show;
@@ -36,7 +36,7 @@ pub(super) async fn run(
     if let Some(transaction) = session.transaction.as_mut() {
         let transaction = EngineTransaction::of(&mut **transaction)?;
         let mut open = transaction.take()?;
-        let result = in_transaction(engine, &mut open.work, ns, &specs);
+        let result = in_transaction(engine, &mut open.write_set, ns, &specs);
         match &result {
             Ok(_) => transaction.give_back(open),
             Err(_) => transaction.fail(open),
@@ -83,15 +83,15 @@ pub(super) async fn run(
 /// In a transaction indexes are made only with their collection, before it has documents.
 fn in_transaction(
     engine: &Engine,
-    work: &mut Work,
+    write_set: &mut WriteSet,
     ns: &Namespace,
     specs: &[Doc<'static>],
 ) -> Result<Vec<Doc<'static>>> {
-    let known = work.moment().catalog.get(ns).cloned();
+    let known = write_set.moment().catalog.get(ns).cloned();
     let made = known.is_none();
     let collection = match known {
         Some(known) => known,
-        None => Open::make(engine, work, create::new_collection(engine, ns)?)?,
+        None => Open::make(engine, write_set, create::new_collection(engine, ns)?)?,
     };
     if collection.view().is_some() {
         return Err(is_view(ns));
@@ -105,13 +105,13 @@ fn in_transaction(
         let message = format!("Cannot create new indexes on {what} collection {ns} in a multi-document transaction.");
         Err(Error::new(Code::OperationNotSupportedInTransaction, message))
     };
-    if !work.made(&collection) {
+    if !write_set.made(&collection) {
         return refused("existing");
     }
-    if work.counted(&collection) != 0 {
+    if write_set.counted(&collection) != 0 {
         return refused("non-empty");
     }
-    work.change(Change::Put(Arc::new(next)));
+    write_set.change(Change::Put(Arc::new(next)));
     Ok(vec![reply(before, after, Some(made))])
 }
 

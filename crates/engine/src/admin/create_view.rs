@@ -2,9 +2,9 @@
 
 use super::{create, names};
 use crate::catalog::{Catalog, Collection, Content, Life, View};
-use crate::commit::Change;
 use crate::engine::Engine;
-use crate::work::Work;
+use crate::transaction::commit::Change;
+use crate::transaction::write_set::WriteSet;
 use document::op::{Context, Namespace};
 use document::pipeline::expr::Names;
 use document::pipeline::{Pipeline, Sink};
@@ -27,8 +27,8 @@ pub(super) async fn run(
     }
     let _one_at_a_time = engine.inner.defining.lock().await;
     let view = compile(&engine.catalog(), &ns, on, source)?;
-    let mut work = Work::loose(&engine.inner.ground);
-    if let Some(other) = create::hold_name(engine, &ns, context, &mut work).await? {
+    let mut write_set = WriteSet::loose(&engine.inner.core);
+    if let Some(other) = create::hold_name(engine, &ns, context, &mut write_set).await? {
         let message = match other.content {
             Content::Stored(_) => format!("Cannot create collection {ns} - collection already exists."),
             Content::View(_) => "Namespace already exists".to_owned(),
@@ -46,8 +46,8 @@ pub(super) async fn run(
         content: Content::View(Arc::new(view)),
         life: Arc::new(Life::default()),
     };
-    work.change(Change::Put(Arc::new(collection)));
-    engine.inner.committer.submit(work.take(context.durability)).done().await?;
+    write_set.change(Change::Put(Arc::new(collection)));
+    engine.inner.committer.submit(write_set.take(context.durability)).done().await?;
     Ok(super::nothing())
 }
 

@@ -3,8 +3,8 @@
 use super::{alone, apply, not_found};
 use crate::background::Job;
 use crate::catalog::{Collection, Content};
-use crate::commit::Change;
 use crate::engine::Engine;
+use crate::transaction::commit::Change;
 use document::op::{Context, Namespace};
 use document::{Doc, DocWriter, Result, Value};
 use std::sync::Arc;

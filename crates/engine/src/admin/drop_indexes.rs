@@ -3,8 +3,8 @@
 use super::{alone, apply, is_view, not_found};
 use crate::background::Job;
 use crate::catalog::{Collection, Index};
-use crate::commit::Change;
 use crate::engine::Engine;
+use crate::transaction::commit::Change;
 use document::op::{Context, Namespace};
 use document::value::{order, show};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -99,7 +99,7 @@ fn by_name(collection: &Collection, name: &str) -> Result<Arc<Index>> {
 }
 
 fn droppable(index: &Arc<Index>) -> Result<Arc<Index>> {
-    if index.id == crate::view::DOCUMENTS {
+    if index.id == crate::store::keys::DOCUMENTS {
         return Err(Error::new(Code::InvalidOptions, "cannot drop _id index"));
     }
     Ok(index.clone())

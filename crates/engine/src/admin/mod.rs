@@ -17,10 +17,10 @@ mod stats;
 mod validate;
 
 use crate::catalog::{Collection, CollectionId};
-use crate::commit::Change;
 use crate::engine::Engine;
-use crate::locks::check_patience;
-use crate::work::Work;
+use crate::transaction::commit::Change;
+use crate::transaction::locks::check_patience;
+use crate::transaction::write_set::WriteSet;
 use document::backend::Session;
 use document::op::{AdminOp, Context, Durability, Namespace};
 use document::{Code, Doc, Error, Result};
@@ -59,10 +59,10 @@ pub(crate) async fn run(
         AdminOp::Compact { ns } => {
             // The moment holds a snapshot, and what a snapshot sees is not thrown away: it is let go first.
             let catalog = engine.catalog();
-            crate::backend::long(|| compact::run(&engine.inner.ground.store, &catalog, &ns)).map(|doc| vec![doc])
+            crate::backend::long(|| compact::run(&engine.inner.core.store, &catalog, &ns)).map(|doc| vec![doc])
         }
         AdminOp::Sync => {
-            let nothing_new = Work::loose(&engine.inner.ground).take(Durability::Synced);
+            let nothing_new = WriteSet::loose(&engine.inner.core).take(Durability::Synced);
             engine.inner.committer.submit(nothing_new).done().await.map(|_| nothing())
         }
         AdminOp::Status => Ok(vec![stats::status(engine)]),
@@ -85,21 +85,21 @@ async fn alone(collection: &Collection, context: &Context) -> Result<OwnedRwLock
 
 /// Makes changes of the catalog true.
 async fn apply(engine: &Engine, context: &Context, changes: Vec<Change>) -> Result<()> {
-    let mut work = Work::loose(&engine.inner.ground);
+    let mut write_set = WriteSet::loose(&engine.inner.core);
     for change in changes {
-        work.change(change);
+        write_set.change(change);
     }
-    engine.inner.committer.submit(work.take(context.durability)).done().await?;
+    engine.inner.committer.submit(write_set.take(context.durability)).done().await?;
     Ok(())
 }
 
 /// As [`apply`], when a later step waits for the sync.
 async fn apply_relaxed(engine: &Engine, changes: Vec<Change>) -> Result<()> {
-    let mut work = Work::loose(&engine.inner.ground);
+    let mut write_set = WriteSet::loose(&engine.inner.core);
     for change in changes {
-        work.change(change);
+        write_set.change(change);
     }
-    engine.inner.committer.submit(work.take(Durability::Relaxed)).done().await?;
+    engine.inner.committer.submit(write_set.take(Durability::Relaxed)).done().await?;
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use super::{alone, apply, create, names, not_found};
 use crate::background::Job;
 use crate::catalog::{Collection, Content};
-use crate::commit::Change;
 use crate::engine::Engine;
-use crate::work::Work;
+use crate::transaction::commit::Change;
+use crate::transaction::write_set::WriteSet;
 use document::op::{Context, Namespace};
 use document::{Code, Doc, Error, Result};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) async fn run(
     names::check(&to, &catalog).map_err(|error| {
         Error::new(Code::IllegalOperation, format!("error with target namespace: {}", error.message()))
     })?;
-    let mut name = Work::loose(&engine.inner.ground);
+    let mut name = WriteSet::loose(&engine.inner.core);
     let target = create::hold_name(engine, &to, context, &mut name).await?;
     match &target {
         Some(target) if target.view().is_some() => {

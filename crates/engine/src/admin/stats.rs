@@ -109,17 +109,17 @@ pub(super) fn collection(engine: &Engine, ns: &Namespace, scale: i64) -> Result<
 /// For `serverStatus`.
 pub(super) fn status(engine: &Engine) -> Doc<'static> {
     let inner = &engine.inner;
-    let (cached, capacity) = inner.ground.store.cache_bytes();
+    let (cached, capacity) = inner.core.store.cache_bytes();
     let mut reply = DocWriter::new();
     reply.append("name", &Value::from("pleach"));
     reply.append("persistent", &Value::Bool(true));
     reply.append("supportsCommittedReads", &Value::Bool(true));
     reply.append("readOnly", &Value::Bool(inner.committer.failure().is_some()));
-    reply.append("diskFull", &Value::Bool(inner.ground.disk.room() != crate::room::Room::Enough));
+    reply.append("diskFull", &Value::Bool(inner.core.disk.space_left() != crate::store::disk_space::DiskSpace::Enough));
     reply.append("cacheBytes", &whole(cached));
     reply.append("cacheCapacityBytes", &whole(capacity));
-    reply.append("unwrittenBytes", &whole(inner.ground.store.unwritten_bytes()));
-    reply.append("diskBytes", &whole(inner.ground.store.disk_bytes()));
+    reply.append("unwrittenBytes", &whole(inner.core.store.unwritten_bytes()));
+    reply.append("diskBytes", &whole(inner.core.store.disk_bytes()));
     reply.append("openTransactions", &whole(inner.transactions.count() as u64));
     reply.append("retryableSessions", &whole(inner.retries.count() as u64));
     reply.finish()
@@ -150,5 +150,5 @@ fn whole(number: u64) -> Value<'static> {
 }
 
 fn disk(engine: &Engine) -> (u64, u64) {
-    crate::folder::disk_bytes(&engine.inner.path).unwrap_or_default()
+    crate::store::folder::disk_bytes(&engine.inner.path).unwrap_or_default()
 }

@@ -2,12 +2,12 @@
 
 use super::not_found;
 use crate::catalog::{Collection, Index};
-use crate::collection::id_part;
 use crate::index;
-use crate::keys::{self, EntryParts};
 use crate::store::Space;
-use crate::view::{DOCUMENTS, ReadView, document, index_prefix};
-use crate::work::Moment;
+use crate::store::keys::{self, DOCUMENTS, EntryParts, document, index_prefix};
+use crate::transaction::snapshot::ReadSnapshot;
+use crate::transaction::write_set::Moment;
+use crate::write::stored_document::id_part;
 use document::op::{Context, Namespace};
 use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;
@@ -36,27 +36,27 @@ pub(super) fn run(moment: &Moment, ns: &Namespace, context: &Context) -> Result<
     }
     let mut faults = Faults::default();
     let space = collection.space()?;
-    let records = check_documents(&moment.view, space, collection, context, &mut faults)?;
+    let records = check_documents(&moment.snapshot, space, collection, context, &mut faults)?;
     let mut keys = vec![records];
     for index in collection.secondary() {
-        keys.push(check_entries(&moment.view, space, index, context, &mut faults)?);
+        keys.push(check_entries(&moment.snapshot, space, index, context, &mut faults)?);
     }
     Ok(reply(collection, records, &keys, faults))
 }
 
 fn check_documents(
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     space: &Space,
     collection: &Collection,
     context: &Context,
     faults: &mut Faults,
 ) -> Result<u64> {
     let mut records = 0;
-    for entry in view.range(space, &index_prefix(DOCUMENTS), &index_prefix(DOCUMENTS + 1), false) {
+    for entry in snapshot.range(space, &index_prefix(DOCUMENTS), &index_prefix(DOCUMENTS + 1), false) {
         let (key, value) = entry?;
         records += 1;
         if records % 1_000 == 0 {
-            crate::locks::check_patience(context)?;
+            crate::transaction::locks::check_patience(context)?;
         }
         let Ok(doc) = document(value).and_then(|doc| document::raw::validate(doc.as_bytes()).map(|()| doc)) else {
             faults.invalid += 1;
@@ -80,7 +80,7 @@ fn check_documents(
         }
         for index in collection.secondary() {
             for entry in index::entries(index, &doc, id_part(&key), &context.env)?.entries {
-                if view.get(space, &entry.key)?.as_ref() != Some(&entry.value) {
+                if snapshot.get(space, &entry.key)?.as_ref() != Some(&entry.value) {
                     let row = described(index, &id, &index::values(index, &entry));
                     faults.fault(index, |faults| &mut faults.missing, row);
                 }
@@ -91,22 +91,22 @@ fn check_documents(
 }
 
 fn check_entries(
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     space: &Space,
     index: &Arc<Index>,
     context: &Context,
     faults: &mut Faults,
 ) -> Result<u64> {
     let mut count = 0;
-    for entry in view.range(space, &index_prefix(index.id), &index_prefix(index.id + 1), false) {
+    for entry in snapshot.range(space, &index_prefix(index.id), &index_prefix(index.id + 1), false) {
         let (key, value) = entry?;
         count += 1;
         if count % 1_000 == 0 {
-            crate::locks::check_patience(context)?;
+            crate::transaction::locks::check_patience(context)?;
         }
         let found = match EntryParts::parse(&key, &value) {
             None => None,
-            Some(parts) => view.get(space, &keys::document_key_of(parts.id))?.map(document).transpose()?,
+            Some(parts) => snapshot.get(space, &keys::document_key_of(parts.id))?.map(document).transpose()?,
         };
         let belongs = match &found {
             None => false,

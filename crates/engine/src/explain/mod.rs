@@ -3,14 +3,14 @@
 mod run;
 mod stage;
 
-use crate::access::plan::Plan;
-use crate::access::{Query, choose};
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
+use crate::index::access::plan::Plan;
+use crate::index::access::{Query, choose};
+use crate::index::scan::Want;
 use crate::read::{Window, distinct_index, needed, resolve};
-use crate::scan::Want;
-use crate::work::Moment;
+use crate::transaction::write_set::Moment;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{
@@ -170,7 +170,7 @@ impl Explainer<'_> {
         let (plan, rejected) = match collection {
             None => (Plan::nothing(), Vec::new()),
             Some(collection) => {
-                let chosen = choose(collection, &self.moment.view, asked.query(self.env), true)?;
+                let chosen = choose(collection, &self.moment.snapshot, asked.query(self.env), true)?;
                 (chosen.plan, chosen.rejected)
             }
         };
@@ -181,7 +181,7 @@ impl Explainer<'_> {
             reply.append("parsedQuery", &Value::Document(asked.filter.root.to_query()));
         }
         if collection.is_some() && !matches!(asked.top, Top::FastCount) {
-            let shape = Value::string(crate::access::Shape::of(&asked.query(self.env)).to_string());
+            let shape = Value::string(crate::index::access::Shape::of(&asked.query(self.env)).to_string());
             reply.append("queryHash", &shape).append("planCacheKey", &shape);
         }
         for name in ["maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached"] {
@@ -196,7 +196,7 @@ impl Explainer<'_> {
         if self.verbosity < Verbosity::ExecutionStats {
             return Ok(());
         }
-        let outcome = run::run(&plan, collection, &self.moment.view, &asked, self.env)?;
+        let outcome = run::run(&plan, collection, &self.moment.snapshot, &asked, self.env)?;
         self.append_execution(reply, &plan, &asked, &outcome);
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Running a plan for `explain`, and the stages around it: sort, skip, limit, projection, count, update, delete.
 
 use super::stage::{self, Figures, Stage, number};
-use crate::access::plan::{Plan, Source};
 use crate::catalog::{Collection, Index};
+use crate::index::access::plan::{Plan, Source};
+use crate::index::scan::{Scan, Want};
 use crate::read::{Window, distinct_keys};
-use crate::scan::{Scan, Want};
-use crate::view::{DOCUMENTS, ReadView};
+use crate::store::keys::DOCUMENTS;
+use crate::transaction::snapshot::ReadSnapshot;
 use document::filter::Filter;
 use document::op::{Hint, SortSpec};
 use document::update::Update;
@@ -94,7 +95,7 @@ impl Outcome {
 pub(super) fn run(
     plan: &Plan,
     collection: Option<&Arc<Collection>>,
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     asked: &Asked<'_>,
     env: &Env,
 ) -> Result<Outcome> {
@@ -106,7 +107,7 @@ pub(super) fn run(
         return Ok(outcome);
     }
     if let (Top::Distinct(index, path), Some(collection)) = (asked.top, collection) {
-        (outcome.kept, outcome.examined) = distinct_keys(view, collection, index, path, env)?;
+        (outcome.kept, outcome.examined) = distinct_keys(snapshot, collection, index, path, env)?;
         outcome.took = start.elapsed();
         return Ok(outcome);
     }
@@ -116,7 +117,7 @@ pub(super) fn run(
     }
     let reach = asked.window.reach().filter(|_| plan.ordered);
     while reach.is_none_or(|reach| outcome.found < reach) {
-        let Some(row) = scan.next(view)? else { break };
+        let Some(row) = scan.next(snapshot)? else { break };
         outcome.found += 1;
         outcome.bytes += u64::try_from(row.doc.as_bytes().len()).unwrap_or_default();
         if let Top::Update(update, _) = asked.top

@@ -1,8 +1,8 @@
 //! Plans as the tree of stages that MongoDB prints.
 
-use crate::access::plan::{IndexScan, Plan, Source};
 use crate::catalog::Index;
-use crate::scan::Scan;
+use crate::index::access::plan::{IndexScan, Plan, Source};
+use crate::index::scan::Scan;
 use document::filter::Node;
 use document::{Array, Doc, DocWriter, Value};
 

@@ -2,8 +2,8 @@
 
 use super::pipeline::Source;
 use super::rows::{self, Window};
-use crate::access::Query;
-use crate::scan::Want;
+use crate::index::access::Query;
+use crate::index::scan::Want;
 use document::op::Count;
 use document::pipeline::{Pipeline, Rows, Stream};
 use document::{Doc, DocWriter, Result, Value};

@@ -3,10 +3,10 @@
 use super::distinct_scan;
 use super::pipeline::Source;
 use super::rows::{self, Window};
-use crate::access::Query;
 use crate::catalog::{Collection, Index};
-use crate::scan::Want;
-use crate::view::ReadView;
+use crate::index::access::Query;
+use crate::index::scan::Want;
+use crate::transaction::snapshot::ReadSnapshot;
 use document::op::Distinct;
 use document::pipeline::{Pipeline, Rows, empty};
 use document::value::Path;
@@ -19,7 +19,7 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
     let mut values = Values::default();
     let indexed = moment.catalog.get(&op.ns).and_then(|collection| Some((collection, distinct_index(collection, op)?)));
     if let Some((collection, index)) = indexed {
-        distinct_scan::scan(&moment.view, collection, &index, &op.key.parts, &source.env, &mut values)?;
+        distinct_scan::scan(&moment.snapshot, collection, &index, &op.key.parts, &source.env, &mut values)?;
         return Ok(values.finish());
     }
     let mut rows: Rows = match moment.catalog.get(&op.ns) {
@@ -47,13 +47,13 @@ pub(crate) fn distinct_index(collection: &Collection, op: &Distinct) -> Option<A
 
 /// How many different keys such an index has, and how many entries were looked at for them.
 pub(crate) fn distinct_keys(
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     collection: &Collection,
     index: &Index,
     path: &Path,
     env: &Env,
 ) -> Result<(u64, u64)> {
     let mut values = Values::default();
-    let examined = distinct_scan::scan(view, collection, index, &path.parts, env, &mut values)?;
+    let examined = distinct_scan::scan(snapshot, collection, index, &path.parts, env, &mut values)?;
     Ok((u64::try_from(values.len()).unwrap_or(u64::MAX), examined))
 }

@@ -1,8 +1,8 @@
 //! `distinct` from an index: from one value to the next, without reading documents.
 
 use crate::catalog::{Collection, Index};
-use crate::keys::{EntryParts, PREFIX, document_key_of};
-use crate::view::{ReadView, document, index_prefix};
+use crate::store::keys::{EntryParts, PREFIX, document, document_key_of, index_prefix};
+use crate::transaction::snapshot::ReadSnapshot;
 use document::value::distinct::{Values, each_value};
 use document::value::key::{self, TypeReader};
 use document::value::path::Part;
@@ -10,7 +10,7 @@ use document::{Code, Env, Error, Result, Value};
 use std::sync::Arc;
 
 /// So many entries of one value are read over before the next value is looked up.
-const PATIENCE: usize = 8;
+const ENTRIES_BEFORE_SEEK: usize = 8;
 const BETWEEN_CHECKS: usize = 256;
 
 /// The index whose first key is the path: its entries are the values.
@@ -26,7 +26,7 @@ pub(crate) fn index_for(collection: &Collection, parts: &[Part]) -> Option<Arc<I
 
 /// Adds all values that the index has; gives the number of entries looked at.
 pub(super) fn scan(
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     collection: &Collection,
     index: &Index,
     parts: &[Part],
@@ -40,7 +40,7 @@ pub(super) fn scan(
     let mut examined = 0;
     'seek: loop {
         let (mut current, mut repeated): (Vec<u8>, usize) = (Vec::new(), 0);
-        for (read, entry) in view.range(space, &from, &to, false).enumerate() {
+        for (read, entry) in snapshot.range(space, &from, &to, false).enumerate() {
             if read % BETWEEN_CHECKS == BETWEEN_CHECKS - 1 {
                 (env.interrupt)()?;
             }
@@ -51,7 +51,7 @@ pub(super) fn scan(
             let first = entry.fields.get(..length).unwrap_or_default();
             if length > 0 && first == current {
                 repeated += 1;
-                if repeated < PATIENCE {
+                if repeated < ENTRIES_BEFORE_SEEK {
                     continue;
                 }
                 // 0xFF is above all that may follow a value.
@@ -65,7 +65,7 @@ pub(super) fn scan(
             match found {
                 // Cut: only the document tells.
                 None => {
-                    let Some(stored) = view.get(space, &document_key_of(entry.id))? else { continue };
+                    let Some(stored) = snapshot.get(space, &document_key_of(entry.id))? else { continue };
                     let doc = document(stored)?;
                     each_value(&Value::Document(doc.borrow()), parts, &mut |value| values.add(value))?;
                 }

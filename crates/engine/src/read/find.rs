@@ -2,9 +2,9 @@
 
 use super::pipeline::Source;
 use super::rows::{self, Window};
-use crate::access::{self, Query};
 use crate::catalog::Collection;
-use crate::scan::Want;
+use crate::index::access::{self, Query};
+use crate::index::scan::Want;
 use document::filter::{Details, Filter};
 use document::op::Find;
 use document::pipeline::expr::Names;

@@ -1,9 +1,9 @@
 //! The documents that an update or a delete works on.
 
-use crate::access::{Query, choose};
 use crate::catalog::Collection;
-use crate::scan::{Row, Scan, Want};
-use crate::view::ReadView;
+use crate::index::access::{Query, choose};
+use crate::index::scan::{Row, Scan, Want};
+use crate::transaction::snapshot::ReadSnapshot;
 use bytes::Bytes;
 use document::filter::{Details, Filter};
 use document::op::{Hint, SortSpec};
@@ -34,18 +34,18 @@ impl From<Row> for Found {
     }
 }
 
-/// The matching documents of `collection`, each once, as `view` shows them.
+/// The matching documents of `collection`, each once, as `snapshot` shows them.
 pub fn matching(
-    view: &ReadView,
+    snapshot: &ReadSnapshot,
     collection: &Arc<Collection>,
     query: Matching<'_>,
 ) -> Result<Box<dyn Iterator<Item = Result<Found>> + Send>> {
     let planned = Query { sort: query.sort, hint: query.hint, ..Query::new(query.filter, query.env) };
-    let plan = Arc::new(choose(collection, view, planned, false)?.plan);
+    let plan = Arc::new(choose(collection, snapshot, planned, false)?.plan);
     let ordered = plan.ordered;
     let mut scan = Scan::new(plan, Some(collection), query.env, Want::Documents)?.with_details(query.filter);
-    let view = view.clone();
-    let mut found = std::iter::from_fn(move || scan.next(&view).transpose().map(|row| row.map(Found::from)));
+    let snapshot = snapshot.clone();
+    let mut found = std::iter::from_fn(move || scan.next(&snapshot).transpose().map(|row| row.map(Found::from)));
     let Some(sort) = query.sort.filter(|_| !ordered) else { return Ok(Box::new(found)) };
     // Only keys and documents that are to be changed are held: a writer holds them anyway.
     let mut keyed = found.try_fold(Vec::new(), |mut all, found| {

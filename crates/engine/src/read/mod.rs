@@ -19,12 +19,12 @@ pub use matching::{Found, Matching, matching};
 pub(crate) use pipeline::resolve;
 pub(crate) use rows::Window;
 
-use crate::access::plan::Plan;
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
-use crate::temporary::{STAGE_MEMORY, TemporaryFiles};
-use crate::work::Moment;
+use crate::index::access::plan::Plan;
+use crate::store::temporary::{STAGE_MEMORY, TemporaryFiles};
+use crate::transaction::write_set::Moment;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
 use document::pipeline::{Rows, from_documents};

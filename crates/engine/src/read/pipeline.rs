@@ -3,9 +3,9 @@
 use super::ahead;
 use super::present::Present;
 use super::rows::{self, Window};
-use crate::access::Query;
 use crate::catalog::{Catalog, Collection};
-use crate::scan::Want;
+use crate::index::access::Query;
+use crate::index::scan::Want;
 use document::op::{Hint, Namespace};
 use document::pipeline::{Collections, Pipeline, Role, Rows, Run, Stage, empty, results};
 use document::{Code, Env, Error, Result};

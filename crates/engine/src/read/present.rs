@@ -1,6 +1,6 @@
 //! The moment that an open cursor reads at: set while a batch is made, empty between batches, so that no snapshot is kept.
 
-use crate::work::Moment;
+use crate::transaction::write_set::Moment;
 use document::{Code, Env, Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! A scan as a stream of documents.
 
 use super::present::Present;
-use crate::access::plan::{Plan, Source};
-use crate::access::{Chosen, Query, choose};
 use crate::catalog::{Collection, Index};
-use crate::scan::{Scan, Want};
-use crate::view::{DOCUMENTS, ReadView};
-use crate::work::Moment;
+use crate::index::access::plan::{Plan, Source};
+use crate::index::access::{Chosen, Query, choose};
+use crate::index::scan::{Scan, Want};
+use crate::store::keys::DOCUMENTS;
+use crate::transaction::snapshot::ReadSnapshot;
+use crate::transaction::write_set::Moment;
 use document::op::SortSpec;
 use document::pipeline::{Rows, Stream, sorted};
 use document::{Code, Doc, Env, Error, Result};
@@ -35,7 +36,7 @@ pub(crate) fn find(
     want: Want,
 ) -> Result<(Rows, Arc<Plan>)> {
     let moment = present.moment()?;
-    let chosen = choose(collection, &moment.view, query, false)?;
+    let chosen = choose(collection, &moment.snapshot, query, false)?;
     let shape = chosen.shape;
     let (mut scan, plan) = scan_of(chosen, collection, query.env, want)?;
     // Without a sort every order will do.
@@ -45,7 +46,7 @@ pub(crate) fn find(
     }
     let rows = ScanRows {
         present: present.clone(),
-        view: Some(moment.view),
+        snapshot: Some(moment.snapshot),
         collection: collection.clone(),
         scan,
         want,
@@ -106,22 +107,22 @@ impl Stream for Windowed {
 
 struct ScanRows {
     present: Present,
-    /// The view of the current batch.
-    view: Option<ReadView>,
+    /// The snapshot of the current batch.
+    snapshot: Option<ReadSnapshot>,
     collection: Arc<Collection>,
     scan: Scan,
     want: Want,
     window: Window,
     /// The remembered choice of plan to report to, once.
-    report: Option<crate::access::Shape>,
+    report: Option<crate::index::access::Shape>,
 }
 
 impl ScanRows {
-    /// The view of this batch; after a pause, makes sure that what the plan reads is still there.
-    fn view(&mut self) -> Result<ReadView> {
+    /// The snapshot of this batch; after a pause, makes sure that what the plan reads is still there.
+    fn snapshot(&mut self) -> Result<ReadSnapshot> {
         let moment = self.present.moment()?;
         still_there(&self.collection, &self.scan.plan().clone(), &moment)?;
-        Ok(moment.view)
+        Ok(moment.snapshot)
     }
 }
 
@@ -130,12 +131,12 @@ impl Stream for ScanRows {
         if self.window.limit == Some(0) {
             return Ok(None);
         }
-        if self.view.is_none() {
-            self.view = Some(self.view()?);
+        if self.snapshot.is_none() {
+            self.snapshot = Some(self.snapshot()?);
         }
-        let Some(view) = &self.view else { return Ok(None) };
+        let Some(snapshot) = &self.snapshot else { return Ok(None) };
         while self.window.skip > 0 {
-            if self.scan.next(view)?.is_none() {
+            if self.scan.next(snapshot)?.is_none() {
                 self.window.limit = Some(0);
                 return Ok(None);
             }
@@ -144,7 +145,7 @@ impl Stream for ScanRows {
                 self.scan.want(self.want);
             }
         }
-        let doc = self.scan.next_doc(view)?;
+        let doc = self.scan.next_doc(snapshot)?;
         match &doc {
             Some(_) => {
                 if let Some(limit) = &mut self.window.limit {
@@ -161,7 +162,7 @@ impl Stream for ScanRows {
             self.collection.life.plans.report(shape, self.scan.counters().works());
         }
         self.scan.pause();
-        self.view = None;
+        self.snapshot = None;
     }
 }
 

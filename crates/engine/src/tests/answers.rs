@@ -156,7 +156,7 @@ fn a_retryable_write_in_a_transaction_leaves_its_record_in_it() {
                 bench.commit(&mut session).await.unwrap();
             }
         }
-        assert_eq!(bench.engine.inner.ground.locks.len(), 0);
+        assert_eq!(bench.engine.inner.core.locks.len(), 0);
         bench
     });
     let bench = bench.reopen();

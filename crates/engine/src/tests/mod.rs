@@ -2,11 +2,11 @@
 
 mod answers;
 mod catalog;
+mod disk_space;
 mod harness;
 mod model;
 mod opening;
 mod reads;
-mod room;
 mod store;
 mod transactions;
 mod writes;

@@ -186,6 +186,6 @@ fn threads_lose_no_increment_and_make_no_duplicate() {
         assert!(upserted.iter().all(|found| found.get_i32("hits").unwrap() == 8));
         let checked = bench.admin(AdminOp::Validate { ns: ns(), full: true }).await.unwrap();
         assert!(checked[0].get_bool("valid").unwrap(), "{checked:?}");
-        assert_eq!(bench.engine.inner.ground.locks.len(), 0);
+        assert_eq!(bench.engine.inner.core.locks.len(), 0);
     });
 }

@@ -10,7 +10,7 @@ use document::op::AdminOp;
 fn a_journal_that_lost_its_end_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     Engine::open(folder.path(), options()).unwrap().close();
-    crate::synced::SyncedFile::open(folder.path()).unwrap().record(1_000);
+    crate::store::synced::SyncedFile::open(folder.path()).unwrap().record(1_000);
     let error = Engine::open(folder.path(), options()).unwrap_err();
     assert!(error.message().contains("but 1000 had been synced"), "{error}");
     std::fs::remove_file(folder.path().join("synced")).unwrap();
@@ -52,16 +52,16 @@ fn spaces_of_dropped_collections_go_and_the_clock_goes_on() {
             bench.admin(AdminOp::Drop { ns: ns() }).await.unwrap();
         }
         bench.did(insert(vec![doc! {"_id": 2}])).await;
-        bench.engine.inner.ground.clock.committed()
+        bench.engine.inner.core.clock.committed()
     });
     let bench = bench.reopen();
     run(async {
         assert_eq!(bench.find(doc! {}).await, [doc! {"_id": 2}]);
         bench.did(insert(vec![doc! {"_id": 3}])).await;
-        assert!(bench.engine.inner.ground.clock.committed() > time);
+        assert!(bench.engine.inner.core.clock.committed() > time);
     });
     let bench = bench.reopen().reopen();
-    let spaces = bench.engine.inner.ground.store.names();
+    let spaces = bench.engine.inner.core.store.names();
     // Three of the engine's own, one in use, four ready, and at most the three that were emptied.
     assert!(spaces.len() <= 11, "{spaces:?}");
 }

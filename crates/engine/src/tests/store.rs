@@ -1,7 +1,7 @@
 //! The store itself: batches, ranges, opening again, closing.
 
+use crate::store::write_log;
 use crate::store::{Store, StoreOptions};
-use crate::write_log;
 use bytes::Bytes;
 
 #[test]

@@ -37,7 +37,7 @@ fn abort_leaves_nothing_not_even_the_collection() {
         session.transaction.take().unwrap().abort();
         assert!(bench.engine.catalog().get(&ns()).is_none());
         bench.did(insert(vec![doc! {"_id": 1}])).await;
-        assert_eq!(bench.engine.inner.ground.locks.len(), 0);
+        assert_eq!(bench.engine.inner.core.locks.len(), 0);
     });
 }
 

@@ -1,9 +1,9 @@
 //! Delete: the first matching document, or all.
 
+use super::stored_document::{self, Target};
 use super::target::{again, first, statement_id};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
-use crate::collection::{self, Target};
 use crate::read::{Matching, matching};
 use document::op::{Delete, DeleteStatement, WriteError, Written};
 use document::{Result, Value};
@@ -33,7 +33,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Delete) -> Result<Written>
             Err(Stop::Command(error)) => return Err(error),
             Err(Stop::Statement(error)) => {
                 written.errors.push(WriteError { index, error });
-                if op.ordered || driver.work.is_transaction() {
+                if op.ordered || driver.write_set.is_transaction() {
                     break;
                 }
             }
@@ -52,11 +52,11 @@ async fn one(
     let target = Target { collection, env, bypass: true };
     let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
     loop {
-        let removed = first(&mut driver.work, &target, query).and_then(|candidate| {
+        let removed = first(&mut driver.write_set, &target, query).and_then(|candidate| {
             let Some(candidate) = candidate else { return Ok(None) };
-            candidate.claim(&mut driver.work, &target)?;
+            candidate.claim(&mut driver.write_set, &target)?;
             let found = candidate.found;
-            collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
+            stored_document::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
             Ok(Some(found.doc))
         });
         match removed {
@@ -79,15 +79,15 @@ async fn many(
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
     let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
-    let mut stream = matching(&driver.work.moment().view, collection, query)?;
+    let mut stream = matching(&driver.write_set.moment().snapshot, collection, query)?;
     let mut deleted = 0;
     while let Some(found) = stream.next().transpose()? {
         loop {
-            let removed = again(&mut driver.work, &target, query, found.clone()).and_then(|candidate| {
+            let removed = again(&mut driver.write_set, &target, query, found.clone()).and_then(|candidate| {
                 let Some(candidate) = candidate else { return Ok(None) };
-                candidate.claim(&mut driver.work, &target)?;
+                candidate.claim(&mut driver.write_set, &target)?;
                 let found = candidate.found;
-                collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
+                stored_document::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
                 Ok(Some(found.doc))
             });
             match removed {

@@ -1,10 +1,10 @@
 //! findAndModify: one document, found in the order asked, changed or removed, and given back.
 
+use super::stored_document::{self, Target};
 use super::target::first;
 use super::update::{Single, single};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
-use crate::collection::{self, Target};
 use crate::read::{Found, Matching};
 use document::filter::Details;
 use document::op::{FindAndModify, Modify, Written};
@@ -54,11 +54,11 @@ async fn remove(
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
     loop {
-        let removed = first(&mut driver.work, &target, query(op, &target)).and_then(|candidate| {
+        let removed = first(&mut driver.write_set, &target, query(op, &target)).and_then(|candidate| {
             let Some(candidate) = candidate else { return Ok(None) };
-            candidate.claim(&mut driver.work, &target)?;
+            candidate.claim(&mut driver.write_set, &target)?;
             let found = candidate.found;
-            collection::remove(&mut driver.work, &target, &found.key, &found.doc)?;
+            stored_document::remove(&mut driver.write_set, &target, &found.key, &found.doc)?;
             Ok(Some(found))
         });
         match removed {
@@ -85,7 +85,7 @@ async fn update(
     let target = Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     let mut tried = false;
     loop {
-        match single(&mut driver.work, &target, query(op, &target), update, *upsert) {
+        match single(&mut driver.write_set, &target, query(op, &target), update, *upsert) {
             Ok(Single::Nothing) => return Ok(None),
             Ok(Single::Updated { id, before, after, details }) => {
                 written.n = 1;
@@ -103,7 +103,9 @@ async fn update(
                 written.document = return_new.then_some(after);
                 return Ok(Some(Details::default()));
             }
-            Err(crate::work::Halt::Failed(error)) if error.code() == Code::DuplicateKey && *upsert && !tried => {
+            Err(crate::transaction::write_set::Halt::Failed(error))
+                if error.code() == Code::DuplicateKey && *upsert && !tried =>
+            {
                 tried = true;
             }
             Err(halt) => driver.settle(halt).await?,

@@ -1,7 +1,7 @@
 //! Insert: completes each document, then writes it. Documents of one command share a batch.
 
+use super::stored_document::{self, MAX_DOCUMENT};
 use super::{Driver, Stop};
-use crate::collection::{self, MAX_DOCUMENT};
 use document::op::{Insert, WriteError, Written};
 use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
 
@@ -21,7 +21,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written>
             written.retried.push(statement);
             continue;
         }
-        let result = match complete(doc, &driver.context.env, || driver.engine.inner.ground.clock.tick()) {
+        let result = match complete(doc, &driver.context.env, || driver.engine.inner.core.clock.tick()) {
             Ok(doc) => one(driver, &collection, op, &doc, &mut written).await,
             Err(error) => Err(Stop::Statement(error)),
         };
@@ -36,7 +36,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Insert) -> Result<Written>
             Err(Stop::Command(error)) => return Err(error),
             Err(Stop::Statement(error)) => {
                 written.errors.push(WriteError { index, error });
-                if op.ordered || driver.work.is_transaction() {
+                if op.ordered || driver.write_set.is_transaction() {
                     break;
                 }
             }
@@ -64,9 +64,9 @@ async fn one(
     doc: &Doc<'_>,
     written: &mut Written,
 ) -> Result<(), Stop> {
-    let target = collection::Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
+    let target = stored_document::Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     loop {
-        match collection::insert(&mut driver.work, &target, doc) {
+        match stored_document::insert(&mut driver.write_set, &target, doc) {
             Ok(()) => break,
             Err(halt) => driver.settle(halt).await?,
         }

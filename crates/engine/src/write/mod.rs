@@ -1,29 +1,31 @@
 //! Writing: insert, update, delete and findAndModify, in and outside transactions.
 //!
-//! A statement is plain code over [`Work`]; the [`Driver`] decides what happens when it meets a lock that somebody else
-//! holds: in a transaction that is a write conflict, outside the work so far is committed, the lock waited for, and the
+//! A statement is plain code over [`WriteSet`]; the [`Driver`] decides what happens when it meets a lock that somebody else
+//! holds: in a transaction that is a write conflict, outside, the writes so far are committed, the lock waited for, and the
 //! statement run again. So the statements of one command share a batch as long as nothing is in the way.
 
 mod delete;
 mod find_and_modify;
 mod insert;
+pub(crate) mod stored_document;
 mod target;
 mod update;
+mod validate;
 
 use crate::admin;
 use crate::catalog::Collection;
-use crate::commit::Commit;
 use crate::engine::{Engine, Entered};
-use crate::locks::LockKey;
-use crate::retries::Retry;
+use crate::transaction::commit::Commit;
+use crate::transaction::locks::LockKey;
+use crate::transaction::retries::Retry;
+use crate::transaction::write_set::{Halt, WriteSet, write_conflict};
 use crate::transaction::{EngineTransaction, Open};
-use crate::work::{Halt, Work, write_conflict};
 use document::backend::{Mode, Session};
 use document::op::{Capture, Change, Context, Durability, Namespace, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
-/// Outside a transaction the work is committed when it has so many entries …
+/// Outside a transaction writes are committed when they are so many entries …
 const FLUSH_WRITES: usize = 2_000;
 /// … or so many bytes.
 const FLUSH_BYTES: usize = 4 << 20;
@@ -45,8 +47,8 @@ pub(crate) async fn write(
         (Some(id), Some(number)) => Some(Retry::begin(engine, id, number, context).await?),
         _ => None,
     };
-    let work = Work::loose(&engine.inner.ground);
-    let mut driver = Driver { engine, context, capture, work, place: Place::Loose(None), retry, flushed: false };
+    let write_set = WriteSet::loose(&engine.inner.core);
+    let mut driver = Driver { engine, context, capture, write_set, place: Place::Loose(None), retry, flushed: false };
     let written = driver.run(op).await?;
     driver.finish().await?;
     Ok(written)
@@ -71,12 +73,12 @@ async fn in_transaction(
             }
         },
     };
-    let work = open.lend(engine);
+    let write_set = open.lend(engine);
     let place = Place::Transaction(&mut open);
-    let mut driver = Driver { engine, context, capture, work, place, retry, flushed: false };
+    let mut driver = Driver { engine, context, capture, write_set, place, retry, flushed: false };
     let result = driver.run(op).await;
-    let Driver { work, retry, .. } = driver;
-    open.work = work;
+    let Driver { write_set, retry, .. } = driver;
+    open.write_set = write_set;
     open.retries.extend(retry);
     match &result {
         Ok(written) if written.errors.is_empty() => transaction.give_back(open),
@@ -116,7 +118,7 @@ pub(crate) struct Driver<'a> {
     engine: &'a Engine,
     context: &'a Context,
     capture: &'a Capture,
-    work: Work,
+    write_set: WriteSet,
     place: Place<'a>,
     retry: Option<Retry>,
     /// Something was committed without a sync.
@@ -176,7 +178,7 @@ impl Driver<'_> {
                 *place = Some(entered);
                 Ok(Some(collection))
             }
-            Place::Transaction(open) => open.enter(self.engine, &self.work, ns, self.context).await,
+            Place::Transaction(open) => open.enter(self.engine, &self.write_set, ns, self.context).await,
         }
     }
 
@@ -192,7 +194,7 @@ impl Driver<'_> {
                 }
                 Place::Transaction(_) => {
                     let collection = admin::create::new_collection(self.engine, ns)?;
-                    return Open::make(self.engine, &mut self.work, collection);
+                    return Open::make(self.engine, &mut self.write_set, collection);
                 }
             }
         }
@@ -202,7 +204,7 @@ impl Driver<'_> {
     async fn settle(&mut self, halt: Halt) -> Result<(), Stop> {
         match halt {
             Halt::Failed(error) => Err(Stop::from(error)),
-            Halt::Blocked(_) if self.work.is_transaction() => Err(Stop::Command(write_conflict())),
+            Halt::Blocked(_) if self.write_set.is_transaction() => Err(Stop::Command(write_conflict())),
             Halt::Blocked(key) => self.wait_for(key).await.map_err(Stop::Command),
         }
     }
@@ -210,25 +212,25 @@ impl Driver<'_> {
     async fn wait_for(&mut self, key: LockKey) -> Result<()> {
         // Who waits holds nothing.
         self.flush(Durability::Relaxed).await?;
-        self.engine.inner.ground.locks.wait(self.work.owner(), key, Mode::Exclusive, self.context).await?;
-        self.work.adopt(key);
+        self.engine.inner.core.locks.wait(self.write_set.owner(), key, Mode::Exclusive, self.context).await?;
+        self.write_set.adopt(key);
         Ok(())
     }
 
-    /// Between two statements: commits a large piece of work, or refuses a transaction that grew too large.
+    /// Between two statements: commits a large write set, or refuses a transaction that grew too large.
     async fn breathe(&mut self) -> Result<()> {
-        if self.work.is_transaction() {
+        if self.write_set.is_transaction() {
             let limit = self.engine.inner.options.transaction_bytes();
-            if self.work.bytes() > limit {
+            if self.write_set.bytes() > limit {
                 let message = format!(
                     "Total size of all transaction operations must be less than {limit}. Actual size is {}",
-                    self.work.bytes()
+                    self.write_set.bytes()
                 );
                 return Err(Error::new(Code::TransactionTooLarge, message));
             }
-        } else if self.work.writes() >= FLUSH_WRITES || self.work.bytes() >= FLUSH_BYTES {
+        } else if self.write_set.writes() >= FLUSH_WRITES || self.write_set.bytes() >= FLUSH_BYTES {
             self.flush(Durability::Relaxed).await?;
-            crate::locks::check_patience(self.context)?;
+            crate::transaction::locks::check_patience(self.context)?;
             if let Place::Loose(Some(entered)) = &self.place {
                 self.engine.pace(&entered.collection, self.context).await?;
             }
@@ -238,18 +240,18 @@ impl Driver<'_> {
 
     /// As [`Engine::admit`].
     async fn admit(&self, collection: &Collection) -> Result<()> {
-        self.engine.admit(collection, self.context, self.work.is_transaction()).await
+        self.engine.admit(collection, self.context, self.write_set.is_transaction()).await
     }
 
-    /// Commits the work so far and waits until it is visible (or synced), so that what follows sees it.
+    /// Commits the writes so far and waits until they are visible (or synced), so that what follows sees it.
     async fn flush(&mut self, durability: Durability) -> Result<()> {
         if let Some(retry) = &mut self.retry {
-            retry.save(&mut self.work);
+            retry.save(&mut self.write_set);
         }
-        let commit = Commit { makes_room: self.context.sent.makes_room, ..self.work.take(durability) };
+        let commit = Commit { makes_room: self.context.sent.makes_room, ..self.write_set.take(durability) };
         if commit.writes.is_empty() && commit.changes.is_empty() && !(self.flushed && durability == Durability::Synced)
         {
-            self.engine.inner.ground.locks.release(commit.owner, &commit.locks);
+            self.engine.inner.core.locks.release(commit.owner, &commit.locks);
             return Ok(());
         }
         self.flushed = durability == Durability::Relaxed;

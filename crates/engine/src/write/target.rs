@@ -1,10 +1,10 @@
 //! Which document a statement is about: by `_id` straight to its key, else by the query's plan; then locked and read again.
 
-use crate::collection::{Target, claim, document_key, lock_and_read};
-use crate::locks::{Asked, LockKey};
+use super::stored_document::{Target, claim, document_key, lock_and_read};
 use crate::read::{Found, Matching, matching};
-use crate::view::document;
-use crate::work::{Halt, Work};
+use crate::store::keys::document;
+use crate::transaction::locks::{Asked, LockKey};
+use crate::transaction::write_set::{Halt, WriteSet};
 use bytes::Bytes;
 use document::filter::{Details, Filter, Node, Test};
 use document::{Result, Value};
@@ -49,27 +49,31 @@ enum Hold {
 
 impl Candidate {
     /// Called before the document is changed.
-    pub(super) fn claim(&self, work: &mut Work, target: &Target<'_>) -> Result<(), Halt> {
+    pub(super) fn claim(&self, write_set: &mut WriteSet, target: &Target<'_>) -> Result<(), Halt> {
         match self.hold {
             Hold::Locked => Ok(()),
-            Hold::Unclaimed => claim(work, target.space()?, &self.found.key),
+            Hold::Unclaimed => claim(write_set, target.space()?, &self.found.key),
             Hold::Blocked(key) => Err(Halt::Blocked(key)),
         }
     }
 }
 
 /// The first matching document.
-pub(super) fn first(work: &mut Work, target: &Target<'_>, query: Matching<'_>) -> Result<Option<Candidate>, Halt> {
+pub(super) fn first(
+    write_set: &mut WriteSet,
+    target: &Target<'_>,
+    query: Matching<'_>,
+) -> Result<Option<Candidate>, Halt> {
     if query.hint.is_none()
         && let Some(id) = by_id(query.filter)
     {
         let Ok(key) = document_key(id) else { return Ok(None) };
-        return one(work, target, query, key);
+        return one(write_set, target, query, key);
     }
     loop {
-        let found = matching(&work.moment().view, target.collection, query)?.next().transpose()?;
+        let found = matching(&write_set.moment().snapshot, target.collection, query)?.next().transpose()?;
         let Some(found) = found else { return Ok(None) };
-        if let Some(candidate) = again(work, target, query, found)? {
+        if let Some(candidate) = again(write_set, target, query, found)? {
             return Ok(Some(candidate));
         }
         // It changed before it was locked and is no longer the one: look again.
@@ -78,7 +82,12 @@ pub(super) fn first(work: &mut Work, target: &Target<'_>, query: Matching<'_>) -
 }
 
 /// The document under `key`, if it matches. Who matches nothing locks nothing and waits for nobody.
-fn one(work: &mut Work, target: &Target<'_>, query: Matching<'_>, key: Bytes) -> Result<Option<Candidate>, Halt> {
+fn one(
+    write_set: &mut WriteSet,
+    target: &Target<'_>,
+    query: Matching<'_>,
+    key: Bytes,
+) -> Result<Option<Candidate>, Halt> {
     let space = target.space()?;
     let candidate = |key: Bytes, value: Option<Bytes>, hold: Hold| -> Result<Option<Candidate>> {
         let Some(doc) = value.map(document).transpose()? else { return Ok(None) };
@@ -86,34 +95,34 @@ fn one(work: &mut Work, target: &Target<'_>, query: Matching<'_>, key: Bytes) ->
         let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
         Ok(matches.then_some(Candidate { found: Found { key, doc, details }, hold }))
     };
-    if work.is_transaction() {
-        let value = work.seen(space, &key)?;
+    if write_set.is_transaction() {
+        let value = write_set.seen(space, &key)?;
         return Ok(candidate(key, value, Hold::Unclaimed)?);
     }
     let lock = LockKey::entry(space.id(), &key);
-    let Ok(asked) = work.lock(lock) else {
-        let value = work.seen(space, &key)?;
+    let Ok(asked) = write_set.lock(lock) else {
+        let value = write_set.seen(space, &key)?;
         return Ok(candidate(key, value, Hold::Blocked(lock))?);
     };
-    let value = work.current(space, &key)?;
+    let value = write_set.current(space, &key)?;
     let found = candidate(key, value, Hold::Locked)?;
     if found.is_none() && asked == Asked::Granted {
-        work.unlock(lock);
+        write_set.unlock(lock);
     }
     Ok(found)
 }
 
 /// Locks a document that a query found and looks whether it still matches.
 pub(super) fn again(
-    work: &mut Work,
+    write_set: &mut WriteSet,
     target: &Target<'_>,
     query: Matching<'_>,
     found: Found,
 ) -> Result<Option<Candidate>, Halt> {
-    if work.is_transaction() {
+    if write_set.is_transaction() {
         return Ok(Some(Candidate { found, hold: Hold::Unclaimed }));
     }
-    let doc = match lock_and_read(work, target.space()?, &found.key) {
+    let doc = match lock_and_read(write_set, target.space()?, &found.key) {
         Ok(doc) => doc,
         Err(Halt::Blocked(key)) => return Ok(Some(Candidate { found, hold: Hold::Blocked(key) })),
         Err(halt) => return Err(halt),

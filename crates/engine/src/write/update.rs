@@ -1,11 +1,11 @@
 //! Update: one or many documents, with upsert. Each document is changed at most once by a statement.
 
+use super::stored_document::{self, Target};
 use super::target::{Candidate, again, first, statement_id};
 use super::{Driver, Stop, insert};
 use crate::catalog::Collection;
-use crate::collection::{self, Target};
 use crate::read::{Matching, matching};
-use crate::work::{Halt, Work};
+use crate::transaction::write_set::{Halt, WriteSet};
 use document::filter::Details;
 use document::op::{UpdateOp, UpdateStatement, WriteError, Written};
 use document::update::{Applied, Update};
@@ -36,7 +36,7 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &UpdateOp) -> Result<Writte
             Err(Stop::Command(error)) => return Err(error),
             Err(Stop::Statement(error)) => {
                 written.errors.push(WriteError { index, error });
-                if op.ordered || driver.work.is_transaction() {
+                if op.ordered || driver.write_set.is_transaction() {
                     break;
                 }
             }
@@ -78,7 +78,7 @@ async fn one(
     loop {
         let target = Target { collection: &collection, env: &driver.context.env, bypass: op.bypass_validation };
         let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env: target.env };
-        match single(&mut driver.work, &target, query, &statement.update, statement.upsert) {
+        match single(&mut driver.write_set, &target, query, &statement.update, statement.upsert) {
             Ok(Single::Nothing) => return Ok(outcome),
             Ok(Single::Updated { id, before, after, .. }) => {
                 outcome.matched = 1;
@@ -111,15 +111,15 @@ pub(super) enum Single {
 }
 
 pub(super) fn single(
-    work: &mut Work,
+    write_set: &mut WriteSet,
     target: &Target<'_>,
     query: Matching<'_>,
     update: &Update,
     upsert: bool,
 ) -> Result<Single, Halt> {
-    match first(work, target, query)? {
+    match first(write_set, target, query)? {
         Some(candidate) => {
-            let after = apply(work, target, &candidate, update)?;
+            let after = apply(write_set, target, &candidate, update)?;
             let found = candidate.found;
             let id = found.doc.get("_id").unwrap_or(Value::Missing);
             Ok(Single::Updated { id, before: found.doc, after, details: found.details })
@@ -127,7 +127,7 @@ pub(super) fn single(
         None if upsert => {
             let doc = update.upsert(query.filter, target.env)?;
             let doc = insert::complete(&doc, target.env, || 0)?.into_owned();
-            collection::insert(work, target, &doc)?;
+            stored_document::insert(write_set, target, &doc)?;
             let id = doc.get("_id").unwrap_or(Value::Missing);
             Ok(Single::Upserted { id, after: doc })
         }
@@ -137,7 +137,7 @@ pub(super) fn single(
 
 /// Applies the update; nothing if that changes nothing.
 fn apply(
-    work: &mut Work,
+    write_set: &mut WriteSet,
     target: &Target<'_>,
     candidate: &Candidate,
     update: &Update,
@@ -155,10 +155,10 @@ fn apply(
         );
         return Err(Error::new(Code::ImmutableField, message).into());
     }
-    candidate.claim(work, target)?;
+    candidate.claim(write_set, target)?;
     // MongoDB counts some updates that leave the bytes alone (`$push` with `$sort`); there is nothing to write for them.
     if after != found.doc {
-        collection::replace(work, target, &found.key, &found.doc, &after)?;
+        stored_document::replace(write_set, target, &found.key, &found.doc, &after)?;
     }
     Ok(Some(after))
 }
@@ -175,12 +175,12 @@ async fn many(
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: op.bypass_validation };
     let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
-    let mut stream = matching(&driver.work.moment().view, collection, query)?;
+    let mut stream = matching(&driver.write_set.moment().snapshot, collection, query)?;
     while let Some(found) = stream.next().transpose()? {
         loop {
-            let changed = again(&mut driver.work, &target, query, found.clone()).and_then(|candidate| {
+            let changed = again(&mut driver.write_set, &target, query, found.clone()).and_then(|candidate| {
                 let Some(candidate) = candidate else { return Ok(None) };
-                let after = apply(&mut driver.work, &target, &candidate, &statement.update)?;
+                let after = apply(&mut driver.write_set, &target, &candidate, &statement.update)?;
                 Ok(Some((candidate.found.doc, after)))
             });
             match changed {

@@ -6,8 +6,8 @@
 use super::{is_of_command, plain};
 use crate::answer::{checked, count, write_errors};
 use crate::command::Command;
-use crate::phrase;
 use crate::retries;
+use crate::to_mql;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use document::backend::Session;
@@ -165,7 +165,7 @@ impl Images<'_> {
     }
 
     async fn find_and_modify(&mut self, op: &FindAndModify) -> Result<Written> {
-        let command = phrase::find_and_modify(op, true, self.context.sent.variables.as_ref());
+        let command = to_mql::find_and_modify(op, true, self.context.sent.variables.as_ref());
         let reply = self.run(command).await?;
         let mut written = Written::default();
         plain::found(&reply, &mut written);
@@ -224,13 +224,13 @@ impl Images<'_> {
         }
         let filter = match ids.is_empty() {
             true => statement.filter.source.clone(),
-            false => phrase::these(&ids, &statement.filter.source),
+            false => to_mql::these(&ids, &statement.filter.source),
         };
         let hintless = UpdateStatement { hint: None, upsert: statement.upsert && ids.is_empty(), ..statement.clone() };
         let command = Command::new(&self.ns.db, "update", Value::from(self.ns.collection.to_string()))
             .with("bypassDocumentValidation", bypass_validation)
             .with_some("let", self.context.sent.variables.as_ref())
-            .with_sequence("updates", vec![phrase::update_statement(&hintless, &filter)]);
+            .with_sequence("updates", vec![to_mql::update_statement(&hintless, &filter)]);
         let reply = self.run(command).await?;
         if let Some(failed) = write_errors(&reply).into_iter().next() {
             return Err(failed.error);
@@ -260,10 +260,10 @@ impl Images<'_> {
             return Ok(Written::default());
         }
         let hintless = DeleteStatement { hint: None, ..statement.clone() };
-        let filter = phrase::these(&ids, &statement.filter.source);
+        let filter = to_mql::these(&ids, &statement.filter.source);
         let command = Command::new(&self.ns.db, "delete", Value::from(self.ns.collection.to_string()))
             .with_some("let", self.context.sent.variables.as_ref())
-            .with_sequence("deletes", vec![phrase::delete_statement(&hintless, &filter)]);
+            .with_sequence("deletes", vec![to_mql::delete_statement(&hintless, &filter)]);
         let reply = self.run(command).await?;
         if let Some(failed) = write_errors(&reply).into_iter().next() {
             return Err(failed.error);
@@ -284,11 +284,11 @@ impl Images<'_> {
         if limit > 0 {
             command = command.with("limit", limit);
         }
-        self.rows(phrase::with_hint(command, hint)).await
+        self.rows(to_mql::with_hint(command, hint)).await
     }
 
     async fn by_ids(&mut self, ids: &[Value<'static>]) -> Result<Vec<Doc<'static>>> {
-        let command = self.find(&phrase::by_ids(ids));
+        let command = self.find(&to_mql::by_ids(ids));
         self.rows(command).await
     }
 

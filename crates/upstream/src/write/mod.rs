@@ -4,10 +4,10 @@ mod images;
 pub(crate) mod plain;
 
 use crate::answer::{self, TRANSIENT};
+use crate::client_or_own::ClientOrOwn;
 use crate::retries::{self, Attempt};
 use crate::transaction::{UpstreamTransaction, over};
 use crate::upstream::Upstream;
-use crate::via::Via;
 use document::backend::Session;
 use document::op::{Capture, Context, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
@@ -86,7 +86,7 @@ async fn shown_at_once(
         return remembered(session, context, attempt, &ids, db, written?);
     }
     let transaction = UpstreamTransaction::of(session).ok_or_else(over)?;
-    *transaction.via()?.looks_first.lock() = Some((attempt.session, attempt.number));
+    *transaction.line()?.looks_first.lock() = Some((attempt.session, attempt.number));
     if !fresh {
         return Err(done_before());
     }
@@ -120,7 +120,7 @@ async fn all_at_once(
         }
         return Ok(outcomes);
     }
-    *transaction.via()?.looks_first.lock() = Some((attempt.session, attempt.number));
+    *transaction.line()?.looks_first.lock() = Some((attempt.session, attempt.number));
     if !fresh {
         return Err(done_before());
     }
@@ -130,8 +130,8 @@ async fn all_at_once(
 
 /// Whether the attempt is known to have a record.
 fn looks_first(session: &mut Session, attempt: Attempt) -> bool {
-    let via = UpstreamTransaction::of(session).and_then(|transaction| transaction.via().ok());
-    via.is_none_or(|via| *via.looks_first.lock() == Some((attempt.session, attempt.number)))
+    let line = UpstreamTransaction::of(session).and_then(|transaction| transaction.line().ok());
+    line.is_none_or(|line| *line.looks_first.lock() == Some((attempt.session, attempt.number)))
 }
 
 /// Several writes of a transaction, back to back where none needs an answer of its own before the next.
@@ -204,7 +204,7 @@ fn attempt(session: &mut Session) -> Option<Attempt> {
     if transaction.is_joined() {
         return None;
     }
-    Some(Attempt::new(&*transaction.via().ok()?, id, number))
+    Some(Attempt::new(&*transaction.line().ok()?, id, number))
 }
 
 /// Notes what the write answered; the record is saved with the commit.
@@ -283,10 +283,10 @@ async fn alone_once(
     let until = context.deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(30));
     let mut pause = Duration::from_millis(1);
     loop {
-        let via = Via::of(&upstream.shared, session);
+        let line = ClientOrOwn::of(&upstream.shared, session);
         let mut own =
             Session { id: session.id, retry: session.retry, relay: session.relay.clone(), ..Session::default() };
-        own.transaction = Some(Box::new(UpstreamTransaction::begin(via, &own, context)));
+        own.transaction = Some(Box::new(UpstreamTransaction::begin(line, &own, context)));
         let result = match Box::pin(write(upstream, &mut own, context, op, capture)).await {
             Ok(written) if !written.errors.is_empty() => return Ok(written),
             Ok(written) => match own.transaction.take() {

@@ -2,7 +2,7 @@
 
 use crate::answer::{self, count};
 use crate::command::{Command, session_document};
-use crate::phrase;
+use crate::to_mql;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use document::backend::Session;
@@ -61,20 +61,20 @@ impl Prepared {
                     .with_sequence("documents", documents.clone())
             }
             WriteOp::Update(op) => {
-                let statement = |statement| phrase::update_statement(statement, &statement.filter.source);
+                let statement = |statement| to_mql::update_statement(statement, &statement.filter.source);
                 let command = Command::new(&op.ns.db, "update", Value::from(op.ns.collection.to_string()));
                 bypass(command.with("ordered", op.ordered), op.bypass_validation)
                     .with_some("let", variables)
                     .with_sequence("updates", op.statements.iter().map(statement).collect())
             }
             WriteOp::Delete(op) => {
-                let statement = |statement| phrase::delete_statement(statement, &statement.filter.source);
+                let statement = |statement| to_mql::delete_statement(statement, &statement.filter.source);
                 Command::new(&op.ns.db, "delete", Value::from(op.ns.collection.to_string()))
                     .with("ordered", op.ordered)
                     .with_some("let", variables)
                     .with_sequence("deletes", op.statements.iter().map(statement).collect())
             }
-            WriteOp::FindAndModify(op) => phrase::find_and_modify(op, false, variables),
+            WriteOp::FindAndModify(op) => to_mql::find_and_modify(op, false, variables),
         };
         Prepared { command, documents }
     }

@@ -1,0 +1,8 @@
+//! Indexes: which entries a document has in them, which of them answers a query ([`access`]), and how the answer is read
+//! ([`scan`]).
+
+pub mod access;
+mod entries;
+pub mod scan;
+
+pub use entries::{Entries, Entry, entries, values};
