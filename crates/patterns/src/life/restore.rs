@@ -12,8 +12,9 @@ use super::indexes::{self, Made};
 use super::records::At;
 use super::replaced::Progress;
 use super::restorers::RestoredBy;
-use super::rights::{self, Rights, namespaces};
+use super::rights::{Rights, namespaces};
 use super::shape::rows::Shaping;
+use super::verbs::{APPLY, Resource};
 use super::{Entry, Life, State, names, plan, shape};
 use crate::declare::compatible;
 use crate::rule::Rule;
@@ -229,22 +230,23 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     life.publish(&mut at, &entry.db).await
 }
 
-/// What the client would need to make the rule with commands of its own.
+/// What the client would need to make the rule with commands of its own: as of `apply`.
 fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
     let needed = || {
-        namespaces(rule).iter().try_for_each(|ns| rights.need("find", ns))?;
+        APPLY.need_for_rule(rights, Resource::RuleCollections, rule)?;
         if shape::bucket_of(rule).is_some() {
-            return rights::need_to_reshape(rights, rule);
+            return APPLY.need_for_rule(rights, Resource::MovedCollections, rule);
         }
-        indexes::needed(rule).iter().try_for_each(|needed| rights.need("createIndex", &needed.ns))?;
-        rights.need("update", &rule.host)
+        let mut indexed = indexes::needed(rule).into_iter().map(|needed| needed.ns);
+        indexed.try_for_each(|ns| APPLY.need(rights, Resource::IndexedCollection, &ns))?;
+        APPLY.need(rights, Resource::Host, &rule.host)
     };
     needed().map_err(|_| naming_roles(rights, &rule.host.db))
 }
 
 /// What the client would need to write rows of the catalog.
 fn need_catalog(rights: &Rights, db: &str) -> Result<()> {
-    let needed = rights.need_all(&["insert", "update", "remove"], &names::catalog(db));
+    let needed = APPLY.need(rights, Resource::Catalog, &names::catalog(db));
     needed.map_err(|_| naming_roles(rights, db))
 }
 
@@ -262,7 +264,8 @@ fn naming_roles(rights: &Rights, db: &str) -> Error {
 fn moving(rights: &Rights, rule: &Rule, shape: Shaping) -> Result<Shaping> {
     let shape = shape.redeclared(|declaration| in_database(declaration, &rule.host.db));
     shape::own::check(rule, &shape)?;
-    shape::own::collections(rule, &shape).iter().try_for_each(|ns| rights::need_to_move(rights, ns))?;
+    let collections = shape::own::collections(rule, &shape);
+    collections.iter().try_for_each(|ns| APPLY.need(rights, Resource::MovedCollections, ns))?;
     Ok(shape)
 }
 

@@ -2,9 +2,10 @@
 
 use super::evaluate::{becomes, value_at};
 use super::records::{At, update_one, update_op};
-use super::rights::{self, Rights};
+use super::rights::Rights;
 use super::shape::drop::Leaving;
 use super::transient::{Began, is_transient};
+use super::verbs::{DROP, RequiredPrivileges, Resource};
 use super::{Entry, Life, catalog, names, plan, replaced, shape, walk};
 use crate::rule::Rule;
 use document::backend::Session;
@@ -34,12 +35,12 @@ impl Life {
     ) -> Result<Arc<str>> {
         leaving.check()?;
         if let Some(db) = db {
-            rights.need_to_look_into(db)?;
+            DROP.need_to_look_into(rights, db)?;
         }
         let entry = self.find_rule(db, rule, leaving, rights).await?;
-        need_to_drop(rights, &entry)?;
+        need_to_drop(DROP, rights, &entry)?;
         if leaving.restore {
-            replaced::restore::need(rights, &entry.rule)?;
+            DROP.need(rights, Resource::Replaced, &names::replaced(&entry.rule.host.db))?;
         }
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
@@ -122,12 +123,12 @@ impl Life {
     }
 }
 
-/// What the client would need to drop the rule's documents and fields by commands of its own.
-pub(crate) fn need_to_drop(rights: &Rights, entry: &Entry) -> Result<()> {
-    rights.need_all(&["update", "remove"], &names::catalog(&entry.db))?;
+/// What the client would need to drop the rule's documents and fields by commands of its own. `needed`: as the verb lists it.
+pub(crate) fn need_to_drop(needed: RequiredPrivileges, rights: &Rights, entry: &Entry) -> Result<()> {
+    needed.need(rights, Resource::Catalog, &names::catalog(&entry.db))?;
     match shape::bucket_of(&entry.rule) {
-        Some(_) => rights::need_to_reshape(rights, &entry.rule),
-        None => rights.need("update", &entry.rule.host),
+        Some(_) => needed.need_for_rule(rights, Resource::MovedCollections, &entry.rule),
+        None => needed.need(rights, Resource::Host, &entry.rule.host),
     }
 }
 

@@ -5,10 +5,11 @@ use super::indexes::made;
 use super::records::At;
 use super::replaced::amount;
 use super::retire::need_to_drop;
-use super::rights::{Rights, namespaces};
+use super::rights::Rights;
 use super::shape::drop::Leaving;
 use super::shape::stored;
 use super::shape::way_back::WayBack;
+use super::verbs::{Resource, UNINSTALL};
 use super::{Entry, Life, State, expiry, names};
 use document::backend::Session;
 use document::filter::Filter;
@@ -116,24 +117,24 @@ impl Life {
         let (declared, made_by_create) = self.rules_of(db);
         let mut outcome = Uninstalled { db: db.to_owned(), ..Uninstalled::default() };
         for entry in declared.iter().chain(&made_by_create) {
-            namespaces(&entry.rule).iter().try_for_each(|ns| rights.need("find", ns))?;
+            UNINSTALL.need_for_rule(rights, Resource::RuleCollections, &entry.rule)?;
         }
         for entry in &declared {
-            need_to_drop(rights, entry)?;
+            need_to_drop(UNINSTALL, rights, entry)?;
             outcome.rules.push(entry.rule.name.to_string());
         }
         for made in made::all(&mut at, db).await? {
-            rights.need("dropIndex", &made.ns)?;
+            UNINSTALL.need(rights, Resource::IndexedCollection, &made.ns)?;
             outcome.indexes.push(format!("{}.{}", made.ns.collection, made.index));
         }
         for row in expiry::rows(&mut at, db).await? {
-            rights.need("collMod", &row.ns)?;
+            UNINSTALL.need(rights, Resource::ExpiringCollection, &row.ns)?;
             outcome.expiries.push(format!("{}.{}", row.ns.collection, row.index));
         }
         let needed = !made_by_create.is_empty() || (!forget && keeps_values(&mut at, db).await?);
         for name in ours_in(&mut at, db).await? {
             let ns = Namespace::new(db, &name);
-            rights.need("dropCollection", &ns)?;
+            UNINSTALL.need(rights, Resource::OwnCollections, &ns)?;
             match self.keeps(&mut at, &ns, forget, needed).await? {
                 Some(why) => outcome.leave(name, why),
                 None => outcome.collections.push(name),

@@ -5,6 +5,7 @@ use super::restore::among;
 use crate::life::records::{At, find};
 use crate::life::rights::Rights;
 use crate::life::states::State;
+use crate::life::verbs::{FORGET, Resource};
 use crate::life::{Entry, Life, catalog, names, walk};
 use crate::mql;
 use document::backend::Session;
@@ -26,13 +27,13 @@ impl Life {
     /// Frees what is kept of a rule, on behalf of a client.
     pub(crate) async fn forget_rule(self: &Arc<Self>, rights: &Rights, db: Option<&str>, rule: &str) -> Result<Freed> {
         if let Some(db) = db {
-            rights.need_to_look_into(db)?;
+            FORGET.need_to_look_into(rights, db)?;
         }
         let (mut session, context) = (Session::default(), self.context());
         let mut at = At { backend: &*self.backend, session: &mut session, context: &context };
         let db = self.database_of(&mut at, rights, db, rule).await?;
-        rights.need_all(&["find", "remove"], &names::replaced(&db))?;
-        rights.need_all(&["update", "remove"], &names::catalog(&db))?;
+        FORGET.need(rights, Resource::Replaced, &names::replaced(&db))?;
+        FORGET.need(rights, Resource::Catalog, &names::catalog(&db))?;
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
         let is_meant = |entry: &Entry| entry.db == db && *entry.rule.name == *rule;

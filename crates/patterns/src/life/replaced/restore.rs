@@ -10,7 +10,6 @@ use super::{Amount, Places, amount, host_of, rows_between};
 use crate::gate::Point;
 use crate::life::evaluate::{Difference, becomes};
 use crate::life::records::{At, find};
-use crate::life::rights::Rights;
 use crate::life::transient::{Began, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, walk};
 use crate::link::Fate;
@@ -30,12 +29,6 @@ const PART: u64 = 500;
 
 /// A transaction writes about so many bytes.
 const BYTES: usize = 8 << 20;
-
-/// What the client would need to do it by commands of its own, besides what `drop` needs.
-pub(crate) fn need(rights: &Rights, rule: &Rule) -> Result<()> {
-    rights.need_all(&["find", "update"], &rule.host)?;
-    rights.need_all(&["find", "remove"], &names::replaced(&rule.host.db))
-}
 
 /// Fails if what was kept of the rule's hosts is not there: then giving it back would only take values away.
 pub(crate) async fn check(at: &mut At<'_>, row: &catalog::Row, rule: &Rule) -> Result<()> {

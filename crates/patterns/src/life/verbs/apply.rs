@@ -1,5 +1,6 @@
 //! `apply`: makes the rules what a declaration says, and waits for it unless asked not to.
 
+use super::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use super::{Call, Verb};
 use crate::life::apply::Extent;
 use crate::life::preview::Preview;
@@ -12,8 +13,19 @@ pub(super) const VERB: Verb = Verb {
     help: "Makes the rules what a declaration says: indexes, seeding, removal; waits for it unless told not to.",
     fields: &["declaration", "remove", "with_data", "overwrite", "create_missing", "wait", "verbose"],
     changes: true,
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
+
+pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
+    privilege(Resource::Database, &["find"]),
+    privilege(Resource::RuleCollections, &["find"]),
+    privilege(Resource::Catalog, &["insert", "update", "remove"]),
+    privilege(Resource::IndexedCollection, &["createIndex"]),
+    privilege(Resource::ExpiringCollection, &["collMod"]),
+    privilege(Resource::Host, &["update"]),
+    privilege(Resource::MovedCollections, MOVE),
+]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let declaration = call.declaration_to_read()?;

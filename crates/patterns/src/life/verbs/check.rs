@@ -1,5 +1,6 @@
 //! `check`: what is wrong with a declaration. Looks at no data.
 
+use super::privileges::RequiredPrivileges;
 use super::{Call, Verb};
 use crate::declare::{Checked, Finding};
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
@@ -9,6 +10,7 @@ pub(super) const VERB: Verb = Verb {
     help: "Says what is wrong with a declaration.",
     fields: &["declaration"],
     changes: false,
+    privileges: RequiredPrivileges(&[]),
     run: |call| Box::pin(run(call)),
 };
 

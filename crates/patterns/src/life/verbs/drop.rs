@@ -1,5 +1,6 @@
 //! `drop`: removes a rule and, if asked, what it kept.
 
+use super::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use super::{Call, Verb};
 use crate::life::names;
 use crate::life::records::At;
@@ -13,8 +14,18 @@ pub(super) const VERB: Verb = Verb {
     help: "Removes a rule and, if asked, its field, or gives every document back what it had; readings become plain documents again.",
     fields: &["rule", "with_data", "keep_buckets", "restore", "wait"],
     changes: true,
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
+
+pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
+    privilege(Resource::Database, &["find"]),
+    privilege(Resource::Catalog, &["update", "remove"]),
+    privilege(Resource::Host, &["update"]),
+    privilege(Resource::MovedCollections, MOVE),
+    // With `restore`.
+    privilege(Resource::Replaced, &["find", "remove"]),
+]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let request = &call.request;
