@@ -1,7 +1,7 @@
 //! What all verbs about rules do: open the target, ask, print the answer as JSON or for people.
 
-use crate::args::verbs;
 use crate::declaration::File;
+use crate::options::TargetOptions;
 use crate::report::Failure;
 use crate::target::{Purpose, Target};
 use document::{Doc, DocWriter, Value};
@@ -57,7 +57,7 @@ impl Question {
 
 /// Runs a verb on its target, in a runtime of its own.
 pub(crate) fn run<T>(
-    target: &verbs::Target,
+    target: &TargetOptions,
     purpose: Purpose,
     verb: impl AsyncFnOnce(&mut Target) -> Result<T, Failure>,
 ) -> Result<T, Failure> {

@@ -1,6 +1,5 @@
 //! Where the layers are joined: settings become a backend, a listener and a running server.
 
-use crate::args::Serve;
 use crate::report::{self, Code, Failure};
 use document::Env;
 use document::op::{Context, Durability, ReadConcern};
@@ -19,9 +18,10 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
-    pub(crate) fn of(serve: &Serve) -> Result<DataFolder, Failure> {
-        match &serve.data {
-            Some(path) => Ok(DataFolder { path: path.clone(), temporary: None }),
+    /// The folder at that path, or a temporary one.
+    pub(crate) fn of(path: Option<&Path>) -> Result<DataFolder, Failure> {
+        match path {
+            Some(path) => Ok(DataFolder { path: path.to_owned(), temporary: None }),
             None => {
                 // A name that nobody can guess: whoever makes a folder of that name before would own the data.
                 let temporary = tempfile::Builder::new().prefix("pleach-").tempdir().map_err(|error| {

@@ -1,13 +1,12 @@
 //! The binary: parse, run, print the error, set the exit code.
 
-mod args;
 mod ask;
 mod bench;
-mod commands;
 mod compose;
 mod declaration;
 mod input;
 mod missing_role;
+mod options;
 mod outcome;
 mod outlook;
 mod plain;
@@ -17,34 +16,19 @@ mod size;
 mod snippet;
 mod table;
 mod target;
+mod verbs;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
-        Ok(args) => args,
+    let arguments = match verbs::command_line().try_get_matches() {
+        Ok(arguments) => arguments,
         Err(error) => return usage(&error),
     };
-    let result = match args.command {
-        args::Command::Apply(apply) => commands::apply::run(&apply),
-        args::Command::Audit(audit) => commands::audit::run(&audit),
-        args::Command::Bench(bench) => bench::run(&bench),
-        args::Command::Check(check) => commands::check::run(&check),
-        args::Command::Drop(drop) => commands::drop::run(&drop),
-        args::Command::Explain(explain) => commands::explain::run(&explain),
-        args::Command::Forget(forget) => commands::forget::run(&forget),
-        args::Command::Patterns(patterns) => commands::patterns::run(&patterns),
-        args::Command::Plan(plan) => commands::plan::run(&plan),
-        args::Command::Repair(repair) => commands::repair::run(&repair),
-        args::Command::Serve(serve) => commands::serve::run(&serve).map(|()| report::Verdict::Fine),
-        args::Command::Status(status) => commands::status::run(&status),
-        args::Command::Uninstall(uninstall) => commands::uninstall::run(&uninstall),
-    };
-    match result {
+    match verbs::run(&arguments) {
         Ok(verdict) => ExitCode::from(verdict as u8),
         Err(failure) => failed(&failure),
     }

@@ -1,7 +1,6 @@
 //! How things are told to people: data on stdout, everything else on stderr, readable without colour.
 #![expect(clippy::print_stderr, reason = "the one module that prints")]
 
-use crate::args::LogLevel;
 use crate::plain;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -177,6 +176,17 @@ fn reads_to_try(uri: &str) -> String {
 
 pub(crate) fn stopped() {
     eprintln!("stopped");
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
 }
 
 /// Logs go to stderr, one line each.

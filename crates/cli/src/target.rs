@@ -1,9 +1,9 @@
 //! Where a verb's data is: a running Pleach, the folder of an embedded store, or a real MongoDB. All are asked by the same
 //! command, `{ pleach: <verb>, … }`.
 
-use crate::args::verbs;
 use crate::compose;
 use crate::input;
+use crate::options::TargetOptions;
 use crate::plain;
 use crate::report::{self, Failure};
 use document::backend::{Backend, Session};
@@ -35,7 +35,7 @@ enum Place {
 }
 
 impl Target {
-    pub(crate) async fn open(asked: &verbs::Target, purpose: Purpose) -> Result<Target, Failure> {
+    pub(crate) async fn open(asked: &TargetOptions, purpose: Purpose) -> Result<Target, Failure> {
         let of = |uri: &Option<String>, file: &Option<PathBuf>| match (uri, file) {
             (None, Some(file)) => input::connection_string(file).map(Some),
             (uri, _) => Ok(uri.clone()),

@@ -1,12 +1,3 @@
-//! `pleach bench`: measurements that a person can repeat on their own machine.
+//! What `pleach bench` measures, one folder per measurement.
 
 pub(crate) mod case_study;
-
-use crate::args::bench::{Bench, BenchCommand};
-use crate::report::{Failure, Verdict};
-
-pub(crate) fn run(bench: &Bench) -> Result<Verdict, Failure> {
-    match &bench.command {
-        BenchCommand::CaseStudy(study) => case_study::run(study),
-    }
-}

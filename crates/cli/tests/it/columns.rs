@@ -16,7 +16,8 @@ fn verbs() -> Vec<Vec<String>> {
     all
 }
 
-fn subcommands(of: &[String]) -> Vec<String> {
+/// The verbs that the help lists, in its order.
+pub(crate) fn subcommands(of: &[String]) -> Vec<String> {
     let help = said(pleach().args(of).arg("--help"));
     let rows =
         help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1).take_while(|line| !line.is_empty());

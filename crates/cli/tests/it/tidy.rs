@@ -142,6 +142,36 @@ fn every_pattern_has_its_page_and_its_example() {
 }
 
 #[test]
+fn verbs_are_sorted_unique_and_documented() {
+    let names = crate::columns::subcommands(&[]);
+    assert!(names.len() > 10 && names.is_sorted_by(|first, second| first < second), "{names:?}");
+    let mut pages = vec![root().join("README.md")];
+    files(&root().join("docs/guide"), "md", &mut pages);
+    let text: String = pages.iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let mut missing = Vec::new();
+    for name in &names {
+        let file = format!("crates/cli/src/verbs/{name}.rs");
+        if !root().join(&file).is_file() {
+            missing.push(file);
+        }
+        if !text.contains(&format!("pleach {name}")) {
+            missing.push(format!("`pleach {name}` in docs/guide"));
+        }
+    }
+    // The verbs of the wire command are verbs of the command line too.
+    for verb in patterns::life::verbs::VERBS {
+        let file = format!("crates/patterns/src/life/verbs/{}.rs", verb.name);
+        if !root().join(&file).is_file() {
+            missing.push(file);
+        }
+        if !names.iter().any(|name| name == verb.name) {
+            missing.push(format!("`pleach {}` on the command line", verb.name));
+        }
+    }
+    report("R2: a verb has a file of its own and is in a guide", "CONTRIBUTING.md has the recipe", &missing);
+}
+
+#[test]
 fn every_declaration_in_the_documents_is_valid() {
     let mut declarations: Vec<(String, String)> = Vec::new();
     let mut pages = Vec::new();

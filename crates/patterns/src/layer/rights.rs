@@ -8,6 +8,7 @@ use crate::layer::behind::Target;
 use crate::layer::{Shared, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
+use crate::life::verbs::{EXPLAIN, Resource};
 use crate::shapes::Stack;
 use document::backend::{Head, Relay};
 use document::op::{AdminOp, Modify, Namespace, ReadOp, WriteOp, Written};
@@ -85,7 +86,8 @@ pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: R
     }
     let of_rules = plan.steps.iter().flat_map(|step| &step.rules).flat_map(|rule| namespaces(rule));
     let mut all = plan.steps.iter().filter_map(|step| step.namespace().cloned()).chain(of_rules);
-    all.try_for_each(|ns| rights.need("find", &ns)).map_err(|error| discreet(rights, rules, asked, error))?;
+    all.try_for_each(|ns| EXPLAIN.need(rights, Resource::RuleCollections, &ns))
+        .map_err(|error| discreet(rights, rules, asked, error))?;
     Ok(plan)
 }
 

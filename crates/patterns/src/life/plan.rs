@@ -7,8 +7,9 @@ use crate::life::indexes::Needed;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
-use crate::life::rights::{Rights, namespaces};
-use crate::life::{Entry, Life, expiry, indexes, names, relocate, rights};
+use crate::life::rights::Rights;
+use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
+use crate::life::{Entry, Life, expiry, indexes, names, relocate};
 use crate::rule::Rule;
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
@@ -95,24 +96,25 @@ impl Changes {
     }
 
     /// The client must be able to read what the steps are about: rules that the declaration lacks are shown too.
-    pub(crate) fn need_to_see(&self, rights: &Rights) -> Result<()> {
-        let mut all = self.steps.iter().flat_map(|step| namespaces(&step.rule));
-        all.try_for_each(|ns| rights.need("find", &ns))
+    pub(crate) fn need_to_see(&self, needed: RequiredPrivileges, rights: &Rights) -> Result<()> {
+        let mut rules = self.steps.iter().map(|step| &step.rule);
+        rules.try_for_each(|rule| needed.need_for_rule(rights, Resource::RuleCollections, rule))
     }
 
     /// What the client would need to do the same by commands of its own.
     pub(crate) fn need_to_make(&self, rights: &Rights, db: &str) -> Result<()> {
-        self.need_to_see(rights)?;
-        rights.need_all(&["insert", "update", "remove"], &names::catalog(db))?;
+        self.need_to_see(APPLY, rights)?;
+        APPLY.need(rights, Resource::Catalog, &names::catalog(db))?;
         for step in &self.steps {
             let host = &step.rule.host;
             match &step.work {
-                Work::Index(needed) => rights.need("createIndex", &needed.ns)?,
-                Work::Expiry(expiry) => rights.need("collMod", &expiry.ns)?,
-                Work::Seed | Work::Rebuild => rights.need("update", host)?,
-                Work::Shape(_) => rights::need_to_reshape(rights, &step.rule)?,
-                Work::Remove if step.rule.bucket().is_some() => rights::need_to_reshape(rights, &step.rule)?,
-                Work::Remove => rights.need("update", host)?,
+                Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, &needed.ns)?,
+                Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
+                Work::Shape(_) => APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?,
+                Work::Remove if step.rule.bucket().is_some() => {
+                    APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?;
+                }
+                Work::Seed | Work::Rebuild | Work::Remove => APPLY.need(rights, Resource::Host, host)?,
                 Work::Keep => {}
             }
         }

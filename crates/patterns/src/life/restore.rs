@@ -15,7 +15,8 @@ use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::{Rights, namespaces};
-use crate::life::{Entry, Life, State, catalog, indexes, names, plan, relocate, rights};
+use crate::life::verbs::{APPLY, Resource};
+use crate::life::{Entry, Life, State, catalog, indexes, names, plan, relocate};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -229,22 +230,23 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     life.publish(&mut at, &entry.db).await
 }
 
-/// What the client would need to make the rule with commands of its own.
+/// What the client would need to make the rule with commands of its own: as of `apply`.
 fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
     let needed = || {
-        namespaces(rule).iter().try_for_each(|ns| rights.need("find", ns))?;
+        APPLY.need_for_rule(rights, Resource::RuleCollections, rule)?;
         if rule.bucket().is_some() {
-            return rights::need_to_reshape(rights, rule);
+            return APPLY.need_for_rule(rights, Resource::MovedCollections, rule);
         }
-        indexes::needed(rule).iter().try_for_each(|needed| rights.need("createIndex", &needed.ns))?;
-        rights.need("update", &rule.host)
+        let mut indexed = indexes::needed(rule).into_iter().map(|needed| needed.ns);
+        indexed.try_for_each(|ns| APPLY.need(rights, Resource::IndexedCollection, &ns))?;
+        APPLY.need(rights, Resource::Host, &rule.host)
     };
     needed().map_err(|_| naming_roles(rights, &rule.host.db))
 }
 
 /// What the client would need to write rows of the catalog.
 fn need_catalog(rights: &Rights, db: &str) -> Result<()> {
-    let needed = rights.need_all(&["insert", "update", "remove"], &names::catalog(db));
+    let needed = APPLY.need(rights, Resource::Catalog, &names::catalog(db));
     needed.map_err(|_| naming_roles(rights, db))
 }
 
@@ -262,7 +264,8 @@ fn naming_roles(rights: &Rights, db: &str) -> Error {
 fn moving(rights: &Rights, rule: &Rule, shape: Relocation) -> Result<Relocation> {
     let shape = shape.redeclared(|declaration| in_database(declaration, &rule.host.db));
     relocate::own::check(rule, &shape)?;
-    relocate::own::collections(rule, &shape).iter().try_for_each(|ns| rights::need_to_move(rights, ns))?;
+    let collections = relocate::own::collections(rule, &shape);
+    collections.iter().try_for_each(|ns| APPLY.need(rights, Resource::MovedCollections, ns))?;
     Ok(shape)
 }
 

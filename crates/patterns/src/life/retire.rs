@@ -6,7 +6,8 @@ use crate::life::access::{Access, update_one, update_op};
 use crate::life::relocate::drop::Leaving;
 use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Entry, Life, catalog, names, plan, relocate, replaced, rights, walk};
+use crate::life::verbs::{DROP, RequiredPrivileges, Resource};
+use crate::life::{Entry, Life, catalog, names, plan, relocate, replaced, walk};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
@@ -35,12 +36,12 @@ impl Life {
     ) -> Result<Arc<str>> {
         leaving.check()?;
         if let Some(db) = db {
-            rights.need_to_look_into(db)?;
+            DROP.need_to_look_into(rights, db)?;
         }
         let entry = self.find_rule(db, rule, leaving, rights).await?;
-        need_to_drop(rights, &entry)?;
+        need_to_drop(DROP, rights, &entry)?;
         if leaving.restore {
-            replaced::restore::need(rights, &entry.rule)?;
+            DROP.need(rights, Resource::Replaced, &names::replaced(&entry.rule.host.db))?;
         }
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
@@ -123,12 +124,12 @@ impl Life {
     }
 }
 
-/// What the client would need to drop the rule's documents and fields by commands of its own.
-pub(crate) fn need_to_drop(rights: &Rights, entry: &Entry) -> Result<()> {
-    rights.need_all(&["update", "remove"], &names::catalog(&entry.db))?;
+/// What the client would need to drop the rule's documents and fields by commands of its own. `needed`: as the verb lists it.
+pub(crate) fn need_to_drop(needed: RequiredPrivileges, rights: &Rights, entry: &Entry) -> Result<()> {
+    needed.need(rights, Resource::Catalog, &names::catalog(&entry.db))?;
     match entry.rule.bucket() {
-        Some(_) => rights::need_to_reshape(rights, &entry.rule),
-        None => rights.need("update", &entry.rule.host),
+        Some(_) => needed.need_for_rule(rights, Resource::MovedCollections, &entry.rule),
+        None => needed.need(rights, Resource::Host, &entry.rule.host),
     }
 }
 

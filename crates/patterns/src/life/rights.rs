@@ -1,7 +1,7 @@
 //! What a client may do, by its own privileges (SEMANTICS R37): asked before a verb shows or changes anything.
 //!
-//! A verb's work is done by the background connection, which may do everything. So each verb names what the client would need
-//! if it sent the same commands itself, and is refused as MongoDB refuses: 13, before anything has changed.
+//! A verb's work is done by the background connection, which may do everything. So each verb lists what the client would need
+//! if it sent the same commands itself (`verbs/privileges.rs`), and is refused as MongoDB refuses: 13, before anything has changed.
 
 use crate::life::names;
 use crate::rule::Rule;
@@ -107,11 +107,11 @@ impl Rights {
         }
     }
 
-    /// Fails if the client may read nothing in a database that it named.
-    pub(crate) fn need_to_look_into(&self, db: &str) -> Result<()> {
-        match self.may_look_into(db) {
+    /// Fails unless the client may do this to some collection of the database.
+    pub(crate) fn need_somewhere_in(&self, action: &str, db: &str) -> Result<()> {
+        match self.privileges.as_ref().is_none_or(|privileges| privileges.allows_somewhere_in(action, db)) {
             true => Ok(()),
-            false => Err(self.refusal("find", db, db)),
+            false => Err(self.refusal(action, db, db)),
         }
     }
 
@@ -152,17 +152,6 @@ pub(crate) fn role(action: &str) -> &'static str {
 /// The collections that a rule reads or writes.
 pub(crate) fn namespaces(rule: &Rule) -> Vec<Namespace> {
     rule.namespaces().into_iter().cloned().collect()
-}
-
-/// What it takes to store a collection in another form, or as it was: its documents move, and the names are exchanged.
-pub(crate) fn need_to_reshape(rights: &Rights, rule: &Rule) -> Result<()> {
-    namespaces(rule).iter().try_for_each(|ns| need_to_move(rights, ns))
-}
-
-/// The same of one of the collections.
-pub(crate) fn need_to_move(rights: &Rights, ns: &Namespace) -> Result<()> {
-    rights.need_all(&["find", "insert", "update", "remove"], ns)?;
-    rights.need_all(&["createCollection", "createIndex", "dropCollection", "renameCollectionSameDB"], ns)
 }
 
 /// What MongoDB asks of the sender of a write.

@@ -8,7 +8,8 @@ use crate::life::relocate::stored;
 use crate::life::relocate::way_back::WayBack;
 use crate::life::replaced::amount;
 use crate::life::retire::need_to_drop;
-use crate::life::rights::{Rights, namespaces};
+use crate::life::rights::Rights;
+use crate::life::verbs::{Resource, UNINSTALL};
 use crate::life::{Entry, Life, State, expiry, names};
 use document::backend::Session;
 use document::filter::Filter;
@@ -116,24 +117,24 @@ impl Life {
         let (declared, made_by_create) = self.rules_of(db);
         let mut outcome = Uninstalled { db: db.to_owned(), ..Uninstalled::default() };
         for entry in declared.iter().chain(&made_by_create) {
-            namespaces(&entry.rule).iter().try_for_each(|ns| rights.need("find", ns))?;
+            UNINSTALL.need_for_rule(rights, Resource::RuleCollections, &entry.rule)?;
         }
         for entry in &declared {
-            need_to_drop(rights, entry)?;
+            need_to_drop(UNINSTALL, rights, entry)?;
             outcome.rules.push(entry.rule.name.to_string());
         }
         for made in made::all(&mut at, db).await? {
-            rights.need("dropIndex", &made.ns)?;
+            UNINSTALL.need(rights, Resource::IndexedCollection, &made.ns)?;
             outcome.indexes.push(format!("{}.{}", made.ns.collection, made.index));
         }
         for row in expiry::rows(&mut at, db).await? {
-            rights.need("collMod", &row.ns)?;
+            UNINSTALL.need(rights, Resource::ExpiringCollection, &row.ns)?;
             outcome.expiries.push(format!("{}.{}", row.ns.collection, row.index));
         }
         let needed = !made_by_create.is_empty() || (!forget && keeps_values(&mut at, db).await?);
         for name in ours_in(&mut at, db).await? {
             let ns = Namespace::new(db, &name);
-            rights.need("dropCollection", &ns)?;
+            UNINSTALL.need(rights, Resource::OwnCollections, &ns)?;
             match self.keeps(&mut at, &ns, forget, needed).await? {
                 Some(why) => outcome.leave(name, why),
                 None => outcome.collections.push(name),

@@ -14,8 +14,9 @@ mod events;
 mod hand;
 mod ingest;
 mod latency;
-pub(crate) mod layout;
+mod layout;
 mod load;
+mod options;
 mod outcome;
 mod page;
 mod place;
@@ -31,10 +32,11 @@ mod tables;
 mod template;
 mod truth;
 
-use crate::args::bench::CaseStudy;
+pub(crate) use options::Options;
+
 use crate::report::{self, Failure, Verdict};
 
-pub(crate) fn run(study: &CaseStudy) -> Result<Verdict, Failure> {
+pub(crate) fn run(study: &Options) -> Result<Verdict, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -53,7 +55,7 @@ pub(crate) fn run(study: &CaseStudy) -> Result<Verdict, Failure> {
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
         report::note(&format!("the page is {}", path.display()));
     }
-    match study.json {
+    match study.output.json {
         true => report::json(&outcome.json()),
         false => report::text(&tables::told(&outcome)),
     }

@@ -3,6 +3,7 @@
 use super::client::{Client, Server};
 use super::events::{Event, Events};
 use super::layout::Layout;
+use super::options::Options;
 use super::outcome::{Outcome, Row};
 use super::place::{Place, Running};
 use super::reports::{self, Pace};
@@ -11,7 +12,6 @@ use super::stored::Amount;
 use super::subject::Subject;
 use super::truth::Truth;
 use super::{columns, ingest, load, readings};
-use crate::args::bench::CaseStudy;
 use crate::ask::{list, text};
 use crate::report::{self, Failure};
 use bson::doc;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) async fn run(study: &CaseStudy) -> Result<Outcome, Failure> {
+pub(crate) async fn run(study: &Options) -> Result<Outcome, Failure> {
     let subjects = chosen(study)?;
     let folder = Folder::of(study)?;
     let mongod = match &study.upstream {
@@ -59,7 +59,7 @@ pub(crate) async fn run(study: &CaseStudy) -> Result<Outcome, Failure> {
 }
 
 /// The subjects that were asked for.
-fn chosen(study: &CaseStudy) -> Result<Vec<Subject>, Failure> {
+fn chosen(study: &Options) -> Result<Vec<Subject>, Failure> {
     let layouts = if study.layout.is_empty() { Layout::ALL.to_vec() } else { study.layout.clone() };
     let mut subjects = Subject::all(&layouts, study.upstream.is_some());
     if !study.only.is_empty() {
@@ -80,7 +80,7 @@ struct Folder {
 }
 
 impl Folder {
-    fn of(study: &CaseStudy) -> Result<Folder, Failure> {
+    fn of(study: &Options) -> Result<Folder, Failure> {
         let Some(path) = study.data.clone() else {
             let temporary = tempfile::Builder::new()
                 .prefix("pleach-case-study-")
@@ -99,7 +99,7 @@ impl Folder {
 }
 
 struct Bench<'a> {
-    study: &'a CaseStudy,
+    study: &'a Options,
     folder: &'a Path,
     mongod: Option<Server>,
     events: Arc<Vec<Event>>,

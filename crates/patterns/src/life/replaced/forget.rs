@@ -5,6 +5,7 @@ use crate::life::replaced::amount;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::among;
 use crate::life::rights::Rights;
+use crate::life::verbs::{FORGET, Resource};
 use crate::life::{Entry, Life, catalog, names, walk};
 use crate::mql;
 use crate::rule::state::State;
@@ -27,13 +28,13 @@ impl Life {
     /// Frees what is kept of a rule, on behalf of a client.
     pub(crate) async fn forget_rule(self: &Arc<Self>, rights: &Rights, db: Option<&str>, rule: &str) -> Result<Freed> {
         if let Some(db) = db {
-            rights.need_to_look_into(db)?;
+            FORGET.need_to_look_into(rights, db)?;
         }
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let db = self.database_of(&mut at, rights, db, rule).await?;
-        rights.need_all(&["find", "remove"], &names::replaced(&db))?;
-        rights.need_all(&["update", "remove"], &names::catalog(&db))?;
+        FORGET.need(rights, Resource::Replaced, &names::replaced(&db))?;
+        FORGET.need(rights, Resource::Catalog, &names::catalog(&db))?;
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
         let is_meant = |entry: &Entry| entry.db == db && *entry.rule.name == *rule;

@@ -10,7 +10,6 @@ use crate::life::access::{Access, find};
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
-use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, walk};
 use crate::rule::{Fate, Rule, key};
@@ -28,12 +27,6 @@ const PART: u64 = 500;
 
 /// A transaction writes about so many bytes.
 const BYTES: usize = 8 << 20;
-
-/// What the client would need to do it by commands of its own, besides what `drop` needs.
-pub(crate) fn need(rights: &Rights, rule: &Rule) -> Result<()> {
-    rights.need_all(&["find", "update"], &rule.host)?;
-    rights.need_all(&["find", "remove"], &names::replaced(&rule.host.db))
-}
 
 /// Fails if what was kept of the rule's hosts is not there: then giving it back would only take values away.
 pub(crate) async fn check(at: &mut Access<'_>, row: &catalog::Row, rule: &Rule) -> Result<()> {

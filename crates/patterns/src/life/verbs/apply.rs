@@ -3,6 +3,7 @@
 use crate::life::access::Access;
 use crate::life::apply::Consent;
 use crate::life::preview::Preview;
+use crate::life::verbs::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
@@ -12,8 +13,19 @@ pub(super) const VERB: Verb = Verb {
     help: "Makes the rules what a declaration says: indexes, seeding, removal; waits for it unless told not to.",
     fields: &["declaration", "remove", "with_data", "overwrite", "create_missing", "wait", "verbose"],
     changes: true,
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
+
+pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
+    privilege(Resource::Database, &["find"]),
+    privilege(Resource::RuleCollections, &["find"]),
+    privilege(Resource::Catalog, &["insert", "update", "remove"]),
+    privilege(Resource::IndexedCollection, &["createIndex"]),
+    privilege(Resource::ExpiringCollection, &["collMod"]),
+    privilege(Resource::Host, &["update"]),
+    privilege(Resource::MovedCollections, MOVE),
+]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let declaration = call.declaration_to_read()?;

@@ -1,7 +1,7 @@
 //! `audit`: compares every derived value with what it should be. Changes nothing.
 
 use crate::life::access::Access;
-use crate::life::rights::namespaces;
+use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::selection::Selection;
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
@@ -12,13 +12,17 @@ pub(super) const VERB: Verb = Verb {
     help: "Compares every derived value with what it should be and gives the differences.",
     fields: &["declaration", "rule", "examples"],
     changes: false,
+    privileges: RequiredPrivileges(&[
+        privilege(Resource::Database, &["find"]),
+        privilege(Resource::RuleCollections, &["find"]),
+    ]),
     run: |call| Box::pin(run(call)),
 };
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let Selection { rules, undeclared } = call.selected().await?;
     for asked in &rules {
-        namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
+        call.need_to_read(&asked.rule)?;
     }
     let mut report = call.life.audit(&rules, call.request.examples()?, &call.rights).await?;
     if let (true, Some(db)) = (rules.is_empty(), &call.request.db) {

@@ -1,6 +1,7 @@
 //! `check`: what is wrong with a declaration. Looks at no data.
 
 use crate::declare::{Checked, Finding};
+use crate::life::verbs::privileges::RequiredPrivileges;
 use crate::life::verbs::{Call, Verb};
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 
@@ -9,6 +10,7 @@ pub(super) const VERB: Verb = Verb {
     help: "Says what is wrong with a declaration.",
     fields: &["declaration"],
     changes: false,
+    privileges: RequiredPrivileges(&[]),
     run: |call| Box::pin(run(call)),
 };
 

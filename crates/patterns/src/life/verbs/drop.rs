@@ -5,6 +5,7 @@ use crate::life::names;
 use crate::life::relocate::drop::Leaving;
 use crate::life::replaced::amount;
 use crate::life::replaced::amount::Amount;
+use crate::life::verbs::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, DocWriter, Result, Value};
@@ -14,8 +15,18 @@ pub(super) const VERB: Verb = Verb {
     help: "Removes a rule and, if asked, its field, or gives every document back what it had; readings become plain documents again.",
     fields: &["rule", "with_data", "keep_buckets", "restore", "wait"],
     changes: true,
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
+
+pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
+    privilege(Resource::Database, &["find"]),
+    privilege(Resource::Catalog, &["update", "remove"]),
+    privilege(Resource::Host, &["update"]),
+    privilege(Resource::MovedCollections, MOVE),
+    // With `restore`.
+    privilege(Resource::Replaced, &["find", "remove"]),
+]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let request = &call.request;

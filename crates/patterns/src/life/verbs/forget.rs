@@ -1,5 +1,6 @@
 //! `forget`: frees what is kept of the values that a rule replaced.
 
+use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::{Doc, DocWriter, Result, Value};
 
@@ -8,8 +9,15 @@ pub(super) const VERB: Verb = Verb {
     help: "Frees what is kept of the values and documents that a rule replaced.",
     fields: &["rule"],
     changes: true,
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
+
+pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
+    privilege(Resource::Database, &["find"]),
+    privilege(Resource::Replaced, &["find", "remove"]),
+    privilege(Resource::Catalog, &["update", "remove"]),
+]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let request = &call.request;

@@ -8,6 +8,7 @@ mod drop;
 mod explain;
 mod forget;
 mod plan;
+mod privileges;
 mod repair;
 mod request;
 mod selection;
@@ -15,12 +16,21 @@ mod status;
 mod uninstall;
 
 pub use check::findings;
+pub use privileges::{Privilege, RequiredPrivileges, Resource};
+
+// The privileges of verbs whose work is done, and whose rights are checked, in other files of the crate.
+pub(crate) use apply::PRIVILEGES as APPLY;
+pub(crate) use drop::PRIVILEGES as DROP;
+pub(crate) use explain::PRIVILEGES as EXPLAIN;
+pub(crate) use forget::PRIVILEGES as FORGET;
+pub(crate) use uninstall::PRIVILEGES as UNINSTALL;
 
 use crate::declare::Declaration;
 use crate::life::Life;
 use crate::life::rights::{Rights, namespaces};
+use crate::rule::Rule;
 use document::backend::{Answer, Session};
-use document::op::Context;
+use document::op::{Context, Namespace};
 use document::{Doc, Result};
 use request::Request;
 use std::sync::Arc;
@@ -33,6 +43,8 @@ pub struct Verb {
     pub fields: &'static [&'static str],
     /// Whether it changes data or rules: refused while the rules are switched off.
     pub changes: bool,
+    /// What the client must be allowed to do itself.
+    pub privileges: RequiredPrivileges,
     /// Looks at the client's rights first, then does it.
     run: for<'a> fn(&'a mut Call<'_>) -> Answer<'a, Doc<'static>>,
 }
@@ -66,16 +78,30 @@ impl Call<'_> {
     fn declaration(&mut self) -> Result<Declaration> {
         let declaration = self.request.declaration()?;
         self.rights = self.rights.clone().naming(declaration.rules.iter().flat_map(namespaces));
-        self.rights.need_to_look_into(&declaration.database)?;
+        self.need_to_look_into(&declaration.database)?;
         Ok(declaration)
     }
 
     /// The same, of a verb that reads all collections of its rules.
     fn declaration_to_read(&mut self) -> Result<Declaration> {
         let declaration = self.declaration()?;
-        let mut all = declaration.rules.iter().flat_map(namespaces);
-        all.try_for_each(|ns| self.rights.need("find", &ns))?;
+        declaration.rules.iter().try_for_each(|rule| self.need_to_read(rule))?;
         Ok(declaration)
+    }
+
+    /// Fails unless the client has the verb's privileges on the collection.
+    fn need(&self, on: Resource, ns: &Namespace) -> Result<()> {
+        self.request.verb.privileges.need(&self.rights, on, ns)
+    }
+
+    /// Fails unless the client may read every collection of the rule.
+    fn need_to_read(&self, rule: &Rule) -> Result<()> {
+        self.request.verb.privileges.need_for_rule(&self.rights, Resource::RuleCollections, rule)
+    }
+
+    /// Fails if the client may read nothing in a database that it named.
+    fn need_to_look_into(&self, db: &str) -> Result<()> {
+        self.request.verb.privileges.need_to_look_into(&self.rights, db)
     }
 }
 
@@ -105,8 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_are_sorted_and_documented() {
-        assert!(VERBS.is_sorted_by(|a, b| a.name < b.name));
+    fn the_registry_is_sorted_unique_and_documented() {
+        assert!(VERBS.is_sorted_by(|first, second| first.name < second.name), "sorted, no name twice");
         assert!(VERBS.iter().all(|verb| verb.help.ends_with('.')));
     }
 }

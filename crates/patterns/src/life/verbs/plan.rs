@@ -2,6 +2,7 @@
 
 use crate::life::access::Access;
 use crate::life::preview::{Preview, Wanted};
+use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{Doc, Result};
@@ -11,6 +12,10 @@ pub(super) const VERB: Verb = Verb {
     help: "Says what applying a declaration would do, with counts of the values that are there.",
     fields: &["declaration", "remove", "with_data"],
     changes: false,
+    privileges: RequiredPrivileges(&[
+        privilege(Resource::Database, &["find"]),
+        privilege(Resource::RuleCollections, &["find"]),
+    ]),
     run: |call| Box::pin(run(call)),
 };
 
@@ -21,7 +26,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let mut session = Session::default();
     let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
     let changes = call.life.plan(&mut at, &declaration.database, &declaration.rules).await?;
-    changes.need_to_see(&call.rights)?;
+    changes.need_to_see(call.request.verb.privileges, &call.rights)?;
     let preview = Preview::look(call.life, &mut at, &call.rights, &changes, &declaration.rules, wanted).await?;
     let plan = changes.show(&mut at, &preview).await?;
     Ok(call.life.noting_raw(plan))

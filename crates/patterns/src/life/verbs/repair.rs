@@ -6,6 +6,7 @@ use crate::life::audit::AuditedRule;
 use crate::life::preview::{Preview, Refusal};
 use crate::life::repair::Upkeep;
 use crate::life::rights::namespaces;
+use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::selection::Selection;
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
@@ -16,6 +17,12 @@ pub(super) const VERB: Verb = Verb {
     help: "Makes every derived value right that is not; with once: true also of rules that are not applied.",
     fields: &["declaration", "rule", "examples", "once", "overwrite", "create_missing"],
     changes: true,
+    privileges: RequiredPrivileges(&[
+        privilege(Resource::Database, &["find"]),
+        privilege(Resource::RuleCollections, &["find"]),
+        privilege(Resource::Host, &["update"]),
+        privilege(Resource::Buckets, &["update", "insert", "remove"]),
+    ]),
     run: |call| Box::pin(run(call)),
 };
 
@@ -28,10 +35,10 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let Selection { rules, undeclared } = call.selected().await?;
     // Rights come first: a refusal for another reason tells of rules.
     for asked in &rules {
-        namespaces(&asked.rule).iter().try_for_each(|ns| call.rights.need("find", ns))?;
+        call.need_to_read(&asked.rule)?;
         match asked.rule.bucket() {
-            Some(bucket) => call.rights.need_all(&["update", "insert", "remove"], &bucket.into)?,
-            None => call.rights.need("update", &asked.rule.host)?,
+            Some(bucket) => call.need(Resource::Buckets, &bucket.into)?,
+            None => call.need(Resource::Host, &asked.rule.host)?,
         }
     }
     match upkeep {

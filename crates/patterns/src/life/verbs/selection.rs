@@ -29,7 +29,7 @@ impl Call<'_> {
         };
         let db = declaration.as_ref().map(|declaration| &*declaration.database).or(self.request.db.as_deref());
         if let (None, Some(db)) = (&declaration, db) {
-            self.rights.need_to_look_into(db)?;
+            self.need_to_look_into(db)?;
         }
         let entries = self.life.applied(db).await?;
         let raw = self.life.raw.load(Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use crate::life::access::Access;
 use crate::life::uninstall::Uninstalled;
+use crate::life::verbs::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;
 use document::{ArrayWriter, Doc, DocWriter, Error, Result, Value};
@@ -11,8 +12,20 @@ pub(super) const VERB: Verb = Verb {
     help: "Drops all rules, keeps the data, and removes every index and collection of Pleach's own.",
     fields: &["databases", "forget", "preview"],
     changes: true,
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
+
+pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
+    privilege(Resource::Database, &["find"]),
+    privilege(Resource::RuleCollections, &["find"]),
+    privilege(Resource::Catalog, &["update", "remove"]),
+    privilege(Resource::Host, &["update"]),
+    privilege(Resource::MovedCollections, MOVE),
+    privilege(Resource::IndexedCollection, &["dropIndex"]),
+    privilege(Resource::ExpiringCollection, &["collMod"]),
+    privilege(Resource::OwnCollections, &["dropCollection"]),
+]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let (forget, preview) = (call.request.flag("forget", false)?, call.request.flag("preview", false)?);
@@ -29,7 +42,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         }
     };
     for db in &databases {
-        call.rights.need_to_look_into(db)?;
+        call.need_to_look_into(db)?;
     }
     let mut rows = ArrayWriter::new();
     for db in &databases {

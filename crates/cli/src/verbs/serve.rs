@@ -1,16 +1,103 @@
 //! `pleach serve`: opens the store or connects to a real MongoDB, listens, serves until it is told to stop.
 
-use crate::args::Serve;
+use super::{Verb, parsed};
 use crate::compose::{DataFolder, Patterns, connection_string, listen};
 use crate::declaration::File;
 use crate::input;
-use crate::report::{self, Failure};
+use crate::options::OptionalDeclarationFiles;
+use crate::report::{self, Failure, LogLevel, Verdict};
+use crate::size::Size;
+use clap::{CommandFactory, Parser};
 use patterns::life::apply::Consent;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
+pub(super) const VERB: Verb =
+    Verb { name: "serve", command: Serve::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Serve MongoDB clients: an embedded store, or a real MongoDB behind it
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+#[command(mut_arg("declare", |files| files.help(FILES_HELP)))]
+struct Serve {
+    /// The folder that holds the data; made if it is not there. Without it: a temporary one, removed at the end
+    #[arg(long, value_name = "DIR", env = "PLEACH_DATA")]
+    data: Option<PathBuf>,
+
+    #[command(flatten)]
+    declared: OptionalDeclarationFiles,
+
+    /// Switch all rules off for this run: derived values drift, and the next run says that an audit is due
+    #[arg(long, conflicts_with = "declare")]
+    raw: bool,
+
+    /// Serve in front of this MongoDB (a replica set or a sharded cluster) instead of an embedded store. What no rule concerns
+    /// passes through untouched; clients authenticate themselves as before
+    #[arg(long, value_name = "URI", env = "PLEACH_UPSTREAM", conflicts_with = "data", hide_env_values = true)]
+    upstream: Option<String>,
+
+    /// As --upstream, with the connection string in a file: a password on the command line is in the process list
+    #[arg(long, value_name = "FILE", env = "PLEACH_UPSTREAM_FILE", conflicts_with_all = ["data", "upstream"])]
+    upstream_file: Option<PathBuf>,
+
+    /// The port to listen on; 0 takes any free one
+    #[arg(long, default_value_t = 27017, env = "PLEACH_PORT")]
+    port: u16,
+
+    /// The address to listen on, or localhost; loopback only, until there is authentication
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
+    bind: IpAddr,
+
+    /// How much memory the store may use for its caches and buffers, such as 512MB or 2GB
+    #[arg(long, value_name = "SIZE", default_value = "1GB", env = "PLEACH_MEMORY")]
+    memory: Size,
+
+    /// The MongoDB version that clients are told; some tools insist on one
+    #[arg(long, value_name = "VERSION", default_value = "6.0.5")]
+    report_version: String,
+
+    /// How often expired documents of TTL indexes are deleted, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    ttl_seconds: u64,
+
+    /// What to log on stderr
+    #[arg(long, value_enum, default_value_t = LogLevel::Info, env = "PLEACH_LOG")]
+    log: LogLevel,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pleach serve
+      a server to try things on; its data is removed when it stops
+  pleach serve --data ~/shop
+      keep the data in a folder
+  pleach serve --data ~/shop --declare pleach.yaml
+      keep the rules of a declaration true
+  pleach serve --port 0
+      any free port; the connection string is printed
+  pleach serve --upstream 'mongodb://db1,db2/?replicaSet=rs'
+      in front of a real MongoDB: clients connect here instead
+  pleach serve --upstream-file mongodb.uri
+      the same, with the password out of the process list
+  mongosh mongodb://127.0.0.1:27017
+      talk to it";
+
+const FILES_HELP: &str = "A declaration: what is new in it is applied in the background; what changes or removes rules or values \
+needs `pleach apply`. May be repeated";
+
+/// An address, or the one name that means the same everywhere.
+fn address(text: &str) -> Result<IpAddr, String> {
+    match text.parse() {
+        Ok(address) => Ok(address),
+        Err(_) if text.eq_ignore_ascii_case("localhost") => Ok(IpAddr::from([127, 0, 0, 1])),
+        Err(_) => Err("write an address such as 127.0.0.1 or ::1, or localhost".to_owned()),
+    }
+}
+
+fn run(serve: &Serve) -> Result<Verdict, Failure> {
     report::start_logging(serve.log);
-    let declared = File::read_all(&serve.declare)?;
+    let declared = File::read_all(&serve.declared.files)?;
     // The port first: a taken port is the commoner mistake, and costs nothing to find.
     let listener = listen(serve.bind, serve.port)?;
     let address =
@@ -24,7 +111,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     runtime.shutdown_timeout(Duration::from_secs(2));
     result?;
     report::stopped();
-    Ok(())
+    Ok(Verdict::Fine)
 }
 
 /// How long after a store could not be opened anew it is tried again.
@@ -100,7 +187,7 @@ impl Place {
         };
         match upstream {
             Some(text) => Ok(Place::Upstream(Box::new(connection_string(&text)?))),
-            None => Ok(Place::Folder(DataFolder::of(serve)?)),
+            None => Ok(Place::Folder(DataFolder::of(serve.data.as_deref())?)),
         }
     }
 

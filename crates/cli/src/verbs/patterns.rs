@@ -1,17 +1,38 @@
 //! `pleach patterns`: the catalogue. What each pattern is for, how it works, how to recognise the need, and when not to use it.
 
-use crate::args::Patterns;
+use super::{Verb, parsed};
+use crate::options::OutputFormat;
 use crate::report::{self, Code, Failure, Verdict};
 use crate::table::folded;
+use clap::{CommandFactory, Parser};
 use patterns::kinds::{PATTERNS, Pattern, Status};
 use serde_json::{Value, json};
 
-pub(crate) fn run(patterns: &Patterns) -> Result<Verdict, Failure> {
+pub(super) const VERB: Verb =
+    Verb { name: "patterns", command: Patterns::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Show the catalogue of patterns: problem, mechanism, symptom
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Patterns {
+    /// The pattern to show in full
+    name: Option<String>,
+
+    #[command(flatten)]
+    output: OutputFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pleach patterns             all of them, a line each
+  pleach patterns computed    one of them, with its keys and an example";
+
+fn run(patterns: &Patterns) -> Result<Verdict, Failure> {
     let chosen: Vec<&Pattern> = match &patterns.name {
         None => PATTERNS.to_vec(),
         Some(name) => vec![Pattern::named(&name.replace(['-', ' '], "_")).ok_or_else(|| unknown(name))?],
     };
-    match (&patterns.name, patterns.json) {
+    match (&patterns.name, patterns.output.json) {
         (_, true) => report::json(&json!({ "patterns": chosen.iter().map(|it| to_json(it)).collect::<Vec<_>>() })),
         (None, false) => report::text(&list(&chosen)),
         (Some(_), false) => report::text(&chosen.iter().map(|it| page(it)).collect::<String>()),

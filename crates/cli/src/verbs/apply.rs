@@ -1,32 +1,78 @@
 //! `pleach apply`: makes the rules what the declaration says, and shows how far it is.
 
-use crate::args::verbs::Apply;
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
+use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
 use crate::outcome::{Outcome, Shown};
 use crate::outlook;
 use crate::progress::Progress;
 use crate::report::{Failure, Verdict};
 use crate::target::{Purpose, Target};
+use clap::{CommandFactory, Parser};
 use std::time::{Duration, Instant};
+
+pub(super) const VERB: Verb =
+    Verb { name: "apply", command: Apply::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Make the rules what a declaration says: indexes, seeding, removal
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Apply {
+    #[command(flatten)]
+    declared: DeclarationFiles,
+
+    /// Go on where existing values would be removed, or more than half of them changed
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Go on where a collection or a field does not exist and one with a near name does
+    #[arg(long)]
+    create_missing: bool,
+
+    /// Remove the rules that the declaration no longer has; their fields stay as ordinary ones
+    #[arg(long)]
+    remove: bool,
+
+    /// With --remove: take their fields away too
+    #[arg(long, requires = "remove")]
+    with_data: bool,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+const EXAMPLES: &str = "\
+It can be stopped at any moment: the next run goes on where it was. What would
+remove existing values, change more than half of them, or looks like a misspelt
+name is refused, with the flag that goes on: look at `pleach plan` first.
+
+Examples:
+  pleach apply --data ~/shop
+      make the rules there what pleach.yaml says
+  pleach apply --data ~/shop --remove
+      also remove those that it no longer has";
 
 /// How often the target is asked how far it is.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(apply: &Apply) -> Result<Verdict, Failure> {
-    declaration::each(&apply.declare, |file| of(apply, file))
+fn run(apply: &Apply) -> Result<Verdict, Failure> {
+    declaration::each(&apply.declared.files, |file| of(apply, file))
 }
 
 fn of(apply: &Apply, file: Option<&File>) -> Result<Outcome, Failure> {
     ask::run(&apply.target, Purpose::Change, async |target| {
         let question = Question::new("apply").declared(file).flag("remove", apply.remove);
         let question = question.flag("with_data", apply.with_data).flag("overwrite", apply.overwrite);
-        let question = question.flag("create_missing", apply.create_missing).flag("verbose", apply.json);
+        let question = question.flag("create_missing", apply.create_missing).flag("verbose", apply.output.json);
         let (db, question) = question.with("wait", false).finish();
         let began = Instant::now();
         let mut answer = target.ask(&db, question).await?;
         let status = watch(target, &db).await?;
-        let shown = match apply.json {
+        let shown = match apply.output.json {
             true => {
                 answer.extend(status);
                 Shown::Json(extended_json(answer))

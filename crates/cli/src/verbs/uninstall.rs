@@ -1,14 +1,50 @@
 //! `pleach uninstall`: takes Pleach out of databases; the data stays.
 
-use crate::args::verbs::Uninstall;
+use super::drop::{made_again, same_ids};
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, text};
-use crate::commands::drop::{made_again, same_ids};
+use crate::options::{OutputFormat, TargetOptions};
 use crate::report::{self, Failure, Verdict};
 use crate::target::{Purpose, Target};
+use clap::{CommandFactory, Parser};
 use document::Value;
 use std::io::{BufRead, IsTerminal};
 
-pub(crate) fn run(uninstall: &Uninstall) -> Result<Verdict, Failure> {
+pub(super) const VERB: Verb =
+    Verb { name: "uninstall", command: Uninstall::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Take Pleach out of databases: the rules go, the data stays
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Uninstall {
+    /// A database to take Pleach out of; may be repeated. Without it: all that have something of Pleach's
+    #[arg(long, value_name = "NAME")]
+    db: Vec<String>,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+
+    /// Also remove the values that are kept because rules have replaced them
+    #[arg(long)]
+    forget: bool,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+const EXAMPLES: &str = "\
+Fields stay as ordinary ones, readings become plain documents again. It can be stopped at any moment: the next run goes on.
+Exit code: 0 if nothing of Pleach is left, 1 if something stays, 2 if it failed.
+
+Examples:
+  pleach uninstall --upstream mongodb://db.example.com/ --db shop     asks first
+  pleach uninstall --server mongodb://127.0.0.1:27017 --yes           all databases of a running Pleach";
+
+fn run(uninstall: &Uninstall) -> Result<Verdict, Failure> {
     ask::run(&uninstall.target, Purpose::Change, async |target| {
         if !uninstall.yes {
             let preview = asked(target, uninstall, true).await?;
@@ -50,7 +86,7 @@ fn confirm(preview: &bson::Document) -> Result<(), Failure> {
 
 fn tell(uninstall: &Uninstall, answer: bson::Document) -> Verdict {
     let some_left = list(&answer, "databases").iter().any(|database| !list(database, "left").is_empty());
-    match uninstall.json {
+    match uninstall.output.json {
         true => report::json(&extended_json(answer)),
         false => report::text(&told(&answer, "removed")),
     }

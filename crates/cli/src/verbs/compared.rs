@@ -1,21 +1,48 @@
-//! What `audit` and `repair` print alike: counts, notes and documents, within 80 columns.
+//! What `audit` and `repair` take and print alike: counts, notes and documents, within 80 columns.
 
-use crate::args::verbs::{self, Audit};
 use crate::ask::{Question, grouped, list, number, shown_whole, text};
 use crate::declaration::File;
+use crate::options::{OptionalDeclarationFiles, OutputFormat, TargetOptions};
 use crate::report::{Failure, Verdict};
 use crate::table::{WIDTH, cut, folded, table};
 use crate::target::Target;
+use clap::Args;
+
+/// Which values are compared, where, and how the result is printed.
+#[derive(Debug, Args)]
+pub(crate) struct Comparison {
+    #[command(flatten)]
+    pub(crate) declared: OptionalDeclarationFiles,
+
+    /// Only this rule
+    #[arg(long, value_name = "RULE")]
+    rule: Option<String>,
+
+    /// Only the rules of this database; a declaration names its own
+    #[arg(long, value_name = "NAME", conflicts_with = "declare")]
+    db: Option<String>,
+
+    /// How many documents to name at most; the counts are always whole
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    examples: u32,
+
+    #[command(flatten)]
+    pub(crate) output: OutputFormat,
+
+    #[command(flatten)]
+    pub(crate) target: TargetOptions,
+}
 
 /// Asks for an audit or a repair.
 pub(crate) async fn ask(
     question: Question,
-    audit: &Audit,
+    comparison: &Comparison,
     file: Option<&File>,
     target: &mut Target,
 ) -> Result<bson::Document, Failure> {
-    let mut question = question.on(audit.db.as_deref()).declared(file).with("examples", i64::from(audit.examples));
-    if let Some(rule) = &audit.rule {
+    let mut question =
+        question.on(comparison.db.as_deref()).declared(file).with("examples", i64::from(comparison.examples));
+    if let Some(rule) = &comparison.rule {
         question = question.with("rule", &**rule);
     }
     let (db, question) = question.finish();
@@ -219,23 +246,23 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
 }
 
 /// The words of a command line for the same target and declaration.
-pub(crate) fn command(verb: &str, audit: &Audit, with_declaration: bool) -> String {
+pub(crate) fn command(verb: &str, comparison: &Comparison, with_declaration: bool) -> String {
     let mut words = vec![format!("pleach {verb}")];
-    for file in audit.declare.iter().filter(|_| with_declaration) {
+    for file in comparison.declared.files.iter().filter(|_| with_declaration) {
         words.push(format!("--declare {}", quoted(&file.display().to_string())));
     }
-    if let (true, Some(db)) = (verb == "repair", &audit.db) {
+    if let (true, Some(db)) = (verb == "repair", &comparison.db) {
         words.push(format!("--db {}", quoted(db)));
     }
-    if let (true, Some(rule)) = (verb == "repair", &audit.rule) {
+    if let (true, Some(rule)) = (verb == "repair", &comparison.rule) {
         words.push(format!("--rule {}", quoted(rule)));
     }
-    words.push(place(&audit.target));
+    words.push(place(&comparison.target));
     format!("  {}\n", words.join(" ").trim_end())
 }
 
 /// The target as it was named; a password is not repeated.
-fn place(target: &verbs::Target) -> String {
+fn place(target: &TargetOptions) -> String {
     for (name, file) in [("--server-file", &target.server_file), ("--upstream-file", &target.upstream_file)] {
         if let Some(file) = file {
             return format!("{name} {}", quoted(&file.display().to_string()));

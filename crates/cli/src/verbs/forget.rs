@@ -1,17 +1,45 @@
 //! `pleach forget`: frees what is kept of the values and documents that a rule replaced.
 
-use crate::args::verbs::Forget;
+use super::{Verb, parsed};
 use crate::ask::{self, Question, amount, extended_json, text};
-use crate::declaration;
+use crate::options::{OutputFormat, RuleDatabase, TargetOptions};
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser};
 
-pub(crate) fn run(forget: &Forget) -> Result<Verdict, Failure> {
-    let db = declaration::database(forget.db.as_deref(), forget.declare.as_deref())?;
+pub(super) const VERB: Verb =
+    Verb { name: "forget", command: Forget::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Free what is kept of the values that a rule replaced
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Forget {
+    /// The rule, such as products.avgRating; it may be gone already
+    rule: String,
+
+    #[command(flatten)]
+    database: RuleDatabase,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+const EXAMPLES: &str = "\
+`apply` keeps the values that it changes; `pleach status` shows how much.
+After this they cannot be restored.
+
+Examples:
+  pleach forget products.avgRating --data ~/shop";
+
+fn run(forget: &Forget) -> Result<Verdict, Failure> {
+    let db = forget.database.name()?;
     ask::run(&forget.target, Purpose::Change, async |target| {
         let (db, question) = Question::new("forget").on(db.as_deref()).with("rule", &*forget.rule).finish();
         let answer = target.ask(&db, question).await?;
-        match forget.json {
+        match forget.output.json {
             true => report::json(&extended_json(answer)),
             false => report::text(&told(&answer)),
         }

@@ -1,13 +1,58 @@
 //! `pleach drop`: removes a rule and, if asked, the field it kept; or gives every document back what it had.
 
-use crate::args::verbs::Drop;
+use super::{Verb, parsed};
 use crate::ask::{self, Question, amount, extended_json, list, text};
-use crate::declaration;
+use crate::options::{OutputFormat, RuleDatabase, TargetOptions};
 use crate::report::{self, Failure, Verdict};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser};
 
-pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
-    let db = declaration::database(drop.db.as_deref(), drop.declare.as_deref())?;
+pub(super) const VERB: Verb = Verb { name: "drop", command: Drop::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Remove a rule and, if asked, the field it kept; or give every document back what it had
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Drop {
+    /// The rule, such as products.avgRating
+    rule: String,
+
+    /// Take its field away from every document; otherwise it stays as an ordinary one
+    #[arg(long)]
+    with_data: bool,
+
+    /// Of a bucket rule: the buckets stay, and the view over them; otherwise they become plain documents again
+    #[arg(long, conflicts_with = "with_data")]
+    keep_buckets: bool,
+
+    /// Give every document back what it had before the rule; what the rule filled is removed
+    #[arg(long, conflicts_with_all = ["with_data", "keep_buckets"])]
+    restore: bool,
+
+    #[command(flatten)]
+    database: RuleDatabase,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pleach drop products.avgRating --data ~/shop
+      the field stays, as an ordinary one
+  pleach drop products.avgRating --data ~/shop --with-data
+      the field is removed
+  pleach drop products.avgRating --data ~/shop --restore
+      every document gets back what it had
+  pleach drop sensor_data.bucket --data ~/shop
+      every reading is a document of its own again
+  pleach drop sensor_data.bucket --data ~/shop --keep-buckets
+      only the rule is removed: a view over buckets stays";
+
+fn run(drop: &Drop) -> Result<Verdict, Failure> {
+    let db = drop.database.name()?;
     ask::run(&drop.target, Purpose::Change, async |target| {
         let question = Question::new("drop").on(db.as_deref()).with("rule", &*drop.rule);
         let question = question.flag("with_data", drop.with_data).flag("keep_buckets", drop.keep_buckets);
@@ -21,7 +66,7 @@ pub(crate) fn run(drop: &Drop) -> Result<Verdict, Failure> {
             .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
             .unwrap_or_default();
         let back = answer.get_document("back").ok().cloned();
-        match drop.json {
+        match drop.output.json {
             true => report::json(&extended_json(answer)),
             false => {
                 report::text(&format!("{rule} is no longer kept; {}\n", left(drop, &rule)));

@@ -1,18 +1,37 @@
 //! `pleach status`: where each rule is, and what waits.
 
-use crate::args::verbs::Status;
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration;
+use crate::options::{DeclaredDatabase, OutputFormat, TargetOptions};
 use crate::report::{self, Failure, Verdict};
 use crate::table::{folded, switched_off, table};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser};
 
-pub(crate) fn run(status: &Status) -> Result<Verdict, Failure> {
-    let of = declaration::database(None, status.declare.as_deref())?;
+pub(super) const VERB: Verb =
+    Verb { name: "status", command: Status::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Show where each rule is and what waits
+#[derive(Debug, Parser)]
+#[command(mut_arg("declare", |file| file.help("The declaration: only the rules of its database")))]
+struct Status {
+    #[command(flatten)]
+    declared: DeclaredDatabase,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+fn run(status: &Status) -> Result<Verdict, Failure> {
+    let of = declaration::database(None, status.declared.file.as_deref())?;
     ask::run(&status.target, Purpose::Look, async |target| {
         let (db, question) = Question::new("status").on(of.as_deref()).finish();
         let answer = target.ask(&db, question).await?;
-        match status.json {
+        match status.output.json {
             true => report::json(&extended_json(answer)),
             false => report::text(&told(&answer)),
         }

@@ -1,30 +1,56 @@
 //! `pleach audit`: is every derived value what it should be? Changes nothing, and says no more than it saw.
 
-use super::compared::{self, command, documents, figures, labelled, more, notes, undeclared, wrapped};
-use crate::args::verbs::Audit;
+use super::compared::{self, Comparison, command, documents, figures, labelled, more, notes, undeclared, wrapped};
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
 use crate::outcome::{Outcome, Shown};
 use crate::report::{Failure, Verdict};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser};
 
-pub(crate) fn run(audit: &Audit) -> Result<Verdict, Failure> {
-    declaration::each(&audit.declare, |file| of(audit, file))
+pub(super) const VERB: Verb =
+    Verb { name: "audit", command: Audit::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Compare every derived value with what it should be; changes nothing
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Audit {
+    #[command(flatten)]
+    comparison: Comparison,
 }
 
-fn of(audit: &Audit, file: Option<&File>) -> Result<Outcome, Failure> {
-    ask::run(&audit.target, Purpose::Look, async |target| {
-        let answer = compared::ask(Question::new("audit"), audit, file, target).await?;
+const EXAMPLES: &str = "\
+Nothing is written; the right to read is enough. Exit code:
+  0  everything was checked and is right, or there are no documents
+  1  something drifted, or not all could be checked yet (seeding, outbox)
+  2  it could not be checked: a database or collection that does not exist,
+     no rules, no answer
+
+Examples:
+  pleach audit --data ~/shop
+      the rules that are applied there
+  pleach audit --declare pleach.yaml --upstream-file mongodb.uri
+      a MongoDB as it is: needs only the right to read";
+
+fn run(audit: &Audit) -> Result<Verdict, Failure> {
+    let comparison = &audit.comparison;
+    declaration::each(&comparison.declared.files, |file| of(comparison, file))
+}
+
+fn of(comparison: &Comparison, file: Option<&File>) -> Result<Outcome, Failure> {
+    ask::run(&comparison.target, Purpose::Look, async |target| {
+        let answer = compared::ask(Question::new("audit"), comparison, file, target).await?;
         let (verdict, all_clear) = (compared::verdict(&answer), all_clear(&answer));
-        let shown = match audit.json {
+        let shown = match comparison.output.json {
             true => Shown::Json(extended_json(answer)),
-            false => Shown::Text(told(&answer, audit, file)),
+            false => Shown::Text(told(&answer, comparison, file)),
         };
         Ok(Outcome { all_clear, ..Outcome::new(verdict, shown) })
     })
 }
 
-fn told(answer: &bson::Document, audit: &Audit, file: Option<&File>) -> String {
+fn told(answer: &bson::Document, comparison: &Comparison, file: Option<&File>) -> String {
     if list(answer, "rules").is_empty() {
         return compared::without_rules(answer, file);
     }
@@ -40,7 +66,7 @@ fn told(answer: &bson::Document, audit: &Audit, file: Option<&File>) -> String {
         out.push('\n');
         out.push_str(&summary(answer));
     }
-    out.push_str(&advice(answer, audit));
+    out.push_str(&advice(answer, comparison));
     out
 }
 
@@ -78,7 +104,7 @@ fn has_note(answer: &bson::Document, about: &str) -> bool {
 }
 
 /// What helps next.
-fn advice(answer: &bson::Document, audit: &Audit) -> String {
+fn advice(answer: &bson::Document, comparison: &Comparison) -> String {
     let mut out = String::new();
     for (action, rules) in by_action(answer) {
         let it = if number(answer, "drifted") == 1 { "it" } else { "them" };
@@ -87,12 +113,12 @@ fn advice(answer: &bson::Document, audit: &Audit) -> String {
                 format!(
                     "Not applied as declared: {rules}. To see what `apply` would change, then to make the values right and keep them so:"
                 ),
-                vec![command("plan", audit, true), command("apply", audit, true)],
+                vec![command("plan", comparison, true), command("apply", comparison, true)],
             ),
-            "repair" => (format!("To make {it} right:"), vec![command("repair", audit, true)]),
+            "repair" => (format!("To make {it} right:"), vec![command("repair", comparison, true)]),
             "restart" => (
                 "The rules are switched off. Start the server without --raw, then make the values right:".to_owned(),
-                vec![command("repair", audit, true)],
+                vec![command("repair", comparison, true)],
             ),
             "by_hand" => (
                 format!(
@@ -105,17 +131,19 @@ fn advice(answer: &bson::Document, audit: &Audit) -> String {
                 (said, Vec::new())
             }
             "resume" => {
-                let mut commands = vec![command("serve", audit, false)];
-                let said = match audit.declare.is_empty() {
+                let mut commands = vec![command("serve", comparison, false)];
+                let said = match comparison.declared.files.is_empty() {
                     true => "Nobody works on it now. A server does:",
                     false => {
-                        commands.push(command("apply", audit, true));
+                        commands.push(command("apply", comparison, true));
                         "Nobody works on it now. A server does, and `apply` does what is left of seeding:"
                     }
                 };
                 (said.to_owned(), commands)
             }
-            "wait" => ("To see how far it is, and audit again then:".to_owned(), vec![command("status", audit, true)]),
+            "wait" => {
+                ("To see how far it is, and audit again then:".to_owned(), vec![command("status", comparison, true)])
+            }
             _ => continue,
         };
         out.push('\n');

@@ -1,31 +1,85 @@
 //! `pleach plan`: what `apply` would do to the data, a line per rule; as plain MongoDB commands if asked for.
 
-use crate::args::verbs::{Language, Plan};
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::{self, File};
+use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
 use crate::outcome::{Outcome, Shown};
 use crate::outlook;
 use crate::report::{Failure, Verdict};
 use crate::table::{folded, switched_off};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser, ValueEnum};
 use patterns::print;
 use patterns::rule::Rule;
 use std::sync::Arc;
 
-pub(crate) fn run(plan: &Plan) -> Result<Verdict, Failure> {
-    declaration::each(&plan.declare, |file| of(plan, file))
+pub(super) const VERB: Verb = Verb { name: "plan", command: Plan::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Show what `apply` would do to the data, a line per rule; --full: as plain MongoDB commands
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Plan {
+    #[command(flatten)]
+    declared: DeclarationFiles,
+
+    /// Show every step as a plain MongoDB command
+    #[arg(long)]
+    full: bool,
+
+    /// Show what `apply --remove` would do
+    #[arg(long)]
+    remove: bool,
+
+    /// With --remove: as if their fields were to go too
+    #[arg(long, requires = "remove")]
+    with_data: bool,
+
+    /// Print the code that a team would write by hand instead: it needs the file only
+    #[arg(long = "as", value_name = "LANGUAGE", value_enum)]
+    language: Option<Language>,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Language {
+    Mongosh,
+    Node,
+    Python,
+}
+
+const EXAMPLES: &str = "\
+Nothing is changed. Exit code: 1 if there is something to do, 0 if not.
+
+Examples:
+  pleach plan --data ~/shop
+      what `apply` would do there, a line per rule
+  pleach plan --data ~/shop --full
+      every step as a MongoDB command
+  pleach plan --server mongodb://127.0.0.1:27017
+      the same, of a running Pleach
+  pleach plan --as node
+      the code you would write by hand";
+
+fn run(plan: &Plan) -> Result<Verdict, Failure> {
+    declaration::each(&plan.declared.files, |file| of(plan, file))
 }
 
 fn of(plan: &Plan, file: Option<&File>) -> Result<Outcome, Failure> {
     if let (Some(language), Some(file)) = (plan.language, file) {
-        return by_hand(file, language, plan.json);
+        return by_hand(file, language, plan.output.json);
     }
     ask::run(&plan.target, Purpose::Look, async |target| {
         let question = Question::new("plan").declared(file).flag("remove", plan.remove);
         let (db, question) = question.flag("with_data", plan.with_data).finish();
         let answer = target.ask(&db, question).await?;
         let steps = list(&answer, "steps").len();
-        let shown = match plan.json {
+        let shown = match plan.output.json {
             true => Shown::Json(extended_json(answer)),
             false => Shown::Text(told(&answer, plan.full)),
         };

@@ -1,71 +1,60 @@
-//! The benchmarks: what they take.
+//! What `pleach bench case-study` takes.
 
-use crate::bench::case_study::layout::Layout;
-use clap::{Args as ClapArgs, Subcommand};
+use super::layout::Layout;
+use crate::options::OutputFormat;
+use clap::Args;
 use std::path::PathBuf;
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Bench {
-    #[command(subcommand)]
-    pub(crate) command: BenchCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    /// The same events as day documents, arrays and field names: bytes per event, load rate, reports
-    #[command(after_help = CASE_STUDY_EXAMPLES)]
-    CaseStudy(CaseStudy),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct CaseStudy {
+/// The same events as day documents, arrays and field names: bytes per event, load rate, reports
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
     /// Events per year, of ten years; the study had 50,000,000. 60 of them make a user
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(60..=50_000_000))]
-    pub(crate) events_per_year: u32,
+    pub(super) events_per_year: u32,
 
     /// Names the stream of random events
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
+    pub(super) seed: u64,
 
     /// A real MongoDB (a replica set) to compare with: by hand on it, and Pleach in front of it. The databases
     /// pleach_case_study_… there are dropped before and after
     #[arg(long, value_name = "URI", env = "PLEACH_UPSTREAM", hide_env_values = true)]
-    pub(crate) upstream: Option<String>,
+    pub(super) upstream: Option<String>,
 
     /// A new folder for the embedded stores, which stay there. Without it: a temporary one, removed at the end
     #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
 
     /// Only these layouts
     #[arg(long, value_name = "LAYOUT", value_enum, value_delimiter = ',')]
-    pub(crate) layout: Vec<Layout>,
+    pub(super) layout: Vec<Layout>,
 
     /// Only what has one of these in its name, such as embedded, declared-quarter, mongod-hand
     #[arg(long, value_name = "PART", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
+    pub(super) only: Vec<String>,
 
     /// How many clients write at a time, and how many ask for reports
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
-    pub(crate) clients: usize,
+    pub(super) clients: usize,
 
     /// How many times five reports are asked for, per layout
     #[arg(long, value_name = "N", default_value_t = 5_000)]
-    pub(crate) reports: usize,
+    pub(super) reports: usize,
 
     /// How long they may take; also says how long single writes are measured
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    pub(crate) report_seconds: u64,
+    pub(super) report_seconds: u64,
 
     /// Write a page with plots to this file
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
 
-    /// Print one JSON document instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputFormat,
 }
 
-const CASE_STUDY_EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Every report is compared with sums over the raw events, every collection with
 the documents they make. Exit code: 1 if something is not right.
 

@@ -1,23 +1,63 @@
 //! `pleach check`: whether a declaration is valid. Needs the file only.
 
-use crate::args::Check;
+use super::{Verb, parsed};
 use crate::declaration::Texts;
+use crate::options::{DeclarationFiles, OutputFormat};
 use crate::plain;
 use crate::report::{self, Failure, Verdict};
 use crate::snippet;
 use crate::table::folded;
+use clap::{CommandFactory, Parser};
 use patterns::declare::{Checked, Severity};
+
+pub(super) const VERB: Verb =
+    Verb { name: "check", command: Check::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Check a declaration: is it valid, and what will it keep?
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+#[command(mut_arg("declare", |files| files.help(FILES_HELP)))]
+struct Check {
+    #[command(flatten)]
+    declared: DeclarationFiles,
+
+    #[command(flatten)]
+    output: OutputFormat,
+}
+
+const EXAMPLES: &str = "\
+A declaration says, in one file, which fields Pleach keeps true:
+
+  database: shop
+  collections:
+    orders:
+      extended_reference:
+        customer: { from: customers, by: customerId, fields: [name, email] }
+    products:
+      computed:
+        reviewCount: { count: reviews, by: productId }
+
+Every finding names its line and column and the way out.
+Exit code: 0 fine, 1 warnings only, 2 errors.
+
+Examples:
+  pleach check
+      pleach.yaml in this folder
+  pleach check --declare shop.yaml --json
+      for a program: { \"findings\": [ … ] }";
+
+const FILES_HELP: &str = "The declaration to check; several files of one database are checked together";
 
 /// Names that are longer have what they are on a line of its own.
 const NAME: usize = 40;
 
-pub(crate) fn run(check: &Check) -> Result<Verdict, Failure> {
-    let texts = match Texts::read(&check.declare) {
+fn run(check: &Check) -> Result<Verdict, Failure> {
+    let texts = match Texts::read(&check.declared.files) {
         Ok(texts) => texts,
-        Err(failure) if check.json => {
+        Err(failure) if check.output.json => {
             // The same as a finding, for who looks only at these.
             let mut told = failure.to_json();
-            let file = check.declare.iter().find(|path| !path.is_file()).map(|path| path.display().to_string());
+            let file = check.declared.files.iter().find(|path| !path.is_file()).map(|path| path.display().to_string());
             let finding = serde_json::json!({
                 "severity": "error", "rule": null, "file": file, "line": null, "column": null, "field": "",
                 "message": failure.message, "hint": failure.hint,
@@ -31,7 +71,7 @@ pub(crate) fn run(check: &Check) -> Result<Verdict, Failure> {
         Err(failure) => return Err(failure),
     };
     let checked = texts.checked();
-    if check.json {
+    if check.output.json {
         let all = checked.iter().flat_map(|(_, checked)| &checked.findings);
         let findings: Vec<_> = all.map(snippet::json).collect();
         report::json(&serde_json::json!({ "findings": findings }));

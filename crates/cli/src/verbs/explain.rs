@@ -1,21 +1,52 @@
 //! `pleach explain`: what a command would do, rules included. Runs nothing.
 
-use crate::args::verbs::Explain;
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, grouped, list, number, shown, shown_whole, text};
 use crate::declaration;
+use crate::options::{DeclaredDatabase, OutputFormat, TargetOptions};
 use crate::report::{self, Code, Failure, Verdict};
 use crate::table::{WIDTH, cut, folded, switched_off};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser};
 use document::{Doc, Value};
 
-pub(crate) fn run(explain: &Explain) -> Result<Verdict, Failure> {
+pub(super) const VERB: Verb =
+    Verb { name: "explain", command: Explain::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Show what a command would do, rules included; runs nothing
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Explain {
+    /// The database that the command is for, if no declaration says it
+    #[arg(long, value_name = "NAME", required_unless_present = "declare")]
+    db: Option<String>,
+
+    #[command(flatten)]
+    declared: DeclaredDatabase,
+
+    /// The command as Extended JSON, such as '{ "insert": "reviews", "documents": [{ "productId": 1 }] }'
+    command: String,
+
+    #[command(flatten)]
+    output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
+}
+
+const EXAMPLES: &str = "\
+Nothing is run. Example:
+  pleach explain --data ~/shop --db shop \\
+      '{ \"insert\": \"reviews\", \"documents\": [{ \"productId\": 1, \"rating\": 5 }] }'";
+
+fn run(explain: &Explain) -> Result<Verdict, Failure> {
     let command = parse(&explain.command)?;
-    let db = declaration::database(explain.db.as_deref(), explain.declare.as_deref())?;
+    let db = declaration::database(explain.db.as_deref(), explain.declared.file.as_deref())?;
     ask::run(&explain.target, Purpose::Look, async |target| {
         let question = Question::new("explain").on(db.as_deref()).with("command", Value::Document(command.borrow()));
         let (db, question) = question.finish();
         let answer = target.ask(&db, question).await?;
-        match explain.json {
+        match explain.output.json {
             true => report::json(&extended_json(answer)),
             false => report::text(&told(&answer)),
         }

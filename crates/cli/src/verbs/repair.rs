@@ -1,25 +1,61 @@
 //! `pleach repair`: makes every derived value right that is not, while clients write.
 
-use super::compared::{self, command, documents, figures, more, notes, undeclared, values_of, wrapped};
-use crate::args::verbs::Repair;
+use super::compared::{self, Comparison, command, documents, figures, more, notes, undeclared, values_of, wrapped};
+use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, number, shown, text};
 use crate::declaration::{self, File};
 use crate::outcome::{Outcome, Shown};
 use crate::report::{Failure, Verdict};
 use crate::target::Purpose;
+use clap::{CommandFactory, Parser};
 
-pub(crate) fn run(repair: &Repair) -> Result<Verdict, Failure> {
-    declaration::each(&repair.audit.declare, |file| of(repair, file))
+pub(super) const VERB: Verb =
+    Verb { name: "repair", command: Repair::command, run: |arguments| run(&parsed(arguments)?) };
+
+/// Make every derived value right that is not, while clients write
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Repair {
+    #[command(flatten)]
+    comparison: Comparison,
+
+    /// Of rules that are declared and not applied: make their values right now; nothing keeps them so afterwards
+    #[arg(long, requires = "declare")]
+    once: bool,
+
+    /// With --once: go on where existing values would be removed, or more than half of them changed; no copy is kept
+    #[arg(long, requires = "once")]
+    overwrite: bool,
+
+    /// With --once: go on where a collection does not exist, or a field and one with a near name does
+    #[arg(long, requires = "once")]
+    create_missing: bool,
+}
+
+const EXAMPLES: &str = "\
+Exit code: as of `pleach audit`, after the repair. With --once it keeps no copy
+of what it overwrites, so it refuses what `pleach apply` refuses: values that
+would go, more than half of them changed, names that do not exist.
+
+Examples:
+  pleach repair --data ~/shop
+      the rules that are applied there
+  pleach repair --once --declare pleach.yaml \\
+      --upstream mongodb://db.example.com/
+      a MongoDB whose rules are not applied: right now, not kept so";
+
+fn run(repair: &Repair) -> Result<Verdict, Failure> {
+    declaration::each(&repair.comparison.declared.files, |file| of(repair, file))
 }
 
 fn of(repair: &Repair, file: Option<&File>) -> Result<Outcome, Failure> {
-    let audit = &repair.audit;
-    ask::run(&audit.target, Purpose::Change, async |target| {
+    let comparison = &repair.comparison;
+    ask::run(&comparison.target, Purpose::Change, async |target| {
         let question = Question::new("repair").flag("once", repair.once).flag("overwrite", repair.overwrite);
         let question = question.flag("create_missing", repair.create_missing);
-        let answer = compared::ask(question, audit, file, target).await?;
+        let answer = compared::ask(question, comparison, file, target).await?;
         let (verdict, all_clear) = (compared::verdict(&answer), all_clear(&answer));
-        let shown = match audit.json {
+        let shown = match comparison.output.json {
             true => Shown::Json(extended_json(answer)),
             false => Shown::Text(told(&answer, repair, file)),
         };
@@ -69,7 +105,7 @@ fn told(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String
     if repair.once && checked > 0 {
         out.push('\n');
         out.push_str(&wrapped("Nothing keeps the values right from now on. To keep them so:", 0));
-        out.push_str(&command("apply", &repair.audit, true));
+        out.push_str(&command("apply", &repair.comparison, true));
     }
     out
 }
