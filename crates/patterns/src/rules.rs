@@ -231,6 +231,11 @@ impl Rules {
         self.shaped.get(logical)
     }
 
+    /// All collections that are stored in another form.
+    pub(crate) fn all_shaped(&self) -> impl Iterator<Item = &Arc<Shaped>> {
+        self.shaped.values()
+    }
+
     /// The collection whose documents are stored there in another form.
     pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Shaped>> {
         self.stored.get(stored)
