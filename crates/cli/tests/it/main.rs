@@ -49,4 +49,5 @@ mod timeseries;
 mod unfollowed;
 mod uninstall;
 mod upstream;
+mod validators;
 mod way_back;

@@ -1,7 +1,7 @@
 //! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
 
 use super::who::bookkeeping;
-use super::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
+use super::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
 use crate::life::records::At;
 use crate::life::{empty, indexes, names};
 use crate::rule::Upkeep;
@@ -28,6 +28,7 @@ pub(super) async fn run(
     }
     if !session.restores() {
         behind::check(shared, context, &op).await?;
+        validators::check(shared, context, &op).await?;
     }
     if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
         return Ok(match &op {

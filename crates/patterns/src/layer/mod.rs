@@ -27,6 +27,7 @@ mod switchover_wait;
 mod timeseries;
 mod transact;
 pub(crate) mod turns;
+mod validators;
 mod who;
 
 use crate::gate::Gate;

@@ -21,7 +21,7 @@ mod load;
 pub mod names;
 mod outbox;
 mod plan;
-mod preview;
+pub(crate) mod preview;
 mod raw;
 pub(crate) mod records;
 mod registry;
