@@ -13,6 +13,7 @@ mod case_study;
 mod causal;
 mod check;
 mod columns;
+mod cursors;
 mod databases;
 mod doors;
 mod emptied;
