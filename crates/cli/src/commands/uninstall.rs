@@ -2,7 +2,7 @@
 
 use crate::args::verbs::Uninstall;
 use crate::ask::{self, Question, extended_json, list, text};
-use crate::commands::drop::{made_again, same_ids};
+use crate::commands::drop::{given_back, made_again, same_ids};
 use crate::report::{self, Failure, Verdict};
 use crate::target::{Purpose, Target};
 use document::Value;
@@ -63,8 +63,8 @@ fn came_back(back: &bson::Document) -> String {
     if let Some(duplicates) = same_ids(back) {
         out.push_str(&format!("{collection}: {duplicates}\n"));
     }
-    if let Some(indexes) = made_again(back) {
-        out.push_str(&format!("{collection}: {indexes}\n"));
+    for again in [made_again(back), given_back(back)].into_iter().flatten() {
+        out.push_str(&format!("{collection}: {again}\n"));
     }
     out
 }

@@ -1,5 +1,6 @@
 //! The collections of a shape: what is there, the stored one with its validator and indexes, and the view over all places.
 
+use super::way_back;
 use crate::life::records::At;
 use crate::life::{indexes, names};
 use crate::mql;
@@ -121,12 +122,13 @@ pub(crate) async fn ensure_stored(at: &mut At<'_>, rule: &Rule, bucket: &Bucket)
     Ok(())
 }
 
-/// Makes a plain collection, if it is not there.
-pub(crate) async fn ensure_plain(at: &mut At<'_>, ns: &Namespace) -> Result<()> {
+/// Makes a plain collection with what it had before, if it is not there.
+pub(crate) async fn ensure_plain(at: &mut At<'_>, ns: &Namespace, had: Option<&Doc<'static>>) -> Result<()> {
     if found(at, ns).await?.is_some() {
         return Ok(());
     }
-    let op = AdminOp::Create { ns: ns.clone(), options: CollectionOptions::default() };
+    let options = CollectionOptions { other: had.map(way_back::lasting), ..CollectionOptions::default() };
+    let op = AdminOp::Create { ns: ns.clone(), options };
     let made = at.backend.admin(at.session, at.context, op).await;
     tolerate(made, Code::NamespaceExists)
 }
