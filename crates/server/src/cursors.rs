@@ -77,7 +77,7 @@ impl Cursors {
 
     /// Whether the cursor was opened here.
     pub(crate) fn knows(&self, id: i64) -> bool {
-        self.open.lock().contains_key(&id)
+        identity::is_own_cursor_id(id) && self.open.lock().contains_key(&id)
     }
 
     /// Takes a cursor for a getMore on `namespace` by `owner`; [`Cursors::give_back`] ends that.

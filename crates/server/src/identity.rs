@@ -22,9 +22,20 @@ pub fn object_id() -> [u8; 12] {
     id
 }
 
-/// A cursor id: 63 random bits, never 0, which means "no cursor" on the wire.
+/// The top byte of the ids of cursors that are opened here (SEMANTICS R6). It makes them negative, and those of a MongoDB are positive:
+/// the two are never the same.
+const CURSOR_BYTE: u8 = 0xB5;
+
+/// A cursor id: 56 random bits under the reserved byte.
 pub(crate) fn cursor_id() -> i64 {
-    rand::rng().random_range(1..=i64::MAX)
+    let [_, random @ ..]: [u8; 8] = rand::rng().random();
+    let [a, b, c, d, e, f, g] = random;
+    i64::from_be_bytes([CURSOR_BYTE, a, b, c, d, e, f, g])
+}
+
+/// Whether a cursor id may be one that was made here. If not, the cursor is MongoDB's.
+pub(crate) fn is_own_cursor_id(id: i64) -> bool {
+    id.to_be_bytes().first() == Some(&CURSOR_BYTE)
 }
 
 /// A random UUID (version 4).
@@ -59,9 +70,21 @@ mod tests {
         let (first, second) = (object_id(), object_id());
         assert_ne!(first, second);
         assert_eq!(first[4..9], second[4..9]);
-        assert!(cursor_id() > 0);
+        assert_ne!(cursor_id(), cursor_id());
         let id = uuid();
         assert_eq!((id[6] >> 4, id[8] >> 6), (4, 2));
         assert!((0.0..1.0).contains(&fraction()));
+    }
+
+    #[test]
+    fn cursor_ids_are_never_those_of_a_mongodb() {
+        for _ in 0..1_000 {
+            let id = cursor_id();
+            assert!(is_own_cursor_id(id) && id < 0, "{id}");
+        }
+        // A MongoDB's are the absolute values of random numbers.
+        for id in [1, 0x35FF_FFFF_FFFF_FFFF, i64::MAX, 0, -1, i64::MIN] {
+            assert!(!is_own_cursor_id(id), "{id}");
+        }
     }
 }

@@ -73,7 +73,7 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
             }
         }
         if let Some(back) = &back {
-            [same_ids(back), made_again(back), not_made(back)]
+            [same_ids(back), made_again(back), given_back(back), not_made(back)]
                 .iter()
                 .flatten()
                 .for_each(|line| report::note(&format!("{line}.")));
@@ -117,10 +117,19 @@ pub(crate) fn same_ids(back: &bson::Document) -> Option<String> {
 
 /// The indexes that it has again.
 pub(crate) fn made_again(back: &bson::Document) -> Option<String> {
-    let names: Vec<&str> = back
-        .get_array("indexes")
-        .map_or_else(|_| Vec::new(), |names| names.iter().filter_map(bson::Bson::as_str).collect());
+    let names = names(back, "indexes");
     (!names.is_empty()).then(|| format!("indexes made again: {}", names.join(", ")))
+}
+
+/// The options that it has again.
+pub(crate) fn given_back(back: &bson::Document) -> Option<String> {
+    let names = names(back, "options");
+    (!names.is_empty()).then(|| format!("options given back: {}", names.join(", ")))
+}
+
+fn names<'b>(back: &'b bson::Document, list: &str) -> Vec<&'b str> {
+    let names = back.get_array(list).map(Vec::as_slice).unwrap_or_default();
+    names.iter().filter_map(bson::Bson::as_str).collect()
 }
 
 /// Those that it had, and that could not be made.

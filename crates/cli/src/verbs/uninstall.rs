@@ -1,6 +1,6 @@
 //! `pleach uninstall`: takes Pleach out of databases; the data stays.
 
-use super::drop::{made_again, same_ids};
+use super::drop::{given_back, made_again, same_ids};
 use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, text};
 use crate::options::{OutputFormat, TargetOptions};
@@ -99,8 +99,8 @@ fn came_back(back: &bson::Document) -> String {
     if let Some(duplicates) = same_ids(back) {
         out.push_str(&format!("{collection}: {duplicates}\n"));
     }
-    if let Some(indexes) = made_again(back) {
-        out.push_str(&format!("{collection}: {indexes}\n"));
+    for again in [made_again(back), given_back(back)].into_iter().flatten() {
+        out.push_str(&format!("{collection}: {again}\n"));
     }
     out
 }

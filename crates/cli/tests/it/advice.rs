@@ -1,7 +1,9 @@
 //! What verbs say helps, and about whom: rules that are switched off, databases, work that nobody does, values that are not cut.
 
 use crate::audits::Place;
-use crate::serving::Serving;
+use crate::doors::doors;
+use crate::mongod::{Mongod, initiate};
+use crate::serving::{Serving, pleach};
 use crate::shop::{Shop, text};
 use bson::doc;
 
@@ -83,6 +85,35 @@ fn rules_of_several_databases_say_theirs() {
     assert!(text(&told).2.contains("pleach serve") && !text(&told).2.contains("mongod runs"), "{told:?}");
 }
 
+/// Of each database, also in the table of how buckets are filled.
+#[test]
+fn buckets_of_several_databases_say_theirs() {
+    for door in doors("fl", "buckets of several databases") {
+        let other = format!("{}b", door.db);
+        let mut client = door.client();
+        for (db, readings) in [(&door.db, 3), (&other, 5)] {
+            let bucket = doc! { "bucket": { "into": "hours", "time": "ts", "by": ["s"], "every": "hour" } };
+            let declaration = doc! { "database": db, "collections": { "m": bucket } };
+            client.must(&doc! { "pleach": "apply", "declaration": declaration, "$db": db }).unwrap();
+            let reading = |n: i64| doc! { "_id": n, "s": n % 2, "ts": bson::DateTime::from_millis(n * 60_000) };
+            let documents: Vec<_> = (0..readings).map(reading).collect();
+            client.must(&doc! { "insert": "m", "documents": documents, "$db": db }).unwrap();
+        }
+        let told = pleach().args(["status", "--server", &door.uri()]).output().unwrap();
+        let (code, out, _) = text(&told);
+        assert_eq!(code, Some(0), "{told:?}");
+        let (_, filled) = out.split_once("full to").unwrap_or_else(|| panic!("{out}"));
+        for (db, readings) in [(&door.db, 3), (&other, 5)] {
+            let row = filled.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let row =
+                row.into_iter().find(|words| words.first() == Some(&db.as_str())).unwrap_or_else(|| panic!("{out}"));
+            assert_eq!(row[1..4], ["m.bucket", "2", &readings.to_string()], "{out}");
+        }
+        client.must(&doc! { "dropDatabase": 1, "$db": &other }).unwrap();
+        door.finish();
+    }
+}
+
 #[test]
 fn work_that_nobody_does_is_not_waited_for() {
     let shop = Shop::new("advice-idle", &format!("database: shop\n{COUNT}"));
@@ -105,6 +136,38 @@ fn work_that_nobody_does_is_not_waited_for() {
         text(&told).1.contains("  pleach serve --data data\n") && !text(&told).1.contains("pleach status"),
         "{told:?}"
     );
+}
+
+/// In a MongoDB that no other test serves, since any server that is there would do the work.
+#[test]
+fn work_that_nobody_does_in_a_mongodb_is_not_waited_for() {
+    let Some(mongod) = Mongod::start("work that nobody does", &["--replSet", "rs"]) else { return };
+    initiate(&[&mongod]);
+    let uri = format!("mongodb://{}/?replicaSet=rs", mongod.address());
+    let shop = Shop::new("advice-idle-mongodb", "");
+    let serving = Serving::upstream(&uri, &[]);
+    let mut client = serving.client();
+    client.must(&doc! { "insert": "posts", "documents": [{ "_id": 1 }], "$db": "shop" }).unwrap();
+    client.must(&doc! { "insert": "likes", "documents": [{ "_id": 1, "postId": 1 }], "$db": "shop" }).unwrap();
+    let declaration = format!("database: shop\n{}", COUNT.replace("by: postId", "by: postId, lag: 10m"));
+    client.must(&doc! { "pleach": "apply", "declaration": declaration, "$db": "shop" }).unwrap();
+    client.must(&doc! { "insert": "likes", "documents": [{ "_id": 2, "postId": 1 }], "$db": "shop" }).unwrap();
+    let audit = |flags: &[&str]| {
+        shop.command(&[&["audit", "--db", "shop", "--upstream", &uri], flags].concat()).output().unwrap()
+    };
+    let action = || {
+        let told = audit(&["--json"]);
+        assert_eq!(told.status.code(), Some(1), "{told:?}");
+        let report: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        report["next"][0]["action"].clone()
+    };
+    assert_eq!(action(), "wait");
+    assert_eq!(serving.stop(), Some(0));
+    assert_eq!(action(), "resume");
+    let told = audit(&[]);
+    let (_, out, _) = text(&told);
+    assert!(out.contains("Nobody works on it now") && out.contains("  pleach serve --upstream "), "{out}");
+    assert!(!out.contains("pleach status"), "{out}");
 }
 
 #[test]

@@ -13,7 +13,8 @@ fn at(minutes: i64) -> DateTime {
 /// What the plain collection is asked: the keys of a question in lower case.
 fn lower(value: &Bson) -> Bson {
     match value {
-        Bson::String(text) if KEYS.contains(&text.as_str()) || ["AB", "DD", "^AB0"].contains(&text.as_str()) => {
+        Bson::String(text) if text == "readings" => "plain".into(),
+        Bson::String(text) if KEYS.contains(&text.as_str()) || ["AB", "DD", "Ff", "^AB0"].contains(&text.as_str()) => {
             text.to_lowercase().into()
         }
         Bson::Document(doc) => lower_all(doc).into(),
@@ -47,6 +48,13 @@ impl Pair {
         let (found, expected) = (told(&self.door.ask(logical)), told(&self.door.ask(plain)));
         assert_eq!(found, expected, "{command}");
         found
+    }
+
+    /// The same for a command that names its collections itself.
+    fn same_as_sent(&self, command: Document) {
+        let found = told(&self.door.ask(command.clone()));
+        assert_eq!(found, told(&self.door.ask(lower_all(&command))), "{command}");
+        assert!(found.contains_key("rows"), "{command}: {found}");
     }
 
     fn same_documents(&self, after: &str) {
@@ -253,5 +261,135 @@ fn keys_of_either_case_mean_the_same() {
             writes(&pair);
             pair.door.finish();
         }
+    }
+}
+
+/// Pipelines that read the buckets from inside a stage; with the name of the collection that they are run on.
+fn joining(key: &str) -> Vec<(&'static str, Vec<Document>)> {
+    let by_value = doc! { "$sort": { "v": 1 } };
+    let found = |filter: Document| vec![doc! { "$match": filter }, by_value.clone(), doc! { "$project": { "v": 1 } }];
+    let lookup = |stages: Vec<Document>| doc! { "$lookup": { "from": "readings", "pipeline": stages, "as": "of" } };
+    let own = doc! { "$sort": { "_id": 1 } };
+    let limited = doc! { "$limit": 2 };
+    let mut all = Vec::new();
+    for outer in ["devices", "readings"] {
+        all.extend([
+            (outer, vec![own.clone(), limited.clone(), lookup(found(doc! { "key": key }))]),
+            (outer, vec![own.clone(), limited.clone(), lookup(found(doc! { "key": { "$in": [key, "0C"] } }))]),
+            (outer, vec![own.clone(), limited.clone(), lookup(found(doc! { "$expr": { "$ne": ["$key", key] } }))]),
+            (
+                outer,
+                vec![
+                    own.clone(),
+                    limited.clone(),
+                    doc! { "$lookup": { "from": "readings", "let": { "wanted": key, "v": "$v" }, "pipeline": found(doc! { "$expr": { "$and": [{ "$eq": ["$key", "$$wanted"] }, { "$gte": ["$v", "$$v"] }] } }), "as": "of" } },
+                ],
+            ),
+            (outer, vec![own.clone(), limited.clone(), lookup(vec![lookup(found(doc! { "key": key })), by_value.clone(), doc! { "$limit": 1 }])]),
+            (
+                outer,
+                vec![
+                    doc! { "$match": { "v": { "$gte": 0 } } },
+                    own.clone(),
+                    limited.clone(),
+                    lookup(vec![by_value.clone()]),
+                    doc! { "$unwind": "$of" },
+                    doc! { "$match": { "of.key": key } },
+                    doc! { "$group": { "_id": "$of.key", "n": { "$sum": 1 } } },
+                ],
+            ),
+            (outer, vec![own.clone(), limited.clone(), doc! { "$unionWith": { "coll": "readings", "pipeline": found(doc! { "key": key }) } }]),
+            (
+                outer,
+                vec![doc! { "$facet": { "a": [lookup(found(doc! { "key": key })), own.clone(), limited.clone()], "b": [{ "$unionWith": { "coll": "readings", "pipeline": found(doc! { "key": { "$gte": key } }) } }, { "$count": "n" }] } }],
+            ),
+            (
+                outer,
+                vec![
+                    own.clone(),
+                    limited.clone(),
+                    doc! { "$graphLookup": { "from": "readings", "startWith": "$v", "connectFromField": "v", "connectToField": "v", "as": "of", "restrictSearchWithMatch": { "key": { "$ne": key } } } },
+                    doc! { "$project": { "of.v": 1 } },
+                ],
+            ),
+            (
+                outer,
+                vec![
+                    own.clone(),
+                    limited.clone(),
+                    doc! { "$graphLookup": { "from": "readings", "startWith": key, "connectFromField": "none", "connectToField": "key", "as": "of" } },
+                    doc! { "$project": { "of": { "$size": "$of" } } },
+                ],
+            ),
+        ]);
+    }
+    all.extend([
+        // Where both sides of a union are the buckets, what follows is about them too.
+        ("readings", vec![doc! { "$unionWith": "readings" }, doc! { "$match": { "key": key } }, doc! { "$count": "n" }]),
+        // A variable of the buckets, compared inside another collection.
+        (
+            "readings",
+            vec![
+                own.clone(),
+                limited.clone(),
+                doc! { "$lookup": { "from": "devices", "let": { "k": "$key" }, "pipeline": [{ "$match": { "$expr": { "$eq": ["$$k", key] } } }, { "$sort": { "_id": 1 } }], "as": "of" } },
+            ],
+        ),
+    ]);
+    all
+}
+
+/// Stages over other collections, also where only the inner collection is in buckets.
+#[test]
+fn keys_of_either_case_mean_the_same_inside_stages() {
+    for door in doors("hexinside", "keys of either case inside stages") {
+        let bucket = doc! { "time": "at", "by": [{ "field": "key", "as": "hex" }], "every": "hour", "at_most": 3 };
+        door.must(doc! { "insert": "devices", "documents": [{ "_id": 1, "v": 3, "key": "AB01" }, { "_id": 2, "v": 9, "key": "ff" }] });
+        door.apply(doc! { "readings": { "bucket": bucket } });
+        let pair = Pair { door, derived: false };
+        for (number, key) in (0..12).zip(KEYS.iter().cycle()) {
+            pair.insert(doc! { "_id": number, "key": *key, "at": at(i64::from(number) * 7 % 100), "v": number });
+        }
+        for key in ["AB01", "ab01", "Ff", "0C"] {
+            for (outer, stages) in joining(key) {
+                let command = doc! { "aggregate": outer, "pipeline": stages, "cursor": {} };
+                pair.same_as_sent(command.clone());
+                pair.door.must(doc! { "explain": command, "verbosity": "queryPlanner" });
+            }
+            let filter = doc! { "$expr": { "$eq": ["$key", "$$wanted"] } };
+            let inner =
+                doc! { "from": "readings", "pipeline": [{ "$match": filter }, { "$sort": { "v": 1 } }], "as": "of" };
+            let stages = vec![doc! { "$sort": { "_id": 1 } }, doc! { "$lookup": inner }];
+            pair.same_as_sent(
+                doc! { "aggregate": "devices", "pipeline": stages, "let": { "wanted": key }, "cursor": {} },
+            );
+        }
+        // What such a pipeline writes.
+        for (outer, sink) in [("devices", "$merge"), ("readings", "$out")] {
+            let joined = doc! { "$lookup": { "from": "readings", "pipeline": [{ "$match": { "key": "FF" } }, { "$count": "n" }], "as": "of" } };
+            let stages = vec![doc! { "$limit": 1 }, joined, doc! { sink: "made" }];
+            pair.door.must(doc! { "aggregate": outer, "pipeline": stages, "cursor": {} });
+            let made = pair.door.rows(doc! { "find": "made", "filter": { "of.n": 4 } });
+            assert_eq!(made.len(), 1, "{outer}");
+        }
+        if pair.door.real {
+            // What only MongoDB itself can answer.
+            let collation = doc! { "locale": "simple" };
+            let found = pair.door.rows(doc! { "find": "readings", "filter": { "key": "FF" }, "collation": &collation });
+            assert_eq!(found.len(), 4);
+            let counted =
+                pair.door.must(doc! { "count": "readings", "query": { "key": "FF" }, "collation": collation });
+            assert_eq!(counted.get_i32("n").ok(), Some(4), "{counted}");
+        }
+        // What is no stage is refused as ever.
+        let two = doc! { "$match": { "key": "FF" }, "$limit": 1 };
+        for outer in ["devices", "readings"] {
+            let reply = pair.door.ask(doc! { "aggregate": outer, "pipeline": [&two], "cursor": {} });
+            assert_eq!(reply.get_i32("code").ok(), Some(40323), "{reply}");
+        }
+        // What is not about buckets stays as it was sent.
+        let own = doc! { "aggregate": "devices", "pipeline": [{ "$match": { "key": "AB01" } }, { "$count": "n" }], "cursor": {} };
+        assert_eq!(pair.door.rows(own)[0].get_i32("n").ok(), Some(1));
+        pair.door.finish();
     }
 }

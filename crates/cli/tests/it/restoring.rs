@@ -159,6 +159,38 @@ fn what_is_kept_outlives_the_rule_until_it_is_forgotten() {
     }
 }
 
+/// Equal numbers of different types are one series; each document gets its own back.
+#[test]
+fn numbers_of_a_series_come_back_with_their_types() {
+    let forms = ["at_most: 3", "reading_id: time", "slot: minute, sum: [n]"];
+    let series: [bson::Bson; 6] = [1.into(), 1.0.into(), 1_i64.into(), 1_i64.into(), 2.0.into(), 1.into()];
+    for serving in doors("number types of series") {
+        for form in forms {
+            let (mut client, db) = (serving.client(), database("seriestypes"));
+            let reading = |(number, s): (i32, &bson::Bson)| {
+                doc! { "_id": number, "s": s.clone(), "ts": DateTime::from_millis(i64::from(number) * 60_000), "n": number }
+            };
+            put(&mut client, &db, "m", (0..12).zip(series.iter().cycle()).map(reading).collect());
+            // As values, for texts do not tell an int from a long.
+            let typed = |client: &mut Client| {
+                let found = client.must(&doc! { "find": "m", "sort": { "_id": 1 }, "$db": &db }).unwrap();
+                found.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone()
+            };
+            let before = typed(&mut client);
+            let rule = format!("{{ m: {{ bucket: {{ into: hours, time: ts, by: [s], every: hour, {form} }} }} }}");
+            apply(&mut client, &db, &rule);
+            let grouped = doc! { "aggregate": "m", "pipeline": [{ "$group": { "_id": "$s" } }, { "$count": "n" }], "cursor": {}, "$db": &db };
+            let counted = client.must(&grouped).unwrap();
+            assert!(counted.to_string().contains("\"n\": 2"), "{form}: {counted}");
+            let (output, out, err) = run(&serving, &["drop", "m.bucket", "--restore", "--db", &db]);
+            assert!(output.status.success(), "{form}: {out}{err}");
+            assert_eq!(typed(&mut client), before, "{form}");
+            assert!(all(&mut client, &db, "pleach.replaced").is_empty(), "{form}");
+            client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
+        }
+    }
+}
+
 /// The documents that the rules are made of.
 fn sources(client: &mut Client, db: &str) {
     let customer = |id: i32, name: &str| doc! { "_id": id, "name": name };

@@ -82,6 +82,62 @@ fn a_collection_has_its_indexes_again() {
     }
 }
 
+/// The options as `listCollections` shows them.
+fn options(door: &Door, client: &mut Client, collection: &str) -> Document {
+    let reply = door.run(client, doc! { "listCollections": 1, "filter": { "name": collection } });
+    let row = crate::upstream::rows(&reply, "firstBatch").remove(0);
+    row.as_document().unwrap().get_document("options").unwrap().clone()
+}
+
+#[test]
+fn a_collection_has_its_options_again() {
+    for door in both("way_back_options") {
+        let mut client = door.client();
+        let validator = doc! { "temp": { "$type": "number" } };
+        let mut create =
+            doc! { "create": "m", "validator": validator, "validationLevel": "moderate", "validationAction": "warn" };
+        let mut indexes = vec![doc! { "key": { "note": 1 }, "name": "note_1" }];
+        if door.upstream.is_some() {
+            create.insert("collation", doc! { "locale": "en", "strength": 2 });
+            indexes.push(doc! { "key": { "note": 1 }, "name": "as written", "collation": { "locale": "simple" } });
+        }
+        door.run(&mut client, create);
+        door.run(&mut client, doc! { "createIndexes": "m", "indexes": indexes });
+        let noted = |id: Bson, note: &str, minute: i64| {
+            let mut document = reading(0, 1, minute);
+            document.extend(doc! { "_id": id, "note": note });
+            document
+        };
+        door.insert(&mut client, "m", vec![noted("a".into(), "Cold", 1), noted(2.into(), "COLD", 2)]);
+        let (before, indexes) = (options(&door, &mut client, "m"), specs(&door, &mut client, "m"));
+        let cold = |client: &mut Client| {
+            door.run(client, doc! { "count": "m", "query": { "note": "cold" } }).get_i32("n").unwrap()
+        };
+        let matched = cold(&mut client);
+        assert_eq!(matched, if door.upstream.is_some() { 2 } else { 0 });
+        let declaration = doc! { "database": &door.db, "collections": { "m": bucket() } };
+        let plan = client.must(&doc! { "pleach": "plan", "declaration": &declaration, "$db": "admin" }).unwrap();
+        let note = "options of m that buckets do not have come back with `drop`: ";
+        assert!(plan.to_string().contains(note), "{}: {plan}", door.name);
+        let applied = door.apply(&mut client, doc! { "m": bucket() });
+        assert_eq!(applied.get_f64("ok").ok(), Some(1.0), "{}: {applied}", door.name);
+        // Another form in between does not lose them.
+        let other = doc! { "m": { "bucket": { "time": "ts", "by": ["s"], "every": "day" } } };
+        assert_eq!(door.apply(&mut client, other).get_f64("ok").ok(), Some(1.0));
+        // One that the validator only warns of, and one whose `_id` is another's under the collation only.
+        door.insert(&mut client, "m", vec![noted("A".into(), "warm", 3), noted("b".into(), "warm", 3)]);
+        door.insert(&mut client, "m", vec![doc! { "_id": "B", "s": 1, "ts": DateTime::from_millis(0), "temp": "hot" }]);
+        let (code, out, error) = run(&door, &["drop", "m.bucket", "--db", &door.db]);
+        assert_eq!(code, Some(0), "{}: {out}{error}", door.name);
+        assert!(error.contains("options given back: "), "{error}");
+        assert_eq!(options(&door, &mut client, "m"), before, "{}", door.name);
+        assert_eq!(specs(&door, &mut client, "m"), indexes, "{}", door.name);
+        assert_eq!(cold(&mut client), matched);
+        assert_eq!(door.find(&mut client, "m").len(), 5);
+        door.clean();
+    }
+}
+
 #[test]
 fn readings_that_share_an_id_do_not_stop_the_way_back() {
     for door in both("way_back_ids") {

@@ -12,8 +12,8 @@ pub use rule_in_state::RuleInState;
 
 use crate::active::copy_cache::CopyCache;
 use crate::life::State;
-use crate::rule::order::{self, Levels};
-use crate::rule::{Field, Rule};
+use crate::rule::order::Levels;
+use crate::rule::{Field, Rule, order};
 use crate::shapes::Stack;
 use crate::shapes::bucket::Bucket;
 use document::op::{Capture, Namespace};
@@ -221,6 +221,11 @@ impl Rules {
     /// The collection that clients call so, if it is stored in another form.
     pub fn shaped(&self, logical: &Namespace) -> Option<&Arc<Stack>> {
         self.shaped.get(logical)
+    }
+
+    /// All collections that are stored in another form.
+    pub(crate) fn all_shaped(&self) -> impl Iterator<Item = &Arc<Stack>> {
+        self.shaped.values()
     }
 
     /// The collection whose documents are stored there in another form.

@@ -2,7 +2,7 @@
 
 use crate::active::{ActiveRule, Rules};
 use crate::layer::write::bookkeeping;
-use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries};
+use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
 use crate::life::access::Access;
 use crate::life::{drop_database, indexes, names};
 use document::backend::{Head, Session};
@@ -27,6 +27,7 @@ pub(super) async fn run(
     }
     if !session.restores() {
         behind::check(shared, context, &op).await?;
+        validators::check(shared, context, &op).await?;
     }
     if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
         return Ok(match &op {

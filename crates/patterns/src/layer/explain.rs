@@ -21,6 +21,10 @@ pub(super) async fn explain(
     op: Explained,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
+    let op = match op {
+        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&shared.rules(), read, context)?),
+        write => write,
+    };
     let write = match &op {
         Explained::Write(write) => {
             let rules = shared.rules();

@@ -21,6 +21,7 @@ pub(crate) mod shaped;
 mod statements;
 mod switchover_wait;
 mod timeseries;
+mod validators;
 mod write;
 
 use crate::active::Rules;
@@ -323,7 +324,7 @@ impl Backend for Patterned {
     }
 
     fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
-        listing::rewritten(command)
+        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.shared.rules(), command))
     }
 
     fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {

@@ -21,6 +21,7 @@ pub(super) fn read<'a>(
     if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
         // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
         return Box::pin(async move {
+            let op = shaped::digits::lowered(&rules, op, context)?;
             let cursor = shared.inner.read(session, context, op).await;
             drop(rules);
             cursor
@@ -35,12 +36,18 @@ pub(super) fn read<'a>(
                 let sees_stored = rights::sees_stored(shared, line.as_ref(), &op, shaped).await?;
                 let op = timeseries::hinted(shared, context, op).await?;
                 let outcome = match !sees_stored && shaped.sides.len() == 1 {
-                    true => shared.inner.read(session, context, op.clone()).await,
+                    true => {
+                        let op = shaped::digits::lowered(&rules, op.clone(), context)?;
+                        shared.inner.read(session, context, op).await
+                    }
                     false => shaped::read::open(shared, session, context, &op, shaped).await,
                 };
                 rights::of_read(shared, line, &op, outcome).await
             }
-            None => shared.inner.read(session, context, op).await,
+            None => {
+                let op = shaped::digits::lowered(&rules, op, context)?;
+                shared.inner.read(session, context, op).await
+            }
         }
     })
 }

@@ -20,7 +20,7 @@ mod load;
 pub mod names;
 mod outbox;
 mod plan;
-mod preview;
+pub(crate) mod preview;
 mod processes;
 mod raw_mode;
 mod reconcile;

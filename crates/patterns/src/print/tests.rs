@@ -1,7 +1,7 @@
 //! The hand-written code that each kind of rule is printed as.
 
-use crate::fields::testing::{self, copy, filter, key};
-use crate::fields::{Expression, ExpressionField, Tally};
+use crate::fields::testing::{copy, filter, key};
+use crate::fields::{Expression, ExpressionField, Tally, testing};
 use crate::print::{Language, code};
 use crate::rule::{Field, Rule, WhenDeleted};
 use bson::{bson, doc};

@@ -85,6 +85,53 @@ fn what_is_lost_of_slots_that_a_field_names() {
 }
 
 #[test]
+fn slots_beyond_the_bound_of_a_bucket_stop_the_move_before_it_begins() {
+    for door in Door::both("slot-bound") {
+        let own = |id: i32, s: i32, kind: &str| doc! { "_id": id, "s": s, "ts": at(0), "kind": kind, "v": 1 };
+        // Four kinds in the first series, one of them twice; two in the second.
+        let all = vec![
+            own(1, 1, "a"),
+            own(2, 1, "b"),
+            own(3, 1, "c"),
+            own(4, 1, "c"),
+            own(5, 1, "a"),
+            own(6, 1, "d"),
+            own(7, 2, "x"),
+            own(8, 2, "y"),
+        ];
+        door.insert("orders", all.clone());
+        for layout in ["array", "field_names"] {
+            let slots = |most: i32| {
+                format!("slot: {{ field: kind, keys: \"^[a-z]$\", at_most: {most} }}, sum: [v], layout: {layout}")
+            };
+            declare(&door, &slots(2));
+            // All of the bucket that is too small.
+            assert_eq!(counted(&door, "cannot_move"), 6, "{layout}");
+            door.refused(
+                &["apply", "--overwrite"],
+                &["6 documents of orders cannot be moved", "_id 1: its bucket would have more than 2 slots of 'kind'"],
+            );
+            assert_eq!(door.all("orders").len(), 8);
+            declare(&door, &slots(4));
+            assert_eq!(counted(&door, "cannot_move"), 0, "{layout}");
+            let (code, _, said) = door.told(&["apply", "--overwrite"]);
+            assert_eq!(code, Some(0), "{said}");
+            assert_eq!(door.all("orders").len(), 6);
+            // From buckets into smaller ones.
+            declare(&door, &slots(3));
+            assert_eq!(counted(&door, "cannot_move"), 4, "{layout}");
+            let (code, _, said) = door.told(&["apply", "--overwrite"]);
+            assert_eq!(code, Some(2), "{said}");
+            assert!(said.contains("4 documents of orders cannot be moved"), "{said}");
+            assert_eq!(door.all("orders").len(), 6);
+            let (code, _, said) = door.told(&["drop", "orders.bucket", "--with-data", "--db", &door.db]);
+            assert_eq!(code, Some(0), "{said}");
+            door.insert("orders", all.clone());
+        }
+    }
+}
+
+#[test]
 fn times_are_not_cut_without_a_word() {
     for door in Door::both("cut-times") {
         door.insert("orders", (0..5).map(|n| doc! { "_id": n, "s": 1, "ts": at(n * 60 + 30), "v": n }).collect());

@@ -79,7 +79,8 @@ fn over_the_wire_apply_answers_a_summary_and_takes_the_same_flags() {
 fn serve_declare_leaves_pending_what_needs_a_word() {
     for mut door in Door::both("pending") {
         orders(&door);
-        let copy = "customer: { from: customers, by: zzz, fields: [name] }";
+        // Each waits for another word.
+        let copy = "customer: { from: customers, by: zzz, fields: [name] }, buyer: { from: customerz, by: customerId, fields: [name] }";
         let double = "double: { expr: { $multiply: [$_id, 2] } }";
         door.declare(&format!("{{ orders: {{ extended_reference: {{ {copy} }}, computed: {{ {double} }} }} }}"));
         let log = door.shop.folder.join("log");
@@ -104,8 +105,26 @@ fn serve_declare_leaves_pending_what_needs_a_word() {
         });
         let status = client.must(&status()).unwrap();
         assert_eq!(status.get_array("rules").unwrap().len(), 1, "{status}");
-        let pending = status.get_array("pending").unwrap()[0].as_document().unwrap();
-        assert_eq!(pending.get_str("rule").unwrap(), "orders.customer");
+        let pending: Vec<_> =
+            status.get_array("pending").unwrap().iter().map(|row| row.as_document().unwrap()).collect();
+        assert_eq!(pending.len(), 2, "{status}");
+        let server = format!("mongodb://{}", serving.address);
+        let told = pleach().args(["status", "--server", &server]).output().unwrap();
+        let told = String::from_utf8(told.stdout).unwrap();
+        for (rule, reason) in [
+            ("orders.customer", "would disappear from 7 of the 7 documents"),
+            ("orders.buyer", "there is no collection `customerz`"),
+        ] {
+            let own = pending.iter().find(|row| row.get_str("rule").unwrap() == rule).unwrap();
+            assert_eq!(own.get_str("database").unwrap(), door.db);
+            assert!(own.get_str("reason").unwrap().contains(reason), "{own}");
+            let shown = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(shown.contains(&format!("{rule} is pending: ")), "{told}");
+            assert!(shown.contains(reason), "{told}");
+        }
+        // The reason of one is not said of the other.
+        let of_customer = pending.iter().find(|row| row.get_str("rule").unwrap() == "orders.customer").unwrap();
+        assert!(!of_customer.get_str("reason").unwrap().contains("customerz"), "{of_customer}");
         let found = client.must(&doc! { "find": "orders", "filter": { "_id": 6 }, "$db": &door.db }).unwrap();
         assert!(found.to_string().contains("stale"), "{found}");
         serving.stop();

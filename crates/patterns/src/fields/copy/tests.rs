@@ -2,7 +2,8 @@
 
 use crate::fields::copy::CopyField;
 use crate::fields::copy::spread::Spread;
-use crate::fields::testing::{self, Memory, apply, key};
+use crate::fields::testing;
+use crate::fields::testing::{Memory, apply, key};
 use crate::rule::{Delta, Effect, Effects, Fetch, Field, Key, Link, Rows, WhenChanged, WhenDeleted};
 use bson::{Bson, bson, doc};
 use document::op::ReadOp;

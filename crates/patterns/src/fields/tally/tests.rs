@@ -2,7 +2,8 @@
 
 use crate::fields::host_update::HostUpdate;
 use crate::fields::tally::{Tally, TallyField};
-use crate::fields::testing::{self, Memory, apply, filter, get};
+use crate::fields::testing;
+use crate::fields::testing::{Memory, apply, filter, get};
 use crate::rule::{Delta, Effect, Effects, Fetch, Field, Rows};
 use bson::{Bson, bson, doc};
 use document::op::ReadOp;

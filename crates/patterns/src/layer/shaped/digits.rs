@@ -1,20 +1,79 @@
 //! Reads and writes of clients with the hex digits in them as logical documents have them: `as: hex` takes either case.
 
+use crate::active::Rules;
 use crate::shapes::Stack;
 use crate::shapes::bucket::Digits;
+use document::backend::Head;
 use document::filter::Filter;
-use document::op::{Context, Modify, ReadOp, WriteOp};
+use document::op::{Context, Modify, Namespace, ReadOp, WriteOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{self, Names, Scope};
 use document::project::Projection;
 use document::update::Update;
-use document::{Doc, Result, Value};
+use document::{Doc, DocWriter, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The digits in documents of a collection, and in those of the collections that stages may read beside it. Returns `None` if
+/// there are none.
+fn of_namespace(rules: &Rules, ns: &Namespace) -> Option<Digits> {
+    let shaped = rules.all_shaped().filter(|shaped| shaped.logical.db == ns.db);
+    let others: Vec<(String, Digits)> =
+        shaped.filter_map(|shaped| Some((shaped.logical.collection.to_string(), Digits::of(shaped)?))).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let own = rules.shaped(ns).and_then(|shaped| Digits::of(shaped)).unwrap_or_else(Digits::none);
+    Some(own.beside(others))
+}
+
+/// The command that is passed on in place of a client's read whose filter or stages are about buckets. Returns `None` if they say
+/// the same.
+pub(in crate::layer) fn rewritten(rules: &Rules, command: &Head<'_>) -> Option<Doc<'static>> {
+    let part = match command.name {
+        "aggregate" => "pipeline",
+        "find" => "filter",
+        "count" | "distinct" => "query",
+        _ => return None,
+    };
+    let ns = Namespace::new(command.db, command.target.unwrap_or_default());
+    let mut digits = of_namespace(rules, &ns)?;
+    if part != "pipeline" && !digits.has_own() {
+        return None;
+    }
+    document::raw::validate(command.body.as_bytes()).ok()?;
+    if let Some(Value::Document(variables)) = command.body.get("let") {
+        digits = digits.with_let(&variables);
+    }
+    let lower = match (part, command.body.get(part)?) {
+        ("pipeline", Value::Array(stages)) => Value::Array(digits.changed(&stages)?),
+        ("filter" | "query", Value::Document(query)) => {
+            let lower = digits.query(&query);
+            (lower.as_bytes() != query.as_bytes()).then_some(Value::Document(lower))?
+        }
+        _ => return None,
+    };
+    let mut body = DocWriter::with_capacity(command.body.as_bytes().len() + 64);
+    for (name, value) in command.body.iter() {
+        body.append(name.as_str(), if name.as_str() == part { &lower } else { &value });
+    }
+    Some(body.finish())
+}
+
+/// The read with its digits in lower case.
+pub(in crate::layer) fn lowered(rules: &Rules, op: ReadOp, context: &Context) -> Result<ReadOp> {
+    match read(rules, &op, context)? {
+        Cow::Owned(lowered) => Ok(lowered),
+        Cow::Borrowed(_) => Ok(op),
+    }
+}
+
 /// The read with its digits in lower case; the same read if nothing in it differs.
-pub(super) fn read<'o>(shaped: &Stack, op: &'o ReadOp, context: &Context) -> Result<Cow<'o, ReadOp>> {
-    let Some(digits) = Digits::of(shaped) else { return Ok(Cow::Borrowed(op)) };
+pub(super) fn read<'o>(rules: &Rules, op: &'o ReadOp, context: &Context) -> Result<Cow<'o, ReadOp>> {
+    let Some(digits) = of_namespace(rules, op.ns()) else { return Ok(Cow::Borrowed(op)) };
+    if !digits.has_own() && !matches!(op, ReadOp::Aggregate(_)) {
+        return Ok(Cow::Borrowed(op));
+    }
     let rewrite = Rewrite::new(digits, context, None)?;
     let filter = match op {
         ReadOp::Find(op) => &op.filter,
@@ -22,10 +81,7 @@ pub(super) fn read<'o>(shaped: &Stack, op: &'o ReadOp, context: &Context) -> Res
         ReadOp::Distinct(op) => &op.filter,
         ReadOp::Aggregate(aggregate) => {
             let Some(source) = &aggregate.pipeline.source else { return Ok(Cow::Borrowed(op)) };
-            let stages = rewrite.digits.stages(source);
-            if stages.as_bytes() == source.as_bytes() {
-                return Ok(Cow::Borrowed(op));
-            }
+            let Some(stages) = rewrite.digits.changed(source) else { return Ok(Cow::Borrowed(op)) };
             let mut aggregate = aggregate.clone();
             aggregate.pipeline = Pipeline::parse(&stages, &mut rewrite.names.clone())?;
             return Ok(Cow::Owned(ReadOp::Aggregate(aggregate)));

@@ -1,6 +1,6 @@
 //! Collections that are stored in another form than clients see: their reads and writes, translated.
 
-mod digits;
+pub(super) mod digits;
 pub(super) mod read;
 pub(super) mod refused;
 pub(crate) mod write;

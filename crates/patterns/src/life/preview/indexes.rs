@@ -1,9 +1,10 @@
-//! Which indexes of a collection buckets do not use: they go with the plain collection, and come back with it.
+//! Which indexes and options of a collection buckets do not use: they go with the plain collection, and come back with it.
 
 use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::preview::Outlook;
 use crate::life::relocate::change::Change;
+use crate::life::relocate::way_back;
 use document::{Result, Value};
 
 /// Names them in a note, if the plain collection is about to make room.
@@ -12,6 +13,13 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
     if !change.turn.renames.iter().any(|(from, _)| **from == *host.collection) {
         return Ok(());
     }
+    let collection = &host.collection;
+    if let Some(options) = way_back::options(at, host).await? {
+        let names: Vec<String> = options.iter().map(|(name, _)| name.to_string()).collect();
+        let note =
+            format!("options of {collection} that buckets do not have come back with `drop`: {}", names.join(", "));
+        outlook.notes.push(note);
+    }
     let all = expiry::indexes(at, host).await?;
     let names = all.iter().filter_map(|index| index.get("name")).filter_map(|name| match name {
         Value::String(name) if name.as_str() != "_id_" => Some(name.as_str().to_owned()),
@@ -19,7 +27,6 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
     });
     let mut names: Vec<String> = names.collect();
     names.sort();
-    let collection = &host.collection;
     let note = match names.as_slice() {
         [] => return Ok(()),
         [name] => format!("the index {name} of {collection} is not used by buckets; it comes back with `drop`"),

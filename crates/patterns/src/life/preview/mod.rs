@@ -24,6 +24,7 @@ mod validators;
 
 pub(crate) use references::{Unfollowed, unfollowed};
 pub(crate) use refusal::Refusal;
+pub(crate) use validators::refused_validator;
 
 use crate::life::Life;
 use crate::life::access::Access;

@@ -7,18 +7,43 @@ use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::relax::{lost, relaxed};
 use crate::life::preview::schema::{Reach, Wanted, allowing};
 use crate::life::preview::{Outlook, sample};
-use crate::life::relocate;
 use crate::life::rights::Rights;
+use crate::life::{relocate, replaced};
 use crate::mql::document;
+use crate::print::in_shell;
 use crate::rule::Rule;
 use crate::rule::field::Samples;
 use document::filter::{Details, Filter};
 use document::op::Namespace;
 use document::pipeline::expr::Names;
 use document::update::Applied;
-use document::{Doc, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Why a validator that a client is about to set cannot be: it would refuse what a rule in force writes. Returns `None` if it refuses
+/// nothing of that. `options` are those that the collection would have.
+pub(crate) async fn refused_validator(
+    at: &mut Access<'_>,
+    ns: &Namespace,
+    options: &Doc<'static>,
+    rules: &[&Arc<Rule>],
+) -> Result<Option<Error>> {
+    let Some(validator) = enforced_by(options) else { return Ok(None) };
+    let found = conflicts(at, ns, &validator, rules, Hosts::Written).await?;
+    let Some((name, _)) = found.first() else { return Ok(None) };
+    let reasons: Vec<&str> = found.iter().map(|(_, refusal)| &*refusal.reason).collect();
+    let message = format!("the validator of '{ns}' is not changed: {}", reasons.join(". "));
+    let hint = match found.first().map(|(_, refusal)| &refusal.need) {
+        Some(Need::Command(command)) => match command.get("validator") {
+            Some(validator) => format!("say `validator: {}` instead, or ", in_shell(&validator)),
+            None => String::new(),
+        },
+        _ => String::new(),
+    };
+    let hint = format!("{hint}remove the rule first with `pleach drop {name}`");
+    Ok(Some(Error::new(Code::OperationFailed, message).with_hint(hint)))
+}
 
 /// Adds a refusal to each rule whose collection has a validator in its way.
 pub(super) async fn look(
@@ -40,8 +65,8 @@ pub(super) async fn look(
         let Some(ns) = rules.first().map(|rule| rule.host.clone()) else { continue };
         let Some(validator) = enforced(at, &ns).await? else { continue };
         let found = match rules.as_slice() {
-            [rule] if crate::life::preview::is_shape(rule) => vec![of_shape(rule)],
-            rules => conflicts(at, &ns, &validator, rules).await?,
+            [rule] if super::is_shape(rule) => vec![of_shape(rule)],
+            rules => conflicts(at, &ns, &validator, rules, Hosts::Before).await?,
         };
         // The command holds the validator, which MongoDB shows to those who may list or change the collection.
         let may_see = rights.may_list(&ns.db) || rights.may("collMod", &ns);
@@ -60,14 +85,18 @@ pub(super) async fn look(
 
 /// The validator that refuses writes. `None` if there is none, or if it only warns.
 async fn enforced(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
-    let Some(found) = relocate::stored::found(at, ns).await? else { return Ok(None) };
-    let says = |name: &str, word: &str| found.options.get(name).is_some_and(|value| value.as_str() == Some(word));
+    Ok(relocate::stored::found(at, ns).await?.and_then(|found| enforced_by(&found.options)))
+}
+
+/// The same of a collection with these options.
+fn enforced_by(options: &Doc<'static>) -> Option<Doc<'static>> {
+    let says = |name: &str, word: &str| options.get(name).is_some_and(|value| value.as_str() == Some(word));
     if says("validationAction", "warn") || says("validationLevel", "off") {
-        return Ok(None);
+        return None;
     }
-    match found.options.get("validator") {
-        Some(Value::Document(validator)) if !validator.is_empty() => Ok(Some(validator.into_owned())),
-        _ => Ok(None),
+    match options.get("validator") {
+        Some(Value::Document(validator)) if !validator.is_empty() => Some(validator.into_owned()),
+        _ => None,
     }
 }
 
@@ -79,22 +108,50 @@ fn of_shape(rule: &Rule) -> (Arc<str>, Refusal) {
     (rule.name.clone(), Refusal { need: Need::Command(document(command)), reason })
 }
 
+/// How the documents of the collection are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hosts {
+    /// As they were before the rules.
+    Before,
+    /// As rules in force have written them.
+    Written,
+}
+
+/// A host without what these rules have written to it: as a client sends it.
+fn without(host: &Doc<'static>, rules: &[&Arc<Rule>]) -> Doc<'static> {
+    let paths = rules.iter().flat_map(|rule| rule.owned());
+    paths.fold(host.clone(), |host, path| replaced::without(&host, &path))
+}
+
 /// The rules that the validator would refuse, each with the change that allows all of them.
 async fn conflicts(
     at: &mut Access<'_>,
     ns: &Namespace,
     validator: &Doc<'static>,
     rules: &[&Arc<Rule>],
+    are: Hosts,
 ) -> Result<Vec<(Arc<str>, Refusal)>> {
     // What cannot be read is MongoDB's alone to judge.
     let Ok(filter) = Filter::parse(validator, &mut Names::new()) else { return Ok(Vec::new()) };
-    let hosts = sample::documents(at, ns).await?;
-    let passes = |doc: &Doc<'_>, filter: &Filter, at: &Access<'_>| filter.matches(doc, &at.context.env).unwrap_or(true);
-    let hosts: Vec<Doc<'static>> = hosts.into_iter().filter(|host| passes(host, &filter, at)).collect();
+    let all = sample::documents(at, ns).await?;
+    let passes = |doc: &Doc<'_>, at: &Access<'_>| filter.matches(doc, &at.context.env).unwrap_or(true);
+    // What a client could not send is not refused because of a rule.
+    let hosts: Vec<Doc<'static>> = match are {
+        Hosts::Before => all.into_iter().filter(|host| passes(host, at)).collect(),
+        Hosts::Written => all.into_iter().filter(|host| passes(&without(host, rules), at)).collect(),
+    };
     let (mut repaired, mut refused) = (validator.clone(), Vec::new());
     for rule in rules {
         let wanted = wanted(at, rule, &hosts).await?;
-        let written = written(at, rule, &hosts).await?;
+        let written = match are {
+            Hosts::Before => written(at, rule, &hosts).await?,
+            Hosts::Written => {
+                let others: Vec<&Arc<Rule>> = rules.iter().copied().filter(|other| other.name != rule.name).collect();
+                let hosts: Vec<Doc<'static>> = hosts.iter().map(|host| without(host, &others)).collect();
+                let unseeded = written(at, rule, &hosts).await?;
+                hosts.into_iter().chain(unseeded).collect()
+            }
+        };
         let mut own = Repair { before: validator.clone(), after: validator.clone() };
         let mut all = Repair { before: repaired.clone(), after: repaired };
         for repair in [&mut own, &mut all] {

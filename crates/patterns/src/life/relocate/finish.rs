@@ -71,7 +71,8 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     {
         life.pass(Point::Life("index")).await?;
         // Clients are not held yet: it may take long.
-        let back = way_back::make_indexes(&mut at, &ns, shape).await?;
+        let mut back = way_back::make_indexes(&mut at, &ns, shape).await?;
+        back.options = way_back::give_options(&mut at, &ns, shape).await?;
         life.note_way_back(&entry, back);
     }
     if !entry.sides.is_empty() {

@@ -269,12 +269,14 @@ impl Mover<'_> {
                     self.life.pass(Point::Life("give back")).await?;
                     documents = originals.give_back(at, from, documents).await?;
                 }
-                self.separated = match self.separates {
-                    true => way_back::separate(at, &self.to.stored, &mut documents).await?,
-                    false => 0,
-                };
-                if !documents.is_empty() {
-                    at.insert(&self.to.stored, documents).await?;
+                self.separated = 0;
+                let collated = self.separates && way_back::is_collated(row.shape.as_ref());
+                let together = if collated { 1 } else { documents.len().max(1) };
+                for documents in documents.chunks_mut(together) {
+                    if self.separates {
+                        self.separated += way_back::separate(at, &self.to.stored, documents, collated).await?;
+                    }
+                    at.insert(&self.to.stored, documents.to_vec()).await?;
                 }
                 return Ok(Vec::new());
             }

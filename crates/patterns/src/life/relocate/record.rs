@@ -1,7 +1,7 @@
 //! What the catalog remembers about a shape: where its documents are, and what is about to change.
 //!
 //! `{ places: [ { stored, declaration } ], turn: { places, renames: [ { from, to } ], begun }, timeseries, indexes, plain_indexes,
-//! duplicates, moved: { stored, position } }` in the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
+//! plain_options, duplicates, moved: { stored, position } }` in the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
 
 use crate::life::catalog::long;
 use crate::shapes::{Form, Place};
@@ -37,6 +37,8 @@ pub struct Relocation {
     pub indexes: Vec<Doc<'static>>,
     /// The indexes that the collection had when it was plain, as `listIndexes` shows them: made again when it becomes plain.
     pub plain_indexes: Vec<Doc<'static>>,
+    /// The options that it had then, as `listCollections` shows them: given back with the indexes.
+    pub plain_options: Option<Doc<'static>>,
     /// On the way back: how many readings shared their `_id` with another and got a new one.
     pub duplicates: i64,
     /// How far the mover has come: of which collection the documents before which `_id` were moved.
@@ -97,10 +99,7 @@ impl Relocation {
             }),
             _ => None,
         };
-        let timeseries = match shape.get("timeseries") {
-            Some(Value::Document(options)) => Some(options.into_owned()),
-            _ => None,
-        };
+        let options = |name: &str| shape.get(name).and_then(document);
         let documents = |name: &str| match shape.get(name) {
             Some(Value::Array(documents)) => documents.iter().filter_map(document).collect(),
             _ => Vec::new(),
@@ -115,9 +114,10 @@ impl Relocation {
         Some(Relocation {
             places: read_places(&shape),
             turn,
-            timeseries,
+            timeseries: options("timeseries"),
             indexes: documents("indexes"),
             plain_indexes: documents("plain_indexes"),
+            plain_options: options("plain_options"),
             duplicates: long(shape.get("duplicates")),
             moved,
         })
@@ -136,8 +136,10 @@ impl Relocation {
             }
             shape.append("renames", &Value::Array(renames.finish())).append("begun", &Value::Bool(turn.begun)).end();
         }
-        if let Some(options) = &self.timeseries {
-            shape.append("timeseries", &Value::Document(options.borrow()));
+        for (name, options) in [("timeseries", &self.timeseries), ("plain_options", &self.plain_options)] {
+            if let Some(options) = options {
+                shape.append(name, &Value::Document(options.borrow()));
+            }
         }
         for (name, indexes) in [("indexes", &self.indexes), ("plain_indexes", &self.plain_indexes)] {
             if !indexes.is_empty() {
@@ -175,7 +177,7 @@ impl Relocation {
 
     /// A shape whose collections are looked at anew: what is known of the plain collection stays.
     pub(crate) fn begun_anew(self) -> Relocation {
-        Relocation { plain_indexes: self.plain_indexes, ..Relocation::default() }
+        Relocation { plain_indexes: self.plain_indexes, plain_options: self.plain_options, ..Relocation::default() }
     }
 
     /// Where documents still are that go to the first place.
@@ -235,7 +237,8 @@ mod tests {
                 turn: None,
                 timeseries: Some(declaration.clone()),
                 indexes: vec![declaration.clone()],
-                plain_indexes: vec![declaration],
+                plain_indexes: vec![declaration.clone()],
+                plain_options: Some(declaration),
                 duplicates: 2,
                 moved: Some(("hours".to_owned(), Value::Int32(7))),
             },

@@ -1,6 +1,7 @@
 //! The collections of a shape: what is there, the stored one with its validator and indexes, and the view over all places.
 
 use crate::life::access::Access;
+use crate::life::relocate::way_back;
 use crate::life::{indexes, names};
 use crate::mql;
 use crate::rule::Rule;
@@ -121,12 +122,13 @@ pub(crate) async fn ensure_stored(at: &mut Access<'_>, rule: &Rule, bucket: &Buc
     Ok(())
 }
 
-/// Makes a plain collection, if it is not there.
-pub(crate) async fn ensure_plain(at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
+/// Makes a plain collection with what it had before, if it is not there.
+pub(crate) async fn ensure_plain(at: &mut Access<'_>, ns: &Namespace, had: Option<&Doc<'static>>) -> Result<()> {
     if found(at, ns).await?.is_some() {
         return Ok(());
     }
-    let op = AdminOp::Create { ns: ns.clone(), options: CollectionOptions::default() };
+    let options = CollectionOptions { other: had.map(way_back::lasting), ..CollectionOptions::default() };
+    let op = AdminOp::Create { ns: ns.clone(), options };
     let made = at.backend.admin(at.session, at.context, op).await;
     tolerate(made, Code::NamespaceExists)
 }

@@ -29,7 +29,9 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let sides = record::sides(&turn.places, &entry.db)?;
     life.pass(Point::Life("prepare")).await?;
-    prepare(&mut at, &entry.rule, &sides, &turn).await?;
+    let plain_options = entry.row.shape.as_ref().and_then(|shape| shape.plain_options.clone());
+    let first = FirstPlace { rule: &entry.rule.clone(), plain_options: plain_options.as_ref() };
+    first.prepare(&mut at, &sides, &turn).await?;
     entry = hold(life, &mut at, entry).await?;
     readers::gone(life, &readers::names(&entry, &turn.renames), READERS).await?;
     for (from, to) in &turn.renames {
@@ -37,9 +39,9 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
         let (from, to) = (Namespace::new(&entry.db, from), Namespace::new(&entry.db, to));
         stored::rename(&mut at, &from, &to).await?;
     }
-    let plain_indexes = indexes_of_renamed(&mut at, &entry.rule, &turn).await?;
+    let renamed = renamed(&mut at, &entry.rule, &turn).await?;
     life.pass(Point::Life("make")).await?;
-    make(&mut at, &entry.rule, &sides).await?;
+    first.make(&mut at, &sides).await?;
     if let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape)
         && let Some(options) = &shape.timeseries
     {
@@ -61,8 +63,9 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
         shape.places = turn.places;
         shape.turn = None;
         shape.moved = None;
-        if let Some(indexes) = plain_indexes {
+        if let Some((indexes, options)) = renamed {
             shape.plain_indexes = indexes;
+            shape.plain_options = options;
         }
     }
     life.pass(Point::Life("turned")).await?;
@@ -70,37 +73,41 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     save(life, &mut at, turned).await
 }
 
-/// The indexes of the plain collection that has made room for its new form. It is dropped when its documents have moved, so the
-/// catalog keeps them. Returns `None` if none has made room.
-async fn indexes_of_renamed(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Option<Vec<Doc<'static>>>> {
+/// The indexes and the options of a plain collection.
+type Plain = (Vec<Doc<'static>>, Option<Doc<'static>>);
+
+/// What the plain collection has that has made room for its new form. It is dropped when its documents have moved, so the catalog
+/// keeps that. Returns `None` if none has made room.
+async fn renamed(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Option<Plain>> {
     let made_room = turn.renames.iter().find(|(from, _)| **from == *rule.host.collection);
     let Some((_, aside)) = made_room else { return Ok(None) };
-    way_back::indexes(at, &Namespace::new(&rule.host.db, aside)).await.map(Some)
+    let aside = Namespace::new(&rule.host.db, aside);
+    Ok(Some((way_back::indexes(at, &aside).await?, way_back::options(at, &aside).await?)))
 }
 
-/// What no client sees yet.
-async fn prepare(at: &mut Access<'_>, rule: &Rule, sides: &[Place], turn: &Switchover) -> Result<()> {
-    for side in sides.iter().take(1) {
-        let renamed = turn.renames.iter().any(|(from, _)| **from == *side.stored.collection);
-        if !renamed {
-            make_one(at, rule, side).await?;
+/// The first place is made; the others are there.
+struct FirstPlace<'a> {
+    rule: &'a Rule,
+    /// The options that the collection had when it was plain.
+    plain_options: Option<&'a Doc<'static>>,
+}
+
+impl FirstPlace<'_> {
+    /// What no client sees yet.
+    async fn prepare(&self, at: &mut Access<'_>, sides: &[Place], turn: &Switchover) -> Result<()> {
+        let is_renamed = |side: &Place| turn.renames.iter().any(|(from, _)| **from == *side.stored.collection);
+        match sides.first() {
+            Some(side) if is_renamed(side) => Ok(()),
+            _ => self.make(at, sides).await,
         }
     }
-    Ok(())
-}
 
-/// The first place: the others are there.
-async fn make(at: &mut Access<'_>, rule: &Rule, sides: &[Place]) -> Result<()> {
-    match sides.first() {
-        Some(side) => make_one(at, rule, side).await,
-        None => Ok(()),
-    }
-}
-
-async fn make_one(at: &mut Access<'_>, rule: &Rule, side: &Place) -> Result<()> {
-    match &side.form {
-        Form::Plain => stored::ensure_plain(at, &side.stored).await,
-        Form::Bucket(bucket) => stored::ensure_stored(at, rule, bucket).await,
+    async fn make(&self, at: &mut Access<'_>, sides: &[Place]) -> Result<()> {
+        let Some(side) = sides.first() else { return Ok(()) };
+        match &side.form {
+            Form::Plain => stored::ensure_plain(at, &side.stored, self.plain_options).await,
+            Form::Bucket(bucket) => stored::ensure_stored(at, self.rule, bucket).await,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a collection needs on its way back from buckets to plain documents.
 //!
-//! Its indexes were dropped with the plain collection, so the catalog keeps them and they are made again. And readings may share an
-//! `_id`, which documents of a collection may not: the later ones get a new `_id` and keep the one that they had in a field.
+//! Its indexes and options were dropped with the plain collection, so the catalog keeps them and it gets them again: a collation when
+//! it is made, a validator when its documents are back, so that none of them is refused. And readings may share an `_id`, which documents of a collection may not: the later ones get a new `_id` and keep the one that they had in a field.
 //! Neither stops the way back. What came of it is noted for the verb that asked.
 
 use crate::life::access::{Access, find};
@@ -29,6 +29,8 @@ pub(crate) struct WayBack {
     pub(crate) duplicates: i64,
     /// The names of the indexes that were made again.
     pub(crate) indexes: Vec<String>,
+    /// The names of the options that it has again.
+    pub(crate) options: Vec<String>,
     /// Those that could not be made, and why.
     pub(crate) failed: Vec<(String, String)>,
 }
@@ -45,7 +47,7 @@ impl WayBack {
         *self == WayBack::default()
     }
 
-    /// `duplicates`, `indexes` and `failed: [ { index, why } ]`.
+    /// `duplicates`, `indexes`, `options` and `failed: [ { index, why } ]`.
     pub(crate) fn show(&self, answer: &mut DocWriter) {
         let indexes = self.indexes.iter().map(|name| Value::from(&**name));
         let failed = self.failed.iter();
@@ -53,6 +55,7 @@ impl WayBack {
             failed.map(|(name, why)| mql::object([("index", Value::from(&**name)), ("why", Value::from(&**why))]));
         answer.append("duplicates", &Value::Int64(self.duplicates));
         answer.append("indexes", &Value::Array(indexes.collect()));
+        answer.append("options", &Value::Array(self.options.iter().map(|name| Value::from(&**name)).collect()));
         answer.append("failed", &Value::Array(failed.collect()));
     }
 }
@@ -69,7 +72,13 @@ impl Life {
 }
 
 /// Gives a new `_id` to those documents whose own is taken, in the collection or by one before them. Returns how many these are.
-pub(super) async fn separate(at: &mut Access<'_>, to: &Namespace, documents: &mut [Doc<'static>]) -> Result<i64> {
+/// In a collection with a collation, whose texts are equal only MongoDB knows: there it takes one document at a time.
+pub(super) async fn separate(
+    at: &mut Access<'_>,
+    to: &Namespace,
+    documents: &mut [Doc<'static>],
+    collated: bool,
+) -> Result<i64> {
     let ids: Vec<Value<'static>> = documents.iter().filter_map(|document| document.get("_id")).collect();
     let mut taken: HashSet<Vec<u8>> = HashSet::new();
     for there in at.find(find(to, among(ids))).await? {
@@ -77,7 +86,8 @@ pub(super) async fn separate(at: &mut Access<'_>, to: &Namespace, documents: &mu
     }
     let mut separated = 0;
     for document in documents {
-        if !taken.insert(comparable(document)) {
+        let is_taken = if collated { !taken.is_empty() } else { !taken.insert(comparable(document)) };
+        if is_taken {
             *document = with_new_id(document, Value::ObjectId((at.context.env.new_id)()));
             separated += 1;
         }
@@ -113,6 +123,75 @@ pub(crate) async fn indexes(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<D
     Ok(all)
 }
 
+/// Options of a collection that can only be given to a new one. A validator is no such option: it is given back at the end.
+const LASTING: &[&str] = &[
+    "changeStreamPreAndPostImages",
+    "clusteredIndex",
+    "collation",
+    "expireAfterSeconds",
+    "indexOptionDefaults",
+    "storageEngine",
+];
+
+const VALIDATION: &[&str] = &["validator", "validationLevel", "validationAction"];
+
+/// The options of a plain collection that it is to have again. Returns `None` if it has none.
+pub(crate) async fn options(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
+    let Some(found) = stored::found(at, ns).await? else { return Ok(None) };
+    let kept = chosen(&found.options, |name| LASTING.contains(&name) || VALIDATION.contains(&name));
+    Ok((!kept.is_empty()).then_some(kept))
+}
+
+/// The options that a collection is made with.
+pub(super) fn lasting(options: &Doc<'static>) -> Doc<'static> {
+    chosen(options, |name| LASTING.contains(&name))
+}
+
+fn chosen(options: &Doc<'_>, is_wanted: impl Fn(&str) -> bool) -> Doc<'static> {
+    let mut writer = DocWriter::with_capacity(options.as_bytes().len());
+    for (name, value) in options.iter().filter(|(name, _)| is_wanted(name.as_str())) {
+        writer.append(name.as_str(), &value);
+    }
+    writer.finish()
+}
+
+/// Gives a plain collection the validator that it had. Returns the names of all options that it has again.
+pub(super) async fn give_options(at: &mut Access<'_>, ns: &Namespace, shape: &Relocation) -> Result<Vec<String>> {
+    let Some(options) = &shape.plain_options else { return Ok(Vec::new()) };
+    let names = |options: &Doc<'_>| options.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+    let validation = chosen(options, |name| VALIDATION.contains(&name));
+    if validation.is_empty() {
+        return Ok(names(options));
+    }
+    let op = AdminOp::CollMod { ns: ns.clone(), change: validation };
+    match at.backend.admin(at.session, at.context, op).await {
+        Ok(_) => Ok(names(options)),
+        Err(error) if is_transient(&error) || error.code() == Code::InterruptedAtShutdown => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, collection = %ns, "the validator could not be given back");
+            Ok(names(&lasting(options)))
+        }
+    }
+}
+
+/// Whether the plain collection has a collation of its own.
+pub(super) fn is_collated(shape: Option<&Relocation>) -> bool {
+    shape.and_then(|shape| shape.plain_options.as_ref()).is_some_and(|options| options.contains("collation"))
+}
+
+/// An index as it is to be made again: one without a collation would get that of the collection.
+fn remade(index: &Doc<'static>, shape: &Relocation) -> Doc<'static> {
+    if index.contains("collation") || !is_collated(Some(shape)) {
+        return index.clone();
+    }
+    let mut writer = DocWriter::with_capacity(index.as_bytes().len() + 40);
+    for (name, value) in index.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.append("collation", &mql::object([("locale", Value::from("simple"))]));
+    writer.finish()
+}
+
 /// What the plain collection is called now: it may have been renamed before a stop. Returns `None` if it is not there.
 pub(super) async fn plain_name(
     at: &mut Access<'_>,
@@ -131,7 +210,7 @@ pub(super) async fn plain_name(
 pub(super) async fn make_indexes(at: &mut Access<'_>, ns: &Namespace, shape: &Relocation) -> Result<WayBack> {
     let mut back = WayBack { duplicates: shape.duplicates, ..WayBack::default() };
     for index in &shape.plain_indexes {
-        let op = AdminOp::CreateIndexes { ns: ns.clone(), indexes: vec![index.clone()] };
+        let op = AdminOp::CreateIndexes { ns: ns.clone(), indexes: vec![remade(index, shape)] };
         match at.backend.admin(at.session, at.context, op).await {
             Ok(_) => back.indexes.push(name(index)),
             Err(error) if is_transient(&error) || error.code() == Code::InterruptedAtShutdown => return Err(error),

@@ -28,7 +28,7 @@ impl Bucket {
         };
         let count = |condition: Value<'static>| call("$sum", cond(condition, Value::Int32(1), Value::Int32(0)));
         let several = || call_with("$gt", [field("documents"), Value::Int32(1)]);
-        let if_several = |value: &str| call("$sum", cond(several(), field(value), Value::Int32(0)));
+        let if_several = |value: &str| cond(several(), field(value), Value::Int32(0));
         let same = [
             ("_id", object([("why", field("why")), ("to", field("to"))])),
             ("documents", call("$sum", Value::Int32(1))),
@@ -37,25 +37,40 @@ impl Bucket {
             ("kept", count(call_with("$eq", [field("document._id"), field("to")]))),
             ("cut", count(field("cut"))),
         ];
-        let all = [
-            ("_id", field("_id.why")),
-            ("documents", call("$sum", field("documents"))),
-            ("example", call("$min", field("example"))),
-            ("kept", call("$sum", field("kept"))),
-            ("cut", call("$sum", field("cut"))),
-            ("groups", count(several())),
-            ("grouped", if_several("documents")),
-            ("grouped_kept", if_several("kept")),
-            ("latest", call("$max", cond(several(), field("latest"), Value::Null))),
-        ];
-        let stages = [
+        let mut stages = vec![
             call("$replaceWith", object([("why", why_not(self)), ("document", Value::from("$$ROOT"))])),
             call("$set", object([("to", to), ("cut", cut)])),
             call("$group", object(same)),
-            call("$group", object(all)),
-            call("$sort", object([("_id", Value::Int32(1))])),
+            call(
+                "$set",
+                object([
+                    ("groups", cond(several(), Value::Int32(1), Value::Int32(0))),
+                    ("grouped", if_several("documents")),
+                    ("grouped_kept", if_several("kept")),
+                    ("latest", cond(several(), field("latest"), Value::Null)),
+                ]),
+            ),
         ];
+        stages.extend(self.without_room().into_iter().flatten());
+        stages.push(call("$group", object([("_id", field("_id.why"))].into_iter().chain(summed()))));
+        stages.push(call("$sort", object([("_id", Value::Int32(1))])));
         Pipeline::parse(&stages.into_iter().collect::<Array<'static>>(), &mut Names::new())
+    }
+
+    /// Says of documents whose bucket would have more slots than it may that they have no place in it. Returns `None` if the slots
+    /// of a bucket are bounded by time.
+    fn without_room(&self) -> Option<[Value<'static>; 2]> {
+        let Body::Slots(slots) = &self.body else { return None };
+        let Slot::Field { field: name, at_most, .. } = &slots.slot else { return None };
+        let of_bucket = self.by.iter().map(|series| &*series.field).chain([&*self.time]);
+        let of_bucket: Vec<_> = of_bucket.map(|name| (name, field(&format!("_id.to.{name}")))).collect();
+        let id = object([("why", field("_id.why")), ("bucket", object(of_bucket))]);
+        let group = [("_id", id), ("slots", call("$sum", Value::Int32(1)))].into_iter().chain(summed());
+        let fits = call_with("$eq", [field("_id.why"), Value::Null]);
+        let is_full = call_with("$gt", [field("slots"), Value::Int64(i64::from(*at_most))]);
+        let why = format!("its bucket would have more than {at_most} slots of '{name}'");
+        let why = cond(call_with("$and", [fits, is_full]), Value::string(why), field("_id.why"));
+        Some([call("$group", object(group)), call("$set", object([("_id", object([("why", why)]))]))])
     }
 
     /// Whether `_id` is made from series, time and slot.
@@ -103,6 +118,14 @@ impl Bucket {
         let fields: Vec<_> = fields.chain(slot.map(|name| (name.to_owned(), field(&in_root(name))))).collect();
         object(fields.iter().map(|(name, value)| (&**name, value.borrow())))
     }
+}
+
+/// What is known of several groups together.
+fn summed() -> impl Iterator<Item = (&'static str, Value<'static>)> {
+    let sums = ["documents", "kept", "cut", "groups", "grouped", "grouped_kept"];
+    let ends = [("example", "$min"), ("latest", "$max")];
+    let sums = sums.into_iter().map(|name| (name, call("$sum", field(name))));
+    sums.chain(ends.into_iter().map(|(name, end)| (name, call(end, field(name)))))
 }
 
 /// A field of the document beside what is found out about it.

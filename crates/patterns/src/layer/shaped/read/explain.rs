@@ -17,7 +17,7 @@ pub(in crate::layer) async fn explain(
     shaped: &Stack,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
-    let op = &*digits::read(shaped, op, context)?;
+    let op = &*digits::read(&shared.rules(), op, context)?;
     let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
     let explained = Explained::Read(plan.op.clone());
     let stored = shared.inner.explain(session, context, explained, verbosity).await?;
@@ -43,7 +43,7 @@ pub(in crate::layer) fn planned(
     op: &ReadOp,
     shaped: &Stack,
 ) -> Result<Doc<'static>> {
-    let op = &*digits::read(shaped, op, context)?;
+    let op = &*digits::read(&shared.rules(), op, context)?;
     let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
     let words = command(shared, shaped, op, context, &plan)?;
     let bytes = i64::try_from(words.as_bytes().len()).unwrap_or(i64::MAX);

@@ -34,7 +34,7 @@ pub(in crate::layer) async fn open(
     op: &ReadOp,
     shaped: &Stack,
 ) -> Result<Box<dyn Cursor>> {
-    let op = digits::read(shaped, op, context)?;
+    let op = digits::read(&shared.rules(), op, context)?;
     let plan = Plan::new(shaped, &op, context, shared.inner.abilities().forwards)?;
     run(shared, session, context, plan).await
 }

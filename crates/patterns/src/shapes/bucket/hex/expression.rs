@@ -72,7 +72,7 @@ impl Digits {
     }
 
     /// From now on a variable stands for an expression: digits, a constant, or what is not known.
-    fn bind(&mut self, name: &str, value: &Value<'_>, outside: &Digits) {
+    pub(super) fn bind(&mut self, name: &str, value: &Value<'_>, outside: &Digits) {
         self.variables.retain(|own| own != name);
         self.constants.retain(|(own, _)| own != name);
         match value {

@@ -4,11 +4,13 @@
 mod expression;
 mod filter;
 mod stages;
+mod sub_pipelines;
 
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
 use crate::shapes::{Form, Stack};
 use document::value::hex;
 use document::{Doc, DocWriter, Result, Value};
+use std::sync::Arc;
 
 /// What is stored for a value of a field that is declared `as: hex`: null stays null.
 pub(super) fn stored(field: &str, value: &Value<'_>) -> Result<Value<'static>> {
@@ -42,6 +44,8 @@ pub(crate) struct Digits {
     /// Variables that stand for digits, and those that stand for a constant.
     variables: Vec<String>,
     constants: Vec<(String, Value<'static>)>,
+    /// The other collections of the database that have hex digits, by name: stages may read them.
+    others: Arc<[(String, Digits)]>,
 }
 
 impl Digits {
@@ -55,7 +59,24 @@ impl Digits {
         let of_id = if bucket.derives_id() { fields.clone() } else { Vec::new() };
         let paths = fields.into_iter().chain(of_id.iter().map(|field| format!("_id.{field}"))).collect();
         let both = shaped.sides.iter().any(|side| side.form == Form::Plain);
-        Some(Digits { paths, of_id, both, variables: Vec::new(), constants: Vec::new() })
+        Some(Digits { paths, of_id, both, ..Digits::none() })
+    }
+
+    /// Of a collection that has no hex digits.
+    pub(crate) fn none() -> Digits {
+        Digits {
+            paths: Vec::new(),
+            of_id: Vec::new(),
+            both: false,
+            variables: Vec::new(),
+            constants: Vec::new(),
+            others: Arc::new([]),
+        }
+    }
+
+    /// The same where stages may read these collections.
+    pub(crate) fn beside(self, others: impl IntoIterator<Item = (String, Digits)>) -> Digits {
+        Digits { others: others.into_iter().collect(), ..self }
     }
 
     /// The same where these variables of a command are known.
@@ -67,6 +88,16 @@ impl Digits {
     /// The same where a value must stay one value.
     pub(crate) fn in_one_case(self) -> Digits {
         Digits { both: false, ..self }
+    }
+
+    /// Whether the documents themselves have digits.
+    pub(crate) fn has_own(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// Whether nothing that a stage says can concern digits.
+    fn is_idle(&self) -> bool {
+        self.paths.is_empty() && self.variables.is_empty() && self.others.is_empty()
     }
 
     fn has(&self, path: &str) -> bool {

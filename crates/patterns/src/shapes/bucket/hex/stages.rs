@@ -1,29 +1,38 @@
 //! Pipelines of clients with the hex digits in them in lower case: a series is followed from stage to stage, under the names
 //! that `$group`, `$project` and `$set` give it, as long as a stage says plainly what becomes of it.
 
-use crate::mql::{call, list};
+use crate::mql::call;
 use crate::shapes::bucket::hex::Digits;
 use crate::shapes::bucket::hex::expression::literal_in_lower_case;
 use document::{Array, Doc, DocWriter, Value};
 
 impl Digits {
     pub(crate) fn stages(&self, stages: &Array<'_>) -> Array<'static> {
-        let mut digits = self.clone();
-        stages.iter().map(|stage| digits.stage(&stage)).collect()
+        self.clone().follow(stages)
+    }
+
+    /// The stages, rewritten; afterwards `self` knows where the digits are behind them.
+    pub(super) fn follow(&mut self, stages: &Array<'_>) -> Array<'static> {
+        stages.iter().map(|stage| self.stage(&stage)).collect()
     }
 
     /// One stage, rewritten; afterwards `self` knows where the digits are behind it.
     fn stage(&mut self, stage: &Value<'_>) -> Value<'static> {
         let Value::Document(doc) = stage else { return stage.clone().into_owned() };
-        let Some((name, spec)) = doc.iter().next() else { return stage.clone().into_owned() };
+        let mut fields = doc.iter();
+        // What is no stage is for others to refuse.
+        let (Some((name, spec)), None) = (fields.next(), fields.next()) else { return stage.clone().into_owned() };
         let name = name.as_str();
         let rewritten = match (name, &spec) {
-            _ if self.paths.is_empty() => return stage.clone().into_owned(),
+            _ if self.is_idle() => return stage.clone().into_owned(),
+            ("$lookup", Value::Document(spec)) => return call(name, Value::Document(self.lookup(spec))),
+            ("$graphLookup", Value::Document(spec)) => return call(name, Value::Document(self.graph_lookup(spec))),
+            ("$unionWith", spec) => return call(name, self.union_with(spec)),
+            ("$facet", Value::Document(facets)) => return call(name, Value::Document(self.facets(facets))),
             ("$match", Value::Document(query)) => Value::Document(self.query(query)),
-            ("$facet", Value::Document(facets)) => Value::Document(self.facets(facets)),
             ("$bucket", Value::Document(spec)) if self.groups(spec) => Value::Document(self.boundaries(spec)),
             // What is inside speaks of other documents.
-            ("$lookup" | "$graphLookup" | "$unionWith" | "$merge" | "$out", spec) => spec.clone().into_owned(),
+            ("$merge" | "$out", spec) => spec.clone().into_owned(),
             (_, spec) => self.expression(spec),
         };
         match (name, &spec) {
@@ -34,11 +43,6 @@ impl Digits {
             ("$unset", Value::String(path)) => self.forget(path.as_str()),
             ("$unset", Value::Array(paths)) => {
                 paths.iter().filter_map(|path| path.as_str().map(str::to_owned)).for_each(|path| self.forget(&path));
-            }
-            ("$lookup" | "$graphLookup", Value::Document(spec)) => {
-                if let Some(path) = spec.get("as").as_ref().and_then(Value::as_str) {
-                    self.forget(path);
-                }
             }
             ("$sortByCount", Value::String(path)) if self.is_path(path.as_str()) => {
                 self.replace(vec!["_id".to_owned()])
@@ -69,26 +73,14 @@ impl Digits {
         writer.finish()
     }
 
-    fn facets(&self, facets: &Doc<'_>) -> Doc<'static> {
-        let mut writer = DocWriter::new();
-        for (name, stages) in facets.iter() {
-            let stages = match &stages {
-                Value::Array(stages) => list(self.stages(stages).iter()),
-                other => other.clone().into_owned(),
-            };
-            writer.append(name.as_str(), &stages);
-        }
-        writer.finish()
-    }
-
     /// From now on the digits are in these paths and no others.
-    fn replace(&mut self, paths: Vec<String>) {
+    pub(super) fn replace(&mut self, paths: Vec<String>) {
         self.paths = paths;
         self.of_id.clear();
     }
 
     /// A path holds something else now.
-    fn forget(&mut self, path: &str) {
+    pub(super) fn forget(&mut self, path: &str) {
         self.paths.retain(|own| !is_within(own, path));
         if path == "_id" || path.starts_with("_id.") {
             self.of_id.clear();
