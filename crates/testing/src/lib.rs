@@ -7,8 +7,9 @@ pub use ops::{change, delete, filter, find, find_and_modify, insert, statement, 
 
 use bson::Document;
 use document::backend::{Backend, BatchLimit, Session};
+use document::error::Scope;
 use document::op::{Context, Durability, ReadConcern, ReadOp, Sent};
-use document::{Code, Env, Error, Result};
+use document::{Env, Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -67,5 +68,5 @@ pub fn told(error: &Error) -> (i32, String) {
 
 /// Whether a transaction that met this may be run again.
 pub fn is_transient(error: &Error) -> bool {
-    error.code() == Code::WriteConflict || error.labels().contains(&"TransientTransactionError")
+    error.scope() == Scope::Transient
 }

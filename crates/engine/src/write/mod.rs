@@ -19,6 +19,7 @@ use crate::retries::Retry;
 use crate::transaction::{EngineTransaction, Open};
 use crate::work::{Halt, Work, write_conflict};
 use document::backend::{Mode, Session};
+use document::error::Scope;
 use document::op::{Capture, Change, Context, Durability, Namespace, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -138,21 +139,10 @@ pub(crate) enum Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        let whole = matches!(
-            error.code(),
-            Code::WriteConflict
-                | Code::MaxTimeMSExpired
-                | Code::Interrupted
-                | Code::InterruptedAtShutdown
-                | Code::OutOfDiskSpace
-                | Code::InternalError
-                | Code::NoSuchTransaction
-                | Code::TransactionTooLarge
-                | Code::LockTimeout
-                | Code::SnapshotUnavailable
-                | Code::InvalidNamespace
-        );
-        if whole { Stop::Command(error) } else { Stop::Statement(error) }
+        match error.scope() {
+            Scope::Transient | Scope::Command => Stop::Command(error),
+            Scope::Statement => Stop::Statement(error),
+        }
     }
 }
 

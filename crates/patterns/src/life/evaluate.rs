@@ -8,6 +8,7 @@ use crate::link::{Copies, CopyProgram, Evaluated, Fate, Program, Query, TallyPro
 use crate::mql::{call, literal};
 use crate::rule::{Expression, Rule, Upkeep, WhenDeleted};
 use document::backend::{FenceKey, Mode};
+use document::error::label;
 use document::filter::{Filter, Node};
 use document::pipeline::expr::Names;
 use document::update::{Native, Update};
@@ -314,8 +315,9 @@ impl Native for Becomes {
     fn apply(&self, doc: &Doc<'_>, _: &Env) -> Result<Doc<'static>> {
         match doc.as_bytes() == self.before.as_bytes() {
             true => Ok(self.after.clone()),
-            false => Err(Error::new(Code::WriteConflict, "the document changed meanwhile")
-                .with_label("TransientTransactionError")),
+            false => {
+                Err(Error::new(Code::WriteConflict, "the document changed meanwhile").with_label(label::TRANSIENT))
+            }
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Work in a transaction of its own, begun again after conflicts.
 
+pub(crate) use crate::retry::is_transient;
+
 use super::Life;
 use crate::gate::Point;
+use document::Result;
 use document::backend::Session;
 use document::op::Context;
-use document::{Error, Result};
-
-/// Whether beginning the transaction again may help.
-pub(crate) fn is_transient(error: &Error) -> bool {
-    error.labels().contains(&"TransientTransactionError")
-}
 
 /// An open transaction; dropping it aborts it.
 pub(crate) struct Began<'a> {

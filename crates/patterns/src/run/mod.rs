@@ -25,6 +25,7 @@ use crate::link::key;
 use crate::plan::{Action, Plan, Step};
 use crate::rules::{Kept, Rules};
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
+use document::error::label;
 use document::op::{Capture, Context, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
@@ -246,10 +247,7 @@ impl<'a> Run<'a> {
         self.rules_checked = true;
         match self.shared.is_current(&self.rules) {
             true => Ok(()),
-            false => {
-                Err(Error::new(Code::WriteConflict, "the rules changed meanwhile")
-                    .with_label("TransientTransactionError"))
-            }
+            false => Err(Error::new(Code::WriteConflict, "the rules changed meanwhile").with_label(label::TRANSIENT)),
         }
     }
 

@@ -3,7 +3,7 @@
 //! One document: `findAndModify` gives the image before; plain operators are then applied here, so that one round trip is
 //! enough; of other updates the image after is read. Many documents: read, write by `_id` with the original filter beside, read.
 
-use super::{is_of_command, plain};
+use super::plain;
 use crate::answer::{checked, count, write_errors};
 use crate::command::Command;
 use crate::phrase;
@@ -11,6 +11,7 @@ use crate::retries;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use document::backend::Session;
+use document::error::Scope;
 use document::filter::{Details, Filter};
 use document::op::{
     Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateStatement, WriteError,
@@ -105,7 +106,7 @@ fn add(total: &mut Written, index: usize, result: Result<Written>) -> Result<boo
             total.changes.append(&mut written.changes);
             Ok(true)
         }
-        Err(error) if is_of_command(&error) => Err(error),
+        Err(error) if error.scope() != Scope::Statement => Err(error),
         Err(error) => {
             total.errors.push(WriteError { index, error });
             Ok(false)

@@ -3,12 +3,13 @@
 mod images;
 pub(crate) mod plain;
 
-use crate::answer::{self, TRANSIENT};
+use crate::answer;
 use crate::retries::{self, Attempt};
 use crate::transaction::{UpstreamTransaction, over};
 use crate::upstream::Upstream;
 use crate::via::Via;
 use document::backend::Session;
+use document::error::{Scope, label};
 use document::op::{Capture, Context, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
 use std::time::{Duration, Instant};
@@ -96,7 +97,7 @@ async fn shown_at_once(
 
 /// The transaction has begun as if the write were new: it is tried again by who planned it.
 fn done_before() -> Error {
-    Error::new(Code::WriteConflict, "the write was done before").with_label(TRANSIENT)
+    Error::new(Code::WriteConflict, "the write was done before").with_label(label::TRANSIENT)
 }
 
 /// As [`at_once`], with what follows from the write behind it.
@@ -296,7 +297,7 @@ async fn alone_once(
             Err(error) => Err(error),
         };
         match result {
-            Err(error) if is_transient(&error) && Instant::now() < until => {
+            Err(error) if error.scope() == Scope::Transient && Instant::now() < until => {
                 drop(own);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_millis(50));
@@ -304,17 +305,6 @@ async fn alone_once(
             other => return other,
         }
     }
-}
-
-fn is_transient(error: &Error) -> bool {
-    error.code() == Code::WriteConflict || error.labels().contains(&TRANSIENT)
-}
-
-/// Whether an error is the whole command's and not one statement's.
-pub(crate) fn is_of_command(error: &Error) -> bool {
-    is_transient(error)
-        || !error.labels().is_empty()
-        || matches!(error.code().number(), 13 | 24 | 50 | 89 | 91 | 189 | 246 | 251 | 10107 | 11600 | 11601 | 11602)
 }
 
 pub(crate) fn namespace(op: &WriteOp) -> &Namespace {

@@ -27,6 +27,7 @@ use super::{names, walk};
 use crate::mql;
 use crate::rule::Rule;
 use amount::Amount;
+use document::error::label;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{AdminOp, CollectionOptions, UpdateStatement};
 use document::pipeline::expr::Names;
@@ -189,7 +190,7 @@ fn written_meanwhile(error: Error) -> Error {
 }
 
 fn conflict(message: &'static str) -> Error {
-    Error::new(Code::WriteConflict, message).with_label("TransientTransactionError")
+    Error::new(Code::WriteConflict, message).with_label(label::TRANSIENT)
 }
 
 /// A host that a client's write or a job changes: as it was before, and its `_id`.

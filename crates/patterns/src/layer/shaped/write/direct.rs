@@ -16,6 +16,7 @@ use crate::retry::Attempts;
 use crate::shape::Shaped;
 use crate::shape::bucket::{Body, Bucket, Encoded, Entry, ReadingId, Slot};
 use document::backend::Session;
+use document::error::label;
 use document::op::{Capture, Context, Insert, Namespace, UpdateOp, UpdateStatement, WriteError, WriteOp, Written};
 use document::{Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -239,8 +240,7 @@ pub(super) fn size(entry: &Entry) -> usize {
 
 /// The bucket that was tried is not the open one any more.
 fn moved_on() -> Error {
-    Error::new(document::Code::WriteConflict, "the open bucket changed meanwhile")
-        .with_label("TransientTransactionError")
+    Error::new(document::Code::WriteConflict, "the open bucket changed meanwhile").with_label(label::TRANSIENT)
 }
 
 /// A bucket as a look at it shows.

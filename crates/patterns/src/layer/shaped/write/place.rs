@@ -9,6 +9,7 @@ use crate::layer::multi::among;
 use crate::life::records::find;
 use crate::mql;
 use crate::shape::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
+use document::error::label;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Find, Namespace, SortKey, SortSpec, UpdateOp, UpdateStatement, WriteError, WriteOp};
 use document::pipeline::expr::Names;
@@ -91,7 +92,7 @@ pub(super) async fn add(
 
 /// What is remembered of the open bucket is not true any more.
 fn outdated() -> Error {
-    Error::new(Code::WriteConflict, "the open bucket changed meanwhile").with_label("TransientTransactionError")
+    Error::new(Code::WriteConflict, "the open bucket changed meanwhile").with_label(label::TRANSIENT)
 }
 
 fn grouped<'r>(stored: &Namespace, readings: &'r [Reading]) -> Vec<Group<'r>> {
