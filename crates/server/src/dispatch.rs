@@ -143,7 +143,7 @@ fn validate(bytes: &[u8]) -> Result<Doc<'_>> {
 }
 
 fn finish(server: &Server, reply: Reply, send: bool) -> Answer {
-    let gossip = server.backend.gossip();
+    let gossip = server.gossip();
     Answer { buffer: reply.finish(Some(server.backend.cluster_time()), gossip.as_ref()), send, close: false }
 }
 

@@ -45,7 +45,8 @@ fn comes_first(command: &Command, unauthorized: &Error, error: &Error) -> bool {
 /// Fails with MongoDB's error if the client may not send the command. Commands that are about no collection pass.
 pub(crate) async fn check(server: &Server, client: &Client, command: &Command, request: &Request<'_>) -> Result<()> {
     let Some(relay) = client.relay.as_ref().filter(|_| command.access != Access::Server) else { return Ok(()) };
-    let Some(privileges) = server.backend.privileges(Some(relay)).await? else { return Ok(()) };
+    let Some(remote) = server.backend.remote() else { return Ok(()) };
+    let Some(privileges) = remote.privileges(Some(relay)).await? else { return Ok(()) };
     let (name, db) = (command.names.first().copied().unwrap_or_default(), request.db.as_str());
     if privileges.is_anonymous() {
         return Err(Error::new(Code::Unauthorized, format!("command {name} requires authentication")));

@@ -10,7 +10,7 @@ use crate::reply::{Form, Reply};
 use crate::session::Role;
 use crate::state::Server;
 use bytes::Bytes;
-use document::backend::{Head, Relay, UnderWay};
+use document::backend::{Head, InFlight, Relay};
 use document::{Doc, Error, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Passing<'a> {
     /// The command to send in place of the client's.
     rewritten: Option<Doc<'static>>,
     /// Until it is answered, what passes does not change.
-    under_way: Option<Box<dyn UnderWay>>,
+    in_flight: Option<Box<dyn InFlight>>,
 }
 
 /// Old clients send these by OP_QUERY before they know what the server is.
@@ -71,11 +71,11 @@ pub(crate) fn passing<'a>(
     }
     let user = relay.user();
     let head = Head { name, db, target: target.as_str(), user: user.as_ref(), body: &body };
-    let under_way = server.backend.under_way(&head);
+    let in_flight = server.backend.in_flight(&head);
     let passes = !is_ours(&server.cursors, &head) && (authenticates || server.backend.passes(&head));
-    if !passes && let Some(under_way) = &under_way {
+    if !passes && let Some(in_flight) = &in_flight {
         // Whoever answers it here notes what it begins.
-        under_way.refused();
+        in_flight.refused();
     }
     let rewritten = if passes && !legacy { server.backend.rewritten(&head) } else { None };
     // Old messages carry nothing of what is read from the body later.
@@ -90,7 +90,7 @@ pub(crate) fn passing<'a>(
         body,
         authenticates,
         rewritten,
-        under_way,
+        in_flight,
     })
 }
 
@@ -160,11 +160,11 @@ pub(crate) async fn pass(
         let _unknown_for_now = relay.identify().await;
     }
     let close = relay.is_lost();
-    if let Some(under_way) = &passing.under_way
+    if let Some(in_flight) = &passing.in_flight
         && result.is_ok()
         && is_refused(passing, &buffer)
     {
-        under_way.refused();
+        in_flight.refused();
     }
     match result {
         Ok(()) => Answer { buffer, send: expects_reply, close },
@@ -212,7 +212,7 @@ fn failed(server: &Server, passing: &Passing<'_>, error: &Error, buffer: Vec<u8>
         matches!(name.as_str(), "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction")
     });
     reply.fail(error, &labels::of(error, role(&passing.body), ends));
-    reply.finish(Some(server.backend.cluster_time()), server.backend.gossip().as_ref())
+    reply.finish(Some(server.backend.cluster_time()), server.gossip().as_ref())
 }
 
 /// How the command stands to its session, as far as labels depend on it.

@@ -61,6 +61,13 @@ pub async fn rows(backend: &dyn Backend, session: &mut Session, op: ReadOp) -> R
     Ok(batches(backend, session, op, 10_000).await?.concat())
 }
 
+/// Makes a database ready for fences and retry records, where that is needed.
+pub async fn prepare(backend: &dyn Backend, db: &str) {
+    if let Some(remote) = backend.remote() {
+        remote.prepare(&mut Session::default(), db).await.unwrap();
+    }
+}
+
 /// Code and message.
 pub fn told(error: &Error) -> (i32, String) {
     (error.code().number(), error.message().to_owned())

@@ -29,10 +29,6 @@ pub(crate) struct Pass {
     pub(crate) version: Option<FenceVersion>,
 }
 
-pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &FenceKey, mode: Mode) -> Result<()> {
-    take_rows(upstream, session, &key.db, vec![(row(key), mode)]).await
-}
-
 /// Many fences are at most as many rows as there are: however many keys are evaluated, one command passes them.
 pub(crate) async fn take_all(upstream: &Upstream, session: &mut Session, keys: &[(FenceKey, Mode)]) -> Result<()> {
     for keys in keys.chunk_by(|(left, _), (right, _)| left.db == right.db) {

@@ -10,14 +10,23 @@ use crate::retries::{self, Attempt};
 use crate::transaction::{UpstreamTransaction, over, tell};
 use crate::upstream::Upstream;
 use crate::version;
-use crate::write::plain;
-use document::backend::{Answer, FenceKey, FenceVersion, Flight, Flights, Landed, Leg, Session};
+use crate::write::{self, plain};
+use document::backend::{Answer, FenceKey, FenceVersion, Flight, Landed, Leg, Pipelining, Session};
 use document::error::Scope;
 use document::op::{Capture, Context, WriteOp, Written};
 use document::raw::kind;
 use document::{Code, Doc, DocWriter, Result, Value};
 
-impl Flights for Upstream {
+impl Pipelining for Upstream {
+    fn write_all<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        ops: &'a [(WriteOp, Capture)],
+    ) -> Answer<'a, Vec<Result<Written>>> {
+        Box::pin(write::write_all(self, session, context, ops))
+    }
+
     fn fly<'a>(
         &'a self,
         session: &'a mut Session,

@@ -4,7 +4,7 @@
 use super::Shared;
 use crate::rules::Rules;
 use document::Value;
-use document::backend::{Head, UnderWay};
+use document::backend::{Head, InFlight};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ impl OnItsWay {
     }
 }
 
-impl UnderWay for OnItsWay {
+impl InFlight for OnItsWay {
     fn refused(&self) {
         self.refused.store(true, Ordering::Relaxed);
     }

@@ -111,7 +111,7 @@ async fn attempt(
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = shared.rules();
     let mut run = Run::new(shared, &mut session, context, rules);
-    run.together.allowed = shared.inner.abilities().forwards;
+    run.together.allowed = shared.inner.pipelining().is_some();
     run.together.trails = attempt.trails;
     run.collects = attempt.flies;
     let result = match execute(&mut run, op).await {

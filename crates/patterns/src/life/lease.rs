@@ -164,15 +164,16 @@ impl Life {
 
     /// Ends what a process that is no more has left open, then its lease. Says whether that has begun and is not over.
     async fn bury(&self, at: &mut At<'_>, place: &mut Place, other: &Announced) -> Result<bool> {
+        let Some(remote) = self.backend.remote() else { return Ok(false) };
         if !place.dying.contains_key(&other.process) {
-            match self.backend.clear(&other.trace, other.left < 0).await {
+            match remote.clear(&other.trace, other.left < 0).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 // Whoever may not end the sessions of others waits until the server does.
                 Err(error) => tracing::debug!(%error, who = other.who, "its transactions could not be ended"),
             }
         }
-        let over = match self.backend.open_transactions().await? {
+        let over = match remote.open_transactions().await? {
             Some(open) => {
                 let left = place.dying.entry(other.process.clone()).or_insert_with(|| open.clone());
                 left.retain(|transaction| open.contains(transaction));

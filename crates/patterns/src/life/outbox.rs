@@ -238,7 +238,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     let size = usize::try_from(life.at_most(BATCH)).unwrap_or(usize::MAX);
     let (batch, last) = (rest.get(..size.min(rest.len())).unwrap_or_default(), rest.len() <= size);
     life.pass(Point::Life("fence")).await?;
-    at.backend.fence(at.session, &evaluator.fence(&job.key), evaluator.mode()).await?;
+    at.backend.fences(at.session, &[(evaluator.fence(&job.key), evaluator.mode())]).await?;
     if !batch.is_empty() {
         let filter = with_ids(batch.to_vec()).and(evaluator.hosts(&job.key));
         let hosts = at.find(find(&rule.host, filter)).await?;

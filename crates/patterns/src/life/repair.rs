@@ -144,7 +144,7 @@ impl Life {
         let mut began = Began::begin(self, &context).await?;
         let mut at = At { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
-        at.backend.fence_all(at.session, &evaluator.fences(&hosts)).await?;
+        at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
         let differences = evaluator.differences(&mut at, &hosts).await?;
         if !differences.is_empty() {
             derived::write(self, &mut began, rule, &differences).await?;

@@ -90,7 +90,7 @@ impl Life {
         let mut at = At { backend: &*self.backend, session: &mut session, context };
         self.begin_change(&mut at, db).await?;
         let outcome = async {
-            self.backend.prepare(at.session, db).await?;
+            self.prepare(at.session, db).await?;
             self.unpublished.store(true, Ordering::Relaxed);
             let mut written = Written::default();
             for (index, document) in op.documents.iter().enumerate() {

@@ -224,8 +224,8 @@ impl<'a> Run<'a> {
         if let Some(collected) = &mut self.collected {
             collected.relied_on.push((kept.clone(), key::bytes(value)));
         }
-        match self.shared.inner.flights() {
-            Some(flights) => flights.fence_at(self.session, fence, at).await,
+        match self.shared.inner.pipelining() {
+            Some(pipelining) => pipelining.fence_at(self.session, fence, at).await,
             None => Err(Error::new(Code::InternalError, "a plan that relies on a version cannot be sent")),
         }
     }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
         self.pass(std::slice::from_ref(kept), action).await?;
         self.send().await?;
-        self.shared.inner.fence(self.session, &fence, mode).await?;
+        self.shared.inner.fences(self.session, &[(fence, mode)]).await?;
         self.check_rules()
     }
 

@@ -3,7 +3,7 @@
 use super::shop::*;
 use crate::harness::*;
 use bson::doc;
-use document::backend::{Backend, Head, Session};
+use document::backend::{Backend, Front, Head, Session};
 use document::op::{AdminOp, Find, ReadOp};
 use document::{Doc, Value};
 
