@@ -5,7 +5,7 @@ use crate::locks::LockKey;
 use crate::transaction::EngineTransaction;
 use crate::work::Moment;
 use crate::{admin, explain, read, write};
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Pipelining, Remote, Session};
+use document::backend::{Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Remote, Session};
 use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
 
@@ -27,8 +27,8 @@ pub fn long<R>(work: impl FnOnce() -> R) -> R {
 }
 
 impl Backend for Engine {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: false }
+    fn facts(&self) -> Facts {
+        Facts::EMBEDDED
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, _context: &'a Context) -> Answer<'a, ()> {

@@ -101,7 +101,7 @@ pub(crate) async fn answer(
                     Ok(body)
                 })
                 .and_then(|body| Request::parse(body, &msg.sequences, frame))
-                .map(|request| request.collating(server.backend.abilities().forwards));
+                .map(|request| request.collating(server.backend.facts().collates));
             match &parsed {
                 Ok(request) => reply = serve(server, client, request, reply).await,
                 Err(error) => reply.fail(error, &[]),

@@ -7,14 +7,14 @@ use crate::via::Via;
 use crate::{admin, fence, read, write};
 use document::Doc;
 use document::backend::{
-    Abilities, Answer, Backend, Cursor, FenceKey, Mode, Pipelining, Privileges, Relay, Remote, Session,
+    Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Privileges, Relay, Remote, Session,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use std::sync::Arc;
 
 impl Backend for Upstream {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: true }
+    fn facts(&self) -> Facts {
+        Facts::MONGODB
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {

@@ -1,6 +1,6 @@
 //! [`Front`]: what the outermost backend does for the server that answers clients.
 
-use super::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Pipelining, Relay, Remote, Session};
+use super::{Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Relay, Remote, Session};
 use crate::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use crate::raw::Doc;
 use std::any::Any;
@@ -110,8 +110,8 @@ impl Front for Unruled {
 }
 
 impl Backend for Unruled {
-    fn abilities(&self) -> Abilities {
-        self.0.abilities()
+    fn facts(&self) -> Facts {
+        self.0.facts()
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {

@@ -40,7 +40,7 @@ pub struct Session {
     pub transaction: Option<Box<dyn Transaction>>,
     /// The client's own line to a real MongoDB; nothing for background work and on the embedded store.
     pub relay: Option<Arc<dyn Relay>>,
-    /// The client's own transaction on a backend that forwards: [`Backend::begin`] joins it instead of making one.
+    /// The client's own transaction in the server behind: [`Backend::begin`] joins it instead of making one.
     pub joined: Option<Joined>,
     /// A write concern that was not satisfied although the write was done: reported beside the result.
     pub concern_error: Option<Error>,
@@ -129,16 +129,68 @@ pub trait Cursor: Send {
     fn next<'a>(&'a mut self, session: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch>;
 }
 
-/// What a backend is, where code depends on it.
+/// What a backend is, where the code of others depends on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Abilities {
-    /// Bytes can be passed through to a real server.
-    pub forwards: bool,
+pub struct Facts {
+    /// The store is in this process: documents cost no transfer, and a stage of a pipeline may be code of ours instead of MQL.
+    pub runs_our_code: bool,
+    /// Other processes read and write the same data, and perhaps keep the same rules.
+    pub others_write: bool,
+    /// Clients' commands may be forwarded to it unread: it has retry records that we do not know.
+    pub answers_clients: bool,
+    /// Users have rights of their own, also that to bypass validation.
+    pub has_users: bool,
+    /// It has time-series collections of its own; elsewhere the layer makes them.
+    pub own_time_series: bool,
+    /// It deletes what expires by itself, so that no rule would learn of it.
+    pub own_expiry: bool,
+    /// It compares text as a collation says.
+    pub collates: bool,
+    /// A transaction sees the data of its first operation, not of its beginning.
+    pub begins_lazily: bool,
+    /// It may be a server that has no transactions; only reads are sent to such a one.
+    pub may_lack_transactions: bool,
+    /// A collection that is made in a transaction makes others wait for it.
+    pub creation_blocks: bool,
+    /// `$sample` reads little more than it gives.
+    pub samples_quickly: bool,
+}
+
+impl Facts {
+    /// A store of ours, inside this process.
+    pub const EMBEDDED: Facts = Facts {
+        runs_our_code: true,
+        others_write: false,
+        answers_clients: false,
+        has_users: false,
+        own_time_series: false,
+        own_expiry: false,
+        collates: false,
+        begins_lazily: false,
+        may_lack_transactions: false,
+        creation_blocks: false,
+        samples_quickly: false,
+    };
+
+    /// A real MongoDB.
+    pub const MONGODB: Facts = Facts {
+        runs_our_code: false,
+        others_write: true,
+        answers_clients: true,
+        has_users: true,
+        own_time_series: true,
+        own_expiry: true,
+        collates: true,
+        begins_lazily: true,
+        may_lack_transactions: true,
+        creation_blocks: true,
+        samples_quickly: true,
+    };
 }
 
 /// What every backend does. No method has a default: whoever wraps a backend decides about each.
 pub trait Backend: Send + Sync + 'static {
-    fn abilities(&self) -> Abilities;
+    fn facts(&self) -> Facts;
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()>;
 

@@ -51,7 +51,7 @@ pub(super) async fn run(
     else {
         return Ok(None);
     };
-    let Some(life) = shared.life().filter(|_| shared.inner.abilities().forwards) else { return Ok(None) };
+    let Some(life) = shared.life().filter(|_| shared.inner.facts().own_expiry) else { return Ok(None) };
     let known = shared.expiries().iter().any(|row| row.ns == *ns);
     if !known && !is_read(&shared.rules(), ns) {
         return Ok(None);

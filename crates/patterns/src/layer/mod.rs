@@ -38,7 +38,7 @@ use arc_swap::ArcSwap;
 use client_transaction::Held;
 use document::Doc;
 use document::backend::{
-    Abilities, Answer, Backend, Cursor, FenceKey, Front, Head, InFlight, Mode, Pipelining, Relay, Remote, Restorer,
+    Answer, Backend, Cursor, Facts, FenceKey, Front, Head, InFlight, Mode, Pipelining, Relay, Remote, Restorer,
     Restoring, Session, Transaction,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
@@ -192,8 +192,8 @@ impl Patterned {
 }
 
 impl Backend for Patterned {
-    fn abilities(&self) -> Abilities {
-        self.shared.inner.abilities()
+    fn facts(&self) -> Facts {
+        self.shared.inner.facts()
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {

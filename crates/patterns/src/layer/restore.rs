@@ -46,7 +46,7 @@ pub(super) async fn run(
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
     let Some(life) = shared.life().filter(|_| session.restores()) else { return Ok(None) };
-    if !shared.inner.abilities().forwards
+    if !shared.inner.facts().own_time_series
         && let Some(answer) = timeseries(shared, &life, context, op).await?
     {
         return Ok(Some(answer));

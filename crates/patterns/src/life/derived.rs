@@ -44,9 +44,9 @@ fn check_way(rule: &Rule, differences: &[Difference]) -> Result<()> {
 }
 
 fn statements(life: &Life, differences: &[Difference]) -> Vec<UpdateStatement> {
-    match life.backend.abilities().forwards {
-        true => grouped(differences),
-        false => differences.iter().map(one).collect(),
+    match life.backend.facts().runs_our_code {
+        true => differences.iter().map(one).collect(),
+        false => grouped(differences),
     }
 }
 

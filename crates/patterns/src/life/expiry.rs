@@ -154,7 +154,7 @@ pub(crate) async fn indexes(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Doc<'
 
 /// The indexes of a collection that MongoDB expires documents by.
 pub(crate) async fn live(at: &mut At<'_>, ns: &Namespace) -> Result<Vec<Expiry>> {
-    if !at.backend.abilities().forwards {
+    if !at.backend.facts().own_expiry {
         return Ok(Vec::new());
     }
     Ok(indexes(at, ns).await?.iter().filter_map(|index| Expiry::live(ns, index)).collect())
@@ -182,7 +182,7 @@ impl Life {
 
     /// Makes the expiry of a database what its rules ask for; whoever calls it changes no rule meanwhile.
     pub(crate) async fn settle_expiry(&self, at: &mut At<'_>, db: &str) -> Result<()> {
-        if !self.backend.abilities().forwards {
+        if !self.backend.facts().own_expiry {
             return Ok(());
         }
         let read = self.read_by_rules(db);
@@ -255,7 +255,7 @@ impl Life {
 
 /// Looks for expired documents until the life is stopped; of several processes, one does.
 pub(crate) async fn work(life: Arc<Life>) {
-    if !life.backend.abilities().forwards {
+    if !life.backend.facts().own_expiry {
         return;
     }
     loop {

@@ -41,7 +41,7 @@ impl Life {
         command: &Doc<'_>,
         rights: &Rights,
     ) -> Result<Doc<'static>> {
-        let said = Said::of(db, command, context, self.patterned.abilities().forwards)?;
+        let said = Said::of(db, command, context, self.patterned.facts().collates)?;
         let context = &said.context(context);
         let Some(op) = write::write_op(&said)? else {
             let told = match read::read_op(&said)? {

@@ -57,7 +57,7 @@ impl Place {
 impl Life {
     /// Announces this process and puts in force what the rules are then. Nothing is written without a lease from now on.
     pub(super) async fn take_lease(&self) -> Result<()> {
-        if !self.backend.abilities().forwards {
+        if !self.backend.facts().others_write {
             return Ok(());
         }
         let mut holding = self.holding.lock().await;
@@ -341,7 +341,7 @@ impl Life {
 
     /// Whether some process brings the rules of a database on and works off its outbox: this one, or another with a lease.
     pub(crate) async fn is_worked_on(&self, db: &str) -> Result<bool> {
-        if !self.only_looks() || !self.backend.abilities().forwards {
+        if !self.only_looks() || !self.backend.facts().others_write {
             return Ok(!self.only_looks());
         }
         let (mut session, context) = (Session::default(), self.context());

@@ -83,7 +83,7 @@ impl Life {
                     prepared => prepared?,
                 }
             }
-            if self.backend.abilities().forwards {
+            if self.backend.facts().own_expiry {
                 self.note_expiries(at, &db).await?;
             }
         }

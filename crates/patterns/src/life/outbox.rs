@@ -53,7 +53,7 @@ pub(crate) async fn work(life: Arc<Life>) {
             // Something was done: there may be more.
             Ok(Round::Worked) => complained = false,
             Ok(Round::Idle { next }) => {
-                let limit = match life.backend.abilities().forwards {
+                let limit = match life.backend.facts().others_write {
                     true => Some(next.map_or(LOOK, |next| next.min(LOOK))),
                     false => next,
                 };

@@ -173,7 +173,7 @@ impl Life {
         }
         if let Some(expiry) = Expiry::read(db, row) {
             rights.need("collMod", &expiry.ns)?;
-            return match self.backend.abilities().forwards {
+            return match self.backend.facts().own_expiry {
                 true => expiry.save(at).await,
                 // The embedded store expires by the index itself, which shows its expiry in no dump that was made beneath Pleach.
                 false => Ok(()),

@@ -148,7 +148,7 @@ async fn read(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, keys: 
     if let Some(find) = plain {
         let rows = run.read(rules, ReadOp::Find(find)).await?;
         rows.iter().for_each(|source| copies.add_source(program, source));
-    } else if run.shared.inner.abilities().forwards {
+    } else if !run.shared.inner.facts().runs_our_code {
         let query = program.sources(&keys)?;
         let rows = run.read(rules, aggregate(query.ns, query.pipeline)).await?;
         rows.iter().for_each(|row| copies.add_row(row));

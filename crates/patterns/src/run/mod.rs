@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
             session,
             context,
             rules,
-            rules_checked: !shared.inner.abilities().forwards,
+            rules_checked: !shared.inner.facts().begins_lazily,
             exclusive: HashSet::new(),
             enqueued: HashSet::new(),
             later: Vec::new(),

@@ -1,7 +1,7 @@
 //! `Memory`: the smallest backend that has documents, retries and transactions. Some collection names misbehave on purpose.
 
 use document::backend::{
-    Abilities, Answer, Backend, Batch, BatchLimit, Cursor, FenceKey, Mode, Pipelining, Remote, Session, Transaction,
+    Answer, Backend, Batch, BatchLimit, Cursor, Facts, FenceKey, Mode, Pipelining, Remote, Session, Transaction,
 };
 use document::filter::{Details, Filter};
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteError, WriteOp, Written};
@@ -122,8 +122,8 @@ fn insert(documents: &mut Vec<Doc<'static>>, doc: &Doc<'static>) -> Result<()> {
 }
 
 impl Backend for Memory {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: false }
+    fn facts(&self) -> Facts {
+        Facts::EMBEDDED
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, _: &'a Context) -> Answer<'a, ()> {

@@ -141,7 +141,7 @@ pub(super) async fn look(at: &mut At<'_>, outlook: &mut Outlook) -> Result<()> {
 
 async fn count(at: &mut At<'_>, sides: &Sides<'_>) -> Result<References> {
     // A real MongoDB groups them on its disk; here they come one by one, so that memory stays bounded.
-    let pipeline = sides.rows(at.backend.abilities().forwards)?;
+    let pipeline = sides.rows(!at.backend.facts().runs_our_code)?;
     walk(at, sides, pipeline, |_| false).await
 }
 

@@ -240,7 +240,7 @@ pub(crate) async fn begin(at: &mut At<'_>, rule: &Rule) -> Result<i64> {
 /// Makes the collection, where making it in a transaction would be in the way of others.
 pub(crate) async fn prepare(at: &mut At<'_>, db: &str) -> Result<()> {
     let ns = names::replaced(db);
-    if !at.backend.abilities().forwards || super::shape::stored::found(at, &ns).await?.is_some() {
+    if !at.backend.facts().creation_blocks || super::shape::stored::found(at, &ns).await?.is_some() {
         return Ok(());
     }
     let op = AdminOp::Create { ns, options: CollectionOptions::default() };

@@ -1,7 +1,7 @@
 //! A backend that is lost after so many operations, for good or for a while.
 
 use document::backend::{
-    Abilities, Answer, Backend, Cursor, FenceKey, Mode, Pipelining, Privileges, Relay, Remote, Session, Transaction,
+    Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Privileges, Relay, Remote, Session, Transaction,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
@@ -26,8 +26,8 @@ fn live(left: &AtomicI64) -> Result<()> {
 }
 
 impl Backend for Dying {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: self.shared }
+    fn facts(&self) -> Facts {
+        if self.shared { Facts::MONGODB } else { Facts::EMBEDDED }
     }
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {

@@ -220,7 +220,7 @@ async fn loose(shared: &Shared, session: &mut Session, context: &Context, op: &W
 /// the calendar names and bounds slots of time, and sums stay numbers. A real MongoDB takes that only from who may bypass.
 fn is_valid_anyway(shared: &Shared, bucket: &Bucket) -> bool {
     let by_calendar = matches!(&bucket.body, Body::Slots(slots) if matches!(slots.slot, Slot::Time(_)));
-    by_calendar && !shared.inner.abilities().forwards
+    by_calendar && !shared.inner.facts().has_users
 }
 
 pub(super) fn at_most(bucket: &Bucket) -> u32 {

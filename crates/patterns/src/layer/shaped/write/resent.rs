@@ -19,7 +19,7 @@ const WHILE: Duration = Duration::from_secs(120);
 
 /// Whether a command may have gone another way when it was sent first.
 fn may_be(shared: &Shared, session: &Session, shaped: &Shaped) -> bool {
-    session.retry.is_some() && shared.inner.abilities().forwards && shaped.since.elapsed() < WHILE
+    session.retry.is_some() && shared.inner.facts().answers_clients && shaped.since.elapsed() < WHILE
 }
 
 /// What MongoDB has noted of statements that are a plan now. It is asked by statements of the same numbers that do nothing: what
