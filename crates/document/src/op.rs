@@ -1,5 +1,9 @@
 //! The nouns between the layers: what a command asks of a backend, compiled, and what comes back.
 
+mod namespace;
+
+pub use namespace::{Namespace, NamespaceRef};
+
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -10,25 +14,6 @@ use crate::raw::Doc;
 use crate::update::Update;
 use crate::value::{Path, Value};
 use std::sync::Arc;
-
-/// A database and a collection in it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Namespace {
-    pub db: Arc<str>,
-    pub collection: Arc<str>,
-}
-
-impl Namespace {
-    pub fn new(db: &str, collection: &str) -> Namespace {
-        Namespace { db: db.into(), collection: collection.into() }
-    }
-}
-
-impl std::fmt::Display for Namespace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.db, self.collection)
-    }
-}
 
 /// `{ a: 1, "b.c": -1 }`, compiled.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,6 +6,8 @@
 
 mod order;
 mod placed;
+pub(crate) mod route;
+pub(crate) mod side_writes;
 
 pub use placed::Placed;
 

@@ -1,6 +1,6 @@
 //! [`Front`]: what the outermost backend does for the server that answers clients.
 
-use super::{Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Relay, Remote, Session};
+use super::{Answer, Backend, Class, Cursor, Facts, FenceKey, Mode, Pipelining, Relay, Remote, Route, Session};
 use crate::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use crate::raw::Doc;
 use std::any::Any;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub name: &'a str,
+    pub class: Class,
     pub db: &'a str,
     /// The value of the command's first field, if that is text: most often the collection.
     pub target: Option<&'a str>,
@@ -40,10 +41,10 @@ pub trait Front: Backend {
     /// A line of its own for a client that has connected; `None` on the embedded store.
     fn connect(&self) -> Option<Arc<dyn Relay>>;
 
-    /// Whether no rule concerns the command, so that its bytes may be passed through the client's [`Relay`] untouched.
-    fn passes(&self, command: &Head<'_>) -> bool;
+    /// Who answers the command.
+    fn route(&self, command: &Head<'_>) -> Route;
 
-    /// What is forwarded in place of a command that passes; `None` if it is forwarded as it is.
+    /// What is forwarded in place of a command that is; `None` if it is forwarded as it is.
     fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>>;
 
     /// Fails if a command of the line's client is refused, whatever else is wrong with it.
@@ -76,8 +77,8 @@ impl Front for Unruled {
         self.0.remote().map(Remote::connect)
     }
 
-    fn passes(&self, _: &Head<'_>) -> bool {
-        self.0.remote().is_some()
+    fn route(&self, _: &Head<'_>) -> Route {
+        if self.0.remote().is_some() { Route::Forward } else { Route::Plain }
     }
 
     fn rewritten(&self, _: &Head<'_>) -> Option<Doc<'static>> {

@@ -7,11 +7,13 @@
 //! belongs to the transaction, not to `write` (an ordered insert keeps the documents before the failure). Statement errors
 //! are in [`Written::errors`]; `Err` means the whole operation failed.
 
+mod class;
 mod front;
 mod pipelining;
 mod privileges;
 mod remote;
 
+pub use class::{Class, Route};
 pub use front::{Front, Head, InFlight, Restorer, Restoring, Unruled};
 pub use pipelining::{Claim, Flight, Landed, Leg, Pipelining};
 pub use privileges::Privileges;

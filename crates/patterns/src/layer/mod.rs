@@ -34,12 +34,14 @@ use crate::lease::Lease;
 use crate::life::Life;
 use crate::life::expiry::Expiry;
 use crate::rules::Rules;
+use crate::rules::route::{self, Circumstances};
+use crate::rules::side_writes;
 use arc_swap::ArcSwap;
 use client_transaction::Held;
 use document::Doc;
 use document::backend::{
     Answer, Backend, Cursor, Facts, FenceKey, Front, Head, InFlight, Mode, Pipelining, Relay, Remote, Restorer,
-    Restoring, Session, Transaction,
+    Restoring, Route, Session, Transaction,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use open_transactions::{Joined, OnItsWay};
@@ -180,9 +182,16 @@ impl Patterned {
         self.shared.rules()
     }
 
-    /// Whether no rule concerns a command, as far as its first look tells.
-    pub fn is_unconcerned(&self, command: &Head<'_>) -> bool {
-        admin::passes(&self.shared, &self.shared.rules(), command)
+    /// Who answers a command if there is a server behind.
+    pub fn route_of(&self, command: &Head<'_>) -> Route {
+        let shared = &self.shared;
+        let at = Circumstances {
+            rules: &shared.rules.load(),
+            lease_is_valid: shared.lease.is_valid(),
+            is_restoring: &|db| restore::is_pending(shared, db),
+            expires: &|ns| shared.expiries.load().iter().any(|row| row.ns.by_ref() == ns),
+        };
+        route::of(&at, command)
     }
 
     /// Joins the layer with the life of its rules; once.
@@ -304,13 +313,16 @@ impl Front for Patterned {
         self.shared.inner.remote().map(Remote::connect)
     }
 
-    fn passes(&self, command: &Head<'_>) -> bool {
-        self.is_unconcerned(command) && self.shared.inner.remote().is_some()
+    fn route(&self, command: &Head<'_>) -> Route {
+        match self.route_of(command) {
+            Route::Forward if self.shared.inner.remote().is_none() => Route::Plain,
+            route => route,
+        }
     }
 
     fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
         let Some(refused) = shaped::refused::stream(&self.shared.rules(), command) else {
-            return match admin::merged_into(command) {
+            return match side_writes::merged_into(command) {
                 Some(target) => {
                     Box::pin(async move { rights::before_sink(&self.shared, command, line, &target).await })
                 }

@@ -105,7 +105,7 @@ pub(super) struct OnItsWay {
 impl OnItsWay {
     pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> OnItsWay {
         let of = transaction(command);
-        let ends = matches!(command.name, "commitTransaction" | "abortTransaction");
+        let ends = command.class.ends_transaction();
         if let Some((session, number)) = &of
             && !ends
         {

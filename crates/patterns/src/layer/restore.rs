@@ -10,20 +10,15 @@ use crate::life::{Life, names};
 use crate::mql;
 use crate::rule::Upkeep;
 use crate::shape::{Form, Shaped};
-use document::backend::{Head, Relay, Session};
+use document::backend::{Relay, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Whether a command may have to wait for rules that come with a dump.
-pub(super) fn concerns(shared: &Shared, command: &Head<'_>) -> bool {
-    matches!(command.name, "insert" | "update" | "delete" | "findAndModify" | "findandmodify")
-        && is_pending(shared, command.db)
-}
-
-fn is_pending(shared: &Shared, db: &str) -> bool {
+/// Whether rules of the database come with a dump, so that writes wait for them.
+pub(super) fn is_pending(shared: &Shared, db: &str) -> bool {
     shared.restoring.load(Ordering::Relaxed) && shared.life().is_some_and(|life| life.is_pending(db))
 }
 

@@ -2,12 +2,12 @@
 //! refuses what the client may not do. Where none was sent, because nothing matched or a rule refuses, the client's privileges
 //! are looked at here; and no error names a collection that the client may not read.
 
-use super::behind::Target;
 use super::{Shared, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
 use crate::plan::Plan;
 use crate::rules::Rules;
+use crate::rules::side_writes::Target;
 use crate::shape::Shaped;
 use document::backend::{Head, Relay};
 use document::op::{AdminOp, Modify, Namespace, ReadOp, WriteOp, Written};

@@ -1,7 +1,7 @@
 //! Who answers a read or a write: the backend as it is, a plan of the rules that it concerns, or the shape that its collection has.
 
 use super::{Shared, admin, bulk, owned, restore, rights, shaped, slice, switchover_wait, timeseries};
-use crate::life::names;
+use crate::rules::route::Role;
 use crate::rules::{Local, Rules};
 use crate::run::Run;
 use crate::run::statement::{execute, namespace};
@@ -62,23 +62,24 @@ pub(super) async fn write(
     restore::until_over(shared, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = switchover_wait::until_free(shared, session, context, ns).await?;
-    if let Some(shaped) = rules.shaped(ns) {
-        rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
-        return shaped::write::run(shared, session, context, op, shaped).await;
-    }
-    if let Some(shaped) = rules.stored(ns) {
-        // Whole buckets expire, by an index of theirs.
-        if context.sent.expiry && matches!(op, WriteOp::Delete(_)) {
-            return shared.inner.write(session, context, op, capture).await;
+    match rules.role(ns.by_ref()) {
+        Role::Logical(shaped) => {
+            rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
+            shaped::write::run(shared, session, context, op, shaped).await
         }
-        return match restore::buckets(shared, session, context, op, shaped).await? {
+        // Whole buckets expire, by an index of theirs.
+        Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
+            shared.inner.write(session, context, op, capture).await
+        }
+        Role::Stored(shaped) => match restore::buckets(shared, session, context, op, shaped).await? {
             Some(written) => Ok(written),
             None => Err(shaped::write::refused::stored(ns, shaped)),
-        };
-    }
-    match rules.of(ns).cloned() {
-        Some(local) if concerns(&local, op) => planned(shared, session, context, op, rules, &local).await,
-        _ if names::is_bookkeeping(ns) => {
+        },
+        Role::Named(local) if concerns(local, op) => {
+            let local = local.clone();
+            planned(shared, session, context, op, rules, &local).await
+        }
+        Role::Bookkeeping => {
             drop(rules);
             let taken = match op {
                 WriteOp::Insert(insert) => restore::insert(shared, session, context, insert).await?,
@@ -86,7 +87,7 @@ pub(super) async fn write(
             };
             taken.ok_or_else(|| bookkeeping(ns))
         }
-        _ => shared.inner.write(session, context, op, capture).await,
+        Role::Named(_) | Role::Free => shared.inner.write(session, context, op, capture).await,
     }
 }
 

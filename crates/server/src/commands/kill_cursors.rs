@@ -4,6 +4,7 @@ use super::{Access, Command, InTransaction};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::required;
+use document::backend::Class;
 use document::{Array, Result, Value};
 
 const STRUCTURE: &str = "killCursors";
@@ -13,6 +14,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "Closes cursors.",
     access: Access::Read,
     structure: STRUCTURE,
+    class: Class::KillCursors,
     in_transaction: InTransaction::NotFirst,
     in_api_version_1: true,
     run: |call| Box::pin(std::future::ready(run(call))),
