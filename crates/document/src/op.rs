@@ -165,6 +165,13 @@ pub struct Insert {
     pub statement_ids: Vec<i32>,
 }
 
+impl Insert {
+    /// In order, and validated.
+    pub fn of(ns: Namespace, documents: Vec<Doc<'static>>) -> Insert {
+        Insert { ns, documents, ordered: true, bypass_validation: false, statement_ids: Vec::new() }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct UpdateOp {
     pub ns: Namespace,
@@ -172,6 +179,13 @@ pub struct UpdateOp {
     pub ordered: bool,
     pub bypass_validation: bool,
     pub statement_ids: Vec<i32>,
+}
+
+impl UpdateOp {
+    /// In order, and validated.
+    pub fn of(ns: Namespace, statements: Vec<UpdateStatement>) -> UpdateOp {
+        UpdateOp { ns, statements, ordered: true, bypass_validation: false, statement_ids: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -191,12 +205,26 @@ pub struct Delete {
     pub statement_ids: Vec<i32>,
 }
 
+impl Delete {
+    /// In order.
+    pub fn of(ns: Namespace, statements: Vec<DeleteStatement>) -> Delete {
+        Delete { ns, statements, ordered: true, statement_ids: Vec::new() }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct DeleteStatement {
     pub filter: Filter,
     /// `limit: 0` on the wire.
     pub multi: bool,
     pub hint: Option<Hint>,
+}
+
+impl DeleteStatement {
+    /// All documents that match.
+    pub fn all(filter: Filter) -> DeleteStatement {
+        DeleteStatement { filter, multi: true, hint: None }
+    }
 }
 
 #[derive(Clone, Debug)]

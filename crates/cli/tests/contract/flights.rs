@@ -22,13 +22,7 @@ fn legs(place: &Place, child: &str, parent: i32, pipeline: bool, must_match: boo
     let update = Update::parse(&change, &[], &mut document::pipeline::expr::Names::new()).unwrap();
     let filter = document::filter::Filter::equality("_id", &Value::Int32(parent));
     let statement = UpdateStatement { filter, update, multi: false, upsert: false, hint: None };
-    let count = WriteOp::Update(UpdateOp {
-        ns: place.ns.clone(),
-        statements: vec![statement],
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    });
+    let count = WriteOp::Update(UpdateOp::of(place.ns.clone(), vec![statement]));
     vec![Leg { op: child, must_match: false }, Leg { op: count, must_match }]
 }
 

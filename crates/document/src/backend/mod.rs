@@ -51,6 +51,21 @@ pub struct Session {
 }
 
 impl Session {
+    /// A session of our own on a client's line.
+    pub fn on_line(relay: Option<Arc<dyn Relay>>) -> Session {
+        Session { relay, ..Session::default() }
+    }
+
+    /// Another session on the same line, without the client's id and retry number: for what is looked up beside.
+    pub fn sibling(&self) -> Session {
+        Session::on_line(self.relay.clone())
+    }
+
+    /// A session for one attempt at the client's write, in a transaction of its own: with its id, retry number and line.
+    pub fn attempt(&self) -> Session {
+        Session { id: self.id, retry: self.retry, ..self.sibling() }
+    }
+
     /// Whether the client is a tool that restores a dump.
     pub fn restores(&self) -> bool {
         self.restorer.is_some()

@@ -105,7 +105,7 @@ async fn attempt(
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Begin { attempt: attempt.number }).await?;
     }
-    let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let mut session = client.attempt();
     let jobs = shared.jobs_so_far();
     shared.inner.begin(&mut session, context).await?;
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
@@ -200,7 +200,7 @@ pub(super) async fn rehearse(
 ) -> Result<Option<(Option<usize>, Error)>> {
     let mut attempts = Attempts::new(context);
     loop {
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         shared.inner.begin(&mut session, context).await?;
         let mut run = Run::new(shared, &mut session, context, shared.rules());
         let result = match execute(&mut run, op).await {

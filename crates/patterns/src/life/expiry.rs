@@ -242,7 +242,7 @@ impl Life {
             let Some(index) = there.iter().find(|index| row.is_of(index)) else { continue };
             let Some(statement) = row.expired(index, context.env.now)? else { continue };
             let (ns, statements) = (row.ns.clone(), vec![statement]);
-            let op = WriteOp::Delete(Delete { ns, statements, ordered: true, statement_ids: Vec::new() });
+            let op = WriteOp::Delete(Delete::of(ns, statements));
             let written = self.patterned.write(&mut Session::default(), &context, &op, &Capture::Nothing).await?;
             if let Some(failed) = written.errors.into_iter().next() {
                 return Err(failed.error);

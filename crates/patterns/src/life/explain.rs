@@ -108,7 +108,7 @@ impl Life {
             }
             _ => return Ok(None),
         };
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         let list = AdminOp::ListCollections { db: said.db.to_owned(), filter, name_only: true };
         let mut gone = 0;
         for row in self.patterned.admin(&mut session, context, list).await? {

@@ -13,7 +13,7 @@ use crate::link::Program;
 use crate::mql;
 use crate::rule::{Rule, Upkeep};
 use document::backend::{BatchLimit, Session};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::order;
@@ -132,7 +132,7 @@ async fn confirmed(
         if look > 0 {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        let wanted = Test::In(Arc::new(InSet::new(std::mem::take(&mut ids), Vec::new())));
+        let wanted = Test::among(std::mem::take(&mut ids));
         let hosts = at.find(find(&asked.rule.host, Filter::from_node(Node::field("_id", wanted)))).await?;
         let mut differences = evaluator.differences(at, &hosts).await?;
         if asked.kept().is_none() {

@@ -13,7 +13,7 @@ use super::{Entry, Life, catalog, derived, names};
 use crate::gate::Point;
 use crate::rule::Upkeep;
 use document::backend::Session;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Context, Find};
 use document::pipeline::expr::Names;
 use document::project::Projection;
@@ -283,7 +283,7 @@ fn replaced_by<'h>(hosts: &'h [Doc<'static>], differences: &[Difference]) -> Vec
 }
 
 fn with_ids(ids: Vec<Value<'static>>) -> Filter {
-    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+    Filter::among("_id", ids)
 }
 
 /// `{ $set: { position: { gen, after } } }`.

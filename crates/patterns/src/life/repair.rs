@@ -12,9 +12,8 @@ use super::records::{At, find};
 use super::rights::Rights;
 use super::transient::{Began, is_transient};
 use super::{Life, derived, inside, shape};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::{Code, Error, Result, Value};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// How many documents are repaired in one transaction.
@@ -119,7 +118,7 @@ impl Life {
         times: u32,
     ) -> Result<Vec<Difference>> {
         let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
-        let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
+        let filter = Filter::among("_id", ids);
         let mut tried = 0;
         loop {
             self.check_stopped()?;

@@ -9,7 +9,7 @@ use crate::layer::deferred::Effect;
 use crate::link::{CopyProgram, Program, SourceChange, Spread};
 use crate::rule::{Link, Upkeep, WhenDeleted};
 use crate::rules::Kept;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, UpdateOp, WriteOp};
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ async fn awaited(run: &mut Run<'_>, kept: &Arc<Kept>, all: Vec<SourceChange>) ->
         Upkeep::Link(link) => link.local.path.dotted(),
         Upkeep::Expression(_) | Upkeep::Bucket(_) => return Ok(all),
     };
-    let any = Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(nodes, Vec::new())))));
+    let any = Filter::among(&path, nodes);
     let count = Count { ns: kept.rule.host.clone(), filter: any, skip: 0, limit: Some(1), hint: None };
     let rows = run.read(std::slice::from_ref(kept), ReadOp::Count(count)).await?;
     let none = number(&rows) == 0;
@@ -148,13 +148,7 @@ async fn put(
     };
     let statement = program.spread(key, what)?;
     keep_matching(run, &ns, std::slice::from_ref(&statement.filter)).await?;
-    let op = WriteOp::Update(UpdateOp {
-        ns: ns.clone(),
-        statements: vec![statement],
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Update(UpdateOp::of(ns.clone(), vec![statement]));
     if matches!(capture, Capture::Nothing) {
         return run.derive_last(std::slice::from_ref(kept), op).await;
     }
@@ -166,12 +160,7 @@ async fn put(
 async fn cascade(run: &mut Run<'_>, kept: &Arc<Kept>, program: &CopyProgram, key: &Value<'_>) -> Result<()> {
     let ns = kept.rule.host.clone();
     let capture = run.rules.of(&ns).map_or(Capture::Nothing, |local| local.capture.clone());
-    let op = WriteOp::Delete(Delete {
-        ns: ns.clone(),
-        statements: vec![DeleteStatement { filter: program.hosts(key), multi: true, hint: None }],
-        ordered: true,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Delete(Delete::of(ns.clone(), vec![DeleteStatement::all(program.hosts(key))]));
     let written = run.derive(std::slice::from_ref(kept), &op, &capture).await?;
     run.cascaded.derived(&ns, written.changes);
     Ok(())

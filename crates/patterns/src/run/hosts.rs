@@ -267,13 +267,7 @@ pub(super) async fn restore(run: &mut Run<'_>, level: &[Arc<Kept>], changes: &mu
             continue;
         }
         let capture = run.rules.of(ns).map_or(Capture::Nothing, |local| local.capture.clone());
-        let op = WriteOp::Update(UpdateOp {
-            ns: ns.clone(),
-            statements,
-            ordered: true,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        });
+        let op = WriteOp::Update(UpdateOp::of(ns.clone(), statements));
         let written = run.derive(&rules, &op, &capture).await?;
         changes.derived(ns, written.changes);
     }

@@ -201,13 +201,7 @@ async fn collect(
 }
 
 fn update(host: &Namespace, statements: Vec<UpdateStatement>) -> WriteOp {
-    WriteOp::Update(UpdateOp {
-        ns: host.clone(),
-        statements,
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    })
+    WriteOp::Update(UpdateOp::of(host.clone(), statements))
 }
 
 /// The update with what the same document computes from the changed fields, so that it stays one statement (SEMANTICS R31).

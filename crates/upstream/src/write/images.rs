@@ -14,8 +14,8 @@ use document::backend::Session;
 use document::error::Scope;
 use document::filter::{Details, Filter};
 use document::op::{
-    Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateStatement, WriteError,
-    WriteOp, Written,
+    Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateOp, UpdateStatement,
+    WriteError, WriteOp, Written,
 };
 use document::update::{Applied, Update};
 use document::{Doc, DocWriter, Error, Result, Value};
@@ -236,13 +236,7 @@ impl Images<'_> {
         if let Some(failed) = write_errors(&reply).into_iter().next() {
             return Err(failed.error);
         }
-        let op = WriteOp::Update(document::op::UpdateOp {
-            ns: self.ns.clone(),
-            statements: Vec::new(),
-            ordered: true,
-            bypass_validation,
-            statement_ids: Vec::new(),
-        });
+        let op = WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(self.ns.clone(), Vec::new()) });
         let mut written = plain::outcome(&op, &reply, &[], &Capture::Nothing);
         let mut ids = ids;
         ids.extend(written.upserted.iter().map(|(_, id)| id.clone()));

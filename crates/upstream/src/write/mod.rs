@@ -285,8 +285,7 @@ async fn alone_once(
     let mut pause = Duration::from_millis(1);
     loop {
         let via = Via::of(&upstream.shared, session);
-        let mut own =
-            Session { id: session.id, retry: session.retry, relay: session.relay.clone(), ..Session::default() };
+        let mut own = session.attempt();
         own.transaction = Some(Box::new(UpstreamTransaction::begin(via, &own, context)));
         let result = match Box::pin(write(upstream, &mut own, context, op, capture)).await {
             Ok(written) if !written.errors.is_empty() => return Ok(written),

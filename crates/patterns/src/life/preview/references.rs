@@ -8,7 +8,7 @@ use crate::link::key;
 use crate::mql::{call, call_with, field, list, object};
 use crate::rule::{Fold, Key, Link, Rule, Upkeep};
 use document::backend::{BatchLimit, Session};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::op::{Find, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
@@ -78,7 +78,7 @@ impl<'r> Sides<'r> {
     async fn found(&self, at: &mut At<'_>, references: Vec<Value<'static>>) -> Result<HashSet<Vec<u8>>> {
         let (ns, side) = self.to;
         let path = side.path.dotted();
-        let wanted = Test::In(Arc::new(InSet::new(references, Vec::new())));
+        let wanted = Test::among(references);
         let filter = Filter::from_node(Node::field(&path, wanted));
         let shown = match &*path {
             "_id" => crate::mql::document([("_id", Value::Int32(1))]),

@@ -28,7 +28,7 @@ use crate::mql;
 use crate::rule::Rule;
 use amount::Amount;
 use document::error::label;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{AdminOp, CollectionOptions, UpdateStatement};
 use document::pipeline::expr::Names;
 use document::update::Update;
@@ -67,7 +67,7 @@ impl Keeping {
     pub(crate) async fn unfinished(at: &mut At<'_>, rules: &[(Arc<Rule>, i64)]) -> Result<Vec<Keeping>> {
         let Some((first, _)) = rules.first() else { return Ok(Vec::new()) };
         let wanted = rules.iter().map(|(rule, _)| Value::string(&*rule.name)).collect();
-        let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(wanted, Vec::new())))));
+        let filter = Filter::among("_id", wanted);
         let rows = at.find(find(&names::catalog(&first.host.db), filter)).await?;
         let rows: Vec<Row> = rows.iter().filter_map(Row::read).collect();
         let mut list = Vec::new();
@@ -144,7 +144,7 @@ pub(crate) async fn keep_part(
         }
     }
     if !empty.is_empty() {
-        let ids = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(empty, Vec::new())))));
+        let ids = Filter::among("_id", empty);
         at.delete(&names::replaced(&keeping.rule.host.db), ids).await?;
     }
     let mut rows = Vec::new();

@@ -10,7 +10,7 @@ use super::key::Key;
 use super::memo;
 use super::{Body, Bucket, Layout, ReadingId, Readings, Slots};
 use crate::mql::{call, call_with, cond, document, field, list, literal, object, with};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::op::UpdateStatement;
 use document::pipeline::expr::Names;
 use document::raw::kind;
@@ -105,7 +105,7 @@ impl Readings {
                 .filter_map(|element| element.borrow().get(&self.unit.name).map(Value::into_owned))
                 .collect();
             let listed = list(offsets.iter().map(Value::borrow));
-            let test = Test::Not(Box::new(Test::In(Arc::new(InSet::new(offsets, Vec::new())))));
+            let test = Test::Not(Box::new(Test::among(offsets)));
             conditions.push(Condition::new(&format!("readings.{}", self.unit.name), "$nin", listed, test));
         }
         conditions

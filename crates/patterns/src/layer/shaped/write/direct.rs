@@ -79,7 +79,7 @@ pub(super) async fn reading(
         if !is_taken(&error) && (only_one || !is_too_large(&error)) {
             return Ok(slice::failed(0, error));
         }
-        let mut own = Session { relay: session.relay.clone(), ..Session::default() };
+        let mut own = session.sibling();
         let mut steps = Steps::new(shared, &mut own, context, shaped);
         let last = greatest(&mut steps, bucket, stored, &reading.key, &entries).await?;
         if is_too_large(&error) {

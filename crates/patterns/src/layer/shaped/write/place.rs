@@ -70,13 +70,7 @@ pub(super) async fn add(
     if statements.is_empty() {
         return Ok(errors);
     }
-    let op = WriteOp::Update(UpdateOp {
-        ns: stored.clone(),
-        statements,
-        ordered: true,
-        bypass_validation,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(stored.clone(), statements) });
     let written = steps.write(&op).await?;
     match written.errors.into_iter().next() {
         None => Ok(errors),

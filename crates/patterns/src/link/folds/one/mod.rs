@@ -18,7 +18,7 @@ pub use spread::Spread;
 use crate::link::{Query, key};
 use crate::mql::{call, document, field, object};
 use crate::rule::{Fold, Link, Rule, Upkeep, WhenChanged, WhenDeleted};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Capture, Find, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
@@ -163,7 +163,7 @@ impl CopyProgram {
         let path = self.link.foreign.path.dotted();
         let filter = match keys {
             [one] => Filter::equality(&path, one),
-            all => Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(all.to_vec(), Vec::new()))))),
+            all => Filter::among(&path, all.to_vec()),
         };
         (self.link.source.clone(), filter)
     }
@@ -180,7 +180,7 @@ impl CopyProgram {
             [one] => Filter::parse(&document([("_id", one.borrow())]), &mut Names::new())?,
             many => {
                 let ids = many.iter().map(|key| key.clone().into_owned()).collect();
-                Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+                Filter::among("_id", ids)
             }
         };
         let mut names = vec!["_id"];
