@@ -187,7 +187,7 @@ impl Patterned {
         let shared = &self.shared;
         let at = Circumstances {
             rules: &shared.rules.load(),
-            lease_is_valid: shared.lease.is_valid(),
+            lease: &shared.lease,
             is_restoring: &|db| restore::is_pending(shared, db),
             expires: &|ns| shared.expiries.load().iter().any(|row| row.ns.by_ref() == ns),
         };

@@ -2,6 +2,7 @@
 
 use super::side_writes::{self, sink};
 use super::{Local, Rules};
+use crate::lease::Lease;
 use crate::life::names;
 use crate::shape::Shaped;
 use document::backend::{Class, Head, Route};
@@ -59,7 +60,7 @@ impl Rules {
 pub(crate) struct Circumstances<'a> {
     pub(crate) rules: &'a Rules,
     /// Without a lease other rules may be in force.
-    pub(crate) lease_is_valid: bool,
+    pub(crate) lease: &'a Lease,
     /// Whether the rules of a database come with a dump that is being restored.
     pub(crate) is_restoring: &'a dyn Fn(&str) -> bool,
     /// Whether indexes of a collection expire through Pleach.
@@ -73,7 +74,7 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
     if class.is_write() && (at.is_restoring)(command.db) || is_switching(rules, command, target) {
         return Route::Wait;
     }
-    if !at.lease_is_valid && writes(command) {
+    if writes(command) && !at.lease.is_valid() {
         return Route::Planned;
     }
     let planned_if = |planned: bool| if planned { Route::Planned } else { Route::Forward };
@@ -175,10 +176,13 @@ mod tests {
     use super::*;
     use bson::doc;
 
-    fn route(class: Class, lease_is_valid: bool, is_restoring: bool) -> Route {
+    fn route(class: Class, has_lease: bool, is_restoring: bool) -> Route {
         let body = Doc::from(doc! { "pipeline": [{ "$out": "there" }] });
-        let (rules, is_restoring) = (Rules::default(), |_: &str| is_restoring);
-        let at = Circumstances { rules: &rules, lease_is_valid, is_restoring: &is_restoring, expires: &|_| false };
+        let (rules, lease, is_restoring) = (Rules::default(), Lease::default(), |_: &str| is_restoring);
+        if !has_lease {
+            lease.end();
+        }
+        let at = Circumstances { rules: &rules, lease: &lease, is_restoring: &is_restoring, expires: &|_| false };
         of(&at, &Head { name: "", class, db: "shop", target: Some("orders"), user: None, body: &body })
     }
 
