@@ -266,25 +266,15 @@ mod tests {
             upsert: false,
             hint: Some(Hint::Name("i".into())),
         };
-        let op = UpdateOp {
-            ns: ns.clone(),
-            statements: vec![statement],
-            ordered: true,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        };
+        let op = UpdateOp::of(ns.clone(), vec![statement]);
         check(
             WriteOp::Update(op).to_command(),
             doc! { "update": "c", "updates": [
                 { "q": { "a": 1 }, "u": { "$set": { "a.$[x]": 1 } }, "arrayFilters": [{ "x": 2 }], "multi": true, "hint": "i" },
             ] },
         );
-        let delete = Delete {
-            ns: ns.clone(),
-            statements: vec![DeleteStatement { filter: filter(doc! {}), multi: false, hint: None }],
-            ordered: true,
-            statement_ids: Vec::new(),
-        };
+        let delete =
+            Delete::of(ns.clone(), vec![DeleteStatement { filter: filter(doc! {}), multi: false, hint: None }]);
         check(WriteOp::Delete(delete).to_command(), doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 1 }] });
         let modify = FindAndModify {
             ns,

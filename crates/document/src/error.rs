@@ -5,6 +5,32 @@ use crate::raw::Doc;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The labels that MongoDB puts on errors. A driver decides by them what it may do again.
+pub mod label {
+    /// The whole transaction may be run again.
+    pub const TRANSIENT: &str = "TransientTransactionError";
+    /// The same retryable write may be sent again.
+    pub const RETRYABLE: &str = "RetryableWriteError";
+    /// Only `commitTransaction` may be sent again: it may have been done.
+    pub const UNKNOWN_COMMIT: &str = "UnknownTransactionCommitResult";
+    pub const NO_WRITES: &str = "NoWritesPerformed";
+    pub const RESUMABLE: &str = "ResumableChangeStreamError";
+    pub const NOT_RESUMABLE: &str = "NonResumableChangeStreamError";
+
+    pub const ALL: &[&str] = &[NO_WRITES, NOT_RESUMABLE, RESUMABLE, RETRYABLE, TRANSIENT, UNKNOWN_COMMIT];
+}
+
+/// How far a failure of a write reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The transaction is lost, but running all of it again may succeed.
+    Transient,
+    /// The whole command fails; statements behind the failed one are not tried.
+    Command,
+    /// One statement fails: an entry of `writeErrors`, and an unordered command goes on.
+    Statement,
+}
+
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
@@ -95,6 +121,36 @@ impl Error {
         &self.0.labels
     }
 
+    /// How far the failure reaches: the only classification of errors by what may follow them.
+    pub fn scope(&self) -> Scope {
+        match self.code() {
+            // A conflict, or a transaction that the server gave up before its commit. MongoDB labels these inside a transaction
+            // only, but a plan of ours also meets them where it has none.
+            Code::WriteConflict | Code::LockTimeout | Code::SnapshotUnavailable | Code::NoSuchTransaction => {
+                Scope::Transient
+            }
+            _ if self.0.labels.contains(&label::TRANSIENT) => Scope::Transient,
+            // MongoDB labels no error of a single statement. The label of an unknown commit must not lead to another attempt.
+            _ if !self.0.labels.is_empty() => Scope::Command,
+            // The client's time is over, or it gave up.
+            Code::MaxTimeMSExpired | Code::Interrupted => Scope::Command,
+            // The server cannot be reached, ends, or is no longer the one to write to: the next statement would fail as well.
+            Code::HostUnreachable
+            | Code::HostNotFound
+            | Code::InterruptedAtShutdown
+            | Code::InterruptedDueToReplStateChange
+            | Code::NotWritablePrimary
+            | Code::ShutdownInProgress => Scope::Command,
+            // NetworkTimeout and PrimarySteppedDown, which only a MongoDB says.
+            code if matches!(code.number(), 89 | 189) => Scope::Command,
+            // The store can take no more, or is in a state that it should not be in.
+            Code::OutOfDiskSpace | Code::TransactionTooLarge | Code::InternalError => Scope::Command,
+            // MongoDB checks these two before it looks at the first statement.
+            Code::InvalidNamespace | Code::Unauthorized => Scope::Command,
+            _ => Scope::Statement,
+        }
+    }
+
     pub fn info(&self) -> Option<&Doc<'static>> {
         self.0.info.as_ref()
     }
@@ -109,5 +165,31 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scope_depends_on_code_and_labels() {
+        let rows: &[(Code, &[&'static str], Scope)] = &[
+            (Code::WriteConflict, &[], Scope::Transient),
+            (Code::NoSuchTransaction, &[], Scope::Transient),
+            (Code::InterruptedDueToReplStateChange, &[label::RETRYABLE, label::TRANSIENT], Scope::Transient),
+            (Code::InterruptedDueToReplStateChange, &[label::RETRYABLE, label::UNKNOWN_COMMIT], Scope::Command),
+            (Code::from_number(9001), &[label::RETRYABLE], Scope::Command),
+            (Code::from_number(189), &[], Scope::Command),
+            (Code::MaxTimeMSExpired, &[], Scope::Command),
+            (Code::Unauthorized, &[], Scope::Command),
+            (Code::DuplicateKey, &[], Scope::Statement),
+            (Code::DocumentValidationFailure, &[], Scope::Statement),
+            (Code::from_number(9001), &[], Scope::Statement),
+        ];
+        for (code, labels, expected) in rows {
+            let error = labels.iter().fold(Error::new(*code, ""), |error, label| error.with_label(label));
+            assert_eq!(error.scope(), *expected, "{error:?}");
+        }
     }
 }

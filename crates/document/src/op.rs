@@ -1,5 +1,9 @@
 //! The nouns between the layers: what a command asks of a backend, compiled, and what comes back.
 
+mod namespace;
+
+pub use namespace::{Namespace, NamespaceRef};
+
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -10,25 +14,6 @@ use crate::raw::Doc;
 use crate::update::Update;
 use crate::value::{Path, Value};
 use std::sync::Arc;
-
-/// A database and a collection in it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Namespace {
-    pub db: Arc<str>,
-    pub collection: Arc<str>,
-}
-
-impl Namespace {
-    pub fn new(db: &str, collection: &str) -> Namespace {
-        Namespace { db: db.into(), collection: collection.into() }
-    }
-}
-
-impl std::fmt::Display for Namespace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.db, self.collection)
-    }
-}
 
 /// `{ a: 1, "b.c": -1 }`, compiled.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -180,6 +165,13 @@ pub struct Insert {
     pub statement_ids: Vec<i32>,
 }
 
+impl Insert {
+    /// In order, and validated.
+    pub fn of(ns: Namespace, documents: Vec<Doc<'static>>) -> Insert {
+        Insert { ns, documents, ordered: true, bypass_validation: false, statement_ids: Vec::new() }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct UpdateOp {
     pub ns: Namespace,
@@ -187,6 +179,13 @@ pub struct UpdateOp {
     pub ordered: bool,
     pub bypass_validation: bool,
     pub statement_ids: Vec<i32>,
+}
+
+impl UpdateOp {
+    /// In order, and validated.
+    pub fn of(ns: Namespace, statements: Vec<UpdateStatement>) -> UpdateOp {
+        UpdateOp { ns, statements, ordered: true, bypass_validation: false, statement_ids: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -206,12 +205,26 @@ pub struct Delete {
     pub statement_ids: Vec<i32>,
 }
 
+impl Delete {
+    /// In order.
+    pub fn of(ns: Namespace, statements: Vec<DeleteStatement>) -> Delete {
+        Delete { ns, statements, ordered: true, statement_ids: Vec::new() }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct DeleteStatement {
     pub filter: Filter,
     /// `limit: 0` on the wire.
     pub multi: bool,
     pub hint: Option<Hint>,
+}
+
+impl DeleteStatement {
+    /// All documents that match.
+    pub fn all(filter: Filter) -> DeleteStatement {
+        DeleteStatement { filter, multi: true, hint: None }
+    }
 }
 
 #[derive(Clone, Debug)]

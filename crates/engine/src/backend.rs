@@ -5,7 +5,7 @@ use crate::transaction::EngineTransaction;
 use crate::transaction::locks::LockKey;
 use crate::transaction::write_set::Moment;
 use crate::{admin, explain, read, write};
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session};
+use document::backend::{Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Remote, Session};
 use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
 
@@ -27,8 +27,8 @@ pub fn long<R>(work: impl FnOnce() -> R) -> R {
 }
 
 impl Backend for Engine {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: false }
+    fn facts(&self) -> Facts {
+        Facts::EMBEDDED
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, _context: &'a Context) -> Answer<'a, ()> {
@@ -78,12 +78,8 @@ impl Backend for Engine {
         Box::pin(write::with_retry(self, session, context, |retry| retry.remember(statements, written)))
     }
 
-    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
-        Box::pin(async move { pass(session, std::iter::once((key, mode))) })
-    }
-
-    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
-        Box::pin(async move { pass(session, keys.iter().map(|(key, mode)| (key, *mode))) })
+    fn fences<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        Box::pin(async move { pass(session, keys) })
     }
 
     fn explain<'a>(
@@ -108,10 +104,18 @@ impl Backend for Engine {
     fn cluster_time(&self) -> u64 {
         self.inner.core.clock.committed()
     }
+
+    fn pipelining(&self) -> Option<&dyn Pipelining> {
+        None
+    }
+
+    fn remote(&self) -> Option<&dyn Remote> {
+        None
+    }
 }
 
 /// Passes fences in the session's transaction; one that somebody else has in the way ends it.
-fn pass<'k>(session: &mut Session, fences: impl Iterator<Item = (&'k FenceKey, Mode)>) -> Result<()> {
+fn pass(session: &mut Session, fences: &[(FenceKey, Mode)]) -> Result<()> {
     let transaction = session
         .transaction
         .as_mut()
@@ -119,7 +123,7 @@ fn pass<'k>(session: &mut Session, fences: impl Iterator<Item = (&'k FenceKey, M
     let transaction = EngineTransaction::of(&mut **transaction)?;
     let mut open = transaction.take()?;
     for (key, mode) in fences {
-        if let Err(error) = open.write_set.fence(LockKey::fence(key), mode) {
+        if let Err(error) = open.write_set.fence(LockKey::fence(key), *mode) {
             transaction.fail(open);
             return Err(error);
         }

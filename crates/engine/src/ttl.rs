@@ -115,12 +115,7 @@ async fn expire(
         None => filter,
     };
     let hint = (!index.hidden && &*index.name != "_id_").then(|| Hint::Name(index.name.to_string()));
-    let op = WriteOp::Delete(Delete {
-        ns: collection.ns.clone(),
-        statements: vec![DeleteStatement { filter, multi: true, hint }],
-        ordered: true,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Delete(Delete::of(collection.ns.clone(), vec![DeleteStatement { filter, multi: true, hint }]));
     let layer = engine.inner.ttl.through.lock().as_ref().and_then(Weak::upgrade);
     let written = match layer {
         Some(layer) => layer.write(&mut Session::default(), context, &op, &Capture::Nothing).await?,

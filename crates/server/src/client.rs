@@ -1,6 +1,6 @@
 //! One connected client: who it is, what it is doing, and how that is stopped.
 
-use document::backend::{Backend, Relay, Restorer, Restoring};
+use document::backend::{Front, Relay, Restorer, Restoring};
 use document::{Code, Doc, Error, Result, Value};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ impl Client {
     }
 
     /// Keeps what the client says about itself; only the first time counts.
-    pub(crate) fn introduce(&self, metadata: Doc<'_>, backend: &dyn Backend) {
+    pub(crate) fn introduce(&self, metadata: Doc<'_>, backend: &dyn Front) {
         let mut known = self.metadata.lock();
         if known.is_some() {
             return;

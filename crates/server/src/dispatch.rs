@@ -9,9 +9,9 @@ use crate::reply::{Form, Reply};
 use crate::request::Request;
 use crate::session::{Role, Visit};
 use crate::state::Server;
-use crate::{entitled, forward, identity, labels, namespace};
+use crate::{entitled, identity, labels, namespace, route};
 use bytes::Bytes;
-use document::backend::{Joined, Restoring, Session};
+use document::backend::{Class, Joined, Restoring, Session};
 use document::op::{Context, ReadConcern, Sent};
 use document::{Code, Doc, Env, Error, Result, Text, Value};
 use futures_util::FutureExt;
@@ -75,16 +75,16 @@ pub(crate) async fn answer(
 ) -> Answer {
     let _restoring = client.restorer().and_then(|_| server.backend.restoring(Restoring::Asks));
     if client.restorer().is_some()
-        && let Some(sessions) = forward::ended_sessions(header, frame)
+        && let Some(sessions) = route::ended_sessions(header, frame)
         // The last that such a client sends: it is answered when all that it restored is as it should be.
         && let Err(error) = server.backend.restored(&sessions).await
     {
         tracing::warn!(%error, "after a restore");
     }
     if let Some(relay) = &client.relay
-        && let Some(passing) = forward::passing(server, &**relay, header, frame)
+        && let Some(forwarding) = route::forwarding(server, &**relay, header, frame)
     {
-        return forward::pass(server, client, &**relay, &passing, frame, buffer).await;
+        return route::forward(server, client, &**relay, &forwarding, frame, buffer).await;
     }
     let begin = |buffer, form| Reply::begin(buffer, form, server.next_operation(), header.request_id);
     let plain = Form::Msg { checksum: false };
@@ -101,7 +101,7 @@ pub(crate) async fn answer(
                     Ok(body)
                 })
                 .and_then(|body| Request::parse(body, &msg.sequences, frame))
-                .map(|request| request.collating(server.backend.abilities().forwards));
+                .map(|request| request.collating(server.backend.facts().collates));
             match &parsed {
                 Ok(request) => reply = serve(server, client, request, reply).await,
                 Err(error) => reply.fail(error, &[]),
@@ -143,13 +143,9 @@ fn validate(bytes: &[u8]) -> Result<Doc<'_>> {
 }
 
 fn finish(server: &Server, reply: Reply, send: bool) -> Answer {
-    let gossip = server.backend.gossip();
+    let gossip = server.gossip();
     Answer { buffer: reply.finish(Some(server.backend.cluster_time()), gossip.as_ref()), send, close: false }
 }
-
-/// Commands that old clients may still send by OP_QUERY, before they know what the server is.
-const LEGACY: &[&str] =
-    &["buildInfo", "buildinfo", "hello", "isMaster", "ismaster", "saslContinue", "saslStart", "authenticate"];
 
 fn legacy<'a>(query: &wire::Query<'a>, frame: &'a Bytes) -> Result<Request<'a>> {
     let Some(db) = query.namespace.strip_suffix(".$cmd") else {
@@ -171,7 +167,7 @@ fn legacy<'a>(query: &wire::Query<'a>, frame: &'a Bytes) -> Result<Request<'a>> 
         body = inner;
     }
     let request = Request::parse_in(Text::borrowed(db), body, frame)?;
-    if !LEGACY.contains(&request.name.as_str()) {
+    if !commands::find(request.name.as_str()).is_some_and(|command| command.by_query) {
         return Err(Error::new(
             Code::UnsupportedOpQueryCommand,
             format!(
@@ -298,7 +294,7 @@ fn prepare(call: &mut Call<'_>) -> Result<()> {
             check_place_in_transaction(request)?;
         }
     }
-    if command.structure == "aggregate"
+    if command.class == Class::Aggregate
         && let Some(value) = &generic.max_time_ms
         && value.is_number()
     {
@@ -472,7 +468,7 @@ async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64,
     } else if !(call.command.ends_transaction && visit.is_committed(number)) {
         let ends = visit.resume(&session, number, &mut call.session)?;
         call.client.operation.set_transaction_end(ends);
-    } else if call.command.names.first() == Some(&"abortTransaction") {
+    } else if call.command.class == Class::AbortTransaction {
         visit.resume(&session, number, &mut call.session)?;
     }
     call.visit = Some(visit);

@@ -4,8 +4,9 @@
 use crate::client::Client;
 use crate::commands::{Access, Command};
 use crate::request::Request;
+use crate::route;
 use crate::state::Server;
-use document::backend::Privileges;
+use document::backend::{Class, Privileges};
 use document::op::Namespace;
 use document::{Code, Doc, Error, Result, Value};
 
@@ -32,12 +33,12 @@ pub(crate) async fn or_unauthorized(
 /// A client that has not authenticated learns nothing.
 fn comes_first(command: &Command, unauthorized: &Error, error: &Error) -> bool {
     let is_malformed = matches!(error.code().number(), 14 | 16 | 40414 | 40415);
-    match command.names.first().copied() {
+    match command.class {
         // Whoever authenticates has no rights yet.
-        Some("saslStart" | "saslContinue" | "logout") => false,
+        Class::Authenticate => false,
         _ if unauthorized.message().ends_with("requires authentication") => true,
-        Some("aggregate" | "insert" | "update" | "delete") => false,
-        Some("findAndModify" | "create" | "createIndexes" | "dropIndexes") => !is_malformed,
+        Class::Aggregate | Class::Insert | Class::Update | Class::Delete => false,
+        Class::FindAndModify | Class::Create | Class::CreateIndexes | Class::DropIndexes => !is_malformed,
         _ => true,
     }
 }
@@ -45,7 +46,8 @@ fn comes_first(command: &Command, unauthorized: &Error, error: &Error) -> bool {
 /// Fails with MongoDB's error if the client may not send the command. Commands that are about no collection pass.
 pub(crate) async fn check(server: &Server, client: &Client, command: &Command, request: &Request<'_>) -> Result<()> {
     let Some(relay) = client.relay.as_ref().filter(|_| command.access != Access::Server) else { return Ok(()) };
-    let Some(privileges) = server.backend.privileges(Some(relay)).await? else { return Ok(()) };
+    let Some(remote) = server.backend.remote() else { return Ok(()) };
+    let Some(privileges) = remote.privileges(Some(relay)).await? else { return Ok(()) };
     let (name, db) = (command.names.first().copied().unwrap_or_default(), request.db.as_str());
     if privileges.is_anonymous() {
         return Err(Error::new(Code::Unauthorized, format!("command {name} requires authentication")));
@@ -60,28 +62,29 @@ pub(crate) async fn check(server: &Server, client: &Client, command: &Command, r
 /// Whether the privileges allow the command on its collection; true for commands that are about none.
 fn is_entitled(privileges: &Privileges, db: &str, body: &Doc<'_>) -> bool {
     let Some((name, target)) = body.iter().next() else { return true };
-    if let ("explain", Value::Document(inner)) = (name.as_str(), &target) {
+    let class = route::class(name.as_str());
+    if let (Class::Explain, Value::Document(inner)) = (class, &target) {
         return is_entitled(privileges, db, inner);
     }
     let is_set = |field: &str| body.get(field).is_some_and(|value| value.is_truthy());
-    let actions: &[&str] = match name.as_str() {
-        "find" | "count" | "distinct" | "aggregate" => &["find"],
-        "insert" => &["insert"],
-        "update" => &["update"],
-        "delete" => &["remove"],
-        "findAndModify" | "findandmodify" if is_set("remove") => &["find", "remove"],
-        "findAndModify" | "findandmodify" => &["find", "update"],
-        "collMod" => &["collMod"],
+    let actions: &[&str] = match class {
+        Class::Find | Class::Count | Class::Distinct | Class::Aggregate => &["find"],
+        Class::Insert => &["insert"],
+        Class::Update => &["update"],
+        Class::Delete => &["remove"],
+        Class::FindAndModify if is_set("remove") => &["find", "remove"],
+        Class::FindAndModify => &["find", "update"],
+        Class::CollMod => &["collMod"],
         // Whoever may insert may create too.
-        "create" => &["insert"],
-        "createIndexes" => &["createIndex"],
-        "drop" => &["dropCollection"],
-        "dropIndexes" | "deleteIndexes" => &["dropIndex"],
-        "listIndexes" => &["listIndexes"],
+        Class::Create => &["insert"],
+        Class::CreateIndexes => &["createIndex"],
+        Class::Drop => &["dropCollection"],
+        Class::DropIndexes => &["dropIndex"],
+        Class::ListIndexes => &["listIndexes"],
         _ => return true,
     };
     let Some(collection) = target.as_str() else { return true };
     let ns = Namespace::new(db, collection);
-    let creates = name.as_str() == "create" && privileges.allows("createCollection", &ns);
+    let creates = class == Class::Create && privileges.allows("createCollection", &ns);
     creates || actions.iter().all(|action| privileges.allows(action, &ns))
 }

@@ -1,6 +1,7 @@
 //! The labels that tell a driver what it may do again.
 
 use crate::session::Role;
+use document::error::label::{RETRYABLE, TRANSIENT};
 use document::{Code, Error};
 
 /// The labels of an error that a command in this role failed with; those that the error brings itself included.
@@ -30,9 +31,6 @@ pub(crate) fn of(error: &Error, role: Role, ends_transaction: bool) -> Vec<&'sta
     }
     labels
 }
-
-const TRANSIENT: &str = "TransientTransactionError";
-const RETRYABLE: &str = "RetryableWriteError";
 
 /// The whole transaction may be run again.
 fn is_transient(code: Code, ends_transaction: bool) -> bool {

@@ -1,4 +1,4 @@
-//! Messages to commands and back, on any [`Backend`]. Knows no store, no pattern and no file.
+//! Messages to commands and back, on any [`Front`]. Knows no store, no pattern and no file.
 //!
 //! Reading order: [`run`] accepts connections; `connection` reads a message and writes the reply; `dispatch` finds the command,
 //! its session and its concerns; `commands` has one file per command; `request` and `params` are what a command reads,
@@ -14,7 +14,6 @@ mod counters;
 mod cursors;
 mod dispatch;
 mod entitled;
-mod forward;
 pub mod identity;
 mod labels;
 mod listener;
@@ -24,6 +23,7 @@ mod params;
 mod parsed;
 mod reply;
 mod request;
+mod route;
 mod session;
 mod sink;
 mod sources;
@@ -34,4 +34,4 @@ pub use commands::{Access, COMMANDS, Command};
 pub use listener::run;
 pub use options::Options;
 
-use document::backend::Backend;
+use document::backend::Front;

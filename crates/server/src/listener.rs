@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::options::Options;
 use crate::state::Server;
-use crate::{Backend, connection};
+use crate::{Front, connection};
 use std::future::Future;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Serves `backend` on `listener` until `shutdown` is ready; then commands that run are finished, and their replies sent.
 pub async fn run(
     listener: TcpListener,
-    backend: Arc<dyn Backend>,
+    backend: Arc<dyn Front>,
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> std::io::Result<()> {

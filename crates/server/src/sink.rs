@@ -149,13 +149,8 @@ async fn merge_chunk(
     let count = documents.len();
     let statements =
         documents.into_iter().map(|doc| spec.statement(doc, &call.context.env)).collect::<Result<Vec<_>>>()?;
-    let op = WriteOp::Update(UpdateOp {
-        ns: target.clone(),
-        statements,
-        ordered: false,
-        bypass_validation,
-        statement_ids: Vec::new(),
-    });
+    let op =
+        WriteOp::Update(UpdateOp { ordered: false, bypass_validation, ..UpdateOp::of(target.clone(), statements) });
     let written = fail_on_error(statements::write(call, &op).await?)?;
     if spec.not_matched == WhenNotMatched::Fail && written.n < u64::try_from(count).unwrap_or(u64::MAX) {
         return Err(Error::new(
@@ -179,13 +174,7 @@ async fn update_or_insert(
     for doc in documents {
         let doc = spec.with_id(doc, &call.context.env);
         let statement = UpdateStatement { upsert: false, ..spec.statement(doc.clone(), &call.context.env)? };
-        let op = WriteOp::Update(UpdateOp {
-            ns: target.clone(),
-            statements: vec![statement],
-            ordered: true,
-            bypass_validation,
-            statement_ids: Vec::new(),
-        });
+        let op = WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(target.clone(), vec![statement]) });
         let result = match fail_on_error(statements::write(call, &op).await?) {
             Ok(written) if written.n == 0 => insert(call, target, vec![doc], true, bypass_validation).await,
             Ok(_) => Ok(()),

@@ -1,11 +1,13 @@
 //! What all connections share.
 
-use crate::Backend;
+use crate::Front;
 use crate::client::Client;
 use crate::counters::Counters;
 use crate::cursors::Cursors;
 use crate::options::Options;
 use crate::session::Sessions;
+use document::Doc;
+use document::backend::Remote;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -15,7 +17,7 @@ use std::time::Instant;
 use tokio::sync::Semaphore;
 
 pub(crate) struct Server {
-    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) backend: Arc<dyn Front>,
     pub(crate) options: Options,
     pub(crate) address: SocketAddr,
     pub(crate) cursors: Cursors,
@@ -35,7 +37,7 @@ pub(crate) struct Server {
 pub(crate) const MEMORY_UNIT: usize = 1024;
 
 impl Server {
-    pub(crate) fn new(backend: Arc<dyn Backend>, options: Options, address: SocketAddr) -> Server {
+    pub(crate) fn new(backend: Arc<dyn Front>, options: Options, address: SocketAddr) -> Server {
         Server {
             backend,
             address,
@@ -58,6 +60,11 @@ impl Server {
 
     pub(crate) fn next_operation(&self) -> i32 {
         positive(&self.next_operation)
+    }
+
+    /// The `$clusterTime` of the server behind, if there is one.
+    pub(crate) fn gossip(&self) -> Option<Doc<'static>> {
+        self.backend.remote().and_then(Remote::gossip)
     }
 
     /// `name:port`, as serverStatus and hostInfo say it.

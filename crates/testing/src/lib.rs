@@ -7,8 +7,9 @@ pub use ops::{change, delete, filter, find, find_and_modify, insert, statement, 
 
 use bson::Document;
 use document::backend::{Backend, BatchLimit, Session};
+use document::error::Scope;
 use document::op::{Context, Durability, ReadConcern, ReadOp, Sent};
-use document::{Code, Env, Error, Result};
+use document::{Env, Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -60,6 +61,13 @@ pub async fn rows(backend: &dyn Backend, session: &mut Session, op: ReadOp) -> R
     Ok(batches(backend, session, op, 10_000).await?.concat())
 }
 
+/// Makes a database ready for fences and retry records, where that is needed.
+pub async fn prepare(backend: &dyn Backend, db: &str) {
+    if let Some(remote) = backend.remote() {
+        remote.prepare(&mut Session::default(), db).await.unwrap();
+    }
+}
+
 /// Code and message.
 pub fn told(error: &Error) -> (i32, String) {
     (error.code().number(), error.message().to_owned())
@@ -67,5 +75,5 @@ pub fn told(error: &Error) -> (i32, String) {
 
 /// Whether a transaction that met this may be run again.
 pub fn is_transient(error: &Error) -> bool {
-    error.code() == Code::WriteConflict || error.labels().contains(&"TransientTransactionError")
+    error.scope() == Scope::Transient
 }

@@ -20,7 +20,7 @@ pub fn change(source: impl Into<Bson>) -> Update {
 
 pub fn insert(ns: Namespace, documents: Vec<Document>) -> WriteOp {
     let documents = documents.into_iter().map(Doc::from).collect();
-    WriteOp::Insert(Insert { ns, documents, ordered: true, bypass_validation: false, statement_ids: Vec::new() })
+    WriteOp::Insert(Insert::of(ns, documents))
 }
 
 /// `how` is any of `multi`, `upsert`.
@@ -40,7 +40,7 @@ pub fn update(ns: Namespace, query: Document, change: impl Into<Bson>, how: &[&s
 
 pub fn delete(ns: Namespace, query: Document, multi: bool) -> WriteOp {
     let statements = vec![DeleteStatement { filter: filter(query), multi, hint: None }];
-    WriteOp::Delete(Delete { ns, statements, ordered: true, statement_ids: Vec::new() })
+    WriteOp::Delete(Delete::of(ns, statements))
 }
 
 pub fn find_and_modify(ns: Namespace, query: Document, action: Modify) -> FindAndModify {

@@ -1,21 +1,8 @@
 //! What a server's reply says: success, an error of the command, errors of its statements.
 
+use document::error::label;
 use document::op::WriteError;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
-
-/// The labels that MongoDB puts on errors.
-const LABELS: &[&str] = &[
-    "NoWritesPerformed",
-    "NonResumableChangeStreamError",
-    "ResumableChangeStreamError",
-    "RetryableWriteError",
-    "TransientTransactionError",
-    "UnknownTransactionCommitResult",
-];
-
-pub(crate) const TRANSIENT: &str = "TransientTransactionError";
-pub(crate) const RETRYABLE: &str = "RetryableWriteError";
-pub(crate) const UNKNOWN_COMMIT: &str = "UnknownTransactionCommitResult";
 
 /// The reply, unless it is an error.
 pub(crate) fn checked(reply: Doc<'static>) -> Result<Doc<'static>> {
@@ -35,8 +22,8 @@ pub(crate) fn error(described: &Doc<'_>) -> Error {
     let message = described.get("errmsg").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();
     let mut error = Error::new(code, message);
     if let Some(Value::Array(labels)) = described.get("errorLabels") {
-        for label in labels.iter() {
-            if let Some(known) = label.as_str().and_then(|label| LABELS.iter().find(|known| **known == label)) {
+        for name in labels.iter() {
+            if let Some(known) = name.as_str().and_then(|name| label::ALL.iter().find(|known| **known == name)) {
                 error = error.with_label(known);
             }
         }
@@ -98,7 +85,7 @@ pub(crate) fn is_state_change(code: i32) -> bool {
 
 /// Whether an error says that another primary is being looked for: the same may succeed a moment later.
 pub fn is_failover(error: &Error) -> bool {
-    is_state_change(error.code().number()) || error.labels().contains(&RETRYABLE)
+    is_state_change(error.code().number()) || error.labels().contains(&label::RETRYABLE)
 }
 
 /// The line to the server broke while a command was on it.
@@ -107,8 +94,8 @@ pub(crate) fn lost(host: impl std::fmt::Display, error: &std::io::Error) -> Erro
         Code::InterruptedDueToReplStateChange,
         format!("the connection to {host} was lost while the command ran: {error}"),
     )
-    .with_label(TRANSIENT)
-    .with_label(RETRYABLE)
+    .with_label(label::TRANSIENT)
+    .with_label(label::RETRYABLE)
 }
 
 #[cfg(test)]
@@ -122,7 +109,10 @@ mod tests {
             "ok": 0.0, "code": 112, "codeName": "WriteConflict", "errmsg": "again", "errorLabels": ["TransientTransactionError", "New"],
         });
         let error = checked(reply).unwrap_err();
-        assert_eq!((error.code(), error.message(), error.labels()), (Code::WriteConflict, "again", &[TRANSIENT][..]));
+        assert_eq!(
+            (error.code(), error.message(), error.labels()),
+            (Code::WriteConflict, "again", &[label::TRANSIENT][..])
+        );
         let reply = Doc::from(doc! {
             "ok": 1.0, "n": 0,
             "writeErrors": [{ "index": 3, "code": 11000, "errmsg": "dup", "keyPattern": { "_id": 1 }, "keyValue": { "_id": 5 } }],

@@ -5,52 +5,16 @@ use crate::line::Line;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use crate::{admin, fence, read, write};
+use document::Doc;
 use document::backend::{
-    Abilities, Answer, Backend, Cursor, FenceKey, Flights, Head, Mode, Privileges, Relay, Session,
+    Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Privileges, Relay, Remote, Session,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
-use document::{Doc, Result};
 use std::sync::Arc;
 
 impl Backend for Upstream {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: true }
-    }
-
-    fn flights(&self) -> Option<&dyn Flights> {
-        Some(self)
-    }
-
-    fn connect(&self) -> Option<Arc<dyn Relay>> {
-        Some(Arc::new(Line::new(self.shared.clone(), true)))
-    }
-
-    fn passes(&self, _: &Head<'_>) -> bool {
-        true
-    }
-
-    fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
-        Box::pin(async move { fence::prepare(self, &ClientOrOwn::of(&self.shared, session), db).await })
-    }
-
-    fn privileges<'a>(&'a self, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
-        Box::pin(crate::privileges::of(&self.shared, line))
-    }
-
-    fn trace(&self) -> Option<Doc<'static>> {
-        Some(self.shared.leftover.describe())
-    }
-
-    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
-        Box::pin(crate::leftover::clear(&self.shared, trace, expired))
-    }
-
-    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
-        Box::pin(crate::open::transactions(&self.shared))
-    }
-
-    fn open_cursors<'a>(&'a self, namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
-        Box::pin(crate::open::cursors(&self.shared, namespaces))
+    fn facts(&self) -> Facts {
+        Facts::MONGODB
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
@@ -77,15 +41,6 @@ impl Backend for Upstream {
         })
     }
 
-    fn write_all<'a>(
-        &'a self,
-        session: &'a mut Session,
-        context: &'a Context,
-        ops: &'a [(WriteOp, Capture)],
-    ) -> Answer<'a, Vec<Result<Written>>> {
-        Box::pin(write::write_all(self, session, context, ops))
-    }
-
     fn recall<'a>(
         &'a self,
         session: &'a mut Session,
@@ -107,11 +62,7 @@ impl Backend for Upstream {
         Box::pin(std::future::ready(write::remember(session, context, db, statements, written)))
     }
 
-    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
-        Box::pin(fence::take(self, session, key, mode))
-    }
-
-    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+    fn fences<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
         Box::pin(fence::take_all(self, session, keys))
     }
 
@@ -136,6 +87,49 @@ impl Backend for Upstream {
 
     fn cluster_time(&self) -> u64 {
         self.shared.time.operation()
+    }
+
+    /// Transactions of clients live in the server itself, which answers for them.
+    fn committed(&self, _: &[u8; 16], _: i64) -> bool {
+        false
+    }
+
+    fn pipelining(&self) -> Option<&dyn Pipelining> {
+        Some(self)
+    }
+
+    fn remote(&self) -> Option<&dyn Remote> {
+        Some(self)
+    }
+}
+
+impl Remote for Upstream {
+    fn connect(&self) -> Arc<dyn Relay> {
+        Arc::new(Line::new(self.shared.clone(), true))
+    }
+
+    fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
+        Box::pin(async move { fence::prepare(self, &ClientOrOwn::of(&self.shared, session), db).await })
+    }
+
+    fn privileges<'a>(&'a self, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
+        Box::pin(crate::privileges::of(&self.shared, line))
+    }
+
+    fn trace(&self) -> Option<Doc<'static>> {
+        Some(self.shared.leftover.describe())
+    }
+
+    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+        Box::pin(crate::leftover::clear(&self.shared, trace, expired))
+    }
+
+    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
+        Box::pin(crate::open::transactions(&self.shared))
+    }
+
+    fn open_cursors<'a>(&'a self, namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
+        Box::pin(crate::open::cursors(&self.shared, namespaces))
     }
 
     fn gossip(&self) -> Option<Doc<'static>> {

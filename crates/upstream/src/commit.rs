@@ -4,10 +4,11 @@
 //! sending the commit again; but if answers to statements before it are missing too, nobody knows which of them arrived, and
 //! committing what did would be half a write: then the transaction is aborted, which also tells whether it was committed.
 
-use crate::answer::{self, RETRYABLE, TRANSIENT, UNKNOWN_COMMIT, checked};
+use crate::answer::{self, checked};
 use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
 use crate::transaction::{DEFAULT_DEADLINE, UpstreamTransaction, late, over};
+use document::error::label;
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::time::{Duration, Instant};
@@ -171,12 +172,12 @@ const COMMITTED: i32 = 256;
 /// It was not committed, and will not be.
 fn given_up(error: &Error) -> Error {
     Error::new(Code::NoSuchTransaction, format!("the transaction was lost before its commit: {}", error.message()))
-        .with_label(TRANSIENT)
+        .with_label(label::TRANSIENT)
 }
 
 /// Whether the commit may have been done although the answer is an error.
 fn is_unknown(error: &Error) -> bool {
-    error.labels().contains(&UNKNOWN_COMMIT)
+    error.labels().contains(&label::UNKNOWN_COMMIT)
         || answer::is_state_change(error.code().number())
         || matches!(error.code().number(), 6 | 7 | 50 | 89 | 262 | 9001)
 }
@@ -188,8 +189,8 @@ fn unknown(error: &Error) -> Error {
         false => Code::InterruptedDueToReplStateChange,
     };
     Error::new(code, format!("it is not known whether the write was committed: {}", error.message()))
-        .with_label(RETRYABLE)
-        .with_label(UNKNOWN_COMMIT)
+        .with_label(label::RETRYABLE)
+        .with_label(label::UNKNOWN_COMMIT)
 }
 
 /// `{ w: 1 }`.

@@ -4,13 +4,14 @@
 //! them. Every pass changes what it touches, because a write that changes nothing is no fence. An exclusive pass leaves a
 //! version in all slots of its row (see [`crate::version`]).
 
-use crate::answer::{TRANSIENT, checked, count};
+use crate::answer::{checked, count};
 use crate::client_or_own::ClientOrOwn;
 use crate::command::Command;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use crate::version;
 use document::backend::{FenceKey, FenceVersion, Mode, Session};
+use document::error::label;
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use rand::RngExt;
@@ -26,10 +27,6 @@ pub(crate) struct Pass {
     pub(crate) db: String,
     pub(crate) slot: i32,
     pub(crate) version: Option<FenceVersion>,
-}
-
-pub(crate) async fn take(upstream: &Upstream, session: &mut Session, key: &FenceKey, mode: Mode) -> Result<()> {
-    take_rows(upstream, session, &key.db, vec![(row(key), mode)]).await
 }
 
 /// Many fences are at most as many rows as there are: however many keys are evaluated, one command passes them.
@@ -130,7 +127,7 @@ fn no_time_limit() -> Context {
 /// Not all slots are visible: they were made after the transaction's moment, or went with their database. The next attempt
 /// makes them if need be, and sees them.
 fn missing() -> Error {
-    Error::new(Code::WriteConflict, "the fences of this database have just been made").with_label(TRANSIENT)
+    Error::new(Code::WriteConflict, "the fences of this database have just been made").with_label(label::TRANSIENT)
 }
 
 /// The error when a slot that is passed with others is not there: see [`pass_some`].

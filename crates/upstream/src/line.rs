@@ -3,12 +3,13 @@
 //! A client's line carries the client's own authentication; once that has begun, a broken connection is the end of the line,
 //! because only the client can authenticate again. A line of our own logs in as the connection string's user.
 
-use crate::answer::{self, RETRYABLE, TRANSIENT};
+use crate::answer;
 use crate::command::Command;
 use crate::connection::Connection;
 use crate::shared::Shared;
 use crate::topology::Primary;
 use document::backend::{Answer, Relay, Standing};
+use document::error::label;
 use document::{Code, Doc, Error, Result};
 use parking_lot::Mutex as PlainMutex;
 use std::any::Any;
@@ -94,8 +95,8 @@ impl Line {
                         Code::InterruptedDueToReplStateChange,
                         "the primary has changed since this connection was authenticated: connect again",
                     )
-                    .with_label(TRANSIENT)
-                    .with_label(RETRYABLE));
+                    .with_label(label::TRANSIENT)
+                    .with_label(label::RETRYABLE));
                 }
                 *guard = Some(self.connect().await?);
             }
@@ -143,8 +144,8 @@ impl Line {
 
 pub(crate) fn no_primary() -> Error {
     Error::new(Code::NotWritablePrimary, "no primary of the upstream MongoDB is known at the moment")
-        .with_label(TRANSIENT)
-        .with_label(RETRYABLE)
+        .with_label(label::TRANSIENT)
+        .with_label(label::RETRYABLE)
 }
 
 impl Ready<'_> {

@@ -10,13 +10,23 @@ use crate::retries::{self, Attempt};
 use crate::transaction::{UpstreamTransaction, over, tell};
 use crate::upstream::Upstream;
 use crate::version;
-use crate::write::{is_of_command, plain};
-use document::backend::{Answer, FenceKey, FenceVersion, Flight, Flights, Landed, Leg, Session};
+use crate::write::{self, plain};
+use document::backend::{Answer, FenceKey, FenceVersion, Flight, Landed, Leg, Pipelining, Session};
+use document::error::Scope;
 use document::op::{Capture, Context, WriteOp, Written};
 use document::raw::kind;
-use document::{Doc, DocWriter, Result, Value};
+use document::{Code, Doc, DocWriter, Result, Value};
 
-impl Flights for Upstream {
+impl Pipelining for Upstream {
+    fn write_all<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        ops: &'a [(WriteOp, Capture)],
+    ) -> Answer<'a, Vec<Result<Written>>> {
+        Box::pin(write::write_all(self, session, context, ops))
+    }
+
     fn fly<'a>(
         &'a self,
         session: &'a mut Session,
@@ -89,7 +99,9 @@ async fn fly(
             let failures = replies.iter().map(answer::failure).enumerate();
             let first = failures.filter_map(|(at, failed)| Some((at, failed?))).next();
             let Some((at, failed)) = first else { return Err(over()) };
-            if is_of_command(&failed.error) {
+            // A flight of several clients may be too large, or fail inside the server, for what one of them sent.
+            let may_be_of_one = matches!(failed.error.code(), Code::InternalError | Code::TransactionTooLarge);
+            if failed.error.scope() != Scope::Statement && !may_be_of_one {
                 return Err(failed.error);
             }
             match flight.legs.get(at) {

@@ -3,13 +3,14 @@
 //! Nothing is sent to begin one: the first command does. Of our own, shared fences and retry records wait for the commit and
 //! go with it (see [`crate::commit`]).
 
-use crate::answer::{self, RETRYABLE, TRANSIENT, checked};
+use crate::answer::{self, checked};
 use crate::client_or_own::ClientOrOwn;
 use crate::command::{Command, session_document};
 use crate::commit::{Again, Ended};
 use crate::fence;
 use crate::retries;
 use document::backend::{Answer, Joined, Session, Transaction};
+use document::error::label;
 use document::op::Context;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::any::Any;
@@ -258,12 +259,12 @@ pub(crate) async fn within<T>(context: &Context, work: impl Future<Output = Resu
 
 pub(crate) fn late() -> Error {
     Error::new(Code::Location(89), "the upstream MongoDB did not answer in time")
-        .with_label(TRANSIENT)
-        .with_label(RETRYABLE)
+        .with_label(label::TRANSIENT)
+        .with_label(label::RETRYABLE)
 }
 
 pub(crate) fn over() -> Error {
-    Error::new(Code::NoSuchTransaction, "the transaction is over").with_label(TRANSIENT)
+    Error::new(Code::NoSuchTransaction, "the transaction is over").with_label(label::TRANSIENT)
 }
 
 /// The error in a reply to something sent before the commit.

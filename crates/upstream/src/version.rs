@@ -21,7 +21,7 @@ pub(crate) fn leave(update: &mut DocWriter) {
     update.start_document("$set").append(FIELD, &Value::ObjectId(rand::random())).end();
 }
 
-/// See [`document::backend::Flights::versions`].
+/// See [`document::backend::Pipelining::versions`].
 pub(crate) async fn read(
     upstream: &Upstream,
     session: &mut Session,
@@ -55,7 +55,7 @@ fn version(slot: &Doc<'_>) -> Option<FenceVersion> {
     }
 }
 
-/// See [`document::backend::Flights::fence_at`].
+/// See [`document::backend::Pipelining::fence_at`].
 pub(crate) async fn take(
     upstream: &Upstream,
     session: &mut Session,

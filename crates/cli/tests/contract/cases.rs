@@ -209,13 +209,13 @@ fn fence_key(place: &Place, name: &str) -> FenceKey {
 }
 
 async fn shared_fences(place: &Place) {
-    place.backend.prepare(&mut Session::default(), &place.ns.db).await.unwrap();
+    testing::prepare(&*place.backend, &place.ns.db).await;
     let key = fence_key(place, "shared");
     // On a real MongoDB two may take the same slot by chance, which is a transient conflict and nothing worse.
     for attempt in 0.. {
         let (mut first, mut second) = (place.begin().await, place.begin().await);
-        place.backend.fence(&mut first, &key, Mode::Shared).await.unwrap();
-        let taken = place.backend.fence(&mut second, &key, Mode::Shared).await;
+        place.backend.fences(&mut first, &[(key.clone(), Mode::Shared)]).await.unwrap();
+        let taken = place.backend.fences(&mut second, &[(key.clone(), Mode::Shared)]).await;
         let met = match taken {
             Ok(()) => commit(&mut second).await.err(),
             Err(error) => Some(error),
@@ -229,7 +229,7 @@ async fn shared_fences(place: &Place) {
 }
 
 async fn exclusive_fences(place: &Place) {
-    place.backend.prepare(&mut Session::default(), &place.ns.db).await.unwrap();
+    testing::prepare(&*place.backend, &place.ns.db).await;
     for (at, modes) in
         [(Mode::Exclusive, Mode::Shared), (Mode::Shared, Mode::Exclusive), (Mode::Exclusive, Mode::Exclusive)]
             .into_iter()
@@ -241,12 +241,12 @@ async fn exclusive_fences(place: &Place) {
             // Both have their snapshot.
             place.find(&mut first, doc! {}).await;
             place.find(&mut second, doc! {}).await;
-            place.backend.fence(&mut first, &key, modes.0).await.unwrap();
+            place.backend.fences(&mut first, &[(key.clone(), modes.0)]).await.unwrap();
             let mut failed = None;
             if first_commits_between {
                 commit(&mut first).await.unwrap();
             }
-            match place.backend.fence(&mut second, &key, modes.1).await {
+            match place.backend.fences(&mut second, &[(key.clone(), modes.1)]).await {
                 Err(error) => failed = Some(error),
                 Ok(()) => failed = failed.or(commit(&mut second).await.err()),
             }
@@ -257,7 +257,7 @@ async fn exclusive_fences(place: &Place) {
             assert!(is_transient(&error), "{error:?}");
             // A later transaction meets nobody.
             let mut third = place.begin().await;
-            place.backend.fence(&mut third, &key, Mode::Exclusive).await.unwrap();
+            place.backend.fences(&mut third, &[(key.clone(), Mode::Exclusive)]).await.unwrap();
             commit(&mut third).await.unwrap();
         }
     }
@@ -277,7 +277,7 @@ async fn retried(place: &Place) {
 }
 
 async fn retried_in_transaction(place: &Place) {
-    place.backend.prepare(&mut Session::default(), &place.ns.db).await.unwrap();
+    testing::prepare(&*place.backend, &place.ns.db).await;
     place.must(place.insert(docs(0..1), true)).await;
     let id = new_session();
     let change = place.update(doc! { "_id": 0 }, doc! { "$inc": { "n": 1 } }, false, false);
@@ -300,16 +300,17 @@ async fn retried_in_transaction(place: &Place) {
 }
 
 async fn write_all(place: &Place) {
+    let Some(pipelining) = place.backend.pipelining() else { return };
     place.must(place.insert(docs(0..1), true)).await;
     let ops = |documents: [i32; 3]| -> Vec<_> {
         documents.iter().map(|n| (place.insert(docs(*n..*n + 1), true), Capture::Nothing)).collect()
     };
     let mut session = place.begin().await;
-    let outcomes = place.backend.write_all(&mut session, &context(), &ops([1, 2, 3])).await.unwrap();
+    let outcomes = pipelining.write_all(&mut session, &context(), &ops([1, 2, 3])).await.unwrap();
     assert!(outcomes.len() == 3 && outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     commit(&mut session).await.unwrap();
     let mut session = place.begin().await;
-    let outcomes = place.backend.write_all(&mut session, &context(), &ops([4, 0, 5])).await.unwrap();
+    let outcomes = pipelining.write_all(&mut session, &context(), &ops([4, 0, 5])).await.unwrap();
     assert_eq!(outcomes.len(), 2, "{outcomes:?}");
     drop(session);
     assert_eq!(place.find(&mut Session::default(), doc! {}).await, docs(0..4));

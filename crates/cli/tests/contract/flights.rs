@@ -22,13 +22,7 @@ fn legs(place: &Place, child: &str, parent: i32, pipeline: bool, must_match: boo
     let update = Update::parse(&change, &[], &mut document::pipeline::expr::Names::new()).unwrap();
     let filter = document::filter::Filter::equality("_id", &Value::Int32(parent));
     let statement = UpdateStatement { filter, update, multi: false, upsert: false, hint: None };
-    let count = WriteOp::Update(UpdateOp {
-        ns: place.ns.clone(),
-        statements: vec![statement],
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    });
+    let count = WriteOp::Update(UpdateOp::of(place.ns.clone(), vec![statement]));
     vec![Leg { op: child, must_match: false }, Leg { op: count, must_match }]
 }
 
@@ -41,8 +35,8 @@ async fn fly(place: &Place, legs: Vec<Leg>, claims: Vec<Claim>) -> Result<Landed
     let context = context();
     place.backend.begin(&mut session, &context).await?;
     let guarded = !claims.is_empty();
-    let flights = place.backend.flights().unwrap();
-    flights.fly(&mut session, &context, Flight { legs, claims, guarded }, None).await
+    let pipelining = place.backend.pipelining().unwrap();
+    pipelining.fly(&mut session, &context, Flight { legs, claims, guarded }, None).await
 }
 
 async fn all(place: &Place) -> Vec<Document> {
@@ -52,7 +46,7 @@ async fn all(place: &Place) -> Vec<Document> {
 /// Done as a whole, or refused as a whole with the reason.
 pub(crate) async fn whole_or_not(backend: Arc<dyn Backend>, db: &str) {
     let place = Place::new(backend, db);
-    place.backend.prepare(&mut Session::default(), db).await.unwrap();
+    testing::prepare(&*place.backend, db).await;
     place.must(place.insert(vec![doc! { "_id": 1, "n": 0 }], true)).await;
     let client = new_session();
     for (at, pipeline) in [false, true].into_iter().enumerate() {
@@ -78,27 +72,27 @@ pub(crate) async fn whole_or_not(backend: Arc<dyn Backend>, db: &str) {
 /// with their database and were made again.
 pub(crate) async fn at_a_version(backend: Arc<dyn Backend>, db: &str) {
     let place = Place::new(backend.clone(), db);
-    backend.prepare(&mut Session::default(), db).await.unwrap();
-    let (flights, context, key) = (backend.flights().unwrap(), context(), FenceKey::new(db, *b"a key"));
+    testing::prepare(&*backend, db).await;
+    let (pipelining, context, key) = (backend.pipelining().unwrap(), context(), FenceKey::new(db, *b"a key"));
     let exclusive = async || {
         let mut session = Session::default();
         backend.begin(&mut session, &context).await.unwrap();
-        backend.fence(&mut session, &key, Mode::Exclusive).await.unwrap();
+        backend.fences(&mut session, &[(key.clone(), Mode::Exclusive)]).await.unwrap();
         session.transaction.take().unwrap().commit(&context).await.unwrap();
     };
     let version = async || {
         let mut session = Session::default();
         backend.begin(&mut session, &context).await.unwrap();
-        let versions = flights.versions(&mut session, &context, std::slice::from_ref(&key)).await.unwrap();
+        let versions = pipelining.versions(&mut session, &context, std::slice::from_ref(&key)).await.unwrap();
         assert_eq!(versions.len(), 1);
         versions[0]
     };
     let fly_at = async |version: FenceVersion, id: i32| {
         let mut session = Session::default();
         backend.begin(&mut session, &context).await.unwrap();
-        flights.fence_at(&mut session, &key, version).await.unwrap();
+        pipelining.fence_at(&mut session, &key, version).await.unwrap();
         let legs = vec![Leg { op: place.insert(vec![doc! { "_id": id }], true), must_match: false }];
-        flights.fly(&mut session, &context, Flight { legs, claims: vec![], guarded: false }, None).await
+        pipelining.fly(&mut session, &context, Flight { legs, claims: vec![], guarded: false }, None).await
     };
     assert_eq!(version().await, None, "nobody has had it");
     exclusive().await;
@@ -118,7 +112,7 @@ pub(crate) async fn at_a_version(backend: Arc<dyn Backend>, db: &str) {
     // An exclusive pass that is not committed yet is in the way; nothing is relied on beside it.
     let mut changing = Session::default();
     backend.begin(&mut changing, &context).await.unwrap();
-    backend.fence(&mut changing, &key, Mode::Exclusive).await.unwrap();
+    backend.fences(&mut changing, &[(key.clone(), Mode::Exclusive)]).await.unwrap();
     let error = fly_at(second, 6).await.unwrap_err();
     assert_eq!(error.code(), document::Code::WriteConflict, "{error:?}");
     changing.transaction.take().unwrap().commit(&context).await.unwrap();
@@ -187,7 +181,7 @@ pub(crate) async fn cut_anywhere(uri: &str, db: &str) {
     let cut = Cut::to(server).await;
     let through = format!("mongodb://127.0.0.1:{}/?directConnection=true", cut.port);
     let place = Place::new(Arc::new(crate::open(&through).await), db);
-    place.backend.prepare(&mut Session::default(), db).await.unwrap();
+    testing::prepare(&*place.backend, db).await;
     place.must(place.insert(vec![doc! { "_id": 0 }], true)).await;
     let client = new_session();
     let mut number = 0;

@@ -45,13 +45,7 @@ impl Live {
     }
 
     async fn insert(&self, collection: &str, documents: Vec<Document>) {
-        let op = WriteOp::Insert(Insert {
-            ns: self.ns(collection),
-            documents: documents.into_iter().map(Doc::from).collect(),
-            ordered: true,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        });
+        let op = WriteOp::Insert(Insert::of(self.ns(collection), documents.into_iter().map(Doc::from).collect()));
         let inner = self.layer.inner();
         let written = inner.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
         assert!(written.errors.is_empty(), "{written:?}");

@@ -1,19 +1,50 @@
 //! The rules of the tree that no compiler checks. Each failure names the file, the rule and the way out.
 
+use document::backend::Class;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which of our crates each crate may depend on.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("cli", &["document", "engine", "patterns", "server", "upstream", "wire"]),
-    ("document", &[]),
-    ("engine", &["document"]),
-    ("patterns", &["document"]),
-    ("server", &["document", "wire"]),
-    ("testing", &["document"]),
-    ("upstream", &["document", "wire"]),
-    ("wire", &[]),
+/// Which of our crates each crate may depend on, and which its tests may name beside.
+const LAYERS: &[(&str, &[&str], &[&str])] = &[
+    ("cli", &["document", "engine", "patterns", "server", "upstream", "wire"], &["testing"]),
+    ("document", &[], &[]),
+    ("engine", &["document"], &["testing"]),
+    ("patterns", &["document"], &["engine", "testing"]),
+    ("server", &["document", "wire"], &[]),
+    ("testing", &["document"], &[]),
+    ("upstream", &["document", "wire"], &[]),
+    ("wire", &[], &[]),
+];
+
+/// Where code depends on what a backend is. The list may only shrink: what differs belongs in the backend.
+const FACTS: &[&str] = &[
+    "crates/document/src/backend/front.rs",
+    "crates/patterns/src/layer/expiry.rs",
+    "crates/patterns/src/layer/mod.rs",
+    "crates/patterns/src/layer/restore.rs",
+    "crates/patterns/src/layer/shaped/read/explain.rs",
+    "crates/patterns/src/layer/shaped/read/mod.rs",
+    "crates/patterns/src/layer/shaped/write/single_statement.rs",
+    "crates/patterns/src/layer/shaped/write/resend_after_move.rs",
+    "crates/patterns/src/layer/timeseries.rs",
+    "crates/patterns/src/life/audit/mod.rs",
+    "crates/patterns/src/life/derived.rs",
+    "crates/patterns/src/execute/evaluate.rs",
+    "crates/patterns/src/life/expiry.rs",
+    "crates/patterns/src/life/explain.rs",
+    "crates/patterns/src/life/leases.rs",
+    "crates/patterns/src/life/load.rs",
+    "crates/patterns/src/life/outbox.rs",
+    "crates/patterns/src/life/preview/counts.rs",
+    "crates/patterns/src/life/preview/references.rs",
+    "crates/patterns/src/life/replaced/mod.rs",
+    "crates/patterns/src/life/restore.rs",
+    "crates/patterns/src/life/relocate/health.rs",
+    "crates/patterns/src/life/verbs/selection.rs",
+    "crates/patterns/src/execute/host_fields.rs",
+    "crates/patterns/src/execute/attempt.rs",
+    "crates/server/src/dispatch.rs",
 ];
 
 fn root() -> PathBuf {
@@ -46,6 +77,11 @@ fn sources() -> Vec<(String, String)> {
         .collect()
 }
 
+/// The lines before a file's tests that are no comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().take_while(|line| *line != "mod tests {").filter(|line| !line.trim_start().starts_with("//"))
+}
+
 fn report(rule: &str, way_out: &str, offenders: &[String]) {
     assert!(offenders.is_empty(), "{rule}; {way_out}:\n  {}", offenders.join("\n  "));
 }
@@ -71,18 +107,101 @@ fn no_file_is_too_long() {
 
 #[test]
 fn crates_depend_only_downward() {
-    let names = ["document", "engine", "server", "wire"];
     let mut wrong = Vec::new();
-    for (krate, allowed) in LAYERS {
+    for (krate, allowed, allowed_in_tests) in LAYERS {
         let manifest = fs::read_to_string(root().join(format!("crates/{krate}/Cargo.toml"))).unwrap();
-        let dependencies = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-        for name in names {
-            if dependencies.contains(&format!("\n{name}.workspace")) && !allowed.contains(&name) {
-                wrong.push(format!("{krate} depends on {name}"));
+        let section = |name: &str| match manifest.split_once(&format!("\n[{name}]\n")) {
+            Some((_, rest)) => rest.split("\n[").next().unwrap().to_owned(),
+            None => String::new(),
+        };
+        let names = |section: &str, other: &str| {
+            section.lines().any(|line| line.strip_prefix(other).is_some_and(|rest| rest.starts_with(['.', ' ', '='])))
+        };
+        for (other, ..) in LAYERS {
+            let may_be_tested_with = allowed.contains(other) || allowed_in_tests.contains(other);
+            if names(&section("dependencies"), other) && !allowed.contains(other) {
+                wrong.push(format!("{krate} depends on {other}"));
+            }
+            if names(&section("dev-dependencies"), other) && !may_be_tested_with {
+                wrong.push(format!("the tests of {krate} depend on {other}"));
             }
         }
     }
     report("S3: crates depend only downward (ARCHITECTURE.md)", "move the shared noun to document", &wrong);
+}
+
+#[test]
+fn every_backend_decides_about_every_method() {
+    let text = fs::read_to_string(root().join("crates/document/src/backend/mod.rs")).unwrap();
+    let (_, rest) = text.split_once("pub trait Backend").expect("the trait is there");
+    let body = rest.split("\n}\n").next().unwrap();
+    assert!(body.contains("fn remote"), "the walk found too little: {body}");
+    let defaults: Vec<_> = body.lines().skip(1).filter(|line| line.ends_with('{')).map(str::to_owned).collect();
+    report(
+        "trait Backend has no default body: whoever wraps a backend would forget the method",
+        "implement it in each backend",
+        &defaults,
+    );
+}
+
+#[test]
+fn facts_are_asked_in_few_places() {
+    let asks: Vec<_> =
+        sources().into_iter().filter(|(_, text)| text.contains(".facts()")).map(|(name, _)| name).collect();
+    let new: Vec<_> = asks.iter().filter(|name| !FACTS.contains(&name.as_str())).cloned().collect();
+    report("code depends on what a backend is only in the files of FACTS", "let the backend decide", &new);
+    let gone: Vec<_> =
+        FACTS.iter().filter(|name| !asks.iter().any(|asks| asks == *name)).map(|name| (*name).to_owned()).collect();
+    report("FACTS lists only files that ask", "take it off the list", &gone);
+}
+
+#[test]
+fn errors_are_classified_in_one_place() {
+    // Which server is to be asked next, and whether a commit may have been done, is no question of scope.
+    let allowed = ["crates/document/src/error.rs", "crates/upstream/src/answer.rs", "crates/upstream/src/commit.rs"];
+    let mut wrong = Vec::new();
+    for (name, text) in sources().into_iter().filter(|(name, _)| !name.contains("tests")) {
+        for line in code(&text) {
+            let labels = name != allowed[0] && document::error::label::ALL.iter().any(|label| line.contains(label));
+            let looks = line.contains("labels().contains(") && !allowed.contains(&name.as_str());
+            if labels || looks {
+                wrong.push(format!("{name}: {}", line.trim()));
+            }
+        }
+    }
+    report("how far a failure reaches is said by Error::scope, and labels are constants", "ask the scope", &wrong);
+}
+
+#[test]
+fn commands_are_told_apart_by_their_class() {
+    let folders = ["crates/server/src/", "crates/patterns/src/layer/", "crates/patterns/src/rules"];
+    let may = |name: &str| {
+        name.starts_with("crates/server/src/commands/")
+            || name == "crates/server/src/route.rs"
+            // It reads the text of MongoDB's refusals.
+            || name == "crates/patterns/src/layer/rights.rs"
+    };
+    // `count` is a field of figures too.
+    let decisive = server::COMMANDS.iter().filter(|command| !matches!(command.class, Class::Other | Class::Count));
+    let names: Vec<String> = decisive.flat_map(|command| command.names).map(|name| format!("\"{name}\"")).collect();
+    // A pattern of a `match`, or a comparison.
+    let decides = |line: &str, name: &str| {
+        line.split_once(name).is_some_and(|(before, after)| {
+            let (before, after) = (before.trim_end(), after.trim_start());
+            let is_pattern = after.starts_with("=>") || after.starts_with("| \"") || before.ends_with("\" |");
+            is_pattern || before.ends_with("name ==") || before.ends_with("name !=")
+        })
+    };
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        if may(&file) || !folders.iter().any(|folder| file.starts_with(folder)) {
+            continue;
+        }
+        for line in code(&text).filter(|line| names.iter().any(|name| decides(line, name))) {
+            wrong.push(format!("{file}: {}", line.trim()));
+        }
+    }
+    report("only server/commands and server/route.rs know commands by name", "ask for the class", &wrong);
 }
 
 #[test]
@@ -227,7 +346,7 @@ fn every_rule_that_is_cited_is_in_the_document() {
 fn every_file_that_documents_name_exists() {
     let mut pages = vec![root().join("docs/semantics.md"), root().join("docs/glossary.md")];
     files(&root().join("docs/decisions"), "md", &mut pages);
-    let is_crate = |name: &str| LAYERS.iter().any(|(krate, _)| *krate == name);
+    let is_crate = |name: &str| LAYERS.iter().any(|(krate, ..)| *krate == name);
     let (mut missing, mut named) = (Vec::new(), 0);
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();

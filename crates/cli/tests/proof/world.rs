@@ -67,7 +67,7 @@ impl World {
     ) -> World {
         let db = format!("proof_{}_{}", std::process::id(), testing::next());
         let layer = Patterned::with_gate(inner.clone(), gate);
-        inner.prepare(&mut Session::default(), &db).await.unwrap();
+        testing::prepare(&*inner, &db).await;
         let world = World { layer, db, _folder: folder };
         for name in COLLECTIONS {
             let op = document::op::AdminOp::Create { ns: world.ns(name), options: Default::default() };

@@ -1,10 +1,9 @@
 //! `$and`, `$or`, `$nor`, `$not`.
 
 use super::parse::{Operator, Parser};
-use super::{FilterDef, InSet, Node, Place, Test};
+use super::{FilterDef, Node, Place, Test};
 use crate::error::{Error, Result};
 use crate::value::Value;
-use std::sync::Arc;
 
 pub(super) const AND: FilterDef = FilterDef {
     name: "$and",
@@ -62,7 +61,7 @@ fn any_of(mut nodes: Vec<Node>) -> Node {
             _ => return Node::Or(nodes),
         }
     }
-    Node::Field { path: first.clone(), test: Test::In(Arc::new(InSet::new(values, Vec::new()))) }
+    Node::Field { path: first.clone(), test: Test::among(values) }
 }
 
 fn not(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>> {

@@ -132,6 +132,11 @@ impl Filter {
         Filter::from_node(Node::equality(path, value))
     }
 
+    /// The documents whose value at that path is one of these.
+    pub fn among(path: &str, values: Vec<crate::Value<'static>>) -> Filter {
+        Filter::from_node(Node::field(path, Test::among(values)))
+    }
+
     /// A filter made by a program; `source` is the node written as a query. An expression cannot be written: it appears
     /// as a `$comment`.
     pub fn from_node(root: Node) -> Filter {

@@ -234,6 +234,11 @@ impl Node {
 }
 
 impl Test {
+    /// Equality with one of these values.
+    pub fn among(values: Vec<Value<'static>>) -> Test {
+        Test::In(Arc::new(InSet::new(values, Vec::new())))
+    }
+
     fn tests_arrays(&self) -> bool {
         match self {
             Test::ElemMatch(_) | Test::ElemMatchValue(_) | Test::Size(_) => true,

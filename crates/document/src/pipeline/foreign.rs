@@ -4,7 +4,7 @@ use super::match_::Match;
 use super::{Pipeline, Rows, Run, Stage, empty};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::filter::{Filter, InSet, Node, Test};
+use crate::filter::{Filter, Node, Test};
 use crate::raw::Doc;
 use crate::value::path::Part;
 use crate::value::{Path, Value};
@@ -64,7 +64,7 @@ pub(super) fn equal_to_any(foreign: &Path, mut values: Vec<Value<'static>>) -> F
         _ if values.iter().any(|value| matches!(value, Value::Regex { .. })) => {
             Node::Or(values.into_iter().map(|value| node(Test::Eq(value))).collect())
         }
-        _ => node(Test::In(Arc::new(InSet::new(values, Vec::new())))),
+        _ => node(Test::among(values)),
     };
     Filter::from_node(root)
 }

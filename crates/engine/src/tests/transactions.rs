@@ -109,18 +109,18 @@ fn fences_order_evaluations_against_changes() {
     run(async {
         let key = FenceKey::new("db", b"link".to_vec());
         let (mut a, mut b, mut c) = (bench.begin().await, bench.begin().await, bench.begin().await);
-        bench.engine.fence(&mut a, &key, Mode::Shared).await.unwrap();
-        bench.engine.fence(&mut b, &key, Mode::Shared).await.unwrap();
-        let error = bench.engine.fence(&mut c, &key, Mode::Exclusive).await.unwrap_err();
+        bench.engine.fences(&mut a, &[(key.clone(), Mode::Shared)]).await.unwrap();
+        bench.engine.fences(&mut b, &[(key.clone(), Mode::Shared)]).await.unwrap();
+        let error = bench.engine.fences(&mut c, &[(key.clone(), Mode::Exclusive)]).await.unwrap_err();
         assert_eq!(error.code().number(), 112);
         let mut late = bench.begin().await;
         bench.write_at(&mut a, &insert(vec![doc! {"_id": 1}])).await.unwrap();
         bench.commit(&mut a).await.unwrap();
         bench.commit(&mut b).await.unwrap();
-        let error = bench.engine.fence(&mut late, &key, Mode::Exclusive).await.unwrap_err();
+        let error = bench.engine.fences(&mut late, &[(key.clone(), Mode::Exclusive)]).await.unwrap_err();
         assert_eq!(error.code().number(), 112);
         let mut after = bench.begin().await;
-        bench.engine.fence(&mut after, &key, Mode::Exclusive).await.unwrap();
+        bench.engine.fences(&mut after, &[(key.clone(), Mode::Exclusive)]).await.unwrap();
     });
 }
 

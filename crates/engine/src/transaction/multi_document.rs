@@ -9,6 +9,7 @@ use super::write_set::{Moment, WriteSet, write_conflict};
 use crate::catalog::{Collection, Content};
 use crate::engine::{Engine, Entered, Inner};
 use document::backend::{Answer, Durable, Transaction};
+use document::error::label;
 use document::op::{Context, Durability, Namespace};
 use document::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -166,7 +167,7 @@ impl Open {
             Ok(entered) => entered?,
             Err(_) => {
                 let message = format!("Unable to acquire IX lock on '{ns}' within {}ms.", ENTER_WITHIN.as_millis());
-                return Err(Error::new(Code::LockTimeout, message).with_label("TransientTransactionError"));
+                return Err(Error::new(Code::LockTimeout, message).with_label(label::TRANSIENT));
             }
         };
         match (known, entered) {
@@ -180,7 +181,7 @@ impl Open {
                 Code::SnapshotUnavailable,
                 "Unable to read from a snapshot due to pending collection catalog changes; please retry the operation.",
             )
-            .with_label("TransientTransactionError")),
+            .with_label(label::TRANSIENT)),
         }
     }
 
@@ -207,7 +208,7 @@ impl Open {
 
 /// The error of every statement after the end.
 fn aborted() -> Error {
-    Error::new(Code::NoSuchTransaction, "Transaction has been aborted.").with_label("TransientTransactionError")
+    Error::new(Code::NoSuchTransaction, "Transaction has been aborted.").with_label(label::TRANSIENT)
 }
 
 impl Transaction for EngineTransaction {

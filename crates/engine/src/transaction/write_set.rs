@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Collection};
 use crate::store::Space;
 use bytes::Bytes;
 use document::backend::Mode;
+use document::error::label;
 use document::op::Durability;
 use document::{Code, Error, Result};
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub(crate) fn write_conflict() -> Error {
         Code::WriteConflict,
         "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction.",
     )
-    .with_label("TransientTransactionError")
+    .with_label(label::TRANSIENT)
 }
 
 impl WriteSet {

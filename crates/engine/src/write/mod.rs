@@ -21,6 +21,7 @@ use crate::transaction::retries::Retry;
 use crate::transaction::write_set::{Halt, WriteSet, write_conflict};
 use crate::transaction::{EngineTransaction, Open};
 use document::backend::{Mode, Session};
+use document::error::Scope;
 use document::op::{Capture, Change, Context, Durability, Namespace, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -140,21 +141,10 @@ pub(crate) enum Stop {
 
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        let whole = matches!(
-            error.code(),
-            Code::WriteConflict
-                | Code::MaxTimeMSExpired
-                | Code::Interrupted
-                | Code::InterruptedAtShutdown
-                | Code::OutOfDiskSpace
-                | Code::InternalError
-                | Code::NoSuchTransaction
-                | Code::TransactionTooLarge
-                | Code::LockTimeout
-                | Code::SnapshotUnavailable
-                | Code::InvalidNamespace
-        );
-        if whole { Stop::Command(error) } else { Stop::Statement(error) }
+        match error.scope() {
+            Scope::Transient | Scope::Command => Stop::Command(error),
+            Scope::Statement => Stop::Statement(error),
+        }
     }
 }
 

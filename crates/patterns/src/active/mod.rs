@@ -6,7 +6,9 @@
 
 pub(crate) mod copy_cache;
 pub(crate) mod lease;
+pub(crate) mod route;
 mod rule_in_state;
+pub(crate) mod side_writes;
 
 pub use rule_in_state::RuleInState;
 

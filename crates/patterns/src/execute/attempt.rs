@@ -14,6 +14,7 @@ use crate::layer::Shared;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
+use document::error::label;
 use document::op::{Capture, Context, Namespace, ReadOp, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
@@ -67,7 +68,7 @@ impl<'a> Attempt<'a> {
             session,
             context,
             rules,
-            rules_checked: !shared.inner.abilities().forwards,
+            rules_checked: !shared.inner.facts().begins_lazily,
             exclusive: HashSet::new(),
             enqueued: HashSet::new(),
             later: Vec::new(),
@@ -217,8 +218,8 @@ impl<'a> Attempt<'a> {
         if let Some(collected) = &mut self.collected {
             collected.relied_on.push((kept.clone(), key::bytes(value)));
         }
-        match self.shared.inner.flights() {
-            Some(flights) => flights.fence_at(self.session, fence, at).await,
+        match self.shared.inner.pipelining() {
+            Some(pipelining) => pipelining.fence_at(self.session, fence, at).await,
             None => Err(Error::new(Code::InternalError, "a plan that relies on a version cannot be sent")),
         }
     }
@@ -227,7 +228,7 @@ impl<'a> Attempt<'a> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
         self.pass(std::slice::from_ref(kept), action).await?;
         self.send().await?;
-        self.shared.inner.fence(self.session, &fence, mode).await?;
+        self.shared.inner.fences(self.session, &[(fence, mode)]).await?;
         self.check_rules()
     }
 
@@ -240,10 +241,7 @@ impl<'a> Attempt<'a> {
         self.rules_checked = true;
         match self.shared.is_current(&self.rules) {
             true => Ok(()),
-            false => {
-                Err(Error::new(Code::WriteConflict, "the rules changed meanwhile")
-                    .with_label("TransientTransactionError"))
-            }
+            false => Err(Error::new(Code::WriteConflict, "the rules changed meanwhile").with_label(label::TRANSIENT)),
         }
     }
 

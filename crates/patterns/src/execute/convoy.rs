@@ -332,7 +332,7 @@ async fn attempt(
         gate.pass(Point::Begin { attempt: number }).await?;
     }
     let Some(first) = jobs.first() else { return Err(lost()) };
-    let mut session = Session { relay: first.relay.clone(), ..Session::default() };
+    let mut session = Session::on_line(first.relay.clone());
     shared.inner.begin(&mut session, context).await?;
     let mut run = Attempt::new(shared, &mut session, context, shared.rules());
     run.collects = true;

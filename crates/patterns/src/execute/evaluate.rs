@@ -132,7 +132,7 @@ impl Evaluator {
     /// The hosts whose field is not what it should be, by what `at` sees.
     pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
         let rows = self.rows(at, &self.distinct_keys(hosts)).await?;
-        let sent = at.backend.abilities().forwards;
+        let sent = !at.backend.facts().runs_our_code;
         let mut differences = Vec::new();
         for host in hosts {
             // An array where the rule links single values: such a host is left alone.
@@ -204,7 +204,7 @@ impl Evaluator {
     async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
         let mut rows = Rows::default();
         if !keys.is_empty() {
-            let fetch = if at.backend.abilities().forwards { Fetch::Rows } else { Fetch::Documents };
+            let fetch = if at.backend.facts().runs_our_code { Fetch::Documents } else { Fetch::Rows };
             let documents = at.all(self.field.query(keys, fetch)?).await?;
             rows.add(&*self.field, fetch, &documents);
         }

@@ -49,7 +49,7 @@ pub(crate) async fn land(
     guarded: bool,
     turns: &mut Turns<'_>,
 ) -> Result<Flown> {
-    let Some(flights) = shared.inner.flights() else {
+    let Some(pipelining) = shared.inner.pipelining() else {
         return Err(Error::new(Code::InternalError, "a collected plan cannot be sent"));
     };
     if let Some(gate) = shared.gate() {
@@ -60,7 +60,7 @@ pub(crate) async fn land(
     let waited_for = legs.first().is_some_and(|leg| shared.convoys.is_waited_for(namespace(&leg.op)));
     let mut visible = || turns.end();
     let visible = waited_for.then_some(&mut visible as &mut (dyn FnMut() + Send));
-    match flights.fly(session, context, Flight { legs, claims, guarded }, visible).await? {
+    match pipelining.fly(session, context, Flight { legs, claims, guarded }, visible).await? {
         Landed::Done(written) => {
             for ((written, size), hosts) in written.iter().zip(sizes).zip(&hosts) {
                 if size.is_some_and(|size| written.n >= size) {

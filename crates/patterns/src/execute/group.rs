@@ -271,7 +271,7 @@ async fn attempt(
     }
     let enqueued = shared.jobs_so_far();
     let relay = jobs.first().and_then(|job| job.relay.clone());
-    let mut session = Session { relay, ..Session::default() };
+    let mut session = Session::on_line(relay);
     shared.inner.begin(&mut session, context).await?;
     let mut run = Attempt::new(shared, &mut session, context, shared.rules());
     let mut changes = Changes::default();

@@ -112,10 +112,10 @@ async fn read(
             run.exclusive(kept, value).await?;
         }
     }
-    let fetch = match run.shared.inner.abilities().forwards {
-        true if run.relies => Fetch::Shortest,
-        true => Fetch::Rows,
-        false => Fetch::Documents,
+    let fetch = match run.shared.inner.facts().runs_our_code {
+        true => Fetch::Documents,
+        false if run.relies => Fetch::Shortest,
+        false => Fetch::Rows,
     };
     let documents = run.read(std::slice::from_ref(kept), field.query(keys, fetch)?).await?;
     rows.add(&**field, fetch, &documents);

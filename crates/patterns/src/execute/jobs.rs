@@ -77,11 +77,5 @@ fn upsert(kept: &Arc<ActiveRule>, value: &Value<'_>, now: i64) -> Result<WriteOp
         upsert: true,
         hint: None,
     };
-    Ok(WriteOp::Update(UpdateOp {
-        ns: names::outbox(&kept.rule.host.db),
-        statements: vec![statement],
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    }))
+    Ok(WriteOp::Update(UpdateOp::of(names::outbox(&kept.rule.host.db), vec![statement])))
 }

@@ -275,13 +275,7 @@ mod tests {
             upsert: false,
             hint: None,
         };
-        let update = UpdateOp {
-            ns: rule.host.clone(),
-            statements: vec![statement],
-            ordered: true,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        };
+        let update = UpdateOp::of(rule.host.clone(), vec![statement]);
         let fence = Action::Fence {
             key: crate::rule::fence::fence_key(&rule, &Value::Int32(5)),
             value: Value::Int32(5),

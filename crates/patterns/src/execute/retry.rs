@@ -1,5 +1,6 @@
 //! Running a plan again after a conflict: until it goes through, or the client's time is up.
 
+use document::error::Scope;
 use document::op::Context;
 use document::{Code, Error, Result};
 use std::future::Future;
@@ -62,28 +63,11 @@ impl RetryWindow {
 
 /// Whether running the same again may succeed: a conflict, or a transaction that was lost before its commit.
 pub(crate) fn is_transient(error: &Error) -> bool {
-    matches!(
-        error.code(),
-        Code::WriteConflict | Code::LockTimeout | Code::SnapshotUnavailable | Code::NoSuchTransaction
-    ) || error.labels().contains(&"TransientTransactionError")
+    error.scope() == Scope::Transient
 }
 
 /// Whether an error is about the whole command and not about one statement.
 pub(crate) fn is_of_command(error: &Error) -> bool {
-    is_transient(error)
-        || matches!(
-            error.code(),
-            Code::MaxTimeMSExpired
-                | Code::Interrupted
-                | Code::InterruptedAtShutdown
-                | Code::OutOfDiskSpace
-                | Code::InternalError
-                | Code::TransactionTooLarge
-                | Code::InvalidNamespace
-                | Code::NotWritablePrimary
-                | Code::InterruptedDueToReplStateChange
-                | Code::ShutdownInProgress
-                | Code::HostUnreachable
-                | Code::HostNotFound
-        )
+    // A statement that follows from the client's may be refused to the client: then only the client's statement fails.
+    error.scope() != Scope::Statement && error.code() != Code::Unauthorized
 }

@@ -106,13 +106,13 @@ async fn attempt(
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Begin { attempt: attempt.number }).await?;
     }
-    let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let mut session = client.attempt();
     let jobs = shared.jobs_so_far();
     shared.inner.begin(&mut session, context).await?;
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = shared.rules();
     let mut run = Attempt::new(shared, &mut session, context, rules);
-    run.together.allowed = shared.inner.abilities().forwards;
+    run.together.allowed = shared.inner.pipelining().is_some();
     run.together.trails = attempt.trails;
     run.collects = attempt.flies;
     let result = match execute(&mut run, op).await {
@@ -201,7 +201,7 @@ pub(crate) async fn rehearse(
 ) -> Result<Option<(Option<usize>, Error)>> {
     let mut attempts = RetryWindow::new(context);
     loop {
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         shared.inner.begin(&mut session, context).await?;
         let mut run = Attempt::new(shared, &mut session, context, shared.rules());
         let result = match execute(&mut run, op).await {

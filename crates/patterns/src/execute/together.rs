@@ -65,7 +65,9 @@ impl Attempt<'_> {
     pub(crate) async fn send_with(&mut self, op: &WriteOp) -> Result<Option<Written>> {
         let Some(first) = self.together.waiting.take() else { return Ok(None) };
         let both = [(first, Capture::Nothing), (op.clone(), Capture::Nothing)];
-        let mut outcomes = self.shared.inner.write_all(self.session, self.context, &both).await?.into_iter();
+        // Nothing waits where answers cost nothing.
+        let Some(pipelining) = self.shared.inner.pipelining() else { return Err(lost()) };
+        let mut outcomes = pipelining.write_all(self.session, self.context, &both).await?.into_iter();
         self.note(outcomes.next().unwrap_or_else(|| Err(lost()))?)?;
         let mut written = outcomes.next().unwrap_or_else(|| Err(lost()))?;
         match written.errors.is_empty() {

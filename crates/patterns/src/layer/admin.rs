@@ -1,11 +1,11 @@
-//! Work on whole collections (SEMANTICS R21), and which commands no rule concerns.
+//! Work on whole collections (SEMANTICS R21).
 
 use crate::active::{ActiveRule, Rules};
 use crate::layer::write::bookkeeping;
 use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
 use crate::life::access::Access;
 use crate::life::{drop_database, indexes, names};
-use document::backend::{Head, Session};
+use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Aggregate, Context, Namespace};
 use document::pipeline::Sink;
@@ -60,7 +60,7 @@ pub(super) async fn run(
             shaped::refused::indexes(&rules, &op)?;
         }
         AdminOp::ListIndexes { .. } => shaped::refused::indexes(&rules, &op)?,
-        AdminOp::DropDatabase { db } if rules_in(&rules, db) => {
+        AdminOp::DropDatabase { db } if rules.has_database(db) => {
             drop(rules);
             match shared.life() {
                 Some(life) => life.empty_database(session, context, db).await?,
@@ -191,100 +191,4 @@ pub(crate) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Resu
             .or_else(|| kept.map(|kept| refused("$out", &target, kept, &other_of(kept, &target)))),
     };
     refusal.map_or(Ok(()), |refusal| Err((target, refusal)))
-}
-
-/// Commands that write to, or rename, the collection they name first.
-const WRITES: &[&str] = &["insert", "update", "delete", "findAndModify", "findandmodify", "drop", "create", "collMod"];
-
-/// Whether no rule concerns a command, as far as its first look tells.
-pub(super) fn passes(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
-    let unsure = writes(command) && !shared.lease.is_valid();
-    if unsure
-        || restore::concerns(shared, command)
-        || switchover_wait::concerns(rules, command)
-        || shaped::refused::plans(rules, command)
-        || behind::target(rules, command).is_some()
-    {
-        return false;
-    }
-    match command.name {
-        "pleach" | "renameCollection" | "bulkWrite" | "serverStatus" => false,
-        "dropDatabase" | "explain" => !rules_in(rules, command.db),
-        "createIndexes" | "dropIndexes" | "deleteIndexes" if is_of_ours(command) => false,
-        "dropIndexes" | "deleteIndexes" if of_rules(rules, command) => false,
-        "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => !expiry::concerns(shared, rules, command),
-        "aggregate" if writes_elsewhere(command.body) && rules_anywhere(rules) => {
-            sink(command).is_some_and(|target| is_free(rules, &target))
-        }
-        name if WRITES.contains(&name) => {
-            command.target.is_none_or(|target| is_free(rules, &Namespace::new(command.db, target)))
-        }
-        _ => true,
-    }
-}
-
-fn of_rules(rules: &Rules, command: &Head<'_>) -> bool {
-    command.target.is_some_and(|target| rules.of(&Namespace::new(command.db, target)).is_some())
-}
-
-fn is_of_ours(command: &Head<'_>) -> bool {
-    command.target.is_some_and(|target| names::is_bookkeeping(&Namespace::new(command.db, target)))
-}
-
-/// Whether a collection is neither a rule's nor ours.
-pub(super) fn is_free(rules: &Rules, ns: &Namespace) -> bool {
-    rules.of(ns).is_none() && rules.stored(ns).is_none() && !names::is_bookkeeping(ns)
-}
-
-/// Whether a command may change documents of clients.
-fn writes(command: &Head<'_>) -> bool {
-    match command.name {
-        "aggregate" => writes_elsewhere(command.body),
-        "dropDatabase" => true,
-        name => WRITES.contains(&name) || behind::writes(command),
-    }
-}
-
-pub(super) fn rules_in(rules: &Rules, db: &str) -> bool {
-    rules.namespaces().any(|ns| &*ns.db == db)
-}
-
-fn rules_anywhere(rules: &Rules) -> bool {
-    !rules.all().is_empty()
-}
-
-/// `$out` or `$merge` at the end of the pipeline.
-fn writes_elsewhere(body: &Doc<'_>) -> bool {
-    let Some(Value::Array(stages)) = body.get("pipeline") else { return false };
-    let is_sink =
-        |stage: &Value<'_>| matches!(stage, Value::Document(doc) if doc.contains("$out") || doc.contains("$merge"));
-    stages.iter().any(|stage| is_sink(&stage))
-}
-
-/// Where the `$merge` that ends a pipeline writes to; `$out` is checked by who refuses it.
-pub(super) fn merged_into(command: &Head<'_>) -> Option<Namespace> {
-    let Some(Value::Array(stages)) = command.body.get("pipeline") else { return None };
-    let merges = |stage: &Value<'_>| matches!(stage, Value::Document(stage) if stage.contains("$merge"));
-    stages.iter().last().filter(merges).and_then(|_| sink(command))
-}
-
-/// Where the `$out` or `$merge` that ends a pipeline writes to; nothing if it is not said as it should be.
-fn sink(command: &Head<'_>) -> Option<Namespace> {
-    let Some(Value::Array(stages)) = command.body.get("pipeline") else { return None };
-    let Some(Value::Document(stage)) = stages.iter().last() else { return None };
-    let target = match (stage.get("$out"), stage.get("$merge")) {
-        (Some(target), None) => target,
-        (None, Some(Value::Document(merge))) => merge.get("into")?,
-        (None, Some(target)) => target,
-        _ => return None,
-    };
-    match target {
-        Value::String(collection) => Some(Namespace::new(command.db, collection.as_str())),
-        Value::Document(target) => {
-            let db = target.get("db");
-            let db = db.as_ref().map_or(Some(command.db), Value::as_str)?;
-            Some(Namespace::new(db, target.get("coll")?.as_str()?))
-        }
-        _ => None,
-    }
 }

@@ -2,8 +2,8 @@
 //! time series under its name, documents that MongoDB lets expire by itself, writes that no plan follows, a unique index that goes.
 //! They are refused; what only looks, or only costs time, passes.
 
-use crate::active::{ActiveRule, Rules};
-use crate::layer::admin::{is_free, other_of, refused};
+use crate::active::{ActiveRule, Rules, side_writes};
+use crate::layer::admin::{other_of, refused};
 use crate::layer::write::bookkeeping;
 use crate::layer::{Shared, admin, rights};
 use crate::life::access::Access;
@@ -13,81 +13,15 @@ use document::op::{AdminOp, Context, Namespace};
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
-/// A collection that a command would change behind the back of its rules.
-pub(super) struct Target {
-    pub(super) ns: Namespace,
-    /// What MongoDB asks of the sender there.
-    pub(super) action: &'static str,
-}
-
-/// The collection of a rule, or of ours, that a command writes to and that Pleach has no plan for; `None` if there is none.
-pub(super) fn target(rules: &Rules, command: &Head<'_>) -> Option<Target> {
-    let named = |collection: &str| Namespace::new(command.db, collection);
-    let (ns, action) = match command.name {
-        "convertToCapped" => (named(command.target?), "convertToCapped"),
-        "cloneCollectionAsCapped" => (named(command.body.get("toCollection")?.as_str()?), "insert"),
-        "mapReduce" | "mapreduce" => (reduced_into(command)?, "insert"),
-        "applyOps" => return applied(rules, command.body.get("applyOps")?),
-        _ => return None,
-    };
-    (!is_free(rules, &ns)).then_some(Target { ns, action })
-}
-
-/// Whether a command is one of those, whatever its collection.
-pub(super) fn writes(command: &Head<'_>) -> bool {
-    match command.name {
-        "convertToCapped" | "cloneCollectionAsCapped" | "applyOps" => true,
-        "mapReduce" | "mapreduce" => reduced_into(command).is_some(),
-        _ => false,
-    }
-}
-
-/// Where `mapReduce` writes to; `None` if it answers with its result.
-fn reduced_into(command: &Head<'_>) -> Option<Namespace> {
-    match command.body.get("out")? {
-        Value::String(collection) => Some(Namespace::new(command.db, collection.as_str())),
-        Value::Document(out) => {
-            let db = out.get("db");
-            let db = db.as_ref().and_then(Value::as_str).unwrap_or(command.db);
-            let collection = ["replace", "merge", "reduce"].iter().find_map(|how| out.get(how))?;
-            Some(Namespace::new(db, collection.as_str()?))
-        }
-        _ => None,
-    }
-}
-
-/// The first operation on a collection of a rule. Commands, and collections that are named by their number, are not looked into: in a
-/// database with rules they count as such.
-fn applied(rules: &Rules, operations: Value<'_>) -> Option<Target> {
-    let Value::Array(operations) = operations else { return None };
-    operations.iter().find_map(|operation| {
-        let Value::Document(operation) = operation else { return None };
-        let ns = operation.get("ns")?;
-        let (db, collection) = ns.as_str()?.split_once('.')?;
-        let ns = Namespace::new(db, collection);
-        let kind = operation.get("op");
-        let action = match kind.as_ref().and_then(Value::as_str) {
-            Some("i") => "insert",
-            Some("u") => "update",
-            Some("d") => "remove",
-            Some("n") => return None,
-            _ => "dropCollection",
-        };
-        let is_hidden = action == "dropCollection" || operation.contains("ui");
-        let concerned = !is_free(rules, &ns) || is_hidden && admin::rules_in(rules, db);
-        concerned.then_some(Target { ns, action })
-    })
-}
-
 /// Fails if a command would change a collection behind the back of its rules.
 pub(super) async fn refuse(shared: &Shared, command: &Head<'_>, line: Option<&Arc<dyn Relay>>) -> Result<()> {
-    if !writes(command) || line.is_none() {
+    if !side_writes::is_unplanned(command) || line.is_none() {
         return Ok(());
     }
     // Without a lease the rules may be others.
     shared.lease.check()?;
     let rules = shared.rules();
-    let Some(target) = target(&rules, command) else { return Ok(()) };
+    let Some(target) = side_writes::unplanned(&rules, command) else { return Ok(()) };
     let error = match rules.of(&target.ns).and_then(|local| local.named_by.first()) {
         _ if names::is_bookkeeping(&target.ns) => bookkeeping(&target.ns),
         Some(kept) => refused(command.name, &target.ns, kept, &other_of(kept, &target.ns)).with_hint(hint(kept)),

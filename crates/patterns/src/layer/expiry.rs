@@ -1,41 +1,17 @@
 //! Commands about indexes of a collection that a rule reads, in front of a real MongoDB: their expiry is ours (SEMANTICS R7), and
 //! clients see nothing of that.
 
-use crate::active::Rules;
 use crate::layer::Shared;
 use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::expiry::{Expiry, can_expire, seconds};
-use document::backend::{Head, Session};
+use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace};
 use document::value::show;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;
 
 const FIELD: &str = "expireAfterSeconds";
-
-/// Whether documents of the collection may only go by planned deletes.
-fn is_read(rules: &Rules, ns: &Namespace) -> bool {
-    rules.of(ns).is_some_and(|local| !local.sourced.is_empty())
-}
-
-/// Whether a command about indexes has to do with expiry that is ours.
-pub(super) fn concerns(shared: &Shared, rules: &Rules, command: &Head<'_>) -> bool {
-    let Some(target) = command.target else { return false };
-    let ns = Namespace::new(command.db, target);
-    let known = || shared.expiries().iter().any(|row| row.ns == ns);
-    match command.name {
-        "createIndexes" => known() || is_read(rules, &ns) && asks_for_expiry(command.body),
-        "dropIndexes" | "deleteIndexes" => known() || is_read(rules, &ns),
-        "listIndexes" => known(),
-        _ => false,
-    }
-}
-
-fn asks_for_expiry(body: &Doc<'_>) -> bool {
-    let Some(Value::Array(indexes)) = body.get("indexes") else { return false };
-    indexes.iter().any(|index| matches!(index, Value::Document(index) if index.contains(FIELD)))
-}
 
 /// Runs a command about indexes so that nothing expires behind the rules' back; nothing if it is none.
 pub(super) async fn run(
@@ -52,9 +28,9 @@ pub(super) async fn run(
     else {
         return Ok(None);
     };
-    let Some(life) = shared.life().filter(|_| shared.inner.abilities().forwards) else { return Ok(None) };
+    let Some(life) = shared.life().filter(|_| shared.inner.facts().own_expiry) else { return Ok(None) };
     let known = shared.expiries().iter().any(|row| row.ns == *ns);
-    if !known && !is_read(&shared.rules(), ns) {
+    if !known && !shared.rules().reads(ns.by_ref()) {
         return Ok(None);
     }
     let (mut own, own_context) = (Session::default(), life.context());

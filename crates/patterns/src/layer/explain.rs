@@ -149,7 +149,7 @@ async fn rehearsed(
 ) -> Result<Result<Plan, (Option<usize>, Error)>> {
     let mut attempts = RetryWindow::new(context);
     loop {
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         shared.inner.begin(&mut session, context).await?;
         let mut run = Attempt::new(shared, &mut session, context, shared.rules());
         run.trace = Some(Plan::default());

@@ -6,12 +6,12 @@
 
 use crate::life::names;
 use crate::mql;
-use document::backend::Head;
+use document::backend::{Class, Head};
 use document::{Doc, DocWriter, Value};
 
 /// What is passed on in place of a client's `listCollections`; `None` for any other command, and for one that names ours.
 pub(super) fn rewritten(command: &Head<'_>) -> Option<Doc<'static>> {
-    if command.name != "listCollections" || document::raw::validate(command.body.as_bytes()).is_err() {
+    if command.class != Class::ListCollections || document::raw::validate(command.body.as_bytes()).is_err() {
         return None;
     }
     let asked = match command.body.get("filter") {
@@ -118,7 +118,14 @@ mod tests {
     fn a_command_that_passes_keeps_all_but_its_filter() {
         let asked = doc! { "listCollections": 1, "filter": { "type": "view" }, "cursor": { "batchSize": 2 }, "nameOnly": true, "$db": "shop" };
         let body = Doc::from(asked.clone());
-        let head = Head { name: "listCollections", db: "shop", target: None, user: None, body: &body };
+        let head = Head {
+            name: "listCollections",
+            class: Class::ListCollections,
+            db: "shop",
+            target: None,
+            user: None,
+            body: &body,
+        };
         let sent = bson::Document::try_from(&rewritten(&head).unwrap()).unwrap();
         for name in ["listCollections", "cursor", "nameOnly", "$db"] {
             assert_eq!(sent.get(name), asked.get(name), "{name}");
@@ -127,6 +134,6 @@ mod tests {
         assert_eq!(parts.first().and_then(|part| part.as_document()), Some(&doc! { "type": "view" }));
         let named = Doc::from(doc! { "listCollections": 1, "filter": { "name": "pleach.fences" }, "$db": "shop" });
         assert!(rewritten(&Head { body: &named, ..head }).is_none());
-        assert!(rewritten(&Head { name: "listIndexes", ..head }).is_none());
+        assert!(rewritten(&Head { class: Class::ListIndexes, ..head }).is_none());
     }
 }

@@ -24,8 +24,9 @@ mod timeseries;
 mod validators;
 mod write;
 
-use crate::active::Rules;
 use crate::active::lease::Lease;
+use crate::active::route::Circumstances;
+use crate::active::{Rules, route, side_writes};
 use crate::execute::gate::Gate;
 use crate::life::Life;
 use crate::life::expiry::Expiry;
@@ -33,11 +34,11 @@ use arc_swap::ArcSwap;
 use client_transaction::ClientTransaction;
 use document::Doc;
 use document::backend::{
-    Abilities, Answer, Backend, Cursor, FenceKey, Head, Mode, Privileges, Relay, Restorer, Restoring, Session,
-    Transaction, UnderWay,
+    Answer, Backend, Cursor, Facts, FenceKey, Front, Head, InFlight, Mode, Pipelining, Relay, Remote, Restorer,
+    Restoring, Route, Session, Transaction,
 };
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
-use open_transactions::{InFlight, OpenTransactions};
+use open_transactions::{CommandInFlight, OpenTransactions};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -93,7 +94,7 @@ impl Shared {
 
     /// Whether plans may be sent at once.
     pub(crate) fn flights(&self) -> bool {
-        self.inner.flights().is_some() && !self.gate.as_ref().is_some_and(|gate| gate.wants_answers())
+        self.inner.pipelining().is_some() && !self.gate.as_ref().is_some_and(|gate| gate.wants_answers())
     }
 
     pub(crate) fn is_current(&self, rules: &Arc<Rules>) -> bool {
@@ -175,9 +176,16 @@ impl Patterned {
         self.shared.rules()
     }
 
-    /// Whether no rule concerns a command, as far as its first look tells.
-    pub fn is_unconcerned(&self, command: &Head<'_>) -> bool {
-        admin::passes(&self.shared, &self.shared.rules(), command)
+    /// Who answers a command if there is a server behind.
+    pub fn route_of(&self, command: &Head<'_>) -> Route {
+        let shared = &self.shared;
+        let at = Circumstances {
+            rules: &shared.rules.load(),
+            lease: &shared.lease,
+            is_restoring: &|db| restore::is_pending(shared, db),
+            expires: &|ns| shared.expiries.load().iter().any(|row| row.ns.by_ref() == ns),
+        };
+        route::of(&at, command)
     }
 
     /// Joins the layer with the life of its rules; once.
@@ -187,66 +195,8 @@ impl Patterned {
 }
 
 impl Backend for Patterned {
-    fn abilities(&self) -> Abilities {
-        self.shared.inner.abilities()
-    }
-
-    fn connect(&self) -> Option<Arc<dyn Relay>> {
-        self.shared.inner.connect()
-    }
-
-    fn passes(&self, command: &Head<'_>) -> bool {
-        self.is_unconcerned(command) && self.shared.inner.passes(command)
-    }
-
-    fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
-        let Some(refused) = shaped::refused::stream(&self.shared.rules(), command) else {
-            return match admin::merged_into(command) {
-                Some(target) => {
-                    Box::pin(async move { rights::before_sink(&self.shared, command, line, &target).await })
-                }
-                None => Box::pin(behind::refuse(&self.shared, command, line)),
-            };
-        };
-        let refused = timeseries::refused(&self.shared, command).unwrap_or(refused);
-        Box::pin(rights::refuse_stream(&self.shared, command, line, refused))
-    }
-
-    fn takes_writes(&self, view: &Namespace) -> bool {
-        self.shared.rules().shaped(view).is_some()
-    }
-
-    fn under_way(&self, command: &Head<'_>) -> Option<Box<dyn UnderWay>> {
-        let rules = self.shared.rules();
-        Some(Box::new(InFlight::new(&self.shared, rules, command)))
-    }
-
-    fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
-        Some(Box::new(self.shared.readers.add(namespace)))
-    }
-
-    fn open_cursors<'a>(&'a self, namespaces: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
-        self.shared.inner.open_cursors(namespaces)
-    }
-
-    fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()> {
-        self.shared.inner.prepare(session, db)
-    }
-
-    fn privileges<'a>(&'a self, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
-        self.shared.inner.privileges(line)
-    }
-
-    fn trace(&self) -> Option<Doc<'static>> {
-        self.shared.inner.trace()
-    }
-
-    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
-        self.shared.inner.open_transactions()
-    }
-
-    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
-        self.shared.inner.clear(trace, expired)
+    fn facts(&self) -> Facts {
+        self.shared.inner.facts()
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
@@ -306,33 +256,8 @@ impl Backend for Patterned {
         self.shared.inner.remember(session, context, db, statements, written)
     }
 
-    fn restoring(&self, step: Restoring) -> Option<Restorer> {
-        let life = self.shared.life()?;
-        Some(match step {
-            Restoring::Connects => Arc::new(life.restorer()),
-            Restoring::Asks => Arc::new(life.restorer_asks()),
-        })
-    }
-
-    fn restored<'a>(&'a self, sessions: &'a [[u8; 16]]) -> Answer<'a, ()> {
-        Box::pin(async move {
-            match self.shared.life() {
-                Some(life) => life.end_restore(sessions).await,
-                None => Ok(()),
-            }
-        })
-    }
-
-    fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
-        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.shared.rules(), command))
-    }
-
-    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
-        self.shared.inner.fence(session, key, mode)
-    }
-
-    fn fence_all<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
-        self.shared.inner.fence_all(session, keys)
+    fn fences<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        self.shared.inner.fences(session, keys)
     }
 
     fn explain<'a>(
@@ -367,7 +292,72 @@ impl Backend for Patterned {
         self.shared.inner.cluster_time()
     }
 
-    fn gossip(&self) -> Option<Doc<'static>> {
-        self.shared.inner.gossip()
+    /// What comes from outside may concern rules, so each statement is looked at; plans are sent through the backend beneath.
+    fn pipelining(&self) -> Option<&dyn Pipelining> {
+        None
+    }
+
+    fn remote(&self) -> Option<&dyn Remote> {
+        self.shared.inner.remote()
+    }
+}
+
+impl Front for Patterned {
+    fn connect(&self) -> Option<Arc<dyn Relay>> {
+        self.shared.inner.remote().map(Remote::connect)
+    }
+
+    fn route(&self, command: &Head<'_>) -> Route {
+        match self.route_of(command) {
+            Route::Forward if self.shared.inner.remote().is_none() => Route::Plain,
+            route => route,
+        }
+    }
+
+    fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
+        let Some(refused) = shaped::refused::stream(&self.shared.rules(), command) else {
+            return match side_writes::merged_into(command) {
+                Some(target) => {
+                    Box::pin(async move { rights::before_sink(&self.shared, command, line, &target).await })
+                }
+                None => Box::pin(behind::refuse(&self.shared, command, line)),
+            };
+        };
+        let refused = timeseries::refused(&self.shared, command).unwrap_or(refused);
+        Box::pin(rights::refuse_stream(&self.shared, command, line, refused))
+    }
+
+    fn takes_writes(&self, view: &Namespace) -> bool {
+        self.shared.rules().shaped(view).is_some()
+    }
+
+    fn in_flight(&self, command: &Head<'_>) -> Option<Box<dyn InFlight>> {
+        let rules = self.shared.rules();
+        Some(Box::new(CommandInFlight::new(&self.shared, rules, command)))
+    }
+
+    fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
+        Some(Box::new(self.shared.readers.add(namespace)))
+    }
+
+    fn restoring(&self, step: Restoring) -> Option<Restorer> {
+        let life = self.shared.life()?;
+        Some(match step {
+            Restoring::Connects => Arc::new(life.restorer()),
+            Restoring::Asks => Arc::new(life.restorer_asks()),
+        })
+    }
+
+    fn restored<'a>(&'a self, sessions: &'a [[u8; 16]]) -> Answer<'a, ()> {
+        Box::pin(async move {
+            match self.shared.life() {
+                Some(life) => life.end_restore(sessions).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
+        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.shared.rules(), command))
     }
 }

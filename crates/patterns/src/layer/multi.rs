@@ -6,7 +6,7 @@ use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, transact};
 use crate::layer::{Shared, statements};
 use document::backend::{BatchLimit, Session};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Context, Find, Hint, Namespace, ReadOp, WriteOp, Written};
 use document::pipeline::expr::Names;
 use document::project::Projection;
@@ -38,7 +38,7 @@ pub(super) async fn run(
     at: usize,
 ) -> Result<Written, Failed> {
     let statement = statements::part(op, at..at + 1);
-    let mut own = Session { relay: session.relay.clone(), ..Session::default() };
+    let mut own = session.sibling();
     let ids = matching(shared, &mut own, context, &statement).await?;
     let mut total = Written::default();
     if ids.is_empty() {
@@ -110,7 +110,7 @@ fn target(statement: &WriteOp) -> Option<(&Namespace, &Filter, &Option<Hint>)> {
 
 /// The documents with one of these `_id`s.
 pub(super) fn among(ids: &[Value<'static>]) -> Filter {
-    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids.to_vec(), Vec::new())))))
+    Filter::among("_id", ids.to_vec())
 }
 
 /// Whether a filter on some of the `_id`s leaves the others alone: a collation may take different text for the same.

@@ -4,7 +4,7 @@
 use crate::active::Rules;
 use crate::layer::Shared;
 use document::Value;
-use document::backend::{Head, UnderWay};
+use document::backend::{Head, InFlight};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl OpenTransactions {
 }
 
 /// A command on its way.
-pub(super) struct InFlight {
+pub(super) struct CommandInFlight {
     _rules: Arc<Rules>,
     /// The transaction that it is a statement of …
     of: Option<(SessionOf, i64)>,
@@ -102,26 +102,26 @@ pub(super) struct InFlight {
     shared: Arc<Shared>,
 }
 
-impl InFlight {
-    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> InFlight {
+impl CommandInFlight {
+    pub(super) fn new(shared: &Arc<Shared>, rules: Arc<Rules>, command: &Head<'_>) -> CommandInFlight {
         let of = transaction(command);
-        let ends = matches!(command.name, "commitTransaction" | "abortTransaction");
+        let ends = command.class.ends_transaction();
         if let Some((session, number)) = &of
             && !ends
         {
             shared.joined.note_passing(session.clone(), *number, &rules);
         }
-        InFlight { _rules: rules, of, ends, refused: AtomicBool::new(false), shared: shared.clone() }
+        CommandInFlight { _rules: rules, of, ends, refused: AtomicBool::new(false), shared: shared.clone() }
     }
 }
 
-impl UnderWay for InFlight {
+impl InFlight for CommandInFlight {
     fn refused(&self) {
         self.refused.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for InFlight {
+impl Drop for CommandInFlight {
     fn drop(&mut self) {
         match &self.of {
             Some((session, number)) if self.ends => self.shared.joined.ended(session, *number),

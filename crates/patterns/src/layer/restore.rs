@@ -9,20 +9,15 @@ use crate::life::rights::Rights;
 use crate::life::{Life, names};
 use crate::mql;
 use crate::shapes::{Form, Stack};
-use document::backend::{Head, Relay, Session};
+use document::backend::{Relay, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Whether a command may have to wait for rules that come with a dump.
-pub(super) fn concerns(shared: &Shared, command: &Head<'_>) -> bool {
-    matches!(command.name, "insert" | "update" | "delete" | "findAndModify" | "findandmodify")
-        && is_pending(shared, command.db)
-}
-
-fn is_pending(shared: &Shared, db: &str) -> bool {
+/// Whether rules of the database come with a dump, so that writes wait for them.
+pub(super) fn is_pending(shared: &Shared, db: &str) -> bool {
     shared.restoring.load(Ordering::Relaxed) && shared.life().is_some_and(|life| life.is_pending(db))
 }
 
@@ -45,7 +40,7 @@ pub(super) async fn run(
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
     let Some(life) = shared.life().filter(|_| session.restores()) else { return Ok(None) };
-    if !shared.inner.abilities().forwards
+    if !shared.inner.facts().own_time_series
         && let Some(answer) = timeseries(shared, &life, context, op).await?
     {
         return Ok(Some(answer));

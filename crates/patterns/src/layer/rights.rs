@@ -3,8 +3,8 @@
 //! are looked at here; and no error names a collection that the client may not read.
 
 use crate::active::Rules;
+use crate::active::side_writes::Target;
 use crate::execute::plan::Plan;
-use crate::layer::behind::Target;
 use crate::layer::{Shared, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};

@@ -6,8 +6,7 @@ use crate::active::Rules;
 use crate::execute::retry::RetryWindow;
 use crate::layer::Shared;
 use document::Result;
-use document::Value;
-use document::backend::{Head, Session};
+use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace, ReadOp};
 use std::sync::Arc;
 
@@ -74,22 +73,6 @@ pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context:
         return Ok(shared.rules());
     }
     until(shared, context, |rules| !rules.holds_any()).await
-}
-
-/// Whether a command has to come through here, since it may have to wait.
-pub(super) fn concerns(rules: &Rules, command: &Head<'_>) -> bool {
-    if !rules.holds_any() {
-        return false;
-    }
-    match command.name {
-        "find" | "count" | "distinct" | "insert" | "update" | "delete" | "findAndModify" | "findandmodify"
-        | "create" | "drop" | "collMod" | "createIndexes" | "dropIndexes" | "deleteIndexes" | "listIndexes" => {
-            command.target.is_some_and(|target| rules.is_held(&Namespace::new(command.db, target)))
-        }
-        // A transaction that began earlier is waited for: it must be able to go on.
-        "aggregate" | "listCollections" => !matches!(command.body.get("autocommit"), Some(Value::Bool(false))),
-        _ => false,
-    }
 }
 
 async fn until(shared: &Shared, context: &Context, is_free: impl Fn(&Arc<Rules>) -> bool) -> Result<Arc<Rules>> {

@@ -17,7 +17,7 @@ pub(super) async fn run(
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
-    if shared.inner.abilities().forwards {
+    if shared.inner.facts().own_time_series {
         return Ok(None);
     }
     let Some(life) = shared.life() else { return Ok(None) };
@@ -105,7 +105,7 @@ pub(super) fn refused(shared: &Shared, command: &Head<'_>) -> Option<Error> {
 }
 
 pub(super) fn refused_on(shared: &Shared, ns: &Namespace) -> Option<Error> {
-    let life = shared.life().filter(|_| !shared.inner.abilities().forwards)?;
+    let life = shared.life().filter(|_| !shared.inner.facts().own_time_series)?;
     life.is_timeseries(ns).then(|| refused_on_timeseries(ns))
 }
 
@@ -170,7 +170,7 @@ async fn stats(
 
 /// A read with the index of the buckets that its hint means.
 pub(super) async fn hinted(shared: &Arc<Shared>, context: &Context, op: ReadOp) -> Result<ReadOp> {
-    let Some(life) = shared.life().filter(|_| !shared.inner.abilities().forwards) else { return Ok(op) };
+    let Some(life) = shared.life().filter(|_| !shared.inner.facts().own_time_series) else { return Ok(op) };
     let mut op = op;
     let ns = op.ns().clone();
     let hint = match &mut op {

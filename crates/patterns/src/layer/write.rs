@@ -1,11 +1,11 @@
 //! A client's write: passed on as it is, run as a plan of the rules that it concerns, or translated by the shape that its
 //! collection has.
 
+use crate::active::route::Role;
 use crate::active::{CollectionRules, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
 use crate::layer::{Shared, bulk, owned, restore, rights, shaped, statements, switchover_wait};
-use crate::life::names;
 use document::backend::Session;
 use document::op::{Capture, Context, Modify, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
@@ -23,23 +23,24 @@ pub(super) async fn write(
     restore::until_over(shared, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = switchover_wait::until_free(shared, session, context, ns).await?;
-    if let Some(shaped) = rules.shaped(ns) {
-        rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
-        return shaped::write::run(shared, session, context, op, shaped).await;
-    }
-    if let Some(shaped) = rules.stored(ns) {
-        // Whole buckets expire, by an index of theirs.
-        if context.sent.expiry && matches!(op, WriteOp::Delete(_)) {
-            return shared.inner.write(session, context, op, capture).await;
+    match rules.role(ns.by_ref()) {
+        Role::Logical(shaped) => {
+            rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
+            shaped::write::run(shared, session, context, op, shaped).await
         }
-        return match restore::buckets(shared, session, context, op, shaped).await? {
+        // Whole buckets expire, by an index of theirs.
+        Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
+            shared.inner.write(session, context, op, capture).await
+        }
+        Role::Stored(shaped) => match restore::buckets(shared, session, context, op, shaped).await? {
             Some(written) => Ok(written),
             None => Err(shaped::write::refused::stored(ns, shaped)),
-        };
-    }
-    match rules.of(ns).cloned() {
-        Some(local) if concerns(&local, op) => planned(shared, session, context, op, rules, &local).await,
-        _ if names::is_bookkeeping(ns) => {
+        },
+        Role::Named(local) if concerns(local, op) => {
+            let local = local.clone();
+            planned(shared, session, context, op, rules, &local).await
+        }
+        Role::Bookkeeping => {
             drop(rules);
             let taken = match op {
                 WriteOp::Insert(insert) => restore::insert(shared, session, context, insert).await?,
@@ -47,7 +48,7 @@ pub(super) async fn write(
             };
             taken.ok_or_else(|| bookkeeping(ns))
         }
-        _ => shared.inner.write(session, context, op, capture).await,
+        Role::Named(_) | Role::Free => shared.inner.write(session, context, op, capture).await,
     }
 }
 

@@ -69,14 +69,14 @@ impl Access<'_> {
 
     pub(crate) async fn insert(&mut self, ns: &Namespace, documents: Vec<Doc<'static>>) -> Result<()> {
         let (ns, bypass_validation) = (ns.clone(), bypasses(ns));
-        let op = Insert { ns, documents, ordered: true, bypass_validation, statement_ids: Vec::new() };
+        let op = Insert { bypass_validation, ..Insert::of(ns, documents) };
         self.write(&WriteOp::Insert(op)).await.map(drop)
     }
 
     /// Deletes everything that matches; says how many documents that were.
     pub(crate) async fn delete(&mut self, ns: &Namespace, filter: Filter) -> Result<u64> {
-        let statements = vec![DeleteStatement { filter, multi: true, hint: None }];
-        let op = Delete { ns: ns.clone(), statements, ordered: true, statement_ids: Vec::new() };
+        let statements = vec![DeleteStatement::all(filter)];
+        let op = Delete::of(ns.clone(), statements);
         Ok(self.write(&WriteOp::Delete(op)).await?.n)
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn update_one(filter: Filter, update: Update) -> UpdateStatement {
 /// Statements of our own: what a validator says about the user's documents is not asked again.
 pub(crate) fn update_op(ns: &Namespace, statements: Vec<UpdateStatement>) -> WriteOp {
     let (ns, bypass_validation) = (ns.clone(), bypasses(ns));
-    WriteOp::Update(UpdateOp { ns, statements, ordered: true, bypass_validation, statement_ids: Vec::new() })
+    WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(ns, statements) })
 }
 
 /// What needs a right of its own is asked for only where there can be a validator.

@@ -185,7 +185,7 @@ impl Life {
         let changes = decided.changes;
         self.refuse_being_restored(db, &changes)?;
         self.make_indexes(at, &changes).await?;
-        self.backend.prepare(at.session, db).await?;
+        self.prepare(at.session, db).await?;
         replaced::prepare(at, db).await?;
         for step in &changes.steps {
             if let Work::Expiry(expiry) = &step.work {

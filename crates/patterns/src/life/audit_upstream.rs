@@ -12,12 +12,11 @@ use crate::mql;
 use crate::rule::field::{Field, Search};
 use crate::rule::state::State;
 use document::backend::{BatchLimit, Session};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::order;
 use document::{Array, Result, Value};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How many suspects are looked at together.
@@ -101,7 +100,7 @@ async fn confirmed(
         if look > 0 {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        let wanted = Test::In(Arc::new(InSet::new(std::mem::take(&mut ids), Vec::new())));
+        let wanted = Test::among(std::mem::take(&mut ids));
         let hosts = at.find(find(&asked.rule.host, Filter::from_node(Node::field("_id", wanted)))).await?;
         let mut differences = evaluator.differences(at, &hosts).await?;
         if asked.kept().is_none() {

@@ -7,11 +7,10 @@ use crate::life::access::{update_one, update_op};
 use crate::life::transaction::OwnTransaction;
 use crate::rule::Rule;
 use document::backend::Backend;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Capture, Delete, DeleteStatement, UpdateOp, UpdateStatement, WriteOp};
 use document::{DocWriter, Result, Value};
 use hashbrown::HashMap;
-use std::sync::Arc;
 
 /// Makes the differences right, and what follows from them.
 pub(crate) async fn write(
@@ -52,9 +51,9 @@ fn check_way(rule: &Rule, differences: &[Difference]) -> Result<()> {
 }
 
 fn statements(life: &Life, differences: &[Difference]) -> Vec<UpdateStatement> {
-    match life.backend.abilities().forwards {
-        true => grouped(differences),
-        false => differences.iter().map(one).collect(),
+    match life.backend.facts().runs_our_code {
+        true => differences.iter().map(one).collect(),
+        false => grouped(differences),
     }
 }
 
@@ -94,14 +93,14 @@ fn together(group: &[&Difference]) -> Option<UpdateStatement> {
         return Some(one(first));
     }
     let ids = group.iter().map(|difference| difference.id.clone()).collect();
-    let among = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
+    let among = Filter::among("_id", ids);
     Some(UpdateStatement { multi: true, ..update_one(among, first.update.clone()) })
 }
 
 /// Deletes hosts whose source is gone (`when_deleted: cascade`), through the layer: they may be what others come from.
 pub(crate) async fn delete(life: &Life, began: &mut OwnTransaction<'_>, rule: &Rule, filter: Filter) -> Result<()> {
-    let statements = vec![DeleteStatement { filter, multi: true, hint: None }];
-    let op = Delete { ns: rule.host.clone(), statements, ordered: true, statement_ids: Vec::new() };
+    let statements = vec![DeleteStatement::all(filter)];
+    let op = Delete::of(rule.host.clone(), statements);
     let (session, context) = (&mut began.session, began.context);
     let mut written = life.patterned.write(session, context, &WriteOp::Delete(op), &Capture::Nothing).await?;
     written.errors.pop().map_or(Ok(()), |failed| Err(failed.error))

@@ -153,7 +153,7 @@ pub(crate) async fn indexes(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<D
 
 /// The indexes of a collection that MongoDB expires documents by.
 pub(crate) async fn live(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Expiry>> {
-    if !at.backend.abilities().forwards {
+    if !at.backend.facts().own_expiry {
         return Ok(Vec::new());
     }
     Ok(indexes(at, ns).await?.iter().filter_map(|index| Expiry::live(ns, index)).collect())
@@ -178,7 +178,7 @@ impl Life {
 
     /// Makes the expiry of a database what its rules ask for; whoever calls it changes no rule meanwhile.
     pub(crate) async fn settle_expiry(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
-        if !self.backend.abilities().forwards {
+        if !self.backend.facts().own_expiry {
             return Ok(());
         }
         let read = self.read_by_rules(db);
@@ -238,7 +238,7 @@ impl Life {
             let Some(index) = there.iter().find(|index| row.is_of(index)) else { continue };
             let Some(statement) = row.expired(index, context.env.now)? else { continue };
             let (ns, statements) = (row.ns.clone(), vec![statement]);
-            let op = WriteOp::Delete(Delete { ns, statements, ordered: true, statement_ids: Vec::new() });
+            let op = WriteOp::Delete(Delete::of(ns, statements));
             let written = self.patterned.write(&mut Session::default(), &context, &op, &Capture::Nothing).await?;
             if let Some(failed) = written.errors.into_iter().next() {
                 return Err(failed.error);
@@ -251,7 +251,7 @@ impl Life {
 
 /// Looks for expired documents until the life is stopped; of several processes, one does.
 pub(crate) async fn work(life: Arc<Life>) {
-    if !life.backend.abilities().forwards {
+    if !life.backend.facts().own_expiry {
         return;
     }
     loop {

@@ -41,7 +41,7 @@ impl Life {
         command: &Doc<'_>,
         rights: &Rights,
     ) -> Result<Doc<'static>> {
-        let said = Said::of(db, command, context, self.patterned.abilities().forwards)?;
+        let said = Said::of(db, command, context, self.patterned.facts().collates)?;
         let context = &said.context(context);
         let Some(op) = write::write_op(&said)? else {
             let told = match read::read_op(&said)? {
@@ -108,7 +108,7 @@ impl Life {
             }
             _ => return Ok(None),
         };
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         let list = AdminOp::ListCollections { db: said.db.to_owned(), filter, name_only: true };
         let mut gone = 0;
         for row in self.patterned.admin(&mut session, context, list).await? {

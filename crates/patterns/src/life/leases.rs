@@ -57,7 +57,7 @@ impl LeaseRegistry {
 impl Life {
     /// Announces this process and puts in force what the rules are then. Nothing is written without a lease from now on.
     pub(super) async fn take_lease(&self) -> Result<()> {
-        if !self.backend.abilities().forwards {
+        if !self.backend.facts().others_write {
             return Ok(());
         }
         let mut holding = self.holding.lock().await;
@@ -164,15 +164,16 @@ impl Life {
 
     /// Ends what a process that is no more has left open, then its lease. Says whether that has begun and is not over.
     async fn bury(&self, at: &mut Access<'_>, place: &mut LeaseRegistry, other: &Announced) -> Result<bool> {
+        let Some(remote) = self.backend.remote() else { return Ok(false) };
         if !place.dying.contains_key(&other.process) {
-            match self.backend.clear(&other.trace, other.left < 0).await {
+            match remote.clear(&other.trace, other.left < 0).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 // Whoever may not end the sessions of others waits until the server does.
                 Err(error) => tracing::debug!(%error, who = other.who, "its transactions could not be ended"),
             }
         }
-        let over = match self.backend.open_transactions().await? {
+        let over = match remote.open_transactions().await? {
             Some(open) => {
                 let left = place.dying.entry(other.process.clone()).or_insert_with(|| open.clone());
                 left.retain(|transaction| open.contains(transaction));
@@ -340,7 +341,7 @@ impl Life {
 
     /// Whether some process brings the rules of a database on and works off its outbox: this one, or another with a lease.
     pub(crate) async fn is_worked_on(&self, db: &str) -> Result<bool> {
-        if !self.only_looks() || !self.backend.abilities().forwards {
+        if !self.only_looks() || !self.backend.facts().others_write {
             return Ok(!self.only_looks());
         }
         let (mut session, context) = (Session::default(), self.context());

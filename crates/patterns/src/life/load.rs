@@ -74,7 +74,7 @@ impl Life {
         }
         for db in rows.iter().map(|(db, _)| db.clone()).collect::<BTreeSet<_>>() {
             if !known.contains(&db) && !self.only_looks() {
-                match self.backend.prepare(at.session, &db).await {
+                match self.prepare(at.session, &db).await {
                     // Its rules are dropped with it.
                     Err(error) if error.code().number() == DATABASE_DROP_PENDING => {
                         rows.retain(|(other, _)| *other != db);
@@ -83,7 +83,7 @@ impl Life {
                     prepared => prepared?,
                 }
             }
-            if self.backend.abilities().forwards {
+            if self.backend.facts().own_expiry {
                 self.note_expiries(at, &db).await?;
             }
         }

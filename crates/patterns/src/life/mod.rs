@@ -210,6 +210,14 @@ impl Life {
         life
     }
 
+    /// Makes ready what fences and retry records need in a database of the server behind.
+    pub(crate) async fn prepare(&self, session: &mut Session, db: &str) -> Result<()> {
+        match self.backend.remote() {
+            Some(remote) => remote.prepare(session, db).await,
+            None => Ok(()),
+        }
+    }
+
     /// Begins to work when a verb has to change something, for a process that was opened by [`Life::load_to_read`]: a verb that is
     /// refused leaves nothing behind, no lease either.
     pub(crate) async fn start_if_due(self: &Arc<Self>) -> Result<()> {
@@ -219,7 +227,7 @@ impl Life {
         let databases: std::collections::BTreeSet<Arc<str>> =
             self.entries().into_iter().map(|entry| entry.db).collect();
         for db in databases {
-            self.backend.prepare(&mut Session::default(), &db).await?;
+            self.prepare(&mut Session::default(), &db).await?;
         }
         self.only_looks.store(false, Ordering::Relaxed);
         self.start().await?;

@@ -49,7 +49,12 @@ pub fn is_hidden(collection: &str) -> bool {
     collection.starts_with(PREFIX) && collection != "pleach.catalog" && !collection.starts_with(ASIDE)
 }
 
+/// Whether a collection is Pleach's own, by its name.
+pub fn is_ours(collection: &str) -> bool {
+    collection.starts_with(PREFIX)
+}
+
 /// Whether clients may only read it.
 pub fn is_bookkeeping(ns: &Namespace) -> bool {
-    ns.collection.starts_with(PREFIX)
+    is_ours(&ns.collection)
 }

@@ -12,7 +12,7 @@ use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, replaced};
 use crate::rule::state::State;
 use document::backend::Session;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Context, Find};
 use document::pipeline::expr::Names;
 use document::project::Projection;
@@ -52,7 +52,7 @@ pub(crate) async fn work(life: Arc<Life>) {
             // Something was done: there may be more.
             Ok(Round::Worked) => complained = false,
             Ok(Round::Idle { next }) => {
-                let limit = match life.backend.abilities().forwards {
+                let limit = match life.backend.facts().others_write {
                     true => Some(next.map_or(LOOK, |next| next.min(LOOK))),
                     false => next,
                 };
@@ -234,7 +234,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     let size = usize::try_from(life.at_most(BATCH)).unwrap_or(usize::MAX);
     let (batch, last) = (rest.get(..size.min(rest.len())).unwrap_or_default(), rest.len() <= size);
     life.pass(Point::Life("fence")).await?;
-    at.backend.fence(at.session, &evaluator.fence(&job.key), evaluator.mode()).await?;
+    at.backend.fences(at.session, &[(evaluator.fence(&job.key), evaluator.mode())]).await?;
     if !batch.is_empty() {
         let filter = with_ids(batch.to_vec()).and(evaluator.hosts(&job.key));
         let hosts = at.find(find(&rule.host, filter)).await?;
@@ -279,7 +279,7 @@ fn replaced_by<'h>(hosts: &'h [Doc<'static>], differences: &[Difference]) -> Vec
 }
 
 fn with_ids(ids: Vec<Value<'static>>) -> Filter {
-    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+    Filter::among("_id", ids)
 }
 
 /// `{ $set: { position: { gen, after } } }`.

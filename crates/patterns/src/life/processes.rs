@@ -8,6 +8,7 @@
 use crate::life::access::{Access, aggregate, update_one, update_op};
 use crate::life::catalog::long;
 use crate::mql;
+use document::backend::Remote;
 use document::filter::Filter;
 use document::op::{Namespace, UpdateStatement, WriteOp};
 use document::pipeline::Pipeline;
@@ -101,7 +102,7 @@ pub(crate) async fn announce(
     lasts: Duration,
 ) -> Result<()> {
     let lasts = Value::Int64(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX));
-    let trace = at.backend.trace().map_or(Value::Missing, Value::Document);
+    let trace = at.backend.remote().and_then(Remote::trace).map_or(Value::Missing, Value::Document);
     let row = mql::object([
         ("_id", mql::literal(Value::from(process))),
         ("who", mql::literal(Value::from(who))),

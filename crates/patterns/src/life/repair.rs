@@ -12,9 +12,8 @@ use crate::life::audit::{AuditedRule, Drift, Figures, Hosts, Report};
 use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, audit_upstream, derived, relocate};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::{Code, Error, Result, Value};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// How many documents are repaired in one transaction.
@@ -119,7 +118,7 @@ impl Life {
         times: u32,
     ) -> Result<Vec<Difference>> {
         let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
-        let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))));
+        let filter = Filter::among("_id", ids);
         let mut tried = 0;
         loop {
             self.check_stopped()?;
@@ -144,7 +143,7 @@ impl Life {
         let mut began = OwnTransaction::begin(self, &context).await?;
         let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
-        at.backend.fence_all(at.session, &evaluator.fences(&hosts)).await?;
+        at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
         let differences = evaluator.differences(&mut at, &hosts).await?;
         if !differences.is_empty() {
             derived::write(self, &mut began, rule, &differences).await?;

@@ -91,7 +91,7 @@ impl Life {
         let mut at = Access { backend: &*self.backend, session: &mut session, context };
         self.begin_change(&mut at, db).await?;
         let outcome = async {
-            self.backend.prepare(at.session, db).await?;
+            self.prepare(at.session, db).await?;
             self.unpublished.store(true, Ordering::Relaxed);
             let mut written = Written::default();
             for (index, document) in op.documents.iter().enumerate() {
@@ -174,7 +174,7 @@ impl Life {
         }
         if let Some(expiry) = Expiry::read(db, row) {
             rights.need("collMod", &expiry.ns)?;
-            return match self.backend.abilities().forwards {
+            return match self.backend.facts().own_expiry {
                 true => expiry.save(at).await,
                 // The embedded store expires by the index itself, which shows its expiry in no dump that was made beneath Pleach.
                 false => Ok(()),

@@ -25,7 +25,10 @@ pub(crate) struct Rights {
 impl Rights {
     /// Asks the server behind for the privileges of the line's user. A client that has not authenticated has none.
     pub(crate) async fn of(backend: &dyn Backend, line: Option<&Arc<dyn Relay>>, command: &str) -> Result<Rights> {
-        let privileges = backend.privileges(line).await?.map(Arc::new);
+        let privileges = match backend.remote() {
+            Some(remote) => remote.privileges(line).await?.map(Arc::new),
+            None => None,
+        };
         match &privileges {
             Some(known) if known.is_anonymous() => {
                 let name = command.split(':').next().unwrap_or_default();

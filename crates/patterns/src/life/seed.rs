@@ -90,7 +90,7 @@ async fn one_part(
     }
     let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
     life.pass(Point::Life("fence")).await?;
-    at.backend.fence_all(at.session, &evaluator.fences(&hosts)).await?;
+    at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
     life.pass(Point::Life("evaluate")).await?;
     let differences = evaluator.differences(&mut at, &hosts).await?;
     if let Some(keeping) = Keeping::of(rule, row) {

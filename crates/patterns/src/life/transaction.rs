@@ -1,15 +1,11 @@
 //! Work in a transaction of its own, begun again after conflicts.
 
 use crate::execute::gate::Point;
+pub(crate) use crate::execute::retry::is_transient;
 use crate::life::Life;
+use document::Result;
 use document::backend::Session;
 use document::op::Context;
-use document::{Error, Result};
-
-/// Whether beginning the transaction again may help.
-pub(crate) fn is_transient(error: &Error) -> bool {
-    error.labels().contains(&"TransientTransactionError")
-}
 
 /// An open transaction; dropping it aborts it.
 pub(crate) struct OwnTransaction<'a> {

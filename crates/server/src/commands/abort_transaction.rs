@@ -4,12 +4,14 @@ use super::commit_transaction::outside;
 use super::{Access, Command, InTransaction};
 use crate::dispatch::Call;
 use document::Result;
+use document::backend::Class;
 
 pub(crate) const COMMAND: Command = Command {
     names: &["abortTransaction"],
     help: "Ends a transaction without effects.",
     access: Access::Write,
     structure: "abortTransaction",
+    class: Class::AbortTransaction,
     admin_only: true,
     in_transaction: InTransaction::NotFirst,
     ends_transaction: true,

@@ -6,7 +6,7 @@ use crate::dispatch::Call;
 use crate::params::{Params, required};
 use crate::request::Request;
 use crate::{bindings, namespace, sink, sources, statements};
-use document::backend::Head;
+use document::backend::{Class, Head};
 use document::op::{Aggregate, Explained, Namespace, ReadOp, Verbosity};
 use document::pipeline::Pipeline;
 use document::{Array, Code, Env, Error, Result, Value};
@@ -17,6 +17,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["aggregate"],
     help: "Runs a pipeline of stages over a collection.",
     structure: STRUCTURE,
+    class: Class::Aggregate,
     takes_write_concern: true,
     run: |call| Box::pin(run(call)),
     ..Command::READ
@@ -37,7 +38,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     let request = call.request;
     let user = call.owner().user;
     let (db, target) = (request.db.as_str(), request.target.as_str());
-    let head = Head { name: STRUCTURE, db, target, user: user.as_ref(), body: &request.body };
+    let head = Head { name: STRUCTURE, class: Class::Aggregate, db, target, user: user.as_ref(), body: &request.body };
     call.server.backend.refuse(&head, call.client.relay.as_ref()).await?;
     let pipeline = sources::replaced(call).await?;
     let parsed = parse_with(call.request, &call.context.env, false, pipeline)?;

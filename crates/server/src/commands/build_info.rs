@@ -9,6 +9,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["buildInfo", "buildinfo"],
     help: "Tells the version that the server reports, and its own.",
     structure: "buildInfo",
+    by_query: true,
     run: |call| Box::pin(std::future::ready(run(call))),
     ..Command::SERVER
 };

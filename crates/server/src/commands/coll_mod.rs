@@ -4,6 +4,7 @@ use super::{Command, timeseries};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::not_a_choice;
+use document::backend::Class;
 use document::op::AdminOp;
 use document::{Code, DocWriter, Error, Result, Value};
 
@@ -13,6 +14,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["collMod"],
     help: "Changes a collection's validator, an index's expiry or visibility, a view, or a time-series collection.",
     structure: STRUCTURE,
+    class: Class::CollMod,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG
 };

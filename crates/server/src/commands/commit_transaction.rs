@@ -2,6 +2,7 @@
 
 use super::{Access, Command, InTransaction};
 use crate::dispatch::Call;
+use document::backend::Class;
 use document::op::{AdminOp, Durability};
 use document::{Code, Error, Result};
 
@@ -10,6 +11,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "Makes the effects of a transaction visible and lasting.",
     access: Access::Write,
     structure: "commitTransaction",
+    class: Class::CommitTransaction,
     admin_only: true,
     in_transaction: InTransaction::NotFirst,
     ends_transaction: true,

@@ -4,6 +4,7 @@ use super::{Command, InTransaction};
 use crate::dispatch::Call;
 use crate::request::Request;
 use crate::{batch, namespace, statements};
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{Count, ReadOp};
 use document::pipeline::expr::Names;
@@ -16,6 +17,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["count"],
     help: "Counts the documents that match a query.",
     structure: STRUCTURE,
+    class: Class::Count,
     in_transaction: InTransaction::Refused(
         "Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.",
     ),

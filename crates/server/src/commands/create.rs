@@ -4,6 +4,7 @@ use super::{Command, InTransaction, timeseries};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::not_a_choice;
+use document::backend::Class;
 use document::op::{AdminOp, CollectionOptions};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
@@ -15,6 +16,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["create"],
     help: "Makes a collection or a view.",
     structure: STRUCTURE,
+    class: Class::Create,
     in_transaction: InTransaction::Allowed,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG

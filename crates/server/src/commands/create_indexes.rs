@@ -5,6 +5,7 @@ use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::required;
 use crate::statements::single;
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::expr::Names;
@@ -16,6 +17,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["createIndexes"],
     help: "Makes indexes, and the collection if it is missing.",
     structure: STRUCTURE,
+    class: Class::CreateIndexes,
     in_transaction: InTransaction::Allowed,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG

@@ -5,6 +5,7 @@ use crate::dispatch::Call;
 use crate::params::{Params, required};
 use crate::parsed::{Parsed, Statement};
 use crate::statements::{self, Common};
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{Delete, DeleteStatement, Hint, Namespace, WriteOp};
 use document::pipeline::expr::Names;
@@ -18,6 +19,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["delete"],
     help: "Deletes one or all documents that match.",
     structure: STRUCTURE,
+    class: Class::Delete,
     takes_sequences: true,
     run: |call| Box::pin(run(call)),
     ..Command::WRITE

@@ -5,6 +5,7 @@ use crate::dispatch::Call;
 use crate::params::required;
 use crate::request::Request;
 use crate::{batch, namespace, statements};
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{Distinct, ReadOp};
 use document::pipeline::expr::Names;
@@ -17,6 +18,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["distinct"],
     help: "Returns the different values of a field.",
     structure: STRUCTURE,
+    class: Class::Distinct,
     in_api_version_1: false,
     run: |call| Box::pin(run(call)),
     ..Command::READ

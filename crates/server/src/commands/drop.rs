@@ -4,6 +4,7 @@ use super::Command;
 use crate::dispatch::Call;
 use crate::namespace;
 use document::Result;
+use document::backend::Class;
 use document::op::AdminOp;
 
 const STRUCTURE: &str = "drop";
@@ -12,6 +13,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["drop"],
     help: "Removes a collection with its indexes, or a view.",
     structure: STRUCTURE,
+    class: Class::Drop,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG
 };

@@ -3,6 +3,7 @@
 use super::Command;
 use crate::dispatch::Call;
 use crate::params::Param;
+use document::backend::Class;
 use document::op::AdminOp;
 use document::{Code, Error, Result, Text};
 
@@ -12,6 +13,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["dropDatabase"],
     help: "Removes all collections of a database.",
     structure: STRUCTURE,
+    class: Class::DropDatabase,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG
 };

@@ -4,6 +4,7 @@ use super::Command;
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::required;
+use document::backend::Class;
 use document::op::AdminOp;
 use document::{Error, Result, Value};
 
@@ -13,6 +14,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["dropIndexes", "deleteIndexes"],
     help: "Removes indexes by name or key pattern, or all but that of `_id`.",
     structure: STRUCTURE,
+    class: Class::DropIndexes,
     run: |call| Box::pin(run(call)),
     ..Command::CATALOG
 };

@@ -4,6 +4,7 @@ use super::{Command, InTransaction};
 use crate::dispatch::Call;
 use crate::params::Param;
 use crate::request::session_id;
+use document::backend::Class;
 use document::{Result, Text, Value};
 
 const STRUCTURE: &str = "endSessions";
@@ -12,6 +13,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["endSessions"],
     help: "Forgets sessions and closes their cursors; a transaction that is open ends by itself.",
     structure: STRUCTURE,
+    class: Class::EndSessions,
     in_transaction: InTransaction::Refused(""),
     in_api_version_1: true,
     run: |call| Box::pin(std::future::ready(run(call))),

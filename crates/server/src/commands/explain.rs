@@ -6,6 +6,7 @@ use crate::params::{Param, not_a_choice};
 use crate::parsed::Parsed;
 use crate::request::Request;
 use crate::state::host_name;
+use document::backend::Class;
 use document::op::{DeleteStatement, Explained, ReadOp, UpdateStatement, Verbosity, WriteOp};
 use document::{Code, Doc, DocWriter, Env, Error, Result, Text, Value};
 
@@ -15,6 +16,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["explain"],
     help: "Tells how a command would be run, and what it would cost.",
     structure: STRUCTURE,
+    class: Class::Explain,
     in_transaction: InTransaction::Refused(""),
     run: |call| Box::pin(run(call)),
     ..Command::READ

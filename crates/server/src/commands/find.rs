@@ -5,6 +5,7 @@ use crate::batch::{self, First};
 use crate::dispatch::Call;
 use crate::request::Request;
 use crate::{bindings, namespace, statements};
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{Find, Hint, ReadOp, SortSpec};
 use document::pipeline::sort_spec;
@@ -19,6 +20,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["find"],
     help: "Returns the documents that match a filter, sorted, projected and in batches.",
     structure: STRUCTURE,
+    class: Class::Find,
     run: |call| Box::pin(run(call)),
     ..Command::READ
 };

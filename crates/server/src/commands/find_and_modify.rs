@@ -4,6 +4,7 @@ use super::Command;
 use crate::dispatch::Call;
 use crate::request::Request;
 use crate::{bindings, namespace, statements};
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{FindAndModify, Modify, WriteOp};
 use document::pipeline::sort_spec;
@@ -18,6 +19,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["findAndModify", "findandmodify"],
     help: "Changes or removes one document and returns it as it was or as it became.",
     structure: STRUCTURE,
+    class: Class::FindAndModify,
     run: |call| Box::pin(run(call)),
     ..Command::WRITE
 };

@@ -4,6 +4,7 @@ use super::Command;
 use crate::batch;
 use crate::dispatch::Call;
 use crate::params::{Param, required};
+use document::backend::Class;
 use document::{Code, Error, Result, Text};
 
 const STRUCTURE: &str = "getMore";
@@ -12,6 +13,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["getMore"],
     help: "Returns the next batch of an open cursor.",
     structure: STRUCTURE,
+    class: Class::GetMore,
     run: |call| Box::pin(run(call)),
     ..Command::READ
 };

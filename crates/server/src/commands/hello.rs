@@ -5,9 +5,9 @@
 
 use super::Command;
 use crate::dispatch::Call;
-use crate::forward::is_certificate;
 use crate::identity;
-use document::backend::Relay;
+use crate::route::is_certificate;
+use document::backend::{Class, Relay};
 use document::{Doc, DocWriter, Result, Value};
 use wire::limits::{MAX_BATCH, MAX_DOCUMENT, MAX_MESSAGE};
 
@@ -15,6 +15,8 @@ pub(crate) const COMMAND: Command = Command {
     names: &["hello"],
     help: "Tells a client what the server is and what its limits are.",
     structure: "hello",
+    class: Class::Hello,
+    by_query: true,
     in_api_version_1: true,
     run: |call| Box::pin(run(call, "isWritablePrimary")),
     ..Command::SERVER
@@ -24,6 +26,8 @@ pub(crate) const IS_MASTER: Command = Command {
     names: &["isMaster", "ismaster"],
     help: "As hello, for older clients.",
     structure: "isMaster",
+    class: Class::Hello,
+    by_query: true,
     run: |call| Box::pin(run(call, "ismaster")),
     ..Command::SERVER
 };

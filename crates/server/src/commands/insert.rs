@@ -4,6 +4,7 @@ use super::Command;
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::statements::{self, Common, Compiled};
+use document::backend::Class;
 use document::op::{Insert, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
 use wire::limits::MAX_DOCUMENT;
@@ -14,6 +15,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["insert"],
     help: "Inserts documents, in order or not.",
     structure: STRUCTURE,
+    class: Class::Insert,
     takes_sequences: true,
     run: |call| Box::pin(run(call)),
     ..Command::WRITE

@@ -5,7 +5,7 @@ use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::required;
 use crate::request::Request;
-use document::backend::Relay;
+use document::backend::{Class, Relay};
 use document::{Array, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "Closes cursors.",
     access: Access::Read,
     structure: STRUCTURE,
+    class: Class::KillCursors,
     in_transaction: InTransaction::NotFirst,
     in_api_version_1: true,
     run: |call| Box::pin(run(call)),

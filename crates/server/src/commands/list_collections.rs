@@ -5,6 +5,7 @@ use crate::batch;
 use crate::dispatch::Call;
 use crate::params::{Param, Params};
 use document::Result;
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::AdminOp;
 use document::pipeline::expr::Names;
@@ -15,6 +16,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["listCollections"],
     help: "Lists the collections and views of a database.",
     structure: STRUCTURE,
+    class: Class::ListCollections,
     in_transaction: InTransaction::Refused(""),
     run: |call| Box::pin(run(call)),
     ..Command::READ

@@ -4,6 +4,7 @@ use super::{Command, InTransaction, list_collections};
 use crate::dispatch::Call;
 use crate::{batch, namespace};
 use document::Result;
+use document::backend::Class;
 use document::op::AdminOp;
 
 const STRUCTURE: &str = "listIndexes";
@@ -12,6 +13,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["listIndexes"],
     help: "Lists the indexes of a collection.",
     structure: STRUCTURE,
+    class: Class::ListIndexes,
     in_transaction: InTransaction::Refused(""),
     run: |call| Box::pin(run(call)),
     ..Command::READ

@@ -4,6 +4,7 @@
 //! in `refused`, so that the answer says so.
 
 use crate::dispatch::Call;
+use document::backend::Class;
 use document::{Code, Error, Result};
 use hashbrown::HashMap;
 use std::future::Future;
@@ -82,6 +83,8 @@ pub struct Command {
     /// What it does, in one sentence.
     pub help: &'static str,
     pub access: Access,
+    /// What decides who answers it.
+    pub class: Class,
     /// What error messages call its parameters' structure; most often the name.
     pub(crate) structure: &'static str,
     pub(crate) admin_only: bool,
@@ -91,6 +94,8 @@ pub struct Command {
     pub(crate) takes_read_concern: bool,
     pub(crate) takes_write_concern: bool,
     pub(crate) takes_sequences: bool,
+    /// Old clients may send it by OP_QUERY, before they know what the server is.
+    pub(crate) by_query: bool,
     /// Part of MongoDB's Stable API, version 1.
     pub(crate) in_api_version_1: bool,
     pub(crate) run: Run,
@@ -126,6 +131,7 @@ impl Command {
         names: &[],
         help: "",
         access: Access::Server,
+        class: Class::Other,
         structure: "",
         admin_only: false,
         in_transaction: InTransaction::Outside,
@@ -134,6 +140,7 @@ impl Command {
         takes_read_concern: false,
         takes_write_concern: false,
         takes_sequences: false,
+        by_query: false,
         in_api_version_1: false,
         run: |_| Box::pin(std::future::ready(Ok(()))),
     };

@@ -3,6 +3,7 @@
 use super::{Access, Command, InTransaction};
 use crate::dispatch::Call;
 use document::Result;
+use document::backend::Class;
 use document::op::AdminOp;
 
 pub(crate) const COMMAND: Command = Command {
@@ -10,6 +11,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "Declares, checks, applies, audits, repairs and drops pattern rules.",
     access: Access::Catalog,
     structure: "pleach",
+    class: Class::Pleach,
     in_transaction: InTransaction::Refused(""),
     run: |call| Box::pin(run(call)),
     ..Command::SERVER

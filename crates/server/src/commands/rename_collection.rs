@@ -4,6 +4,7 @@ use super::Command;
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::required;
+use document::backend::Class;
 use document::op::AdminOp;
 use document::{Code, Error, Result};
 
@@ -13,6 +14,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["renameCollection"],
     help: "Gives a collection another name, in place of another one if asked.",
     structure: STRUCTURE,
+    class: Class::Rename,
     admin_only: true,
     in_api_version_1: false,
     run: |call| Box::pin(run(call)),

@@ -3,7 +3,8 @@
 
 use super::{Access, Command};
 use crate::dispatch::Call;
-use crate::forward::is_certificate;
+use crate::route::is_certificate;
+use document::backend::Class;
 use document::{Code, Error, Result};
 
 pub(crate) const COMMAND: Command = Command {
@@ -11,6 +12,8 @@ pub(crate) const COMMAND: Command = Command {
     help: "Refused: the server has no users.",
     access: Access::Refused,
     structure: "saslStart",
+    class: Class::Authenticate,
+    by_query: true,
     in_api_version_1: true,
     run: |call| Box::pin(std::future::ready(run(call))),
     ..Command::SERVER
@@ -21,6 +24,8 @@ pub(crate) const CONTINUE: Command = Command {
     help: "Refused: no login was begun.",
     access: Access::Refused,
     structure: "saslContinue",
+    class: Class::Authenticate,
+    by_query: true,
     in_api_version_1: true,
     run: |call| Box::pin(std::future::ready(run_continue(call))),
     ..Command::SERVER

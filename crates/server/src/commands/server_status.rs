@@ -3,6 +3,7 @@
 use super::Command;
 use crate::dispatch::Call;
 use crate::identity;
+use document::backend::Class;
 use document::op::AdminOp;
 use document::{DocWriter, Result, Value};
 
@@ -10,6 +11,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["serverStatus"],
     help: "Counts what the server has done and holds.",
     structure: "serverStatus",
+    class: Class::ServerStatus,
     run: |call| Box::pin(run(call)),
     ..Command::SERVER
 };

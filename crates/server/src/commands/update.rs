@@ -5,6 +5,7 @@ use crate::dispatch::Call;
 use crate::params::{Params, required};
 use crate::parsed::{Parsed, Statement};
 use crate::statements::{self, Common};
+use document::backend::Class;
 use document::filter::Filter;
 use document::op::{Hint, Namespace, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::Pipeline;
@@ -19,6 +20,7 @@ pub(crate) const COMMAND: Command = Command {
     names: &["update"],
     help: "Changes the documents that match: by operators, by a pipeline, or as a whole.",
     structure: STRUCTURE,
+    class: Class::Update,
     takes_sequences: true,
     run: |call| Box::pin(run(call)),
     ..Command::WRITE

@@ -2,6 +2,7 @@
 
 use crate::memory::Memory;
 use bson::{Document, doc};
+use document::backend::Unruled;
 use pleach_server::Options;
 use std::io::{Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +34,9 @@ impl Running {
                 let shutdown = async {
                     let _ = stopped.await;
                 };
-                pleach_server::run(listener, Arc::new(Memory::default()), options, shutdown).await.unwrap();
+                pleach_server::run(listener, Arc::new(Unruled(Arc::new(Memory::default()))), options, shutdown)
+                    .await
+                    .unwrap();
             });
         });
         Running { address: receive.recv().unwrap(), stop: Some(stop), thread: Some(thread) }

@@ -1,6 +1,8 @@
 //! `Memory`: the smallest backend that has documents, retries and transactions. Some collection names misbehave on purpose.
 
-use document::backend::{Abilities, Answer, Backend, Batch, BatchLimit, Cursor, FenceKey, Mode, Session, Transaction};
+use document::backend::{
+    Answer, Backend, Batch, BatchLimit, Cursor, Facts, FenceKey, Mode, Pipelining, Remote, Session, Transaction,
+};
 use document::filter::{Details, Filter};
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteError, WriteOp, Written};
 use document::update::Applied;
@@ -120,8 +122,8 @@ fn insert(documents: &mut Vec<Doc<'static>>, doc: &Doc<'static>) -> Result<()> {
 }
 
 impl Backend for Memory {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: false }
+    fn facts(&self) -> Facts {
+        Facts::EMBEDDED
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, _: &'a Context) -> Answer<'a, ()> {
@@ -230,8 +232,35 @@ impl Backend for Memory {
         })
     }
 
-    fn fence<'a>(&'a self, _: &'a mut Session, _: &'a FenceKey, _: Mode) -> Answer<'a, ()> {
+    fn fences<'a>(&'a self, _: &'a mut Session, _: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn recall<'a>(&'a self, _: &'a mut Session, _: &'a Context, _: &'a str, _: &'a [i32]) -> Answer<'a, Written> {
+        Box::pin(async { Ok(Written::default()) })
+    }
+
+    fn remember<'a>(
+        &'a self,
+        _: &'a mut Session,
+        _: &'a Context,
+        _: &'a str,
+        _: &'a [i32],
+        _: &'a Written,
+    ) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn committed(&self, _: &[u8; 16], _: i64) -> bool {
+        false
+    }
+
+    fn pipelining(&self) -> Option<&dyn Pipelining> {
+        None
+    }
+
+    fn remote(&self) -> Option<&dyn Remote> {
+        None
     }
 
     fn explain<'a>(

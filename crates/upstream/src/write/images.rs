@@ -3,7 +3,7 @@
 //! One document: `findAndModify` gives the image before; plain operators are then applied here, so that one round trip is
 //! enough; of other updates the image after is read. Many documents: read, write by `_id` with the original filter beside, read.
 
-use super::{is_of_command, plain};
+use super::plain;
 use crate::answer::{checked, count, write_errors};
 use crate::command::Command;
 use crate::retries;
@@ -11,10 +11,11 @@ use crate::to_mql;
 use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use document::backend::Session;
+use document::error::Scope;
 use document::filter::{Details, Filter};
 use document::op::{
-    Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateStatement, WriteError,
-    WriteOp, Written,
+    Capture, Change, Context, DeleteStatement, FindAndModify, Hint, Modify, Namespace, UpdateOp, UpdateStatement,
+    WriteError, WriteOp, Written,
 };
 use document::update::{Applied, Update};
 use document::{Doc, DocWriter, Error, Result, Value};
@@ -105,7 +106,7 @@ fn add(total: &mut Written, index: usize, result: Result<Written>) -> Result<boo
             total.changes.append(&mut written.changes);
             Ok(true)
         }
-        Err(error) if is_of_command(&error) => Err(error),
+        Err(error) if error.scope() != Scope::Statement => Err(error),
         Err(error) => {
             total.errors.push(WriteError { index, error });
             Ok(false)
@@ -235,13 +236,7 @@ impl Images<'_> {
         if let Some(failed) = write_errors(&reply).into_iter().next() {
             return Err(failed.error);
         }
-        let op = WriteOp::Update(document::op::UpdateOp {
-            ns: self.ns.clone(),
-            statements: Vec::new(),
-            ordered: true,
-            bypass_validation,
-            statement_ids: Vec::new(),
-        });
+        let op = WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(self.ns.clone(), Vec::new()) });
         let mut written = plain::outcome(&op, &reply, &[], &Capture::Nothing);
         let mut ids = ids;
         ids.extend(written.upserted.iter().map(|(_, id)| id.clone()));

@@ -3,12 +3,13 @@
 mod images;
 pub(crate) mod plain;
 
-use crate::answer::{self, TRANSIENT};
+use crate::answer;
 use crate::client_or_own::ClientOrOwn;
 use crate::retries::{self, Attempt};
 use crate::transaction::{UpstreamTransaction, over};
 use crate::upstream::Upstream;
 use document::backend::Session;
+use document::error::{Scope, label};
 use document::op::{Capture, Context, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
 use std::time::{Duration, Instant};
@@ -96,7 +97,7 @@ async fn shown_at_once(
 
 /// The transaction has begun as if the write were new: it is tried again by who planned it.
 fn done_before() -> Error {
-    Error::new(Code::WriteConflict, "the write was done before").with_label(TRANSIENT)
+    Error::new(Code::WriteConflict, "the write was done before").with_label(label::TRANSIENT)
 }
 
 /// As [`at_once`], with what follows from the write behind it.
@@ -283,10 +284,9 @@ async fn alone_once(
     let until = context.deadline.unwrap_or_else(|| Instant::now() + Duration::from_secs(30));
     let mut pause = Duration::from_millis(1);
     loop {
-        let line = ClientOrOwn::of(&upstream.shared, session);
-        let mut own =
-            Session { id: session.id, retry: session.retry, relay: session.relay.clone(), ..Session::default() };
-        own.transaction = Some(Box::new(UpstreamTransaction::begin(line, &own, context)));
+        let via = ClientOrOwn::of(&upstream.shared, session);
+        let mut own = session.attempt();
+        own.transaction = Some(Box::new(UpstreamTransaction::begin(via, &own, context)));
         let result = match Box::pin(write(upstream, &mut own, context, op, capture)).await {
             Ok(written) if !written.errors.is_empty() => return Ok(written),
             Ok(written) => match own.transaction.take() {
@@ -296,7 +296,7 @@ async fn alone_once(
             Err(error) => Err(error),
         };
         match result {
-            Err(error) if is_transient(&error) && Instant::now() < until => {
+            Err(error) if error.scope() == Scope::Transient && Instant::now() < until => {
                 drop(own);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_millis(50));
@@ -304,17 +304,6 @@ async fn alone_once(
             other => return other,
         }
     }
-}
-
-fn is_transient(error: &Error) -> bool {
-    error.code() == Code::WriteConflict || error.labels().contains(&TRANSIENT)
-}
-
-/// Whether an error is the whole command's and not one statement's.
-pub(crate) fn is_of_command(error: &Error) -> bool {
-    is_transient(error)
-        || !error.labels().is_empty()
-        || matches!(error.code().number(), 13 | 24 | 50 | 89 | 91 | 189 | 246 | 251 | 10107 | 11600 | 11601 | 11602)
 }
 
 pub(crate) fn namespace(op: &WriteOp) -> &Namespace {

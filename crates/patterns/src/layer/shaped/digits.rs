@@ -3,7 +3,7 @@
 use crate::active::Rules;
 use crate::shapes::Stack;
 use crate::shapes::bucket::Digits;
-use document::backend::Head;
+use document::backend::{Class, Head};
 use document::filter::Filter;
 use document::op::{Context, Modify, Namespace, ReadOp, WriteOp};
 use document::pipeline::Pipeline;
@@ -30,10 +30,10 @@ fn of_namespace(rules: &Rules, ns: &Namespace) -> Option<Digits> {
 /// The command that is passed on in place of a client's read whose filter or stages are about buckets. Returns `None` if they say
 /// the same.
 pub(in crate::layer) fn rewritten(rules: &Rules, command: &Head<'_>) -> Option<Doc<'static>> {
-    let part = match command.name {
-        "aggregate" => "pipeline",
-        "find" => "filter",
-        "count" | "distinct" => "query",
+    let part = match command.class {
+        Class::Aggregate => "pipeline",
+        Class::Find => "filter",
+        Class::Count | Class::Distinct => "query",
         _ => return None,
     };
     let ns = Namespace::new(command.db, command.target.unwrap_or_default());

@@ -89,10 +89,10 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match (asked.rule.bucket().is_some(), self.backend.abilities().forwards) {
+                match (asked.rule.bucket().is_some(), self.backend.facts().runs_our_code) {
                     (true, _) => relocate::audit::audit(self, asked, &mut figures, &mut report).await?,
-                    (false, true) => audit_upstream::audit(self, asked, &mut figures, &mut report).await?,
-                    (false, false) => self.compare(asked, &mut figures, &mut report).await?,
+                    (false, false) => audit_upstream::audit(self, asked, &mut figures, &mut report).await?,
+                    (false, true) => self.compare(asked, &mut figures, &mut report).await?,
                 }
                 self.note_extent(asked, &mut figures).await?;
             }

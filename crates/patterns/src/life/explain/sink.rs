@@ -78,13 +78,7 @@ impl Life {
         spec: &MergeSpec,
         results: &[Doc<'static>],
     ) -> Result<Vec<WriteOp>> {
-        let inserting = |documents| Insert {
-            ns: target.clone(),
-            documents,
-            ordered: false,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        };
+        let inserting = |documents| Insert { ordered: false, ..Insert::of(target.clone(), documents) };
         if matches!(spec.matched, WhenMatched::Fail) {
             return Ok(vec![WriteOp::Insert(inserting(results.to_vec()))]);
         }
@@ -104,13 +98,7 @@ impl Life {
         }
         let mut ops = Vec::new();
         if !statements.is_empty() {
-            ops.push(WriteOp::Update(UpdateOp {
-                ns: target.clone(),
-                statements,
-                ordered: false,
-                bypass_validation: false,
-                statement_ids: Vec::new(),
-            }));
+            ops.push(WriteOp::Update(UpdateOp { ordered: false, ..UpdateOp::of(target.clone(), statements) }));
         }
         if !new.is_empty() {
             ops.push(WriteOp::Insert(inserting(new)));
@@ -139,7 +127,7 @@ impl Life {
     /// All documents that a read gives a client.
     async fn all(&self, client: &mut Session, context: &Context, op: ReadOp) -> Result<Vec<Doc<'static>>> {
         const BATCH: BatchLimit = BatchLimit { documents: 1000, bytes: 4 << 20 };
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         let mut cursor = self.patterned.read(&mut session, context, op).await?;
         let mut all = Vec::new();
         loop {

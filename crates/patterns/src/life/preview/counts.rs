@@ -96,7 +96,7 @@ impl Counts {
 
 /// Counts the hosts of a rule that keeps a field; with it what is to be said of documents that cannot be evaluated.
 pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<(Counts, Option<String>)> {
-    if at.backend.abilities().forwards {
+    if !at.backend.facts().runs_our_code {
         match inside::counts(at, rule).await {
             Ok(Some(counts)) => return Ok((counts, None)),
             Ok(None) => {}
@@ -145,7 +145,7 @@ impl Walk {
     ) -> Result<Option<Value<'static>>> {
         let host = &self.evaluator.rule().host;
         let mut find = Find { limit: Some(PART + 1), ..walk::range(host, from, None) };
-        if at.backend.abilities().forwards {
+        if at.backend.facts().may_lack_transactions {
             // No transaction: a server without a replica set can be looked at too.
             find.projection = self.projection(&find)?;
             let hosts = at.find(find).await?;

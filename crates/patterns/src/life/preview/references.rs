@@ -7,7 +7,7 @@ use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};
 use crate::rule::{Key, Link, Refers, Rule, key};
 use document::backend::{BatchLimit, Session};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::op::{Find, Namespace};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
@@ -77,7 +77,7 @@ impl<'r> Sides<'r> {
     async fn found(&self, at: &mut Access<'_>, references: Vec<Value<'static>>) -> Result<HashSet<Vec<u8>>> {
         let (ns, side) = self.to;
         let path = side.path.dotted();
-        let wanted = Test::In(Arc::new(InSet::new(references, Vec::new())));
+        let wanted = Test::among(references);
         let filter = Filter::from_node(Node::field(&path, wanted));
         let shown = match &*path {
             "_id" => crate::mql::document([("_id", Value::Int32(1))]),
@@ -140,7 +140,7 @@ pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<(
 
 async fn count(at: &mut Access<'_>, sides: &Sides<'_>) -> Result<References> {
     // A real MongoDB groups them on its disk; here they come one by one, so that memory stays bounded.
-    let pipeline = sides.rows(at.backend.abilities().forwards)?;
+    let pipeline = sides.rows(!at.backend.facts().runs_our_code)?;
     walk(at, sides, pipeline, |_| false).await
 }
 

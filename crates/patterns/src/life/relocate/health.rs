@@ -93,7 +93,7 @@ impl Known {
 /// Some of very many, whatever their number: MongoDB picks them by chance, the embedded store would read all for that, so that
 /// there it is those at both ends.
 async fn sample(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket) -> Result<Figures> {
-    if at.backend.abilities().forwards {
+    if at.backend.facts().samples_quickly {
         let size = mql::object([("size", Value::Int64(SAMPLE))]);
         return look(at, stored, bucket, vec![mql::call("$sample", size)]).await;
     }

@@ -15,11 +15,10 @@ use crate::life::{Entry, Life, catalog, walk};
 use crate::shapes::bucket::Key;
 use crate::shapes::{Form, Place};
 use document::backend::Session;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Context, Find};
 use document::value::show;
 use document::{Code, Doc, Error, Result, Value};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How many readings are moved in one transaction; a bucket is moved as a whole.
@@ -214,7 +213,7 @@ impl Mover<'_> {
         if !emptied.is_empty() {
             life.pass(Point::Life("leave")).await?;
             let wanted = emptied.len() as u64;
-            let ids = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(emptied, Vec::new())))));
+            let ids = Filter::among("_id", emptied);
             if at.delete(&self.from.stored, ids).await? != wanted {
                 let message = format!("documents of {} were not there to be moved", self.from.stored);
                 return Err(Error::new(Code::InternalError, message));

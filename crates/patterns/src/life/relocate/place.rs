@@ -4,7 +4,7 @@
 use crate::life::access::{Access, update_one};
 use crate::life::walk;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::op::{Find, SortKey, SortSpec, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::expr::Names;
 use document::update::Update;
@@ -222,7 +222,7 @@ impl Open {
         if ids.is_empty() {
             return Ok(found);
         }
-        let wanted = Test::In(Arc::new(InSet::new(ids, Vec::new())));
+        let wanted = Test::among(ids);
         let filter = Filter::from_node(Node::field("_id", wanted));
         for document in at.find(crate::life::access::find(&bucket.into, filter)).await? {
             let key = bucket.key_of(&document)?.0.bytes();

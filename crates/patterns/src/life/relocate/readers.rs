@@ -21,14 +21,22 @@ pub(super) async fn gone(life: &Life, names: &[Namespace], limit: Duration) -> R
     let end = Instant::now() + limit;
     let here = life.patterned.shared.readers.of(names);
     let is_open = |reader: &Weak<()>| reader.strong_count() > 0;
-    let mut behind = life.backend.open_cursors(names).await?;
+    let mut behind = open(life, names).await?;
     while (here.iter().any(is_open) || !behind.is_empty()) && Instant::now() < end {
         life.check_stopped()?;
         life.wait_for_stop(PAUSE).await;
         if !behind.is_empty() {
-            let open = life.backend.open_cursors(names).await?;
+            let open = open(life, names).await?;
             behind.retain(|id| open.contains(id));
         }
     }
     Ok(())
+}
+
+/// The cursors that are open in the server behind.
+async fn open(life: &Life, names: &[Namespace]) -> Result<Vec<i64>> {
+    match life.backend.remote() {
+        Some(remote) => remote.open_cursors(names).await,
+        None => Ok(Vec::new()),
+    }
 }

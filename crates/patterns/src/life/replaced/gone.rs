@@ -103,7 +103,7 @@ impl Life {
             return Err(Error::new(Code::OperationFailed, message).with_hint(hint));
         }
         crate::life::replaced::restore::check(at, &entry.row, rule).await?;
-        self.backend.prepare(at.session, db).await?;
+        self.prepare(at.session, db).await?;
         let mut row = entry.row.clone();
         row.total = plan::documents(at, &rule.host).await?;
         self.unpublished.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -27,7 +27,8 @@ use crate::life::{names, walk};
 use crate::mql;
 use crate::rule::Rule;
 use amount::Amount;
-use document::filter::{Filter, InSet, Node, Test};
+use document::error::label;
+use document::filter::Filter;
 use document::op::{AdminOp, CollectionOptions, UpdateStatement};
 use document::pipeline::expr::Names;
 use document::update::Update;
@@ -66,7 +67,7 @@ impl Keeping {
     pub(crate) async fn unfinished(at: &mut Access<'_>, rules: &[(Arc<Rule>, i64)]) -> Result<Vec<Keeping>> {
         let Some((first, _)) = rules.first() else { return Ok(Vec::new()) };
         let wanted = rules.iter().map(|(rule, _)| Value::string(&*rule.name)).collect();
-        let filter = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(wanted, Vec::new())))));
+        let filter = Filter::among("_id", wanted);
         let rows = at.find(find(&names::catalog(&first.host.db), filter)).await?;
         let rows: Vec<Row> = rows.iter().filter_map(Row::read).collect();
         let mut list = Vec::new();
@@ -143,7 +144,7 @@ pub(crate) async fn keep_part(
         }
     }
     if !empty.is_empty() {
-        let ids = Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(empty, Vec::new())))));
+        let ids = Filter::among("_id", empty);
         at.delete(&names::replaced(&keeping.rule.host.db), ids).await?;
     }
     let mut rows = Vec::new();
@@ -189,7 +190,7 @@ fn written_meanwhile(error: Error) -> Error {
 }
 
 fn conflict(message: &'static str) -> Error {
-    Error::new(Code::WriteConflict, message).with_label("TransientTransactionError")
+    Error::new(Code::WriteConflict, message).with_label(label::TRANSIENT)
 }
 
 /// A host that a client's write or a job changes: as it was before, and its `_id`.
@@ -239,7 +240,7 @@ pub(crate) async fn begin(at: &mut Access<'_>, rule: &Rule) -> Result<i64> {
 /// Makes the collection, where making it in a transaction would be in the way of others.
 pub(crate) async fn prepare(at: &mut Access<'_>, db: &str) -> Result<()> {
     let ns = names::replaced(db);
-    if !at.backend.abilities().forwards || crate::life::relocate::stored::found(at, &ns).await?.is_some() {
+    if !at.backend.facts().creation_blocks || crate::life::relocate::stored::found(at, &ns).await?.is_some() {
         return Ok(());
     }
     let op = AdminOp::Create { ns, options: CollectionOptions::default() };

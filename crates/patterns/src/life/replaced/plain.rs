@@ -133,15 +133,9 @@ impl Returning<'_> {
         new: Vec<Doc<'static>>,
     ) -> Result<()> {
         let filter = among(old.iter().filter_map(|document| document.get("_id")).collect());
-        let statements = vec![DeleteStatement { filter, multi: true, hint: None }];
-        let delete = Delete { ns: ns.clone(), statements, ordered: true, statement_ids: Vec::new() };
-        let insert = Insert {
-            ns: ns.clone(),
-            documents: new,
-            ordered: true,
-            bypass_validation: true,
-            statement_ids: Vec::new(),
-        };
+        let statements = vec![DeleteStatement::all(filter)];
+        let delete = Delete::of(ns.clone(), statements);
+        let insert = Insert { bypass_validation: true, ..Insert::of(ns.clone(), new) };
         let is_plain = self.entry.sides.is_empty();
         for op in [WriteOp::Delete(delete), WriteOp::Insert(insert)] {
             let (session, context) = (&mut began.session, began.context);

@@ -14,13 +14,12 @@ use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, names, walk};
 use crate::rule::{Fate, Rule, key};
 use document::backend::Session;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::op::{Context, Count, Durability, ReadOp};
 use document::value::order;
 use document::{Array, Code, Doc, Error, Result, Value};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// How many hosts are looked at in one transaction.
 const PART: u64 = 500;
@@ -227,7 +226,7 @@ fn difference(host: &Doc<'static>, right: &Doc<'static>) -> Difference {
 }
 
 pub(crate) fn among(ids: Vec<Value<'static>>) -> Filter {
-    Filter::from_node(Node::field("_id", Test::In(Arc::new(InSet::new(ids, Vec::new())))))
+    Filter::among("_id", ids)
 }
 
 /// The rows of some hosts.

@@ -139,7 +139,7 @@ impl Life {
     /// Whether other processes that keep the rules of a MongoDB do not know of this one, which perhaps may only read: it changes
     /// nothing there that concerns them.
     pub(super) fn is_unannounced(&self) -> bool {
-        self.backend.abilities().forwards && self.only_looks()
+        self.backend.facts().others_write && self.only_looks()
     }
 
     /// These rules were found right, or made so: if they are all of a database, no audit is due there any more.

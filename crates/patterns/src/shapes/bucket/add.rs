@@ -9,7 +9,7 @@ use crate::shapes::bucket::build::{SlotSums, add_up, elements};
 use crate::shapes::bucket::entry::Entry;
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Layout, ReadingId, Readings, Slots, memo};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::{Filter, Node, Test};
 use document::op::UpdateStatement;
 use document::pipeline::expr::Names;
 use document::raw::kind;
@@ -104,7 +104,7 @@ impl Readings {
                 .filter_map(|element| element.borrow().get(&self.unit.name).map(Value::into_owned))
                 .collect();
             let listed = list(offsets.iter().map(Value::borrow));
-            let test = Test::Not(Box::new(Test::In(Arc::new(InSet::new(offsets, Vec::new())))));
+            let test = Test::Not(Box::new(Test::among(offsets)));
             conditions.push(Condition::new(&format!("readings.{}", self.unit.name), "$nin", listed, test));
         }
         conditions

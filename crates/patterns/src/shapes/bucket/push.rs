@@ -154,7 +154,7 @@ impl Bucket {
             Test::Gt(at) | Test::Gte(at) => Test::Gte(start(at)?),
             Test::In(set) if set.regexes.is_empty() => {
                 let starts = set.values.iter().map(start).collect::<Option<Vec<_>>>()?;
-                Test::In(Arc::new(InSet::new(starts, Vec::new())))
+                Test::among(starts)
             }
             _ => return None,
         };
@@ -229,7 +229,7 @@ fn hex_test(test: &Test) -> Option<Test> {
                     value => values.extend(bytes_of(value)?.map(hex::binary)),
                 }
             }
-            Some(Test::In(Arc::new(InSet::new(values, Vec::new()))))
+            Some(Test::among(values))
         }
         _ => None,
     }

@@ -133,7 +133,7 @@ fn many_at_once_each_changed_once() {
             multi: true,
             hint: None,
         });
-        let op = Delete { ns: ns(NAME), statements: statements.to_vec(), ordered: true, statement_ids: Vec::new() };
+        let op = Delete::of(ns(NAME), statements.to_vec());
         assert_eq!(buckets.did(WriteOp::Delete(op)).await.n, 240);
         assert_eq!(buckets.did(delete(NAME, doc! {}, true)).await.n, 360);
         assert!(buckets.stored().await.is_empty());

@@ -99,12 +99,7 @@ fn differs(seed: u64, bucket: Bucket) {
                 _ => {
                     let query = query(&mut random, next);
                     let statement = DeleteStatement { filter: filter(query.clone()), multi, hint: None };
-                    let op = document::op::Delete {
-                        ns: ns(NAME),
-                        statements: vec![statement],
-                        ordered: true,
-                        statement_ids: Vec::new(),
-                    };
+                    let op = document::op::Delete::of(ns(NAME), vec![statement]);
                     assert_eq!(buckets.did(WriteOp::Delete(op)).await.n, plain.delete(&query, multi), "{query}");
                 }
             }

@@ -1,7 +1,9 @@
 //! A backend that is lost after so many operations, for good or for a while.
 
-use document::backend::{Abilities, Answer, Backend, Cursor, FenceKey, Mode, Session, Transaction};
-use document::op::{AdminOp, Capture, Context, Explained, ReadOp, Verbosity, WriteOp, Written};
+use document::backend::{
+    Answer, Backend, Cursor, Facts, FenceKey, Mode, Pipelining, Privileges, Relay, Remote, Session, Transaction,
+};
+use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use document::{Code, Doc, Error, Result};
 use std::any::Any;
 use std::sync::Arc;
@@ -24,11 +26,8 @@ fn live(left: &AtomicI64) -> Result<()> {
 }
 
 impl Backend for Dying {
-    fn abilities(&self) -> Abilities {
-        Abilities { forwards: self.shared }
-    }
-    fn clear<'a>(&'a self, _trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
-        Box::pin(std::future::ready(Ok(expired)))
+    fn facts(&self) -> Facts {
+        if self.shared { Facts::MONGODB } else { Facts::EMBEDDED }
     }
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
@@ -56,8 +55,36 @@ impl Backend for Dying {
             Ok(written)
         })
     }
-    fn fence<'a>(&'a self, session: &'a mut Session, key: &'a FenceKey, mode: Mode) -> Answer<'a, ()> {
-        self.inner.fence(session, key, mode)
+    fn fences<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        self.inner.fences(session, keys)
+    }
+    fn recall<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        self.inner.recall(session, context, db, statements)
+    }
+    fn remember<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+        written: &'a Written,
+    ) -> Answer<'a, ()> {
+        self.inner.remember(session, context, db, statements, written)
+    }
+    fn committed(&self, session: &[u8; 16], number: i64) -> bool {
+        self.inner.committed(session, number)
+    }
+    fn pipelining(&self) -> Option<&dyn Pipelining> {
+        None
+    }
+    fn remote(&self) -> Option<&dyn Remote> {
+        if self.shared { Some(self) } else { None }
     }
     fn explain<'a>(
         &'a self,
@@ -81,6 +108,33 @@ impl Backend for Dying {
     }
     fn cluster_time(&self) -> u64 {
         self.inner.cluster_time()
+    }
+}
+
+impl Remote for Dying {
+    fn connect(&self) -> Arc<dyn Relay> {
+        unreachable!("no client connects")
+    }
+    fn prepare<'a>(&'a self, _: &'a mut Session, _: &'a str) -> Answer<'a, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn trace(&self) -> Option<Doc<'static>> {
+        None
+    }
+    fn clear<'a>(&'a self, _: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+        Box::pin(std::future::ready(Ok(expired)))
+    }
+    fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {
+        Box::pin(std::future::ready(Ok(Some(Vec::new()))))
+    }
+    fn open_cursors<'a>(&'a self, _: &'a [Namespace]) -> Answer<'a, Vec<i64>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+    fn gossip(&self) -> Option<Doc<'static>> {
+        None
+    }
+    fn privileges<'a>(&'a self, _: Option<&'a Arc<dyn Relay>>) -> Answer<'a, Option<Privileges>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Several processes that serve one MongoDB (SEMANTICS R3): a change of rules reaches all of them before a rule is seeded, a
 //! process without a lease writes nothing, and one goes on with what another has left. The store is the embedded one; it says of
-//! itself that it forwards, as a real MongoDB does.
+//! itself that it is shared, as a real MongoDB is.
 
 use super::dying::Dying;
 use super::village::{COUNT, SUM, Village, declared, told};

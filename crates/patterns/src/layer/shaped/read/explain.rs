@@ -18,7 +18,7 @@ pub(in crate::layer) async fn explain(
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let op = &*digits::read(&shared.rules(), op, context)?;
-    let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
+    let plan = Plan::new(shaped, op, context, shared.inner.facts().runs_our_code)?;
     let explained = Explained::Read(plan.op.clone());
     let stored = shared.inner.explain(session, context, explained, verbosity).await?;
     let examined = examined(&Value::Document(stored.borrow()));
@@ -44,7 +44,7 @@ pub(in crate::layer) fn planned(
     shaped: &Stack,
 ) -> Result<Doc<'static>> {
     let op = &*digits::read(&shared.rules(), op, context)?;
-    let plan = Plan::new(shaped, op, context, shared.inner.abilities().forwards)?;
+    let plan = Plan::new(shaped, op, context, shared.inner.facts().runs_our_code)?;
     let words = command(shared, shaped, op, context, &plan)?;
     let bytes = i64::try_from(words.as_bytes().len()).unwrap_or(i64::MAX);
     let numbers = [("read", 1), ("written", 0), ("deferred", 0), ("bytes", bytes)];
@@ -59,7 +59,7 @@ pub(in crate::layer) fn planned(
 
 /// The stored operation as plain MQL. The embedded store runs code instead of some stages; they say the same.
 fn command(shared: &Shared, shaped: &Stack, op: &ReadOp, context: &Context, plan: &Plan) -> Result<Doc<'static>> {
-    if shared.inner.abilities().forwards {
+    if !shared.inner.facts().runs_our_code {
         return Ok(plan.op.to_command());
     }
     let mut stored = plan.op.clone();

@@ -35,7 +35,7 @@ pub(in crate::layer) async fn open(
     shaped: &Stack,
 ) -> Result<Box<dyn Cursor>> {
     let op = digits::read(&shared.rules(), op, context)?;
-    let plan = Plan::new(shaped, &op, context, shared.inner.abilities().forwards)?;
+    let plan = Plan::new(shaped, &op, context, shared.inner.facts().runs_our_code)?;
     run(shared, session, context, plan).await
 }
 

@@ -51,8 +51,8 @@ enum For {
 }
 
 impl Plan {
-    pub(super) fn new(shaped: &Stack, op: &ReadOp, context: &Context, forwards: bool) -> Result<Plan> {
-        Plan::made(shaped, op, context, if forwards { For::MongoDb } else { For::Embedded })
+    pub(super) fn new(shaped: &Stack, op: &ReadOp, context: &Context, runs_our_code: bool) -> Result<Plan> {
+        Plan::made(shaped, op, context, if runs_our_code { For::Embedded } else { For::MongoDb })
     }
 
     fn made(shaped: &Stack, op: &ReadOp, context: &Context, whom: For) -> Result<Plan> {

@@ -134,7 +134,7 @@ async fn attempt(
     if let Some(gate) = shared.gate() {
         gate.pass(Point::Begin { attempt: number }).await?;
     }
-    let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let mut session = client.attempt();
     let jobs = shared.jobs_so_far();
     shared.inner.begin(&mut session, context).await?;
     let statements = part.statements();

@@ -52,7 +52,7 @@ pub(crate) async fn plan(
     let mut left = Left::of(op);
     let mut attempts = RetryWindow::new(context);
     loop {
-        let mut session = Session { relay: client.relay.clone(), ..Session::default() };
+        let mut session = client.sibling();
         shared.inner.begin(&mut session, context).await?;
         let mut steps = Steps::new(shared, &mut session, context, shaped);
         steps.trace = Some(Plan::default());

@@ -99,7 +99,7 @@ async fn changed(
     shaped: &Arc<Stack>,
     many: &Many<'_>,
 ) -> Result<Result<Written, Error>> {
-    let mut own = Session { relay: session.relay.clone(), ..Session::default() };
+    let mut own = session.sibling();
     let picked = match many.pick(&mut Steps::new(shared, &mut own, context, shaped)).await {
         Ok(picked) => picked,
         Err(Stop::Statement { error, .. }) => return Ok(Err(error)),

@@ -10,6 +10,7 @@ use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::life::access::find;
 use crate::mql;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
+use document::error::label;
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::{Find, Namespace, SortKey, SortSpec, UpdateOp, UpdateStatement, WriteError, WriteOp};
 use document::pipeline::expr::Names;
@@ -70,13 +71,7 @@ pub(super) async fn add(
     if statements.is_empty() {
         return Ok(errors);
     }
-    let op = WriteOp::Update(UpdateOp {
-        ns: stored.clone(),
-        statements,
-        ordered: true,
-        bypass_validation,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(stored.clone(), statements) });
     let written = steps.write(&op).await?;
     match written.errors.into_iter().next() {
         None => Ok(errors),
@@ -92,7 +87,7 @@ pub(super) async fn add(
 
 /// What is remembered of the open bucket is not true any more.
 fn outdated() -> Error {
-    Error::new(Code::WriteConflict, "the open bucket changed meanwhile").with_label("TransientTransactionError")
+    Error::new(Code::WriteConflict, "the open bucket changed meanwhile").with_label(label::TRANSIENT)
 }
 
 fn grouped<'r>(stored: &Namespace, readings: &'r [Reading]) -> Vec<Group<'r>> {

@@ -19,7 +19,7 @@ const WHILE: Duration = Duration::from_secs(120);
 
 /// Whether a command may have gone another way when it was sent first.
 fn may_be(shared: &Shared, session: &Session, shaped: &Stack) -> bool {
-    session.retry.is_some() && shared.inner.abilities().forwards && shaped.since.elapsed() < WHILE
+    session.retry.is_some() && shared.inner.facts().answers_clients && shaped.since.elapsed() < WHILE
 }
 
 /// What MongoDB has noted of statements that are a plan now. It is asked by statements of the same numbers that do nothing: what
@@ -38,7 +38,7 @@ pub(super) async fn noted(
     let Some(side) = shaped.sides.first() else { return Ok(Written::default()) };
     let ids: Vec<i32> = statements.iter().map(|(_, id)| *id).collect();
     let op = question(&side.stored, part, ids);
-    let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let mut session = client.attempt();
     let mut written = shared.inner.write(&mut session, context, &op, &Capture::Nothing).await?;
     if written.retried.is_empty() {
         return Ok(Written::default());
@@ -100,7 +100,7 @@ pub(super) async fn recorded(
     if ids.is_empty() || !may_be(shared, client, shaped) {
         return Ok(Written::default());
     }
-    let mut session = Session { id: client.id, retry: client.retry, relay: client.relay.clone(), ..Session::default() };
+    let mut session = client.attempt();
     shared.inner.begin(&mut session, context).await?;
     let before = shared.inner.recall(&mut session, context, &shaped.logical.db, ids).await;
     if let Some(transaction) = session.transaction.take() {

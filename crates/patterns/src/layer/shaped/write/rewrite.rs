@@ -141,23 +141,13 @@ impl Changes {
         for (number, side) in shaped.sides.iter().enumerate() {
             let statements = of_side(&mut updates, number);
             if !statements.is_empty() {
-                let op = WriteOp::Update(UpdateOp {
-                    ns: side.stored.clone(),
-                    statements,
-                    ordered: true,
-                    bypass_validation,
-                    statement_ids: Vec::new(),
-                });
+                let op =
+                    WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(side.stored.clone(), statements) });
                 run(steps, at, &op).await?;
             }
             let statements = of_side(&mut deletes, number);
             if !statements.is_empty() {
-                let op = WriteOp::Delete(Delete {
-                    ns: side.stored.clone(),
-                    statements,
-                    ordered: true,
-                    statement_ids: Vec::new(),
-                });
+                let op = WriteOp::Delete(Delete::of(side.stored.clone(), statements));
                 run(steps, at, &op).await?;
             }
         }
@@ -228,13 +218,7 @@ async fn plain(
     doc: Doc<'static>,
     bypass_validation: bool,
 ) -> Result<(), Stop> {
-    let op = WriteOp::Insert(Insert {
-        ns: stored.clone(),
-        documents: vec![doc],
-        ordered: true,
-        bypass_validation,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Insert(Insert { bypass_validation, ..Insert::of(stored.clone(), vec![doc]) });
     run(steps, at, &op).await
 }
 

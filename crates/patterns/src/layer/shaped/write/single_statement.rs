@@ -17,6 +17,7 @@ use crate::layer::{Shared, statements};
 use crate::shapes::Stack;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, ReadingId, Slot};
 use document::backend::Session;
+use document::error::label;
 use document::op::{Capture, Context, Insert, Namespace, UpdateOp, UpdateStatement, WriteError, WriteOp, Written};
 use document::{Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -79,7 +80,7 @@ pub(super) async fn reading(
         if !is_taken(&error) && (only_one || !is_too_large(&error)) {
             return Ok(statements::failed(0, error));
         }
-        let mut own = Session { relay: session.relay.clone(), ..Session::default() };
+        let mut own = session.sibling();
         let mut steps = Steps::new(shared, &mut own, context, shaped);
         let last = greatest(&mut steps, bucket, stored, &reading.key, &entries).await?;
         if is_too_large(&error) {
@@ -223,7 +224,7 @@ async fn loose(shared: &Shared, session: &mut Session, context: &Context, op: &W
 /// the calendar names and bounds slots of time, and sums stay numbers. A real MongoDB takes that only from who may bypass.
 fn is_valid_anyway(shared: &Shared, bucket: &Bucket) -> bool {
     let by_calendar = matches!(&bucket.body, Body::Slots(slots) if matches!(slots.slot, Slot::Time(_)));
-    by_calendar && !shared.inner.abilities().forwards
+    by_calendar && !shared.inner.facts().has_users
 }
 
 pub(super) fn at_most(bucket: &Bucket) -> u32 {
@@ -243,8 +244,7 @@ pub(super) fn size(entry: &Entry) -> usize {
 
 /// The bucket that was tried is not the open one any more.
 fn moved_on() -> Error {
-    Error::new(document::Code::WriteConflict, "the open bucket changed meanwhile")
-        .with_label("TransientTransactionError")
+    Error::new(document::Code::WriteConflict, "the open bucket changed meanwhile").with_label(label::TRANSIENT)
 }
 
 /// A bucket as a look at it shows.

@@ -1,8 +1,10 @@
-//! What no rule concerns, on a backend that is a real MongoDB: the client's bytes go there, the server's bytes come back.
+//! Who answers a message. What no rule concerns, on a backend that is a real MongoDB, is forwarded: the client's bytes go there,
+//! the server's bytes come back.
 //!
-//! Of a message only what decides this is read: its name, its database, its target. Commands that are unknown here pass too.
+//! Of a message only what decides this is read: its name, its database, its target. Commands that are unknown here are forwarded too.
 
 use crate::client::Client;
+use crate::commands;
 use crate::cursors::Cursors;
 use crate::dispatch::Answer;
 use crate::labels;
@@ -10,7 +12,7 @@ use crate::reply::{Form, Reply};
 use crate::session::Role;
 use crate::state::Server;
 use bytes::Bytes;
-use document::backend::{Head, Relay, UnderWay};
+use document::backend::{Class, Head, InFlight, Relay, Route};
 use document::{Doc, Error, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,29 +22,43 @@ use wire::{Header, Message, OpCode, encode};
 /// Where the body of a reply begins: behind the header, the flags and the kind of the section.
 const BODY: usize = Header::SIZE + 5;
 
-/// A message that is passed on.
-pub(crate) struct Passing<'a> {
+/// A message that is forwarded.
+pub(crate) struct Forwarding<'a> {
     request_id: i32,
     flags: u32,
     legacy: bool,
     body: Doc<'a>,
-    authenticates: bool,
+    class: Class,
     /// The command to send in place of the client's.
     rewritten: Option<Doc<'static>>,
-    /// Until it is answered, what passes does not change.
-    under_way: Option<Box<dyn UnderWay>>,
+    /// Until it is answered, what is forwarded does not change.
+    in_flight: Option<Box<dyn InFlight>>,
 }
 
-/// Old clients send these by OP_QUERY before they know what the server is.
-const LEGACY: &[&str] = &["buildInfo", "buildinfo", "saslStart", "saslContinue", "authenticate"];
+/// The class of a command.
+pub(crate) fn class(name: &str) -> Class {
+    match commands::find(name) {
+        Some(command) if command.class != Class::Other => command.class,
+        // The registry has one entry for most of what is refused, and none for what is unknown here.
+        _ => match name {
+            "applyOps" => Class::ApplyOps,
+            "bulkWrite" => Class::BulkWrite,
+            "cloneCollectionAsCapped" => Class::CloneAsCapped,
+            "convertToCapped" => Class::ConvertToCapped,
+            "coordinateCommitTransaction" => Class::CommitTransaction,
+            "mapReduce" | "mapreduce" => Class::MapReduce,
+            _ => Class::Other,
+        },
+    }
+}
 
-/// The message, if it is to be passed on; nothing if it is answered here.
-pub(crate) fn passing<'a>(
+/// The message, if it is to be forwarded; `None` if it is answered here.
+pub(crate) fn forwarding<'a>(
     server: &Server,
     relay: &dyn Relay,
     header: &Header,
     frame: &'a Bytes,
-) -> Option<Passing<'a>> {
+) -> Option<Forwarding<'a>> {
     let legacy = header.op_code == OpCode::Query;
     let query;
     let (flags, body, legacy_db) = match legacy {
@@ -62,35 +78,40 @@ pub(crate) fn passing<'a>(
         Some(db) => db,
         None => db.as_ref().and_then(Value::as_str)?,
     };
-    if legacy && !LEGACY.contains(&name) {
+    if legacy && !commands::find(name).is_some_and(|command| command.by_query) {
         return None;
     }
-    let authenticates = matches!(name, "saslStart" | "saslContinue" | "authenticate" | "logout");
-    if authenticates && is_certificate(&body) {
-        return None;
+    let class = class(name);
+    match class {
+        // What this server is, and what Pleach adds, is answered here.
+        Class::Hello | Class::Pleach => return None,
+        Class::Authenticate if is_certificate(&body) => return None,
+        _ => {}
     }
     let user = relay.user();
-    let head = Head { name, db, target: target.as_str(), user: user.as_ref(), body: &body };
-    let under_way = server.backend.under_way(&head);
-    let passes = !is_ours(&server.cursors, &head) && (authenticates || server.backend.passes(&head));
-    if !passes && let Some(under_way) = &under_way {
+    let head = Head { name, class, db, target: target.as_str(), user: user.as_ref(), body: &body };
+    let in_flight = server.backend.in_flight(&head);
+    // Authentication lives in the client's own line, whatever the rules are.
+    let is_forwarded = !has_cursor(&server.cursors, &head)
+        && (class == Class::Authenticate || server.backend.route(&head) == Route::Forward);
+    if !is_forwarded && let Some(in_flight) = &in_flight {
         // Whoever answers it here notes what it begins.
-        under_way.refused();
+        in_flight.refused();
     }
-    let rewritten = if passes && !legacy { server.backend.rewritten(&head) } else { None };
+    let rewritten = if is_forwarded && !legacy { server.backend.rewritten(&head) } else { None };
     // Old messages carry nothing of what is read from the body later.
     let body = match legacy {
         false => Doc::trusted(wire::message::peek(header, frame)?.1),
         true => Doc::empty(),
     };
-    passes.then_some(Passing {
+    is_forwarded.then_some(Forwarding {
         request_id: header.request_id,
         flags,
         legacy,
         body,
-        authenticates,
+        class,
         rewritten,
-        under_way,
+        in_flight,
     })
 }
 
@@ -98,20 +119,19 @@ pub(crate) fn passing<'a>(
 pub(crate) fn ended_sessions(header: &Header, frame: &Bytes) -> Option<Vec<[u8; 16]>> {
     let (_, body) = wire::message::peek(header, frame)?;
     match Doc::trusted(body).iter().next()? {
-        (name, Value::Array(sessions)) if name.as_str() == "endSessions" => {
+        (name, Value::Array(sessions)) if class(name.as_str()) == Class::EndSessions => {
             document::raw::validate(body).ok()?;
-            Some(sessions.iter().filter_map(|lsid| crate::request::session_id("endSessions", &lsid).ok()).collect())
+            Some(sessions.iter().filter_map(|lsid| crate::request::session_id(name.as_str(), &lsid).ok()).collect())
         }
         _ => None,
     }
 }
 
-/// Commands that are always answered here: what the server is, what Pleach adds, cursors that Pleach opened.
-fn is_ours(cursors: &Cursors, head: &Head<'_>) -> bool {
-    match head.name {
-        "hello" | "isMaster" | "ismaster" | "pleach" => true,
-        "getMore" => matches!(head.body.get("getMore"), Some(Value::Int64(id)) if cursors.knows(id)),
-        "killCursors" => match head.body.get("cursors") {
+/// Whether a command is about a cursor that Pleach opened.
+fn has_cursor(cursors: &Cursors, head: &Head<'_>) -> bool {
+    match head.class {
+        Class::GetMore => matches!(head.body.get(head.name), Some(Value::Int64(id)) if cursors.knows(id)),
+        Class::KillCursors => match head.body.get("cursors") {
             Some(Value::Array(ids)) => ids.iter().any(|id| matches!(id, Value::Int64(id) if cursors.knows(id))),
             _ => false,
         },
@@ -125,8 +145,8 @@ fn is_done(reply: &[u8]) -> bool {
 }
 
 /// Whether the reply to a statement of a transaction is an error; other replies are not looked at.
-fn is_refused(passing: &Passing<'_>, reply: &[u8]) -> bool {
-    if passing.legacy || !passing.body.contains("autocommit") {
+fn is_refused(forwarding: &Forwarding<'_>, reply: &[u8]) -> bool {
+    if forwarding.legacy || !forwarding.body.contains("autocommit") {
         return false;
     }
     reply.get(BODY..).is_some_and(|body| {
@@ -140,79 +160,76 @@ pub(crate) fn is_certificate(body: &Doc<'_>) -> bool {
     body.get("mechanism").is_some_and(|mechanism| mechanism.as_str() == Some("MONGODB-X509"))
 }
 
-/// Passes the message on and gives what came back; an error in MongoDB's form if nothing did.
-pub(crate) async fn pass(
+/// Forwards the message and gives what came back; an error in MongoDB's form if nothing did.
+pub(crate) async fn forward(
     server: &Arc<Server>,
     client: &Arc<Client>,
     relay: &dyn Relay,
-    passing: &Passing<'_>,
+    forwarding: &Forwarding<'_>,
     frame: &Bytes,
     mut buffer: Vec<u8>,
 ) -> Answer {
-    let expects_reply = passing.legacy || passing.flags & flags::MORE_TO_COME == 0;
-    if passing.authenticates {
+    let expects_reply = forwarding.legacy || forwarding.flags & flags::MORE_TO_COME == 0;
+    if forwarding.class == Class::Authenticate {
         relay.authenticating();
     }
-    let message = message(passing, frame);
+    let message = message(forwarding, frame);
     let result = relay.forward(&message, expects_reply, &mut buffer).await;
-    if passing.authenticates && result.is_ok() && is_done(&buffer) {
-        // Commands that pass are counted by user too; where this fails, the next planned command asks again.
+    if forwarding.class == Class::Authenticate && result.is_ok() && is_done(&buffer) {
+        // Commands that are forwarded are counted by user too; where this fails, the next planned command asks again.
         let _unknown_for_now = relay.identify().await;
     }
     let close = relay.is_lost();
-    if let Some(under_way) = &passing.under_way
+    if let Some(in_flight) = &forwarding.in_flight
         && result.is_ok()
-        && is_refused(passing, &buffer)
+        && is_refused(forwarding, &buffer)
     {
-        under_way.refused();
+        in_flight.refused();
     }
     match result {
         Ok(()) => Answer { buffer, send: expects_reply, close },
         Err(error) => {
             tracing::debug!(connection = client.id, %error, "not forwarded");
             server.counters.user_errors.add(1);
-            let buffer = failed(server, passing, &error, buffer);
+            let buffer = failed(server, forwarding, &error, buffer);
             Answer { buffer, send: expects_reply, close }
         }
     }
 }
 
-fn message<'f>(passing: &Passing<'_>, frame: &'f Bytes) -> Cow<'f, [u8]> {
-    let Some(body) = &passing.rewritten else { return without_exhaust(passing, frame) };
+fn message<'f>(forwarding: &Forwarding<'_>, frame: &'f Bytes) -> Cow<'f, [u8]> {
+    let Some(body) = &forwarding.rewritten else { return without_exhaust(forwarding, frame) };
     let mut message = Vec::with_capacity(body.as_bytes().len() + Header::SIZE + 8);
-    let start = encode::begin_msg(&mut message, passing.request_id, 0, passing.flags & !flags::EXHAUST_ALLOWED);
+    let start = encode::begin_msg(&mut message, forwarding.request_id, 0, forwarding.flags & !flags::EXHAUST_ALLOWED);
     message.extend_from_slice(body.as_bytes());
     encode::finish(&mut message, start);
     Cow::Owned(message)
 }
 
 /// A stream of replies is only allowed, never required: the client gets one reply per request.
-fn without_exhaust<'f>(passing: &Passing<'_>, frame: &'f Bytes) -> Cow<'f, [u8]> {
-    if passing.legacy || passing.flags & flags::EXHAUST_ALLOWED == 0 {
+fn without_exhaust<'f>(forwarding: &Forwarding<'_>, frame: &'f Bytes) -> Cow<'f, [u8]> {
+    if forwarding.legacy || forwarding.flags & flags::EXHAUST_ALLOWED == 0 {
         return Cow::Borrowed(frame);
     }
     let mut message = frame.to_vec();
     if let Some(slot) = message.get_mut(Header::SIZE..Header::SIZE + 4) {
-        slot.copy_from_slice(&(passing.flags & !flags::EXHAUST_ALLOWED).to_le_bytes());
+        slot.copy_from_slice(&(forwarding.flags & !flags::EXHAUST_ALLOWED).to_le_bytes());
     }
-    if passing.flags & flags::CHECKSUM_PRESENT != 0 {
+    if forwarding.flags & flags::CHECKSUM_PRESENT != 0 {
         message.truncate(message.len().saturating_sub(4));
         encode::finish(&mut message, 0);
     }
     Cow::Owned(message)
 }
 
-fn failed(server: &Server, passing: &Passing<'_>, error: &Error, buffer: Vec<u8>) -> Vec<u8> {
-    let form = match passing.legacy {
+fn failed(server: &Server, forwarding: &Forwarding<'_>, error: &Error, buffer: Vec<u8>) -> Vec<u8> {
+    let form = match forwarding.legacy {
         true => Form::Legacy,
-        false => Form::Msg { checksum: passing.flags & flags::CHECKSUM_PRESENT != 0 },
+        false => Form::Msg { checksum: forwarding.flags & flags::CHECKSUM_PRESENT != 0 },
     };
-    let mut reply = Reply::begin(buffer, form, server.next_operation(), passing.request_id);
-    let ends = passing.body.iter().next().is_some_and(|(name, _)| {
-        matches!(name.as_str(), "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction")
-    });
-    reply.fail(error, &labels::of(error, role(&passing.body), ends));
-    reply.finish(Some(server.backend.cluster_time()), server.backend.gossip().as_ref())
+    let mut reply = Reply::begin(buffer, form, server.next_operation(), forwarding.request_id);
+    reply.fail(error, &labels::of(error, role(&forwarding.body), forwarding.class.ends_transaction()));
+    reply.finish(Some(server.backend.cluster_time()), server.gossip().as_ref())
 }
 
 /// How the command stands to its session, as far as labels depend on it.

@@ -1,8 +1,8 @@
-//! Flights: a plan whose steps need no answer of one another, sent as a whole to a backend across a network.
+//! Pipelining: statements that need no answer of one another are sent back to back to a backend across a network.
 
 use super::{Answer, FenceKey, FenceVersion, Session};
-use crate::error::Error;
-use crate::op::{Context, WriteOp, Written};
+use crate::error::{Error, Result};
+use crate::op::{Capture, Context, WriteOp, Written};
 use std::sync::Arc;
 
 /// A plan whose steps need no answer of one another: its statements and its commit in one go.
@@ -48,8 +48,18 @@ pub enum Landed {
     Outdated,
 }
 
-/// What a backend across a network can do beside: it sends a whole plan at once instead of waiting for each answer.
-pub trait Flights: Send + Sync {
+/// Sends several statements at once instead of waiting for each answer.
+pub trait Pipelining: Send + Sync {
+    /// Several writes in order, in the session's transaction; none of them needs the outcome of another. The outcomes end with the
+    /// first failure: a statement's error counts as one. With [`Session::retry`] the first is the client's own write and has the
+    /// retry record; the others follow from it. If the first is answered from its record, the others are not run.
+    fn write_all<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        ops: &'a [(WriteOp, Capture)],
+    ) -> Answer<'a, Vec<Result<Written>>>;
+
     /// Sends the legs, the shared fences that were passed, the claims and the commit of the session's transaction back to back.
     /// `visible`, if somebody waits for that, is called as soon as others see the writes, before they are as durable as was asked.
     fn fly<'a>(
@@ -61,7 +71,7 @@ pub trait Flights: Send + Sync {
     ) -> Answer<'a, Landed>;
 
     /// The versions of some fences of one database as the session's transaction sees them: who read something in the same
-    /// transaction may later rely on it by [`Flights::fence_at`]. Nothing for a fence that nobody had to himself yet.
+    /// transaction may later rely on it by [`Pipelining::fence_at`]. Nothing for a fence that nobody had to himself yet.
     fn versions<'a>(
         &'a self,
         session: &'a mut Session,
