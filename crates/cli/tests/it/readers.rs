@@ -48,5 +48,5 @@ fn on_the_embedded_store() {
 #[test]
 fn in_front_of_a_real_mongodb() {
     let Some(uri) = judge::real::uri_or_skip("readers through the proxy") else { return };
-    reads_on(&Serving::upstream(&uri, &[]), &database("reads"));
+    reads_on(&Serving::upstream(&uri, &[]), &database("readers"));
 }

@@ -8,6 +8,7 @@ use crate::mql::{call, literal};
 use crate::rule::fence::fence_key;
 use crate::rule::{Fate, Fetch, Field, Obstacle, Rows, Rule, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
+use document::error::label;
 use document::filter::Filter;
 use document::pipeline::expr::field_of_document;
 use document::update::{Native, Update};
@@ -148,12 +149,11 @@ impl Evaluator {
         Ok(differences)
     }
 
-    /// The right host, with the state that the host has where nobody would keep another.
+    /// The right host; where nobody would keep its state, the host with the right value alone.
     fn without_unkept(&self, host: &Doc<'static>, right: Doc<'static>) -> Doc<'static> {
+        let field = &self.rule.field.parts;
         match self.field.state() {
-            Some(state) if !self.with_state => {
-                put(&right, &[(&state.parts, field_of_document(host, &state.parts).into_owned())])
-            }
+            Some(_) if !self.with_state => put(host, &[(field, field_of_document(&right, field).into_owned())]),
             _ => right,
         }
     }
@@ -229,8 +229,9 @@ impl Native for Becomes {
     fn apply(&self, doc: &Doc<'_>, _: &Env) -> Result<Doc<'static>> {
         match doc.as_bytes() == self.before.as_bytes() {
             true => Ok(self.after.clone()),
-            false => Err(Error::new(Code::WriteConflict, "the document changed meanwhile")
-                .with_label("TransientTransactionError")),
+            false => {
+                Err(Error::new(Code::WriteConflict, "the document changed meanwhile").with_label(label::TRANSIENT))
+            }
         }
     }
 }
