@@ -120,6 +120,43 @@ async fn a_commit_that_is_less_safe_than_asked_is_done_and_says_so() {
 }
 
 #[tokio::test]
+async fn a_commit_whose_primary_stepped_down_before_it_was_safe_is_sent_again() {
+    let unsafe_commit = |code: i32| {
+        expect("commitTransaction").answer(doc! { "writeConcernError": { "code": code, "errmsg": "stepped down" } })
+    };
+    for code in [91, 189, 11600, 11602] {
+        // The new primary has it.
+        let (mongo, upstream) = played_by([expect("insert"), unsafe_commit(code), commit_again()]).await;
+        let mut session = begin(&upstream).await;
+        write(&upstream, &mut session, insert(1)).await.unwrap();
+        commit(&mut session).await.unwrap();
+        mongo.played().await;
+        // The old primary alone had it, and it was rolled back.
+        let rolled_back = commit_again().fail(251, &[TRANSIENT]);
+        let (mongo, upstream) = played_by([expect("insert"), unsafe_commit(code), rolled_back]).await;
+        let mut session = begin(&upstream).await;
+        write(&upstream, &mut session, insert(1)).await.unwrap();
+        assert_eq!(told(&commit(&mut session).await.unwrap_err()), (251, vec![TRANSIENT]));
+        mongo.played().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_authenticated_is_told_of_a_commit_that_may_not_be_safe() {
+    let unsatisfied = doc! { "writeConcernError": { "code": 189, "errmsg": "stepped down" } };
+    let (mongo, upstream) = played_by([expect("insert"), expect("commitTransaction").answer(unsatisfied)]).await;
+    let relay = upstream.connect().unwrap();
+    relay.authenticating();
+    let mut session = begin_in(&upstream, Session { relay: Some(relay), ..Session::default() }).await;
+    write(&upstream, &mut session, insert(1)).await.unwrap();
+    let found = Arc::new(Mutex::new(None));
+    let sent = Sent { unsatisfied: Some(found.clone()), ..Sent::default() };
+    commit_with(&mut session, &Context { sent, ..context() }).await.unwrap();
+    assert_eq!(found.lock().unwrap().take().unwrap().code().number(), 189);
+    mongo.played().await;
+}
+
+#[tokio::test]
 async fn background_work_commits_with_the_write_concern_of_the_connection_string() {
     let mongo = crate::mongo::ScriptedMongo::primary().await;
     let concern = doc! { "writeConcern": { "w": 2, "j": true } };
