@@ -46,6 +46,15 @@ async fn a_server_that_does_not_know_the_password_is_not_trusted() {
     mongo.played().await;
 }
 
+#[tokio::test]
+async fn a_server_that_does_not_answer_a_login_is_refused_in_time() {
+    let mongo = ScriptedMongo::primary().await;
+    mongo.script([expect("saslStart").hang()]);
+    let error = open(&logged_in(&mongo, "&connectTimeoutMS=300")).await.err().unwrap();
+    assert!(error.message().ends_with("the login was not answered within 300 ms"), "{error:?}");
+    mongo.played().await;
+}
+
 /// `connectionStatus` of a user with one privilege.
 fn privileges(collection: &str, action: &str) -> Step {
     let privilege = doc! { "resource": { "db": "shop", "collection": collection }, "actions": [action] };
