@@ -39,6 +39,18 @@ async fn a_server_that_cannot_be_used_is_refused_with_the_reason_and_the_way_out
             "belongs to the replica set 'rs'",
             "write replicaSet=rs in the connection string",
         ),
+        (
+            doc! { "ok": 0, "code": 59, "errmsg": "no such command: 'hello'" },
+            "",
+            "speaks wire version 0, at least 9 (MongoDB 4.4) is needed",
+            "MongoDB 4.4 and newer",
+        ),
+        (
+            doc! { "ok": 0, "code": 11600, "errmsg": "interrupted at shutdown" },
+            "",
+            "does not answer (interrupted at shutdown) (waited 0.5 s)",
+            "serverSelectionTimeoutMS",
+        ),
         (set(), "", "is not primary (waited 0.5 s)", "serverSelectionTimeoutMS"),
     ] {
         let mongo = ScriptedMongo::greeting(greeting).await;
