@@ -53,8 +53,13 @@ async fn every_operation_ends_when_the_time_is_over() {
 
 #[tokio::test]
 async fn the_time_is_one_for_all_batches_of_a_cursor() {
-    let (mongo, upstream) =
-        played_by([expect("find").answer(cursor(11, "firstBatch", &[1])), expect("getMore").hang()]).await;
+    let (mongo, upstream) = played_by([
+        expect("find").answer(cursor(11, "firstBatch", &[1])),
+        expect("getMore").hang(),
+        // Nobody will ask for more.
+        expect("killCursors").with(doc! { "cursors": [11_i64] }),
+    ])
+    .await;
     let (mut session, context) = (Session::default(), within(SHORT));
     let limit = BatchLimit { documents: 1, bytes: 1 };
     let mut rows = upstream.read(&mut session, &context, all_orders()).await.unwrap();
