@@ -19,7 +19,7 @@ async fn statements_fences_records_and_commit_are_sent_before_the_first_answer()
     let slot =
         doc! { "multi": false, "upsert": true, "u": { "$inc": { "n": 1 }, "$setOnInsert": { "_id": Bson::MinKey } } };
     let first = doc! { "insert": "orders", "startTransaction": true, "readConcern": { "level": "snapshot" } };
-    let (mongo, upstream) = prepared(bundle([
+    let (mongo, upstream) = with_fences(bundle([
         expect("insert").with(first).answer(doc! { "n": 1 }),
         expect("update").with(doc! { "update": "orders" }).answer(doc! { "n": 1, "nModified": 1 }),
         expect("update").with(doc! { "update": "pleach.fences", "updates": [slot] }).answer(doc! { "n": 1 }),
@@ -84,7 +84,7 @@ async fn the_first_failure_is_reported_and_nothing_is_asked_again() {
         ([statement().fail(13, &[]), none("update"), none("update"), none("insert")], "Err(13 [])"),
     ] {
         let [first, second, third, fourth] = script;
-        let (mongo, upstream) = prepared(bundle([first, second, third, fourth, over("commitTransaction")])).await;
+        let (mongo, upstream) = with_fences(bundle([first, second, third, fourth, over("commitTransaction")])).await;
         let mut session = begin(&upstream).await;
         fence(&upstream, &mut session, "a key", Mode::Shared).await.unwrap();
         let legs = vec![leg(insert(1)), Leg { op: increment(2), must_match: true }];
@@ -112,7 +112,7 @@ async fn a_statement_that_must_find_a_document_is_an_upsert_that_cannot_be() {
     let pipeline = testing::update(orders(), filter, bson::bson!([{ "$set": { "n": 1 } }]), &[]);
     for (op, statement) in [(increment(2), by_operator), (pipeline, by_pipeline)] {
         let update = expect("update").with(doc! { "updates": [statement] }).answer(doc! { "n": 1 });
-        let (mongo, upstream) = played_by(bundle([update, expect("commitTransaction")])).await;
+        let (mongo, upstream) = with_script(bundle([update, expect("commitTransaction")])).await;
         let mut session = begin(&upstream).await;
         let landed = send(&upstream, &mut session, vec![Leg { op, must_match: true }], vec![]).await;
         assert!(matches!(landed, Ok(Landed::Done(_))), "{landed:?}");
@@ -137,7 +137,7 @@ async fn lost_answers_to_statements_end_in_an_abort_that_tells_what_happened() {
         (true, vec![abort().fail(256, &[]), commit()], "done"),
         (true, vec![abort().fail(256, &[]), commit().cut(), commit()], "done"),
     ] {
-        let (mongo, upstream) = played_by([expect("insert").cut()]).await;
+        let (mongo, upstream) = with_script([expect("insert").cut()]).await;
         mongo.script(answers);
         let mut session = begin(&upstream).await;
         let claims = claimed.then(|| claim(5)).into_iter().collect();
@@ -155,7 +155,7 @@ async fn lost_answers_to_statements_end_in_an_abort_that_tells_what_happened() {
 async fn a_bundle_whose_commit_alone_is_unanswered_sends_the_commit_again() {
     let again = expect("commitTransaction").with(doc! { "writeConcern": { "w": "majority" } });
     let (mongo, upstream) =
-        played_by([expect("insert").answer(doc! { "n": 1 }), expect("commitTransaction").cut(), again]).await;
+        with_script([expect("insert").answer(doc! { "n": 1 }), expect("commitTransaction").cut(), again]).await;
     let mut session = begin(&upstream).await;
     let landed = send(&upstream, &mut session, vec![leg(insert(1))], vec![]).await.unwrap();
     assert!(matches!(&landed, Landed::Done(written) if written[0].n == 1), "{landed:?}");
@@ -165,31 +165,31 @@ async fn a_bundle_whose_commit_alone_is_unanswered_sends_the_commit_again() {
 #[tokio::test]
 async fn waiters_are_told_when_the_writes_are_visible_before_they_are_safe() {
     let safe = Doc::from(doc! { "w": "majority" });
-    let (told, is_told) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (mongo, upstream) = played_by([
+    let (is_visible, was_called) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (mongo, upstream) = with_script([
         expect("insert").answer(doc! { "n": 1 }),
         expect("commitTransaction").with(doc! { "writeConcern": { "w": 1 } }),
-        expect("commitTransaction").with(doc! { "writeConcern": { "w": "majority" } }).after(&told),
+        expect("commitTransaction").with(doc! { "writeConcern": { "w": "majority" } }).after(&is_visible),
     ])
     .await;
     let mut session = begin(&upstream).await;
     let context = Context { sent: Sent { write_concern: Some(safe), ..Sent::default() }, ..context() };
     let flight = Flight { legs: vec![leg(insert(1))], ..Flight::default() };
     let mut visible = || {
-        told.notify_one();
-        is_told.notify_one();
+        is_visible.notify_one();
+        was_called.notify_one();
     };
     let flights = upstream.flights().unwrap();
     let landed = flights.fly(&mut session, &context, flight, Some(&mut visible)).await.unwrap();
     assert!(matches!(landed, Landed::Done(_)), "{landed:?}");
-    is_told.notified().await;
+    was_called.notified().await;
     mongo.played().await;
 }
 
 #[tokio::test]
-async fn who_asks_for_nothing_beside_the_commit_sends_it_once() {
+async fn a_commit_that_waits_for_nothing_is_sent_once() {
     let relaxed = Doc::from(doc! { "w": 1 });
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("insert").answer(doc! { "n": 1 }),
         expect("commitTransaction").with(doc! { "writeConcern": { "w": 1 } }),
     ])
@@ -204,7 +204,7 @@ async fn who_asks_for_nothing_beside_the_commit_sends_it_once() {
 
 #[tokio::test]
 async fn writes_back_to_back_end_with_the_first_failure() {
-    let (mongo, upstream) = played_by(bundle([
+    let (mongo, upstream) = with_script(bundle([
         expect("insert").with(doc! { "startTransaction": true }).answer(doc! { "n": 1 }),
         expect("insert").without(&["startTransaction"]).fail_statement(0, 11000),
         over("insert"),

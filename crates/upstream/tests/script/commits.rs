@@ -27,7 +27,7 @@ async fn a_commit_without_an_answer_is_sent_again_and_its_statements_are_not() {
         commit_first().fail(2, &[UNKNOWN]),
     ] {
         let first = expect("insert").with(doc! { "txnNumber": 1, "startTransaction": true, "autocommit": false });
-        let (mongo, upstream) = played_by([first.answer(doc! { "n": 1 }), lost, commit_again()]).await;
+        let (mongo, upstream) = with_script([first.answer(doc! { "n": 1 }), lost, commit_again()]).await;
         let mut session = begin(&upstream).await;
         write(&upstream, &mut session, insert(1)).await.unwrap();
         commit(&mut session).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_commit_without_an_answer_is_sent_again_and_its_statements_are_not() {
 #[tokio::test]
 async fn the_commit_is_asked_for_until_it_is_answered() {
     let (mongo, upstream) =
-        played_by([expect("insert"), expect("commitTransaction").cut(), commit_again().cut(), commit_again()]).await;
+        with_script([expect("insert"), expect("commitTransaction").cut(), commit_again().cut(), commit_again()]).await;
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     commit(&mut session).await.unwrap();
@@ -49,18 +49,18 @@ async fn the_commit_is_asked_for_until_it_is_answered() {
 #[tokio::test]
 async fn a_commit_that_never_was_gives_the_transaction_back_to_its_planner() {
     let script = [expect("insert"), expect("commitTransaction").cut(), commit_again().fail(251, &[TRANSIENT])];
-    let (mongo, upstream) = played_by(script).await;
+    let (mongo, upstream) = with_script(script).await;
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     let error = commit(&mut session).await.unwrap_err();
-    assert_eq!(told(&error), (251, vec![TRANSIENT]));
+    assert_eq!(code_and_labels(&error), (251, vec![TRANSIENT]));
     mongo.played().await;
 }
 
 #[tokio::test]
 async fn an_outcome_that_stays_unknown_invites_nobody_to_run_the_plan_again() {
     let script = [expect("insert"), expect("commitTransaction").cut(), commit_again().hang()];
-    let (_mongo, upstream) = played_by(script).await;
+    let (_mongo, upstream) = with_script(script).await;
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     let error = commit_with(&mut session, &within(250)).await.unwrap_err();
@@ -70,23 +70,23 @@ async fn an_outcome_that_stays_unknown_invites_nobody_to_run_the_plan_again() {
 
 #[tokio::test]
 async fn a_commit_that_hangs_is_unknown_when_the_time_is_over() {
-    let (mongo, upstream) = played_by([expect("insert"), expect("commitTransaction").hang()]).await;
+    let (mongo, upstream) = with_script([expect("insert"), expect("commitTransaction").hang()]).await;
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     let error = commit_with(&mut session, &within(50)).await.unwrap_err();
-    assert_eq!(told(&error), (11602, vec![RETRYABLE, UNKNOWN]));
+    assert_eq!(code_and_labels(&error), (11602, vec![RETRYABLE, UNKNOWN]));
     mongo.played().await;
 }
 
 #[tokio::test]
 async fn a_client_that_authenticated_is_told_that_the_outcome_is_unknown() {
-    let (mongo, upstream) = played_by([expect("insert"), expect("commitTransaction").cut()]).await;
+    let (mongo, upstream) = with_script([expect("insert"), expect("commitTransaction").cut()]).await;
     let relay = upstream.connect().unwrap();
     relay.authenticating();
     let mut session = begin_in(&upstream, Session { relay: Some(relay.clone()), ..Session::default() }).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     let error = commit(&mut session).await.unwrap_err();
-    assert_eq!(told(&error), (11602, vec![RETRYABLE, UNKNOWN]));
+    assert_eq!(code_and_labels(&error), (11602, vec![RETRYABLE, UNKNOWN]));
     assert!(relay.is_lost());
     mongo.played().await;
 }
@@ -94,11 +94,11 @@ async fn a_client_that_authenticated_is_told_that_the_outcome_is_unknown() {
 #[tokio::test]
 async fn a_refused_commit_is_passed_on() {
     for (code, labels) in [(112, vec![TRANSIENT]), (251, vec![TRANSIENT]), (13, vec![])] {
-        let (mongo, upstream) = played_by([expect("insert"), expect("commitTransaction").fail(code, &labels)]).await;
+        let (mongo, upstream) = with_script([expect("insert"), expect("commitTransaction").fail(code, &labels)]).await;
         let mut session = begin(&upstream).await;
         write(&upstream, &mut session, insert(1)).await.unwrap();
         let error = commit(&mut session).await.unwrap_err();
-        assert_eq!(told(&error), (code, labels));
+        assert_eq!(code_and_labels(&error), (code, labels));
         mongo.played().await;
     }
 }
@@ -108,7 +108,7 @@ async fn a_commit_that_is_less_safe_than_asked_is_done_and_says_so() {
     let unsatisfied = doc! { "writeConcernError": { "code": 64, "errmsg": "waiting for replication timed out" } };
     let asked = doc! { "w": 3, "wtimeout": 5 };
     let commit = expect("commitTransaction").with(doc! { "writeConcern": asked.clone() }).answer(unsatisfied);
-    let (mongo, upstream) = played_by([expect("insert"), commit]).await;
+    let (mongo, upstream) = with_script([expect("insert"), commit]).await;
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     let found = Arc::new(Mutex::new(None));
@@ -126,17 +126,17 @@ async fn a_commit_whose_primary_stepped_down_before_it_was_safe_is_sent_again() 
     };
     for code in [91, 189, 11600, 11602] {
         // The new primary has it.
-        let (mongo, upstream) = played_by([expect("insert"), unsafe_commit(code), commit_again()]).await;
+        let (mongo, upstream) = with_script([expect("insert"), unsafe_commit(code), commit_again()]).await;
         let mut session = begin(&upstream).await;
         write(&upstream, &mut session, insert(1)).await.unwrap();
         commit(&mut session).await.unwrap();
         mongo.played().await;
         // The old primary alone had it, and it was rolled back.
         let rolled_back = commit_again().fail(251, &[TRANSIENT]);
-        let (mongo, upstream) = played_by([expect("insert"), unsafe_commit(code), rolled_back]).await;
+        let (mongo, upstream) = with_script([expect("insert"), unsafe_commit(code), rolled_back]).await;
         let mut session = begin(&upstream).await;
         write(&upstream, &mut session, insert(1)).await.unwrap();
-        assert_eq!(told(&commit(&mut session).await.unwrap_err()), (251, vec![TRANSIENT]));
+        assert_eq!(code_and_labels(&commit(&mut session).await.unwrap_err()), (251, vec![TRANSIENT]));
         mongo.played().await;
     }
 }
@@ -144,7 +144,7 @@ async fn a_commit_whose_primary_stepped_down_before_it_was_safe_is_sent_again() 
 #[tokio::test]
 async fn a_client_that_authenticated_is_told_of_a_commit_that_may_not_be_safe() {
     let unsatisfied = doc! { "writeConcernError": { "code": 189, "errmsg": "stepped down" } };
-    let (mongo, upstream) = played_by([expect("insert"), expect("commitTransaction").answer(unsatisfied)]).await;
+    let (mongo, upstream) = with_script([expect("insert"), expect("commitTransaction").answer(unsatisfied)]).await;
     let relay = upstream.connect().unwrap();
     relay.authenticating();
     let mut session = begin_in(&upstream, Session { relay: Some(relay), ..Session::default() }).await;
@@ -175,7 +175,7 @@ async fn background_work_commits_with_the_write_concern_of_the_connection_string
 
 #[tokio::test]
 async fn a_transaction_that_sent_nothing_ends_without_a_command() {
-    let (mongo, upstream) = played_by([expect("insert")]).await;
+    let (mongo, upstream) = with_script([expect("insert")]).await;
     let relay = upstream.connect().unwrap();
     let on_line = || Session { relay: Some(relay.clone()), ..Session::default() };
     commit(&mut begin_in(&upstream, on_line()).await).await.unwrap();

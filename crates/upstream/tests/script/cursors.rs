@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[tokio::test]
 async fn two_cursors_get_more_over_the_connections_that_opened_them() {
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("find").with(doc! { "batchSize": 1 }).answer(cursor(11, "firstBatch", &[1])),
         expect("find").answer(cursor(22, "firstBatch", &[5])),
         expect("getMore")
@@ -40,7 +40,7 @@ async fn two_cursors_get_more_over_the_connections_that_opened_them() {
 
 #[tokio::test]
 async fn a_dropped_cursor_is_killed_over_its_connection() {
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("find").answer(cursor(11, "firstBatch", &[1])),
         expect("killCursors").on("shop").with(doc! { "killCursors": "orders", "cursors": [11_i64] }),
     ])
@@ -55,7 +55,7 @@ async fn a_dropped_cursor_is_killed_over_its_connection() {
 #[tokio::test]
 async fn a_cursor_that_has_not_begun_or_has_ended_is_not_killed() {
     let (mongo, upstream) =
-        played_by([expect("find").answer(cursor(0, "firstBatch", &[1])), expect("insert").answer(doc! { "n": 1 })])
+        with_script([expect("find").answer(cursor(0, "firstBatch", &[1])), expect("insert").answer(doc! { "n": 1 })])
             .await;
     let mut session = Session { relay: upstream.connect(), ..Session::default() };
     let unread = upstream.read(&mut session, &context(), all_orders()).await.unwrap();
@@ -74,11 +74,11 @@ async fn an_error_of_get_more_is_passed_on_and_ends_the_cursor() {
         (expect("getMore").fail(11602, &[RETRYABLE]), 11602, vec![RETRYABLE]),
         (expect("getMore").cut(), 11602, vec![TRANSIENT, RETRYABLE]),
     ] {
-        let (mongo, upstream) = played_by([expect("find").answer(cursor(11, "firstBatch", &[1])), step]).await;
+        let (mongo, upstream) = with_script([expect("find").answer(cursor(11, "firstBatch", &[1])), step]).await;
         let mut rows = upstream.read(&mut Session::default(), &context(), all_orders()).await.unwrap();
         next(&mut *rows, 1).await.unwrap();
         let error = next(&mut *rows, 1).await.unwrap_err();
-        assert_eq!(told(&error), (code, labels));
+        assert_eq!(code_and_labels(&error), (code, labels));
         let after = next(&mut *rows, 1).await.unwrap();
         assert!(after.exhausted && after.documents.is_empty());
         mongo.played().await;
@@ -87,7 +87,7 @@ async fn an_error_of_get_more_is_passed_on_and_ends_the_cursor() {
 
 #[tokio::test]
 async fn rows_beyond_the_limits_wait_for_the_next_batch() {
-    let (mongo, upstream) = played_by([expect("find").answer(cursor(0, "firstBatch", &[1, 2, 3, 4]))]).await;
+    let (mongo, upstream) = with_script([expect("find").answer(cursor(0, "firstBatch", &[1, 2, 3, 4]))]).await;
     let mut rows = upstream.read(&mut Session::default(), &context(), all_orders()).await.unwrap();
     let (mut session, context) = (Session::default(), context());
     let mut batches = Vec::new();
@@ -105,7 +105,7 @@ async fn rows_beyond_the_limits_wait_for_the_next_batch() {
 async fn in_a_transaction_every_batch_belongs_to_it_and_a_count_is_a_pipeline() {
     let own = || doc! { "txnNumber": 1, "autocommit": false };
     let counted = doc! { "cursor": { "id": 0_i64, "ns": "shop.orders", "firstBatch": [{ "n": 3 }] } };
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("find").with(own()).answer(cursor(11, "firstBatch", &[1])),
         expect("getMore").with(own()).answer(cursor(0, "nextBatch", &[2])),
         expect("aggregate").with(own()).answer(counted),
@@ -129,7 +129,7 @@ async fn the_moment_of_a_snapshot_comes_back_to_the_client() {
     found.get_document_mut("cursor").unwrap().insert("atClusterTime", time);
     found.insert("operationTime", time);
     let concern = doc! { "readConcern": { "level": "snapshot" } };
-    let (mongo, upstream) = played_by([expect("find").with(concern).answer(found)]).await;
+    let (mongo, upstream) = with_script([expect("find").with(concern).answer(found)]).await;
     let read_at = Arc::new(AtomicU64::new(0));
     let sent = Sent { read_at: Some(read_at.clone()), ..Sent::default() };
     let context = Context { sent, read_concern: document::op::ReadConcern::Snapshot, ..context() };
@@ -146,7 +146,7 @@ async fn lists_are_read_to_their_end() {
     let list = |id: i64, batch: &str, name: &str| {
         doc! { "cursor": { "id": id, "ns": "shop.$cmd.listCollections", batch: [{ "name": name }] } }
     };
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("listCollections").on("shop").answer(list(11, "firstBatch", "a")),
         expect("getMore").with(doc! { "getMore": 11_i64, "collection": "$cmd.listCollections" }).answer(list(
             0,

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Far more than a step that is answered takes.
-const SHORT: u64 = 300;
+const SHORT: u64 = 600;
 
 #[tokio::test]
 async fn every_operation_ends_when_the_time_is_over() {
     let hanging = async |name: &'static str| {
-        let (mongo, upstream) = played_by([expect(name).hang()]).await;
+        let (mongo, upstream) = with_script([expect(name).hang()]).await;
         (mongo, upstream, within(SHORT / 10))
     };
     let mut errors = Vec::new();
@@ -53,7 +53,7 @@ async fn every_operation_ends_when_the_time_is_over() {
 
 #[tokio::test]
 async fn the_time_is_one_for_all_batches_of_a_cursor() {
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("find").answer(cursor(11, "firstBatch", &[1])),
         expect("getMore").hang(),
         // Nobody will ask for more.
@@ -72,7 +72,7 @@ async fn the_time_is_one_for_all_batches_of_a_cursor() {
 #[tokio::test]
 async fn an_answer_that_comes_too_late_is_not_taken_for_that_of_the_next_command() {
     let late = Arc::new(Notify::new());
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("insert").with(doc! { "documents": [{ "_id": 1 }] }).answer(doc! { "n": 77 }).after(&late),
         expect("insert").with(doc! { "documents": [{ "_id": 2 }] }).answer(doc! { "n": 1 }),
     ])
@@ -88,11 +88,11 @@ async fn an_answer_that_comes_too_late_is_not_taken_for_that_of_the_next_command
 
 #[tokio::test]
 async fn a_statement_that_hangs_in_a_bundle_ends_in_an_unknown_outcome() {
-    let (mongo, upstream) = played_by([expect("insert").hang()]).await;
+    let (mongo, upstream) = with_script([expect("insert").hang()]).await;
     let mut session = begin(&upstream).await;
     let flight = Flight { legs: vec![leg(insert(1))], ..Default::default() };
     let landed = upstream.flights().unwrap().fly(&mut session, &within(SHORT), flight, None).await;
-    assert_eq!(told(&landed.unwrap_err()), (11602, vec![RETRYABLE, UNKNOWN]));
+    assert_eq!(code_and_labels(&landed.unwrap_err()), (11602, vec![RETRYABLE, UNKNOWN]));
     assert_eq!(mongo.played().await.len(), 1);
 }
 
@@ -100,7 +100,8 @@ async fn a_statement_that_hangs_in_a_bundle_ends_in_an_unknown_outcome() {
 async fn a_server_that_accepts_connections_and_never_greets_is_refused_in_time() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let uri = format!("mongodb://{address}/?connectTimeoutMS=100&serverSelectionTimeoutMS=600");
-    let error = open(&uri).await.err().unwrap();
-    assert!(error.message().contains("it accepts connections but does not answer"), "{error:?}");
+    let uri = format!("mongodb://{address}/?connectTimeoutMS=150&serverSelectionTimeoutMS=500");
+    let reason = "it accepts connections but does not answer";
+    let error = refusal(&uri, reason).await;
+    assert!(error.message().contains(reason), "{error:?}");
 }

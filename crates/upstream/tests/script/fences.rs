@@ -35,7 +35,7 @@ fn slot(received: &Received) -> i32 {
 
 #[tokio::test]
 async fn a_shared_pass_waits_for_the_commit_and_an_exclusive_one_goes_ahead() {
-    let (mongo, upstream) = prepared([expect("find").answer(cursor(0, "firstBatch", &[]))]).await;
+    let (mongo, upstream) = with_fences([expect("find").answer(cursor(0, "firstBatch", &[]))]).await;
     let mut session = begin(&upstream).await;
     fence(&upstream, &mut session, "shared", Mode::Shared).await.unwrap();
     let mut rows = upstream.read(&mut session, &context(), all_orders()).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_shared_pass_waits_for_the_commit_and_an_exclusive_one_goes_ahead() {
 
 #[tokio::test]
 async fn both_modes_of_a_key_meet_on_a_slot_and_every_exclusive_pass_leaves_another_version() {
-    let (mongo, upstream) = prepared([]).await;
+    let (mongo, upstream) = with_fences([]).await;
     let mut passes = Vec::new();
     for mode in [Mode::Exclusive, Mode::Exclusive, Mode::Shared] {
         mongo.script(match mode {
@@ -72,10 +72,10 @@ async fn both_modes_of_a_key_meet_on_a_slot_and_every_exclusive_pass_leaves_anot
 #[tokio::test]
 async fn a_first_exclusive_pass_is_answered_before_anything_is_read() {
     let first = doc! { "startTransaction": true, "readConcern": { "level": "snapshot" } };
-    let (mongo, upstream) = prepared([pass_row().with(first).fail(112, &[TRANSIENT])]).await;
+    let (mongo, upstream) = with_fences([pass_row().with(first).fail(112, &[TRANSIENT])]).await;
     let mut session = begin(&upstream).await;
     let error = fence(&upstream, &mut session, "a key", Mode::Exclusive).await.unwrap_err();
-    assert_eq!(told(&error), (112, vec![TRANSIENT]));
+    assert_eq!(code_and_labels(&error), (112, vec![TRANSIENT]));
     mongo.played().await;
     mongo.script([expect("abortTransaction")]);
     drop(session);
@@ -88,7 +88,7 @@ async fn many_fences_of_a_database_are_one_command() {
     let keys: Vec<(FenceKey, Mode)> =
         (0_i32..10_000).map(|n| (FenceKey::new("shop", n.to_be_bytes()), Mode::Exclusive)).collect();
     let (mongo, upstream) =
-        prepared([expect("update").answer(doc! { "n": 256 * SLOTS }), expect("commitTransaction")]).await;
+        with_fences([expect("update").answer(doc! { "n": 256 * SLOTS }), expect("commitTransaction")]).await;
     let mut session = begin(&upstream).await;
     upstream.fence_all(&mut session, &keys).await.unwrap();
     commit(&mut session).await.unwrap();
@@ -104,13 +104,13 @@ async fn fences_that_went_with_their_database_are_made_again_by_the_next_attempt
         (Mode::Shared, vec![pass_slot().fail_statement(0, 66), expect("commitTransaction").fail(251, &[TRANSIENT])]),
     ] {
         let aborts = mode == Mode::Exclusive;
-        let (mongo, upstream) = prepared(script).await;
+        let (mongo, upstream) = with_fences(script).await;
         let mut session = begin(&upstream).await;
         let error = match fence(&upstream, &mut session, "a key", mode).await {
             Ok(()) => commit(&mut session).await.unwrap_err(),
             Err(error) => error,
         };
-        assert_eq!(told(&error), (112, vec![TRANSIENT]));
+        assert_eq!(code_and_labels(&error), (112, vec![TRANSIENT]));
         assert_eq!(error.message(), "the fences of this database have just been made");
         if aborts {
             mongo.script([expect("abortTransaction")]);
@@ -141,7 +141,7 @@ async fn another_process_may_make_the_fences_at_the_same_time() {
         (vec![count(), made(), index().fail(68, &[])], Ok(())),
         (vec![count(), made(), index().fail(13, &[])], Err(13)),
     ] {
-        let (mongo, upstream) = played_by(script).await;
+        let (mongo, upstream) = with_script(script).await;
         let prepared = upstream.prepare(&mut Session::default(), "shop").await;
         assert_eq!(prepared.map_err(|error| error.code().number()), outcome);
         mongo.played().await;
@@ -157,12 +157,12 @@ async fn another_process_may_make_the_fences_at_the_same_time() {
 #[tokio::test]
 async fn fences_are_not_made_behind_an_open_transaction_that_they_would_wait_for() {
     let begun = expect("insert").with(doc! { "startTransaction": true, "txnNumber": 1 });
-    let (mongo, upstream) = played_by([begun, expect("abortTransaction").with(doc! { "txnNumber": 1 })]).await;
+    let (mongo, upstream) = with_script([begun, expect("abortTransaction").with(doc! { "txnNumber": 1 })]).await;
     mongo.script(preparing());
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert(1)).await.unwrap();
     let error = fence(&upstream, &mut session, "a key", Mode::Shared).await.unwrap_err();
-    assert_eq!(told(&error), (112, vec![TRANSIENT]));
+    assert_eq!(code_and_labels(&error), (112, vec![TRANSIENT]));
     mongo.played().await;
     mongo.script([
         expect("insert").with(doc! { "startTransaction": true, "txnNumber": 2 }),
@@ -178,7 +178,7 @@ async fn in_a_clients_transaction_every_pass_is_answered_at_once() {
     let joined_as = |number: i64| doc! { "lsid": { "id": uuid(CLIENT) }, "txnNumber": number, "autocommit": false };
     for (mode, pass, slots) in [(Mode::Shared, pass_slot(), 1), (Mode::Exclusive, pass_row(), SLOTS)] {
         let pass = pass.with(joined_as(9)).without(&["startTransaction"]).answer(doc! { "n": slots });
-        let (mongo, upstream) = prepared([pass]).await;
+        let (mongo, upstream) = with_fences([pass]).await;
         let client = joined(&upstream, 9, false);
         let mut session = begin_in(&upstream, client).await;
         fence(&upstream, &mut session, "a key", mode).await.unwrap();
@@ -197,7 +197,7 @@ async fn a_version_is_read_with_the_transaction_and_is_the_condition_of_a_later_
     let rows =
         |rows: Vec<bson::Document>| doc! { "cursor": { "id": 0_i64, "ns": "shop.pleach.fences", "firstBatch": rows } };
     let read = expect("find").with(doc! { "find": "pleach.fences", "startTransaction": true, "singleBatch": true });
-    let (mongo, upstream) = prepared([read.answer(rows(vec![]))]).await;
+    let (mongo, upstream) = with_fences([read.answer(rows(vec![]))]).await;
     let flights = upstream.flights().unwrap();
     let mut session = begin(&upstream).await;
     let versions = flights.versions(&mut session, &context(), std::slice::from_ref(&key)).await.unwrap();

@@ -42,7 +42,7 @@ async fn a_login_is_relayed_byte_for_byte_over_the_clients_own_connection() {
     );
     let proof =
         message(42, 0, doc! { "saslContinue": 1, "conversationId": 1, "payload": payload("c=,p="), "$db": "admin" });
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("saslStart").answer(doc! { "conversationId": 1, "done": false, "payload": payload("r=") }),
         expect("saslContinue").answer(doc! { "conversationId": 1, "done": true }),
         expect("find").answer(cursor(0, "firstBatch", &[1])),
@@ -68,7 +68,7 @@ async fn a_login_is_relayed_byte_for_byte_over_the_clients_own_connection() {
 
 #[tokio::test]
 async fn a_refused_login_is_the_servers_own_refusal() {
-    let (mongo, upstream) = played_by([expect("saslStart").fail(18, &[])]).await;
+    let (mongo, upstream) = with_script([expect("saslStart").fail(18, &[])]).await;
     let relay = upstream.connect().unwrap();
     relay.authenticating();
     let reply = forward(&*relay, &message(1, 0, doc! { "saslStart": 1, "$db": "admin" })).await.unwrap();
@@ -79,16 +79,16 @@ async fn a_refused_login_is_the_servers_own_refusal() {
 
 #[tokio::test]
 async fn an_authenticated_line_that_broke_is_lost_for_good() {
-    let (mongo, upstream) = played_by([expect("saslStart"), expect("find").cut()]).await;
+    let (mongo, upstream) = with_script([expect("saslStart"), expect("find").cut()]).await;
     let relay = upstream.connect().unwrap();
     relay.authenticating();
     forward(&*relay, &message(1, 0, doc! { "saslStart": 1, "$db": "admin" })).await.unwrap();
     let find = message(2, 0, doc! { "find": "orders", "$db": "shop" });
     let error = forward(&*relay, &find).await.unwrap_err();
-    assert_eq!(told(&error), (11602, vec![TRANSIENT, RETRYABLE]));
+    assert_eq!(code_and_labels(&error), (11602, vec![TRANSIENT, RETRYABLE]));
     assert!(relay.is_lost());
     let error = forward(&*relay, &find).await.unwrap_err();
-    assert_eq!(told(&error), (11602, vec![TRANSIENT, RETRYABLE]));
+    assert_eq!(code_and_labels(&error), (11602, vec![TRANSIENT, RETRYABLE]));
     assert_eq!(error.message(), "the primary has changed since this connection was authenticated: connect again");
     mongo.played().await;
 }
@@ -114,11 +114,11 @@ async fn an_authenticated_line_ends_with_its_primary_though_nothing_was_on_it() 
 #[tokio::test]
 async fn a_line_without_a_login_is_opened_again() {
     let (mongo, upstream) =
-        played_by([expect("find").cut(), expect("find").answer(cursor(0, "firstBatch", &[1]))]).await;
+        with_script([expect("find").cut(), expect("find").answer(cursor(0, "firstBatch", &[1]))]).await;
     let relay = upstream.connect().unwrap();
     let find = message(1, 0, doc! { "find": "orders", "$db": "shop" });
     let error = forward(&*relay, &find).await.unwrap_err();
-    assert_eq!(told(&error), (11602, vec![TRANSIENT, RETRYABLE]));
+    assert_eq!(code_and_labels(&error), (11602, vec![TRANSIENT, RETRYABLE]));
     assert!(!relay.is_lost());
     until(|| upstream.primary().is_some()).await;
     forward(&*relay, &find).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_line_without_a_login_is_opened_again() {
 
 #[tokio::test]
 async fn a_forwarded_refusal_of_a_former_primary_is_passed_on_and_noticed() {
-    let (mongo, upstream) = played_by([expect("insert").fail(10107, &[RETRYABLE]), expect("insert")]).await;
+    let (mongo, upstream) = with_script([expect("insert").fail(10107, &[RETRYABLE]), expect("insert")]).await;
     let relay = upstream.connect().unwrap();
     let insert = message(1, 0, doc! { "insert": "orders", "$db": "shop" });
     let reply = forward(&*relay, &insert).await.unwrap();
@@ -141,7 +141,7 @@ async fn a_forwarded_refusal_of_a_former_primary_is_passed_on_and_noticed() {
 
 #[tokio::test]
 async fn a_message_that_wants_no_answer_has_none() {
-    let (mongo, upstream) = played_by([expect("insert"), expect("find").answer(cursor(0, "firstBatch", &[1]))]).await;
+    let (mongo, upstream) = with_script([expect("insert"), expect("find").answer(cursor(0, "firstBatch", &[1]))]).await;
     let relay = upstream.connect().unwrap();
     let mut reply = Vec::new();
     let unacknowledged = message(1, MORE_TO_COME, doc! { "insert": "orders", "$db": "shop" });
@@ -159,7 +159,7 @@ async fn two_lines_share_transactions_only_when_both_users_are_known_and_the_sam
         let users: Vec<Document> = names.iter().map(|name| doc! { "user": *name, "db": "shop" }).collect();
         expect("connectionStatus").answer(doc! { "authInfo": { "authenticatedUsers": users } })
     };
-    let (mongo, upstream) = played_by([users(&["ada"]), users(&["ada"]), users(&["bob"]), users(&[])]).await;
+    let (mongo, upstream) = with_script([users(&["ada"]), users(&["ada"]), users(&["bob"]), users(&[])]).await;
     let mut lines = Vec::new();
     for _ in 0..4 {
         let relay = upstream.connect().unwrap();

@@ -35,7 +35,7 @@ fn two_inserts() -> document::op::WriteOp {
 
 #[tokio::test]
 async fn a_first_attempt_sends_look_up_and_write_together_and_saves_the_record_with_the_commit() {
-    let (mongo, upstream) = played_by(bundle([
+    let (mongo, upstream) = with_script(bundle([
         look_up().with(doc! { "startTransaction": true }).answer(found(vec![])),
         expect("insert").with(doc! { "insert": "orders" }).answer(doc! { "n": 2 }),
     ]))
@@ -55,7 +55,7 @@ async fn a_first_attempt_sends_look_up_and_write_together_and_saves_the_record_w
 #[tokio::test]
 async fn a_write_that_comes_again_is_answered_from_its_record() {
     let records = || found(vec![doc! { "ids": [0, 1], "n": 2_i64, "m": 0_i64 }]);
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         look_up().with(doc! { "txnNumber": 1, "startTransaction": true }).answer(records()),
         expect("insert").with(doc! { "insert": "orders" }).fail_statement(0, 11000),
         // The transaction in which it was sent once more is given up, and nothing is sent in the next.
@@ -73,7 +73,7 @@ async fn a_write_that_comes_again_is_answered_from_its_record() {
 #[tokio::test]
 async fn statements_that_were_not_recorded_are_sent_when_a_write_comes_again() {
     let records = || found(vec![doc! { "ids": [0], "n": 1_i64, "m": 0_i64 }]);
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         look_up().answer(records()),
         expect("insert").with(doc! { "insert": "orders" }).fail_statement(0, 11000),
         look_up().answer(records()),
@@ -91,7 +91,7 @@ async fn statements_that_were_not_recorded_are_sent_when_a_write_comes_again() {
 
 #[tokio::test]
 async fn a_record_met_in_a_transaction_that_did_more_gives_it_back_to_its_planner() {
-    let (mongo, upstream) = played_by([expect("insert")]).await;
+    let (mongo, upstream) = with_script([expect("insert")]).await;
     let mut session = begin(&upstream).await;
     write(&upstream, &mut session, insert("first")).await.unwrap();
     mongo.script([
@@ -101,7 +101,7 @@ async fn a_record_met_in_a_transaction_that_did_more_gives_it_back_to_its_planne
     ]);
     (session.id, session.retry) = (Some(CLIENT), Some(5));
     let error = write(&upstream, &mut session, insert(1)).await.unwrap_err();
-    assert_eq!((told(&error), error.message()), ((112, vec![TRANSIENT]), "the write was done before"));
+    assert_eq!((code_and_labels(&error), error.message()), ((112, vec![TRANSIENT]), "the write was done before"));
     drop(session);
     mongo.played().await;
 }
@@ -109,7 +109,7 @@ async fn a_record_met_in_a_transaction_that_did_more_gives_it_back_to_its_planne
 #[tokio::test]
 async fn a_write_that_shows_its_images_is_looked_up_with_its_first_command() {
     let records = || found(vec![doc! { "ids": [0], "n": 1_i64, "m": 1_i64 }]);
-    let (mongo, upstream) = played_by(bundle([
+    let (mongo, upstream) = with_script(bundle([
         look_up().answer(records()),
         expect("findAndModify").answer(doc! { "value": { "_id": 1, "n": 4 }, "lastErrorObject": { "n": 1 } }),
     ]))
@@ -128,7 +128,7 @@ async fn records_belong_to_the_user_who_sent_the_write() {
     let digest = sha256("ada@shop");
     let id =
         doc! { "l": binary(BinarySubtype::Uuid, &CLIENT), "u": binary(BinarySubtype::Generic, &digest), "t": 5_i64 };
-    let (mongo, upstream) = played_by([
+    let (mongo, upstream) = with_script([
         expect("connectionStatus").answer(user),
         expect("find").with(doc! { "filter": { "_id": { "$gte": id.clone() } } }).answer(found(vec![])),
         expect("insert").answer(doc! { "n": 1 }),
@@ -152,7 +152,7 @@ fn sha256(text: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_plan_may_recall_and_remember_for_itself() {
-    let (mongo, upstream) = played_by([look_up().answer(found(vec![doc! { "ids": [1], "n": 1_i64 }]))]).await;
+    let (mongo, upstream) = with_script([look_up().answer(found(vec![doc! { "ids": [1], "n": 1_i64 }]))]).await;
     let mut session = begin_in(&upstream, retryable()).await;
     let before = upstream.recall(&mut session, &context(), "shop", &[0, 1]).await.unwrap();
     assert_eq!((before.n, before.retried), (1, vec![1]));
@@ -169,7 +169,7 @@ async fn a_plan_may_recall_and_remember_for_itself() {
 #[tokio::test]
 async fn outside_a_transaction_the_server_keeps_the_record_itself() {
     let numbered = doc! { "lsid": { "id": binary(BinarySubtype::Uuid, &CLIENT) }, "txnNumber": 5, "stmtIds": [0, 1] };
-    let (mongo, upstream) = played_by([expect("insert")
+    let (mongo, upstream) = with_script([expect("insert")
         .with(numbered)
         .without(&["autocommit"])
         .answer(doc! { "n": 2, "retriedStmtIds": [0, 1] })])

@@ -50,8 +50,8 @@ async fn a_server_that_does_not_know_the_password_is_not_trusted() {
 async fn a_server_that_does_not_answer_a_login_is_refused_in_time() {
     let mongo = ScriptedMongo::primary().await;
     mongo.script([expect("saslStart").hang()]);
-    let error = open(&logged_in(&mongo, "&connectTimeoutMS=300")).await.err().unwrap();
-    assert!(error.message().ends_with("the login was not answered within 300 ms"), "{error:?}");
+    let error = open(&logged_in(&mongo, "&connectTimeoutMS=800")).await.err().unwrap();
+    assert!(error.message().ends_with("the login was not answered within 800 ms"), "{error:?}");
     mongo.played().await;
 }
 
@@ -65,16 +65,16 @@ fn privileges(collection: &str, action: &str) -> Step {
 
 #[tokio::test]
 async fn privileges_are_asked_only_where_a_nameless_client_is_refused() {
-    let (mongo, upstream) = played_by([expect("hostInfo")]).await;
+    let (mongo, upstream) = with_script([expect("hostInfo")]).await;
     assert_eq!(upstream.privileges(None).await.unwrap(), None);
     mongo.played().await;
 
-    let (mongo, upstream) = played_by([expect("hostInfo").fail(13, &[]), privileges("orders", "find")]).await;
+    let (mongo, upstream) = with_script([expect("hostInfo").fail(13, &[]), privileges("orders", "find")]).await;
     let found = upstream.privileges(None).await.unwrap().unwrap();
     assert!(found.allows("find", &orders()) && !found.allows("insert", &orders()));
     mongo.played().await;
 
-    let (mongo, upstream) = played_by([expect("hostInfo").fail(91, &[])]).await;
+    let (mongo, upstream) = with_script([expect("hostInfo").fail(91, &[])]).await;
     assert_eq!(upstream.privileges(None).await.unwrap_err().code().number(), 91);
     mongo.played().await;
 }
@@ -92,13 +92,13 @@ async fn a_user_who_may_not_bypass_validators_writes_without() {
         (vec![expect("hostInfo").fail(13, &[]), privileges("orders", "bypassDocumentValidation")], bypasses()),
         (vec![expect("hostInfo").fail(13, &[]), privileges("others", "bypassDocumentValidation")], does_not()),
     ] {
-        let (mongo, upstream) = played_by(script).await;
+        let (mongo, upstream) = with_script(script).await;
         mongo.script([written]);
         write(&upstream, &mut Session::default(), bypassing()).await.unwrap();
         mongo.played().await;
     }
     // A client's own statement is refused by the server if it may not.
-    let (mongo, upstream) = played_by([bypasses().fail(13, &[])]).await;
+    let (mongo, upstream) = with_script([bypasses().fail(13, &[])]).await;
     let mut session = Session { relay: upstream.connect(), ..Session::default() };
     assert_eq!(write(&upstream, &mut session, bypassing()).await.unwrap_err().code(), Code::Unauthorized);
     mongo.played().await;
@@ -106,7 +106,7 @@ async fn a_user_who_may_not_bypass_validators_writes_without() {
 
 #[tokio::test]
 async fn what_others_have_open_is_not_known_to_a_user_who_may_not_see_it() {
-    let (mongo, upstream) = played_by([expect("aggregate").fail(13, &[]), expect("aggregate").fail(13, &[])]).await;
+    let (mongo, upstream) = with_script([expect("aggregate").fail(13, &[]), expect("aggregate").fail(13, &[])]).await;
     assert_eq!(upstream.open_transactions().await.unwrap(), None);
     assert!(upstream.open_cursors(&[orders()]).await.unwrap().is_empty());
     mongo.played().await;
@@ -114,7 +114,7 @@ async fn what_others_have_open_is_not_known_to_a_user_who_may_not_see_it() {
 
 #[tokio::test]
 async fn sessions_of_a_process_that_is_gone_are_ended_with_those_begun_since() {
-    let (mongo, upstream) = played_by([]).await;
+    let (mongo, upstream) = with_script([]).await;
     drop(begin(&upstream).await);
     let trace = upstream.trace().unwrap();
     assert!(!upstream.clear(&trace, false).await.unwrap(), "this process is still there");

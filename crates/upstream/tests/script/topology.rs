@@ -9,7 +9,7 @@ use document::backend::{Backend, Session};
 
 /// Hosts of a connection string that wait for a primary no longer than a test may.
 fn impatient(hosts: &str, options: &str) -> String {
-    format!("mongodb://{hosts}/?serverSelectionTimeoutMS=500{options}")
+    format!("mongodb://{hosts}/?serverSelectionTimeoutMS=300{options}")
 }
 
 #[tokio::test]
@@ -48,13 +48,13 @@ async fn a_server_that_cannot_be_used_is_refused_with_the_reason_and_the_way_out
         (
             doc! { "ok": 0, "code": 11600, "errmsg": "interrupted at shutdown" },
             "",
-            "does not answer (interrupted at shutdown) (waited 0.5 s)",
+            "does not answer (interrupted at shutdown) (waited 0.3 s)",
             "serverSelectionTimeoutMS",
         ),
-        (set(), "", "is not primary (waited 0.5 s)", "serverSelectionTimeoutMS"),
+        (set(), "", "is not primary (waited 0.3 s)", "serverSelectionTimeoutMS"),
     ] {
         let mongo = ScriptedMongo::greeting(greeting).await;
-        let error = open(&impatient(&mongo.address, options)).await.err().unwrap();
+        let error = refusal(&impatient(&mongo.address, options), reason).await;
         assert_eq!(error.code(), Code::HostUnreachable);
         assert!(error.message().contains(&format!("{} {reason}", mongo.address)), "{error:?}");
         assert!(error.hint().unwrap().contains(hint), "{error:?}");
@@ -66,9 +66,9 @@ async fn a_server_that_cannot_be_used_is_refused_with_the_reason_and_the_way_out
 async fn a_server_that_does_not_answer_is_refused_with_the_time_waited() {
     let mongo = ScriptedMongo::primary().await;
     mongo.stop();
-    let error = open(&impatient(&mongo.address, "")).await.err().unwrap();
+    let error = refusal(&impatient(&mongo.address, ""), "does not answer").await;
     assert!(error.message().contains(&format!("{} does not answer", mongo.address)), "{error:?}");
-    assert!(error.message().ends_with("(waited 0.5 s)"), "{error:?}");
+    assert!(error.message().ends_with("(waited 0.3 s)"), "{error:?}");
 }
 
 #[tokio::test]
@@ -98,8 +98,8 @@ async fn the_primary_is_found_through_a_secondary() {
 #[tokio::test]
 async fn a_direct_connection_asks_nobody_else() {
     let [_primary, secondary] = ScriptedMongo::replica_set().await;
-    let error = open(&impatient(&secondary.address, "&directConnection=true")).await.err().unwrap();
-    assert!(error.message().ends_with(&format!("{} is not primary (waited 0.5 s)", secondary.address)), "{error:?}");
+    let error = refusal(&impatient(&secondary.address, "&directConnection=true"), "is not primary").await;
+    assert!(error.message().ends_with(&format!("{} is not primary (waited 0.3 s)", secondary.address)), "{error:?}");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_command_that_meets_a_former_primary_fails_and_the_next_goes_to_the_ne
         // Its connection to the watcher says nothing of the change: only the error does.
         second.elect(&[&first, &second], Some(2));
         let error = write(&upstream, &mut Session::default(), insert(1)).await.unwrap_err();
-        assert_eq!(told(&error), (code, vec![RETRYABLE]));
+        assert_eq!(code_and_labels(&error), (code, vec![RETRYABLE]));
         assert!(pleach_upstream::is_failover(&error));
         first.elect(&[&first, &second], None);
         until(|| upstream.primary().as_deref() == Some(&second.address)).await;
@@ -140,7 +140,7 @@ async fn a_command_that_meets_a_former_primary_fails_and_the_next_goes_to_the_ne
 #[tokio::test]
 async fn other_errors_leave_the_connection_to_the_primary_as_it_is() {
     for code in [2, 50, 112, 11000, 11601] {
-        let (mongo, upstream) = played_by([expect("insert").fail(code, &[]), expect("insert")]).await;
+        let (mongo, upstream) = with_script([expect("insert").fail(code, &[]), expect("insert")]).await;
         write(&upstream, &mut Session::default(), insert(1)).await.unwrap_err();
         write(&upstream, &mut Session::default(), insert(1)).await.unwrap();
         let received = mongo.played().await;
@@ -155,10 +155,10 @@ async fn without_a_primary_commands_are_told_so_at_once() {
     mongo.elect(&[&mongo], None);
     until(|| upstream.primary().is_none()).await;
     let error = write(&upstream, &mut Session::default(), insert(1)).await.unwrap_err();
-    assert_eq!(told(&error), (10107, vec![TRANSIENT, RETRYABLE]));
+    assert_eq!(code_and_labels(&error), (10107, vec![TRANSIENT, RETRYABLE]));
     assert_eq!(error.message(), "no primary of the upstream MongoDB is known at the moment");
     let relay = upstream.connect().unwrap();
-    assert_eq!(told(&relay.standing().unwrap_err()), (10107, vec![TRANSIENT, RETRYABLE]));
+    assert_eq!(code_and_labels(&relay.standing().unwrap_err()), (10107, vec![TRANSIENT, RETRYABLE]));
     mongo.script([expect("insert")]);
     mongo.elect(&[&mongo], Some(2));
     until(|| upstream.primary().is_some()).await;

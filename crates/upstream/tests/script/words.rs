@@ -22,17 +22,28 @@ pub(crate) async fn open(uri: &str) -> Result<Upstream> {
     Upstream::open(Uri::parse(uri).unwrap()).await
 }
 
+/// Why the backend cannot be opened. On a busy machine a server may be heard too late: it is asked a few times for this reason.
+pub(crate) async fn refusal(uri: &str, reason: &str) -> Error {
+    for _ in 0..9 {
+        let error = open(uri).await.err().unwrap();
+        if error.message().contains(reason) {
+            return error;
+        }
+    }
+    open(uri).await.err().unwrap()
+}
+
 /// A primary with this script, and the backend that is connected to it.
-pub(crate) async fn played_by(steps: impl IntoIterator<Item = Step>) -> (ScriptedMongo, Upstream) {
+pub(crate) async fn with_script(steps: impl IntoIterator<Item = Step>) -> (ScriptedMongo, Upstream) {
     let mongo = ScriptedMongo::primary().await;
     mongo.script(steps);
     let upstream = open(&mongo.uri()).await.unwrap();
     (mongo, upstream)
 }
 
-/// As [`played_by`], where fences and retry records of `shop` are known to be there.
-pub(crate) async fn prepared(steps: impl IntoIterator<Item = Step>) -> (ScriptedMongo, Upstream) {
-    let (mongo, upstream) = played_by(preparing()).await;
+/// As [`with_script`], where fences and retry records of `shop` are known to be there.
+pub(crate) async fn with_fences(steps: impl IntoIterator<Item = Step>) -> (ScriptedMongo, Upstream) {
+    let (mongo, upstream) = with_script(preparing()).await;
     upstream.prepare(&mut Session::default(), "shop").await.unwrap();
     mongo.played().await;
     mongo.script(steps);
@@ -136,7 +147,7 @@ pub(crate) async fn send(
 }
 
 /// Code and labels.
-pub(crate) fn told(error: &Error) -> (i32, Vec<&str>) {
+pub(crate) fn code_and_labels(error: &Error) -> (i32, Vec<&str>) {
     (error.code().number(), error.labels().to_vec())
 }
 

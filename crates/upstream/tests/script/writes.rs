@@ -17,10 +17,13 @@ async fn errors_of_a_command_keep_code_message_and_the_labels_that_are_known() {
         (8000, vec!["FromTheFuture", RETRYABLE], vec![RETRYABLE]),
     ] {
         for in_transaction in [false, true] {
-            let (mongo, upstream) = played_by([expect("insert").fail(code, &sent)]).await;
+            let (mongo, upstream) = with_script([expect("insert").fail(code, &sent)]).await;
             let mut session = if in_transaction { begin(&upstream).await } else { Session::default() };
             let error = write(&upstream, &mut session, insert(1)).await.unwrap_err();
-            assert_eq!((told(&error), error.message()), ((code, kept.clone()), &*format!("scripted failure {code}")));
+            assert_eq!(
+                (code_and_labels(&error), error.message()),
+                ((code, kept.clone()), &*format!("scripted failure {code}"))
+            );
             mongo.played().await;
         }
     }
@@ -30,7 +33,7 @@ async fn errors_of_a_command_keep_code_message_and_the_labels_that_are_known() {
 async fn errors_of_statements_come_beside_what_was_done() {
     let error =
         doc! { "index": 1, "code": 121, "errmsg": "Document failed validation", "errInfo": { "failingDocumentId": 2 } };
-    let (mongo, upstream) = played_by([expect("insert")
+    let (mongo, upstream) = with_script([expect("insert")
         .answer(doc! { "n": 1, "writeErrors": [error], "operationTime": bson::Timestamp { time: 1, increment: 1 } })])
     .await;
     let op = testing::insert(orders(), vec![doc! { "_id": 1 }, doc! { "_id": 2 }]);
@@ -47,7 +50,7 @@ async fn errors_of_statements_come_beside_what_was_done() {
 async fn a_write_concern_is_passed_on_and_what_is_wrong_with_it_comes_back() {
     let unsatisfied = doc! { "code": 64, "errmsg": "waiting for replication timed out" };
     let concern = doc! { "w": 3, "wtimeout": 5 };
-    let (mongo, upstream) = played_by([expect("insert")
+    let (mongo, upstream) = with_script([expect("insert")
         .with(doc! { "writeConcern": concern.clone() })
         .answer(doc! { "n": 1, "writeConcernError": unsatisfied })])
     .await;
@@ -71,7 +74,7 @@ async fn an_image_after_an_update_is_computed_or_read() {
         (update(doc! { "n": 9 }.into()), None, 9),
         (update(pipeline), Some(expect("find").with(doc! { "filter": { "_id": { "$eq": 1 } } }).answer(after)), 40),
     ] {
-        let (mongo, upstream) = played_by([expect("findAndModify").answer(found())]).await;
+        let (mongo, upstream) = with_script([expect("findAndModify").answer(found())]).await;
         mongo.script(read);
         mongo.script([expect("commitTransaction")]);
         let written = capture(&upstream, &mut Session::default(), op).await.unwrap();
@@ -88,7 +91,7 @@ async fn a_failed_find_and_modify_speaks_of_the_update_that_the_client_sent() {
         "errmsg": "Plan executor error during findAndModify :: caused by :: E11000 duplicate key error",
     };
     for is_update in [true, false] {
-        let (mongo, upstream) = played_by([expect("findAndModify").answer(reply.clone())]).await;
+        let (mongo, upstream) = with_script([expect("findAndModify").answer(reply.clone())]).await;
         mongo.script([expect("abortTransaction")]);
         let change = testing::change(doc! { "$inc": { "n": 1 } });
         let action = Modify::Update { update: change, upsert: false, return_new: false };
