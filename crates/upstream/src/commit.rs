@@ -121,17 +121,22 @@ impl UpstreamTransaction {
     ) -> Result<Option<Error>> {
         // Once more with the strongest concern: what is then said is the truth, also after a failover.
         let majority = strongest(concern);
+        let can_ask = || line.can_reconnect() && Instant::now() < until;
         loop {
             let (error, adrift) = match outcome {
                 Sent::Answered(reply) => match checked(reply) {
-                    Ok(reply) => return Ok(answer::concern_error(&reply)),
+                    Ok(reply) => match answer::concern_error(&reply) {
+                        // Committed by a primary that stepped down before it was safe: the next one knows whether it stays.
+                        Some(error) if is_stepped_down(&error) && can_ask() => (error, false),
+                        unsatisfied => return Ok(unsatisfied),
+                    },
                     Err(error) if !is_unknown(&error) => return Err(error),
                     Err(error) => (error, false),
                 },
                 Sent::Unknown(error) => (error, false),
                 Sent::Adrift(error) => (error, true),
             };
-            if !line.can_reconnect() || Instant::now() >= until {
+            if !can_ask() {
                 return Err(unknown(&error));
             }
             tokio::time::sleep(PAUSE).await;
@@ -175,16 +180,20 @@ fn given_up(error: &Error) -> Error {
         .with_label(label::TRANSIENT)
 }
 
+fn is_stepped_down(error: &Error) -> bool {
+    answer::is_state_change(error.code().number())
+}
+
 /// Whether the commit may have been done although the answer is an error.
 fn is_unknown(error: &Error) -> bool {
     error.labels().contains(&label::UNKNOWN_COMMIT)
-        || answer::is_state_change(error.code().number())
+        || is_stepped_down(error)
         || matches!(error.code().number(), 6 | 7 | 50 | 89 | 262 | 9001)
 }
 
 /// What the layer above must not take for an invitation to run the plan again.
 fn unknown(error: &Error) -> Error {
-    let code = match answer::is_state_change(error.code().number()) {
+    let code = match is_stepped_down(error) {
         true => error.code(),
         false => Code::InterruptedDueToReplStateChange,
     };

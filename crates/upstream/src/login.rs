@@ -1,6 +1,6 @@
 //! Opening a connection: the first `hello`, and the login of the connection string's own user.
 
-use crate::answer::{checked, number};
+use crate::answer::{checked, lost, number};
 use crate::command::Command;
 use crate::connection::Connection;
 use crate::stream::Stream;
@@ -60,14 +60,22 @@ impl Connector {
         writer.finish()
     }
 
-    /// Logs the connection string's user in, if it names one.
+    /// Logs the connection string's user in, if it names one, within the time that a connection may take.
     pub(crate) async fn login(&self, connection: &mut Connection) -> Result<()> {
         let Some(credentials) = &self.uri.credentials else { return Ok(()) };
-        let mechanism = match credentials.mechanism {
-            Some(mechanism) => mechanism,
-            None => offered(connection, credentials).await?,
+        let host = connection.host.clone();
+        let logging_in = async {
+            let mechanism = match credentials.mechanism {
+                Some(mechanism) => mechanism,
+                None => offered(connection, credentials).await?,
+            };
+            scram(connection, credentials, mechanism).await
         };
-        scram(connection, credentials, mechanism).await
+        let limit = self.uri.connect_timeout;
+        tokio::time::timeout(limit, logging_in).await.unwrap_or_else(|_| {
+            let message = format!("the login was not answered within {} ms", limit.as_millis());
+            Err(lost(host, &std::io::Error::new(std::io::ErrorKind::TimedOut, message)))
+        })
     }
 }
 
@@ -117,7 +125,7 @@ fn connection_name(credentials: &Credentials) -> String {
 
 async fn run(connection: &mut Connection, command: Command) -> Result<Doc<'static>> {
     let host = connection.host.clone();
-    connection.run(command).await.map_err(|error| crate::answer::lost(host, &error))
+    connection.run(command).await.map_err(|error| lost(host, &error))
 }
 
 fn binary(text: &str) -> Value<'_> {

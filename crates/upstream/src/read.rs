@@ -8,7 +8,7 @@ use crate::transaction::UpstreamTransaction;
 use crate::upstream::Upstream;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, ReadConcern, ReadOp};
-use document::{Doc, Result, Value};
+use document::{Code, Doc, Result, Value};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
@@ -94,6 +94,7 @@ enum Stage {
 
 impl Rows {
     async fn fill(&mut self, session: &mut Session, context: &Context, size: i64) -> Result<()> {
+        let mut open = None;
         let command = match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Find(command) => command.with("batchSize", size),
             Stage::Aggregate(command) => {
@@ -125,11 +126,21 @@ impl Rows {
                 return Ok(());
             }
             Stage::Open { id, collection } => {
+                open = Some((id, collection.clone()));
                 Command::new(&self.db, "getMore", id).with("collection", collection).with("batchSize", size)
             }
             Stage::Done => return Ok(()),
         };
-        let reply = self.run(session, context, command).await?;
+        let reply = match self.run(session, context, command).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                // The server still works on it, for a client that no longer waits.
+                if let Some((id, collection)) = open.filter(|_| error.code() == Code::MaxTimeMSExpired) {
+                    self.kill(id, collection);
+                }
+                return Err(error);
+            }
+        };
         let Some(Value::Document(cursor)) = reply.get("cursor") else { return Ok(()) };
         if let (Some(Value::Timestamp(time)), Some(read_at)) = (cursor.get("atClusterTime"), &context.sent.read_at) {
             read_at.store(time, Ordering::Relaxed);
@@ -155,6 +166,18 @@ impl Rows {
         match UpstreamTransaction::of(session) {
             Some(transaction) => transaction.run(context, command).await,
             None => run_outside(&self.line, context, command).await.and_then(checked),
+        }
+    }
+
+    /// Closes the cursor in the server, without waiting for it.
+    fn kill(&self, id: i64, collection: String) {
+        let ids: document::Array<'static> = [Value::Int64(id)].into_iter().collect();
+        let kill = Command::new(&self.db, "killCursors", Value::from(collection)).with("cursors", ids);
+        let line = self.line.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = line.run(kill).await;
+            });
         }
     }
 }
@@ -184,14 +207,8 @@ impl Cursor for Rows {
 
 impl Drop for Rows {
     fn drop(&mut self) {
-        let Stage::Open { id, collection } = &self.stage else { return };
-        let ids: document::Array<'static> = [Value::Int64(*id)].into_iter().collect();
-        let kill = Command::new(&self.db, "killCursors", Value::from(collection.clone())).with("cursors", ids);
-        let line = self.line.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let _ = line.run(kill).await;
-            });
+        if let Stage::Open { id, collection } = std::mem::replace(&mut self.stage, Stage::Done) {
+            self.kill(id, collection);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::connection::Connection;
 use crate::login::Connector;
 use crate::uri::Host;
-use document::{Doc, Value};
+use document::{Code, Doc, Value};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::BTreeSet;
@@ -225,7 +225,11 @@ impl Topology {
         let wanted = self.connector.uri.replica_set.as_deref();
         let set = text("setName");
         let is_router = text("msg").as_deref() == Some("isdbgrid");
-        let outcome = if !truth("ok") || version < OLDEST_WIRE_VERSION {
+        // A server that knows no `hello` is older than any that will do; another error says that it is coming or going.
+        let is_unknown_command = number(hello, "code") == Some(i64::from(Code::CommandNotFound.number()));
+        let outcome = if !truth("ok") && !is_unknown_command {
+            Err(ProblemKind::Unreachable(text("errmsg").unwrap_or_default()))
+        } else if version < OLDEST_WIRE_VERSION {
             Err(ProblemKind::TooOld(version))
         } else if is_router {
             Ok(())

@@ -123,6 +123,8 @@ impl Rules {
     /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
     pub fn new(rules: Vec<RuleInState>, before: Option<&Rules>) -> Result<Rules> {
         let Levels { levels, is_read } = Levels::of(&rules.iter().map(|placed| &*placed.rule).collect::<Vec<_>>());
+        let kept = rules.iter().filter(|placed| placed.state.is_kept());
+        let sources: HashSet<Namespace> = kept.filter_map(|placed| Some(placed.rule.link()?.source.clone())).collect();
         let mut all = Vec::with_capacity(rules.len());
         let mut made = Rules::default();
         for level in &levels {
@@ -141,7 +143,7 @@ impl Rules {
                     recent: CopyCache::default(),
                 });
                 if let Some(bucket) = rule.bucket() {
-                    made.add_shaped(placed, bucket, before);
+                    made.add_shaped(placed, bucket, before, sources.contains(&rule.host));
                 }
                 all.push(kept.clone());
                 if kept.state.is_kept() && kept.field.is_some() {
@@ -171,11 +173,12 @@ impl Rules {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
     }
 
-    fn add_shaped(&mut self, placed: &RuleInState, bucket: &Bucket, before: Option<&Rules>) {
+    fn add_shaped(&mut self, placed: &RuleInState, bucket: &Bucket, before: Option<&Rules>, is_source: bool) {
         let RuleInState { rule, sides, .. } = placed;
         let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.sides == *sides);
         let since = known.map_or_else(Instant::now, |known| known.since);
-        let shaped = Arc::new(Stack { rule: rule.clone(), logical: rule.host.clone(), sides: sides.clone(), since });
+        let (logical, places) = (rule.host.clone(), sides.clone());
+        let shaped = Arc::new(Stack { rule: rule.clone(), logical, sides: places, since, is_source });
         let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
         // What is about to become the stored collection is not the clients' any more.
         stored.push(&bucket.into);

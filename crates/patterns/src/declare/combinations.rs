@@ -1,5 +1,5 @@
-//! A collection that is stored in another form is nobody else's: neither host nor source of another rule, and where it is
-//! stored no rule looks.
+//! What rules can be combined on one collection (SEMANTICS R34). A collection that is stored in another form may be the source of
+//! fields, but not their host; and no rule looks where it is stored.
 
 use crate::rule::Rule;
 use document::op::Namespace;
@@ -29,9 +29,11 @@ pub(crate) fn clash(rule: &Rule, other: &Rule) -> Option<Clash> {
             (_, "into") => {
                 ("the other rule stores its buckets in", "name the collection of the readings, or change its `into`")
             }
+            // Fields are kept from logical documents, whatever they are stored in.
+            ("from", "") | ("", "from") => continue,
             _ => (
-                "bucketed collections are neither host nor source of other rules yet:",
-                "keep one of the rules, or bucket a collection of its own",
+                "a reading is no document of its own to MongoDB, so no rule can keep a field in it:",
+                "keep the field in another collection, or bucket a collection of its own",
             ),
         };
         return Some(Clash {

@@ -10,7 +10,7 @@ use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::turns;
 use crate::execute::turns::HostHash;
 use crate::fields::tally::amount::translated;
-use crate::layer::Shared;
+use crate::layer::{Shared, shaped};
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
@@ -155,7 +155,10 @@ impl<'a> Attempt<'a> {
     }
 
     async fn rows(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
-        let mut cursor = self.shared.inner.read(self.session, self.context, op).await?;
+        let mut cursor = match self.rules.shaped(op.ns()).cloned() {
+            Some(stack) => shaped::read::open(self.shared, self.session, self.context, &op, &stack).await?,
+            None => self.shared.inner.read(self.session, self.context, op).await?,
+        };
         let mut rows = Vec::new();
         loop {
             let batch = cursor.next(self.session, self.context, ROWS).await?;

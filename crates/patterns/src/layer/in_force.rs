@@ -5,10 +5,10 @@ use crate::active::{ActiveRule, RuleInState, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::deferred::Effect;
 use crate::execute::{jobs, react};
-use crate::layer::Patterned;
+use crate::layer::{Patterned, switchover_wait};
 use crate::rule::Rule;
 use document::backend::Session;
-use document::op::{Capture, Change, Context};
+use document::op::{Capture, Change, Context, Namespace};
 use document::{Code, Error, Result, Value};
 use std::sync::{Arc, Weak};
 
@@ -65,6 +65,12 @@ fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<ActiveRule>> {
 }
 
 impl Patterned {
+    /// Waits until none of these collections is being renamed. Who holds the rules that are returned is waited for before one is.
+    pub(crate) async fn until_free(&self, context: &Context, names: &[&Namespace]) -> Result<Arc<Rules>> {
+        let is_free = |rules: &Arc<Rules>| !names.iter().any(|ns| rules.is_held(ns));
+        switchover_wait::until(&self.shared, context, is_free).await
+    }
+
     /// The rules of before that something under way still works by.
     pub(crate) fn earlier(&self) -> Vec<Weak<Rules>> {
         self.shared.joined.forget_old();

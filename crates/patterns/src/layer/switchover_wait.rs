@@ -75,7 +75,11 @@ pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context:
     until(shared, context, |rules| !rules.holds_any()).await
 }
 
-async fn until(shared: &Shared, context: &Context, is_free: impl Fn(&Arc<Rules>) -> bool) -> Result<Arc<Rules>> {
+pub(super) async fn until(
+    shared: &Shared,
+    context: &Context,
+    is_free: impl Fn(&Arc<Rules>) -> bool,
+) -> Result<Arc<Rules>> {
     let rules = shared.rules();
     if is_free(&rules) {
         return Ok(rules);

@@ -29,6 +29,10 @@ pub(super) async fn write(
             shaped::write::run(shared, session, context, op, shaped).await
         }
         // Whole buckets expire, by an index of theirs.
+        Role::Stored(shaped) if context.sent.expiry && shaped.is_source => match op {
+            WriteOp::Delete(op) => shaped::write::expire(shared, session, context, op, shaped).await,
+            _ => Err(shaped::write::refused::stored(ns, shaped)),
+        },
         Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
             shared.inner.write(session, context, op, capture).await
         }

@@ -59,7 +59,7 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
         let batch = cursor.next(&mut reading, &context, SUSPECTS).await?;
         let ids = batch.documents.iter().filter_map(|row| row.get("_id"));
         let ids: Vec<Value<'static>> = ids.filter(|id| asked.kept().is_none_or(|state| state.reached(id))).collect();
-        let confirmed = confirmed(&mut at, &evaluator, asked, ids).await?;
+        let confirmed = confirmed(life, &mut at, &evaluator, asked, ids).await?;
         waiting += confirmed.waiting;
         confirmed.differences.into_iter().for_each(|difference| report.add(figures, difference));
         if batch.exhausted {
@@ -87,6 +87,7 @@ struct Confirmed {
 
 /// Those that differ however often they are looked at.
 async fn confirmed(
+    life: &Life,
     at: &mut Access<'_>,
     evaluator: &Evaluator,
     asked: &AuditedRule,
@@ -101,6 +102,8 @@ async fn confirmed(
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
         let wanted = Test::among(std::mem::take(&mut ids));
+        // A source that is being renamed would seem to be empty.
+        let _free = life.patterned.until_free(at.context, &asked.rule.namespaces()).await?;
         let hosts = at.find(find(&asked.rule.host, Filter::from_node(Node::field("_id", wanted)))).await?;
         let mut differences = evaluator.differences(at, &hosts).await?;
         if asked.kept().is_none() {

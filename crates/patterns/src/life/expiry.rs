@@ -6,6 +6,7 @@
 //! longest there is, and given back when the last rule has gone.
 
 use crate::life::access::{Access, find};
+use crate::life::relocate::stored;
 use crate::life::{Entry, Life, names};
 use crate::mql;
 use document::backend::{Backend, Session};
@@ -156,6 +157,9 @@ pub(crate) async fn live(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Expi
     if !at.backend.facts().own_expiry {
         return Ok(Vec::new());
     }
+    if stored::found(at, ns).await?.is_some_and(|found| found.is_view()) {
+        return Ok(Vec::new());
+    }
     Ok(indexes(at, ns).await?.iter().filter_map(|index| Expiry::live(ns, index)).collect())
 }
 
@@ -172,8 +176,17 @@ pub(crate) async fn forget_gone(at: &mut Access<'_>, ns: &Namespace) -> Result<(
 
 impl Life {
     fn read_by_rules(&self, db: &str) -> BTreeSet<Namespace> {
-        let source = |entry: &Entry| entry.rule.link().filter(|_| *entry.db == *db).map(|link| link.source.clone());
-        self.entries().iter().filter_map(source).collect()
+        let entries = self.entries();
+        let sources = entries.iter().filter(|entry| *entry.db == *db).filter_map(|entry| entry.rule.link());
+        // Whole buckets expire where they are stored.
+        let places = |source: &Namespace| {
+            let is_its_shape = |entry: &&Entry| entry.rule.bucket().is_some() && entry.rule.host == *source;
+            match entries.iter().find(is_its_shape).filter(|entry| !entry.sides.is_empty()) {
+                Some(shape) => shape.sides.iter().map(|place| place.stored.clone()).collect(),
+                None => vec![source.clone()],
+            }
+        };
+        sources.flat_map(|link| places(&link.source)).collect()
     }
 
     /// Makes the expiry of a database what its rules ask for; whoever calls it changes no rule meanwhile.

@@ -13,6 +13,7 @@ pub(crate) use made::Made;
 
 use crate::life::access::Access;
 use crate::life::expiry;
+use crate::life::relocate::stored;
 use crate::rule::{Link, Refers, Rule};
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
 use document::op::{AdminOp, Namespace};
@@ -250,6 +251,10 @@ pub(crate) async fn missing(at: &mut Access<'_>, rule: &Rule) -> Result<Vec<Need
 pub(crate) async fn missing_beside(at: &mut Access<'_>, rule: &Rule, planned: &[&Needed]) -> Result<Vec<Needed>> {
     let mut list: Vec<Needed> = Vec::new();
     for needed in needed(rule) {
+        // Of a collection in another form: its shape has the indexes that find its documents.
+        if rule.link().is_some() && stored::found(at, &needed.ns).await?.is_some_and(|found| found.is_view()) {
+            continue;
+        }
         let mut there = expiry::indexes(at, &needed.ns).await?;
         let all = planned.iter().copied().chain(&list).filter(|other| other.ns == needed.ns);
         there.extend(all.map(Needed::spec));

@@ -217,7 +217,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     let (outbox, rule) = (names::outbox(&job.entry.db), evaluator.rule());
     // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
     let Some(_held) = life.in_force(rule) else { return Ok(Batch::Changed) };
-    let mut began = OwnTransaction::begin(life, context).await?;
+    let mut began = OwnTransaction::begin_for(life, context, evaluator.rule()).await?;
     let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     let Some(row) = at.one(&outbox, &job.id).await? else { return Ok(Batch::Done) };
     let generation = catalog::long(row.get("gen"));

@@ -140,7 +140,7 @@ impl Life {
         let (context, rule) = (self.context(), evaluator.rule());
         // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
         let Some(_held) = self.in_force(rule) else { return Ok(Vec::new()) };
-        let mut began = OwnTransaction::begin(self, &context).await?;
+        let mut began = OwnTransaction::begin_for(self, &context, evaluator.rule()).await?;
         let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
         at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
@@ -157,7 +157,7 @@ impl Life {
         let (context, rule) = (self.context(), evaluator.rule());
         // Held until the commit: the effects on rules that are applied follow by these.
         let _held = self.patterned.rules();
-        let mut began = OwnTransaction::begin(self, &context).await?;
+        let mut began = OwnTransaction::begin_for(self, &context, evaluator.rule()).await?;
         let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find(&rule.host, filter)).await?;
         let mut differences = evaluator.differences(&mut at, &hosts).await?;

@@ -83,7 +83,7 @@ async fn one_part(
     if !life.reach(row, rule, &reached)? {
         return Ok(None);
     }
-    let mut began = OwnTransaction::begin(life, context).await?;
+    let mut began = OwnTransaction::begin_for(life, context, rule).await?;
     let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
         return Ok(None);

@@ -5,7 +5,7 @@ use crate::rule::Rule;
 use crate::rule::owners::Owners;
 use document::op::{Capture, Namespace};
 use document::value::Path;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// A path that a rule reads, in the collection that it reads it from.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,10 +69,14 @@ pub fn order(rules: &[Rule]) -> Result<Vec<usize>, Vec<usize>> {
 /// For each rule the others whose fields it reads.
 fn needs(rules: &[&Rule]) -> Vec<Vec<usize>> {
     let owners = Owners::new(rules.iter().map(|rule| (&rule.host, &rule.field)));
+    let shapes = rules.iter().enumerate().filter(|(_, rule)| rule.bucket().is_some());
+    let shapes: HashMap<&Namespace, usize> = shapes.map(|(number, rule)| (&rule.host, number)).collect();
     let needed = |rule: &&Rule| {
         let reads = reads(rule);
-        let needed: BTreeSet<usize> =
+        let mut needed: BTreeSet<usize> =
             reads.iter().flat_map(|read| owners.overlapping(&read.namespace, read.path.as_ref())).collect();
+        // A collection takes its form before fields are kept from it.
+        needed.extend(rule.link().and_then(|link| shapes.get(&link.source)));
         needed.into_iter().collect()
     };
     rules.iter().map(needed).collect()

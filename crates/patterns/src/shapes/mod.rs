@@ -21,6 +21,8 @@ pub struct Stack {
     pub sides: Vec<Place>,
     /// Since when they are there, as far as this process knows.
     pub since: Instant,
+    /// Whether fields of other collections are kept from its logical documents: then every write says how these change.
+    pub is_source: bool,
 }
 
 impl Stack {

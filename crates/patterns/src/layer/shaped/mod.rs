@@ -1,7 +1,7 @@
 //! Collections that are stored in another form than clients see: their reads and writes, translated.
 
 pub(super) mod digits;
-pub(super) mod read;
+pub(crate) mod read;
 pub(super) mod refused;
 pub(crate) mod write;
 

@@ -243,7 +243,7 @@ impl Hosts {
     async fn look(&self, life: &Life) -> Result<(Part, Option<Value<'static>>)> {
         let context = life.context();
         // A transaction that writes nothing: one snapshot for the hosts, what they come from, and the outbox.
-        let mut began = OwnTransaction::begin(life, &context).await?;
+        let mut began = OwnTransaction::begin_for(life, &context, self.evaluator.rule()).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
         let host = &self.evaluator.rule().host;
         let range = walk::range(host, self.from.as_ref(), self.until.as_ref());

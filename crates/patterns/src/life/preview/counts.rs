@@ -152,7 +152,7 @@ impl Walk {
             return self.count(at, hosts, counts).await;
         }
         let context = life.context();
-        let mut began = OwnTransaction::begin(life, &context).await?;
+        let mut began = OwnTransaction::begin_for(life, &context, self.evaluator.rule()).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
         let hosts = at.find(find).await?;
         self.count(&mut at, hosts, counts).await

@@ -1,7 +1,7 @@
 //! Dropping a shape: back to documents as they are, or the rule only, or all of it.
 
 use crate::life::access::Access;
-use crate::life::relocate::{change, finish};
+use crate::life::relocate::{change, finish, readers_of_source};
 use crate::life::{Entry, Life, State, catalog};
 use crate::rule::Rule;
 use document::{Code, Error, Result};
@@ -41,7 +41,11 @@ impl Leaving {
 
 /// Writes down what becomes of it; the keeper does it.
 pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+    if leaving.with_data {
+        readers_of_source::refuse_if_read(life, &entry.rule, "with its data")?;
+    }
     if leaving.keep_buckets {
+        readers_of_source::refuse_if_read(life, &entry.rule, "while its buckets stay")?;
         return finish::leave(life, at, entry).await;
     }
     let mut row = entry.row.clone();

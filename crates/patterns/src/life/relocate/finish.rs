@@ -3,7 +3,7 @@
 use crate::execute::gate::Point;
 use crate::life::access::Access;
 use crate::life::relocate::record::Switchover;
-use crate::life::relocate::{readers, stored, switchover, way_back};
+use crate::life::relocate::{readers, readers_of_source, stored, switchover, way_back};
 use crate::life::replaced::gone;
 use crate::life::{Entry, Life, State, catalog};
 use crate::shapes::{Form, Place};
@@ -39,6 +39,7 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
             drop_empty(&mut at, side).await?;
         }
         shape.places.truncate(1);
+        readers_of_source::seed_again(life, &mut at, &entry).await?;
     }
     row.state = State::On;
     row.done = row.total;
@@ -89,6 +90,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
             life.pass(Point::Life("rename")).await?;
             stored::rename(&mut at, &plain.stored, &logical).await?;
         }
+        readers_of_source::seed_again(life, &mut at, &entry).await?;
         for side in entry.sides.iter().filter(|side| plain.as_ref().is_none_or(|plain| plain.stored != side.stored)) {
             life.pass(Point::Life("remove")).await?;
             match with_data {

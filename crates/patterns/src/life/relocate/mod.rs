@@ -16,6 +16,7 @@ pub(crate) mod own;
 mod place;
 pub(crate) mod plan;
 mod readers;
+pub(crate) mod readers_of_source;
 pub mod record;
 pub(crate) mod repair;
 pub(crate) mod reset;

@@ -27,7 +27,7 @@ use document::op::{Context, ReadOp};
 use plan::{Check, Plan};
 
 /// Opens a cursor over logical documents.
-pub(in crate::layer) async fn open(
+pub(crate) async fn open(
     shared: &Shared,
     session: &mut Session,
     context: &Context,

@@ -195,6 +195,8 @@ async fn perform(
             let left = |(_, (at, ..)): &(usize, &NewReading)| !retried.contains(&how.statement_id(*at)) && !fails(*at);
             let left: Vec<usize> = documents.iter().enumerate().filter(left).map(|(index, _)| index).collect();
             let errors = insert::added(steps, documents, &left, ordered, how.bypass_validation).await?;
+            let first_left = left.first().and_then(|index| documents.get(*index)).map_or(0, |(at, ..)| *at);
+            steps.follow().await.map_err(Stop::of(first_left))?;
             let first = errors.first().map(|failed| failed.index).filter(|_| ordered);
             let places = left.iter().filter_map(|index| documents.get(*index)).map(|(at, ..)| *at);
             let failed = |at: usize| first.is_some_and(|first| at >= first) || errors.iter().any(|one| one.index == at);
@@ -212,6 +214,7 @@ async fn perform(
                 }
                 match statement::run(steps, op, at).await {
                     Ok(written) => {
+                        steps.follow().await.map_err(Stop::of(at))?;
                         let deleted = matches!(op, WriteOp::Delete(_)) && written.n > 0;
                         let removed = matches!(op, WriteOp::FindAndModify(_)) && written.n > 0;
                         if deleted || removed || written.modified > 0 || !written.upserted.is_empty() {
@@ -226,8 +229,10 @@ async fn perform(
         Part::Some { many, picked } => {
             if picked.is_empty() {
                 done.written = many.otherwise(steps).await?;
+                steps.follow().await.map_err(Stop::of(many.at()))?;
             } else {
                 let (written, failed) = many.change(steps, picked).await?;
+                steps.follow().await.map_err(Stop::of(many.at()))?;
                 done.written = written;
                 done.written.errors.extend(failed.map(|error| WriteError { index: many.at(), error }));
             }

@@ -8,7 +8,7 @@ use crate::layer::explain::{Left, with_plan};
 use crate::layer::shaped::digits;
 use crate::layer::shaped::write::candidates::holding;
 use crate::layer::shaped::write::steps::{Steps, Stop};
-use crate::layer::shaped::write::{how, insert, one, ones};
+use crate::layer::shaped::write::{followed, how, insert, ones};
 use crate::layer::{Shared, statements};
 use crate::shapes::Stack;
 use document::backend::Session;
@@ -73,7 +73,7 @@ async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
     }
     for at in 0..statements::count(op) {
         let ones = ones(op, &steps.shaped.clone(), at);
-        match (insert::only_side(&steps.shaped.clone()), ones.into_iter().next()) {
+        match (insert::single_statement_side(&steps.shaped.clone()), ones.into_iter().next()) {
             (Some((_, stored)), Some(first)) => {
                 let statement = how(op).op(stored, vec![first.statement], Vec::new());
                 let written = steps.write(&statement).await?;
@@ -82,7 +82,7 @@ async fn rehearsed(steps: &mut Steps<'_>, op: &WriteOp) -> Result<(), Stop> {
                 }
             }
             _ => {
-                one(steps, op, at).await?;
+                followed(steps, op, at).await?;
             }
         }
     }

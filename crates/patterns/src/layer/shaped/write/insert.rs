@@ -11,7 +11,7 @@ use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{attempt, place, resend_after_move, rewrite, single_statement, told};
 use crate::layer::{Shared, bulk, statements};
 use crate::shapes::bucket::{Body, Bucket, Encoded};
-use crate::shapes::{Form, Stack};
+use crate::shapes::{Form, Place, Stack};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -28,7 +28,7 @@ pub(super) async fn run(
 ) -> Result<Written> {
     let how = how(op);
     let (mut documents, refused) = encoded(shaped, op, context);
-    let slots = only_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_)));
+    let slots = single_statement_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_)));
     let is_single = op.documents.len() == 1;
     let mut total = Written::default();
     if slots.is_some() || is_single && (alone(shaped).is_some() || plain(shaped).is_some()) {
@@ -80,14 +80,18 @@ pub(super) async fn joined(
     if let Some(failed) = refused.first() {
         return Ok(statements::failed(failed.index, failed.error.clone()));
     }
-    if let Some((bucket, stored)) = only_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_))) {
+    let slots = single_statement_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_)));
+    if let Some((bucket, stored)) = slots {
         let written =
             single_statement::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
         return Ok(Written { upserted: Vec::new(), ..written });
     }
     let mut steps = Steps::new(shared, session, context, shaped);
     let all: Vec<usize> = (0..documents.len()).collect();
-    let outcome = added(&mut steps, &documents, &all, true, op.bypass_validation).await;
+    let mut outcome = added(&mut steps, &documents, &all, true, op.bypass_validation).await;
+    if let (true, Err(error)) = (outcome.is_ok(), steps.follow().await) {
+        outcome = Err(Stop::of(0)(error));
+    }
     told(outcome.map(|errors| Written { n: (documents.len() - errors.len()) as u64, errors, ..Written::default() }))
 }
 
@@ -101,7 +105,7 @@ pub(super) async fn rehearsed(steps: &mut Steps<'_>, op: &Insert) -> Result<(), 
     let all: Vec<usize> = (0..documents.len()).collect();
     match added(steps, &documents, &all, true, op.bypass_validation).await?.into_iter().next() {
         Some(failed) => Err(Stop::Statement { at: failed.index, error: failed.error }),
-        None => Ok(()),
+        None => steps.follow().await.map_err(Stop::of(0)),
     }
 }
 
@@ -145,7 +149,7 @@ fn how(op: &Insert) -> CommandOptions {
 
 /// The buckets that a reading goes to by one statement: while there are two sides, only if no other reading may be it.
 fn alone(shaped: &Stack) -> Option<(&Arc<Bucket>, &Namespace)> {
-    let side = shaped.sides.first()?;
+    let side = shaped.sides.first().filter(|_| !shaped.is_source)?;
     match &side.form {
         Form::Bucket(bucket) if shaped.sides.len() == 1 || !bucket.derives_id() => {
             single_statement::is_one_statement(bucket).then_some((bucket, &side.stored))
@@ -156,7 +160,8 @@ fn alone(shaped: &Stack) -> Option<(&Arc<Bucket>, &Namespace)> {
 
 /// The collection that a document goes to as it is, by one statement: on the way back, if no other document may be it.
 fn plain(shaped: &Stack) -> Option<&Namespace> {
-    let side = shaped.sides.first().filter(|side| matches!(side.form, Form::Plain))?;
+    let is_plain = |side: &&Place| matches!(side.form, Form::Plain) && !shaped.is_source;
+    let side = shaped.sides.first().filter(is_plain)?;
     shaped.bucket().is_some_and(|bucket| !bucket.derives_id()).then_some(&side.stored)
 }
 
@@ -169,6 +174,11 @@ pub(super) fn only_side(shaped: &Stack) -> Option<(&Arc<Bucket>, &Namespace)> {
         },
         _ => None,
     }
+}
+
+/// The same, where a statement on one of them is all that a write comes to: no field is kept from the logical documents.
+pub(super) fn single_statement_side(shaped: &Stack) -> Option<(&Arc<Bucket>, &Namespace)> {
+    only_side(shaped).filter(|_| !shaped.is_source)
 }
 
 fn ones(bucket: &Arc<Bucket>, documents: Vec<NewReading>) -> Result<Vec<SingleStatement>> {

@@ -7,7 +7,9 @@
 
 mod attempt;
 mod candidates;
+mod expire;
 mod explain;
+mod images;
 mod insert;
 mod multi;
 pub(crate) mod open_buckets;
@@ -27,6 +29,7 @@ use attempt::Part;
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
 use document::{Doc, Error, Result, Value};
+pub(crate) use expire::expire;
 pub(crate) use explain::{explain, plan};
 use multi::Many;
 use single_statement::{CommandOptions, SingleStatement};
@@ -157,10 +160,17 @@ async fn joined(
             continue;
         }
         let mut steps = Steps::new(shared, session, context, shaped);
-        statements::add(&mut total, told(one(&mut steps, op, at).await)?, 0);
+        statements::add(&mut total, told(followed(&mut steps, op, at).await)?, 0);
         at += 1;
     }
     Ok(total)
+}
+
+/// The statement and what follows from it.
+async fn followed(steps: &mut Steps<'_>, op: &WriteOp, at: usize) -> Result<Written, Stop> {
+    let written = one(steps, op, at).await?;
+    steps.follow().await.map_err(Stop::of(at))?;
+    Ok(written)
 }
 
 async fn one(steps: &mut Steps<'_>, op: &WriteOp, at: usize) -> Result<Written, Stop> {
@@ -180,7 +190,9 @@ fn told(outcome: Result<Written, Stop>) -> Result<Written> {
 
 /// Those statements from `at` on that are one `$inc` of a slot each.
 fn ones(op: &WriteOp, shaped: &Stack, at: usize) -> Vec<SingleStatement> {
-    let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::only_side(shaped)) else { return Vec::new() };
+    let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::single_statement_side(shaped)) else {
+        return Vec::new();
+    };
     let statements = op.statements.iter().enumerate().skip(at);
     statements.map_while(|(at, statement)| slots::increment(bucket, statement, at)).collect()
 }
@@ -198,7 +210,7 @@ fn end(op: &WriteOp, shaped: &Stack, at: usize) -> usize {
 }
 
 fn ones_begin(op: &WriteOp, shaped: &Stack, at: usize) -> Option<SingleStatement> {
-    let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::only_side(shaped)) else { return None };
+    let (WriteOp::Update(op), Some((bucket, _))) = (op, insert::single_statement_side(shaped)) else { return None };
     op.statements.get(at).and_then(|statement| slots::increment(bucket, statement, at))
 }
 

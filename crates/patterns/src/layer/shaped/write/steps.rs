@@ -1,10 +1,14 @@
 //! The steps of a write on stored documents, in one transaction: of our own, or the client's.
 
+use crate::execute::attempt::Attempt;
+use crate::execute::changes::Changes;
 use crate::execute::gate::Point;
 use crate::execute::plan::{Action, Plan, Step};
+use crate::execute::react::react;
 use crate::execute::retry::{is_of_command, is_transient};
 use crate::execute::turns::HostHash;
 use crate::layer::Shared;
+use crate::layer::shaped::write::images::Images;
 use crate::shapes::Stack;
 use document::backend::{BatchLimit, Session};
 use document::op::{Capture, Context, Find, ReadOp, WriteOp, Written};
@@ -52,6 +56,8 @@ pub(crate) struct Steps<'a> {
     pub(super) learned: Vec<(u128, Option<Open>)>,
     /// The buckets that this attempt writes to, for who tries again after a conflict.
     pub(super) touched: Vec<HostHash>,
+    /// What the statements changed, where fields are kept from it.
+    images: Images,
     /// Filled when the steps are to be shown.
     pub(super) trace: Option<Plan>,
 }
@@ -71,6 +77,7 @@ impl<'a> Steps<'a> {
             trusting: false,
             learned: Vec::new(),
             touched: Vec::new(),
+            images: Images::default(),
             trace: None,
         }
     }
@@ -121,11 +128,15 @@ impl<'a> Steps<'a> {
     pub(super) async fn write(&mut self, op: &WriteOp) -> Result<Written> {
         self.pass(|| Action::Write(op.clone())).await?;
         let retry = self.session.retry.take();
-        let capture = if self.trace.is_some() { Capture::Everything } else { Capture::Nothing };
+        let is_seen = self.trace.is_some() || self.shaped.is_source;
+        let capture = if is_seen { Capture::Everything } else { Capture::Nothing };
         let written = self.shared.inner.write(self.session, self.context, op, &capture).await;
         self.session.retry = retry;
         if let (Some(trace), Ok(written)) = (&mut self.trace, &written) {
             trace.note(op, written);
+        }
+        if let (true, Ok(written)) = (self.shaped.is_source, &written) {
+            self.images.add(self.shaped, op.ns(), &written.changes)?;
         }
         match written {
             Ok(written) => match written.errors.first() {
@@ -134,6 +145,25 @@ impl<'a> Steps<'a> {
             },
             Err(error) => Err(error),
         }
+    }
+
+    /// What follows from the statements so far for the fields that are kept from the logical documents (SEMANTICS R34).
+    pub(super) async fn follow(&mut self) -> Result<()> {
+        let changed = std::mem::take(&mut self.images).into_changes();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let mut changes = Changes::default();
+        changes.derived(&self.shaped.logical, changed);
+        let mut attempt = Attempt::new(self.shared, self.session, self.context, self.shared.rules());
+        attempt.trace = self.trace.take();
+        let mut followed = react(&mut attempt, changes).await;
+        if followed.is_ok() {
+            followed = attempt.finish().await;
+        }
+        self.touched.append(&mut attempt.touched);
+        self.trace = attempt.trace.take();
+        followed
     }
 
     /// Shows the step to who looks, and asks whether it may run.

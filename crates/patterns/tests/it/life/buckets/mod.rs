@@ -4,6 +4,7 @@ mod busy;
 mod moved;
 mod restored;
 mod slots;
+mod stacked;
 mod station;
 mod stopped;
 mod timeseries;

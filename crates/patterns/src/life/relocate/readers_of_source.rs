@@ -1,0 +1,45 @@
+//! Fields that are kept from a collection which changes its form. Most moves leave logical documents as they are, and the fields
+//! with them. Where times are cut or `_id`s are made of series and time, as declared, the fields are seeded again.
+
+use crate::life::access::Access;
+use crate::life::relocate::switchover;
+use crate::life::{Entry, Life, State};
+use crate::rule::Rule;
+use crate::shapes::bucket::{Body, Bucket, Inexact};
+use crate::shapes::{Form, Place};
+use document::{Code, Error, Result};
+
+/// The rules in force that keep fields from the rule's logical documents.
+fn readers(life: &Life, rule: &Rule) -> Vec<Entry> {
+    let reads = |entry: &Entry| entry.rule.link().is_some_and(|link| link.source == rule.host);
+    life.entries().into_iter().filter(|entry| reads(entry) && entry.row.state.is_kept()).collect()
+}
+
+/// Fails if the logical documents cannot go, or be left to themselves, because a field is kept from them.
+pub(crate) fn refuse_if_read(life: &Life, rule: &Rule, what: &str) -> Result<()> {
+    let Some(reader) = readers(life, rule).into_iter().next() else { return Ok(()) };
+    let (reader, described) = (&reader.rule.name, reader.rule.described());
+    let message = format!("rule {} is not dropped {what}: rule {reader} ({described}) reads its readings", rule.name);
+    Err(Error::new(Code::OperationFailed, message).with_hint(format!("drop {reader} first")))
+}
+
+/// Lets the fields be seeded again, if the move has changed logical documents.
+pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
+    let changes = |place: &Place| match &place.form {
+        Form::Plain => false,
+        Form::Bucket(bucket) => bucket.derives_id() || cuts_times(bucket),
+    };
+    if !entry.row.replaced.restore && !entry.sides.first().is_some_and(changes) {
+        return Ok(());
+    }
+    for reader in readers(life, &entry.rule) {
+        let mut row = reader.row.clone();
+        (row.state, row.done) = (State::Maintaining, 0);
+        switchover::save(life, at, Entry { row, reached: None, ..reader }).await?;
+    }
+    Ok(())
+}
+
+fn cuts_times(bucket: &Bucket) -> bool {
+    matches!(&bucket.body, Body::Readings(readings) if readings.inexact == Inexact::Truncate)
+}
