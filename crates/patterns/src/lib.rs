@@ -1,10 +1,10 @@
 //! The product: declarations in, plans out, data kept true.
 //!
 //! The life of a declaration: [`declare`] parses and checks it; its kinds lower each block to [`rule::Rule`]s, which are data:
-//! mostly links ([`rule::Link`]: *where host.local = source.foreign, filter, fold, and keep the result in a field of the
-//! host*). [`active`] is a snapshot of the rules in force. [`layer`] wraps a backend: a write to a namespace that a rule reads
-//! or writes becomes a plan of steps, which [`execute`] runs in one transaction. [`life`] brings rules on and off, audits and
-//! repairs.
+//! mostly a field ([`rule::Field`]) of documents that a link finds ([`rule::Link`]: *where host.local = source.foreign and the
+//! filter holds*). [`fields`] and [`shapes`] say what a rule means and send nothing. [`active`] is a snapshot of the rules in
+//! force. [`layer`] wraps a backend: a write to a namespace that a rule reads or writes becomes a plan of steps, which
+//! [`execute`] runs in one transaction. [`life`] brings rules on and off, audits and repairs.
 
 pub mod active;
 pub mod declare;

@@ -1,8 +1,9 @@
 //! Runs the plan of a client's write: its own statement and what follows from it, in one transaction.
 //!
 //! [`Attempt`] is one attempt in one transaction: it executes steps, keeps shared fences for the end (SEMANTICS R1) and passes
-//! the gate before each step. What the steps are is decided by [`statement`] (the client's own), [`hosts`] (the fields of a
-//! written host), [`tallies`] and [`copies`] (what a changed source means for its hosts), in [`react`]'s order.
+//! the gate before each step. What the steps are is decided by [`super::client_statement`] (the client's own),
+//! [`super::host_fields`] (the fields of a written host) and [`super::effects`] (what a changed source means for its hosts), in the
+//! order of [`super::react`].
 
 use crate::active::{ActiveRule, Rules};
 use crate::execute::gate::Point;

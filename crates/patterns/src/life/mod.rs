@@ -160,7 +160,7 @@ impl Entry {
     }
 
     /// The state that writers work by. How far another process has come with seeding is not known here: a change is a delta for
-    /// every host, and seeding overwrites those that came too early (see [`states`]).
+    /// every host, and seeding overwrites those that came too early (see [`crate::rule::state`]).
     fn shown(&self, ours: bool) -> State {
         match (&self.row.state, &self.reached) {
             (State::Maintaining | State::Seeding { .. }, _) if !ours => {

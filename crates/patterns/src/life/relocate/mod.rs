@@ -1,7 +1,7 @@
 //! The life of a shape: a collection is brought into buckets, into other buckets and back, while clients read and write it.
 //!
-//! A move has two kinds of steps. A [`turn`] renames collections and makes the view anew; clients are held for that moment. Then
-//! [`moves`] takes documents from one place to the other, part by part. The catalog says what is under way ([`rows`]), so that a
+//! A move has two kinds of steps. A [`switchover`] renames collections and makes the view anew; clients are held for that moment. Then
+//! [`mover`] takes documents from one place to the other, part by part. The catalog says what is under way ([`record`]), so that a
 //! stop anywhere costs nothing.
 
 pub(crate) mod adopt;

@@ -1,7 +1,7 @@
 //! Writes to a logical name whose documents are stored in buckets (SEMANTICS R14–R17), in and outside clients' transactions.
 //!
 //! What is one statement on one stored document goes there as that, under the client's own session and statement numbers
-//! ([`direct`]): it is exactly-once because that is. Everything else runs in a transaction of our own whose retry record
+//! ([`single_statement`]): it is exactly-once because that is. Everything else runs in a transaction of our own whose retry record
 //! answers for the client's statements ([`attempt`]). Which way a statement goes is decided by the command and the rule
 //! alone, never by what is stored: so a command that is sent again goes the same way and finds its record.
 
