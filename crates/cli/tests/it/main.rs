@@ -44,6 +44,7 @@ mod several;
 mod several_buckets;
 mod shop;
 mod sinks;
+mod stacked;
 mod surface;
 mod tidy;
 mod timeseries;
