@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("patterns", &["document"], &["engine", "testing"]),
     ("server", &["document", "wire"], &[]),
     ("testing", &["document"], &[]),
-    ("upstream", &["document", "wire"], &[]),
+    ("upstream", &["document", "wire"], &["testing"]),
     ("wire", &[], &[]),
 ];
 
