@@ -4,7 +4,7 @@
 
 use crate::failing::{Failing, Fault};
 use crate::world::{Act, World, context, is_transient};
-use bson::{Bson, Document, doc};
+use bson::{Bson, DateTime, Document, doc};
 use document::backend::{Backend, Session};
 use document::{Code, Error};
 use rand::rngs::StdRng;
@@ -12,10 +12,11 @@ use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
 
 /// Fields that rules own, which the plain side does not have.
-const OWNED: &[&str] = &["reviewCount", "avgRating", "paid", "margin", "_pleach", "customer", "order"];
+const OWNED: &[&str] =
+    &["reviewCount", "avgRating", "paid", "margin", "tickCount", "tickTotal", "_pleach", "customer", "order"];
 
 /// What is compared: delete policies change the others.
-const COMPARED: &[&str] = &["products", "reviews", "sales", "orders", "customers"];
+const COMPARED: &[&str] = &["products", "reviews", "sales", "ticks", "orders", "customers"];
 
 fn act(random: &mut StdRng, at: i32) -> Act {
     let key = random.random_range(0..5);
@@ -31,7 +32,7 @@ fn act(random: &mut StdRng, at: i32) -> Act {
     };
     let set = |change: Document| Bson::Document(doc! { "$set": change });
     let by_product = doc! { "productId": key };
-    match random.random_range(0..24) {
+    match random.random_range(0..30) {
         0 => Act::Update("products", doc! { "_id": key }, set(doc! { "price": number }), false, true),
         1 => Act::Update(
             "products",
@@ -78,6 +79,18 @@ fn act(random: &mut StdRng, at: i32) -> Act {
         20 => Act::Delete("customers", doc! { "_id": key }, false),
         21 => Act::Insert("orders", vec![doc! { "_id": at, "customerId": key }]),
         22 => Act::Update("orders", doc! { "customerId": key }, set(doc! { "customerId": other }), true, false),
+        23..=25 => {
+            // Readings in buckets: of few days, so that buckets fill.
+            let when = |i: i32| DateTime::from_millis(i64::from(number) * 86_400_000 + i64::from(at * 10 + i));
+            let tick = |i: i32| doc! { "_id": at * 10 + i, "productId": key, "at": when(i), "amount": rating.clone() };
+            Act::Insert("ticks", (0..random.random_range(1..4)).map(tick).collect())
+        }
+        26 => Act::Update("ticks", by_product, set(doc! { "amount": rating }), true, false),
+        27 => {
+            let some = doc! { "productId": key, "_id": { "$mod": [3, 0] } };
+            Act::Update("ticks", some, set(doc! { "productId": other }), true, false)
+        }
+        28 => Act::Delete("ticks", doc! { "productId": key, "_id": { "$mod": [2, 0] } }, true),
         _ => Act::Update(
             "orders",
             doc! { "_id": { "$lt": at } },

@@ -32,6 +32,11 @@ fn review(n: i32, at: i32) -> Act {
     Act::Insert("reviews", vec![doc! { "_id": format!("{n}-{at}"), "productId": n, "rating": at }])
 }
 
+fn tick(n: i32, at: i32) -> Act {
+    let when = bson::DateTime::from_millis(i64::from(at) * 1_000);
+    Act::Insert("ticks", vec![doc! { "_id": format!("{n}-{at}"), "productId": n, "at": when, "amount": at }])
+}
+
 fn customer(n: i32) -> Act {
     Act::Insert("customers", vec![doc! { "_id": n, "name": "Ada", "tier": 1 }])
 }
@@ -106,6 +111,34 @@ const PAIRS: &[Pair] = &[
         },
         first: |n| Act::Update("sales", doc! { "_id": n }, set(doc! { "status": "paid" }), false, false),
         second: |n| Act::Update("sales", doc! { "productId": n }, set(doc! { "amount": 7 }), true, false),
+        refused: &[],
+    },
+    Pair {
+        name: "a parent and its first reading, in a bucket (R34)",
+        before: |_| vec![],
+        first: product,
+        second: |n| tick(n, 1),
+        refused: &[],
+    },
+    Pair {
+        name: "two readings of one parent and bucket",
+        before: |n| vec![product(n), tick(n, 1)],
+        first: |n| tick(n, 2),
+        second: |n| tick(n, 3),
+        refused: &[],
+    },
+    Pair {
+        name: "a reading moves to another parent while one of its bucket goes",
+        before: |n| vec![product(n), product(-n), tick(n, 1), tick(n, 2)],
+        first: |n| Act::Update("ticks", doc! { "_id": format!("{n}-1") }, set(doc! { "productId": -n }), false, false),
+        second: |n| Act::Delete("ticks", doc! { "_id": format!("{n}-2") }, false),
+        refused: &[],
+    },
+    Pair {
+        name: "readings are changed together while their parent goes",
+        before: |n| vec![product(n), tick(n, 1), tick(n, 2)],
+        first: |n| Act::Update("ticks", doc! { "productId": n }, set(doc! { "amount": -1 }), true, false),
+        second: |n| Act::Delete("products", doc! { "_id": n }, false),
         refused: &[],
     },
     Pair {

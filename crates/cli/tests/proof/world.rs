@@ -2,13 +2,15 @@
 
 use bson::{Bson, Document, doc};
 use document::backend::{Backend, Session};
-use document::op::{Aggregate, Capture, Modify, Namespace, ReadOp, UpdateStatement, WriteOp, Written};
+use document::op::{AdminOp, Aggregate, Capture, Modify, Namespace, ReadOp, UpdateStatement, WriteOp, Written};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::{Doc, Result, Value};
 use patterns::Patterned;
 use patterns::gate::Gate;
 use patterns::life::State;
+use patterns::rule::Rule;
+use patterns::shapes::bucket::Dialect;
 use std::sync::Arc;
 pub(crate) use testing::{context, is_transient};
 
@@ -21,6 +23,10 @@ collections:
       avgRating: { avg: rating, from: reviews, by: productId }
       paid: { sum: amount, from: sales, by: productId, where: { status: paid } }
       margin: { expr: { $subtract: [$price, $cost] } }
+      tickCount: { count: ticks, by: productId }
+      tickTotal: { sum: amount, from: ticks, by: productId, where: { amount: { $gt: 0 } } }
+  ticks:
+    bucket: { into: tick_days, time: at, by: [productId], every: day, at_most: 3 }
   orders:
     extended_reference:
       customer: { from: customers, by: customerId, fields: [name, tier] }
@@ -47,16 +53,15 @@ pub(crate) struct World {
 impl World {
     /// With all rules on.
     pub(crate) async fn new(inner: Arc<dyn Backend>, folder: Option<tempfile::TempDir>, gate: Arc<dyn Gate>) -> World {
-        let world = World::without_rules(inner, folder, gate).await;
+        let world = World::without_rules(inner.clone(), folder, gate).await;
+        world.make_views(&*inner).await;
         world.declare();
         world
     }
 
     /// Puts the rules in force.
     pub(crate) fn declare(&self) {
-        let declared = patterns::declare::from_yaml("pleach.yaml", &format!("database: {}{DECLARATION}", self.db));
-        let rules = declared.into_result().unwrap_or_else(|error| panic!("{error}")).rules;
-        self.layer.set_rules(rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect()).unwrap();
+        self.layer.set_rules(self.rules().into_iter().map(|rule| (Arc::new(rule), State::On)).collect()).unwrap();
     }
 
     /// The same collections, nothing declared.
@@ -70,7 +75,7 @@ impl World {
         testing::prepare(&*inner, &db).await;
         let world = World { layer, db, _folder: folder };
         for name in COLLECTIONS {
-            let op = document::op::AdminOp::Create { ns: world.ns(name), options: Default::default() };
+            let op = AdminOp::Create { ns: world.ns(name), options: Default::default() };
             inner.admin(&mut Session::default(), &context(), op).await.unwrap();
         }
         for (name, key) in [
@@ -82,10 +87,29 @@ impl World {
             ("contracts", "customerId"),
         ] {
             let indexes = vec![Doc::from(doc! { "key": { key: 1 }, "name": key })];
-            let op = document::op::AdminOp::CreateIndexes { ns: world.ns(name), indexes };
+            let op = AdminOp::CreateIndexes { ns: world.ns(name), indexes };
             inner.admin(&mut Session::default(), &context(), op).await.unwrap();
         }
         world
+    }
+
+    fn rules(&self) -> Vec<Rule> {
+        let declared = patterns::declare::from_yaml("pleach.yaml", &format!("database: {}{DECLARATION}", self.db));
+        declared.into_result().unwrap_or_else(|error| panic!("{error}")).rules
+    }
+
+    /// The views over buckets, as `apply` makes them.
+    async fn make_views(&self, inner: &dyn Backend) {
+        let dialect = if inner.facts().runs_our_code { Dialect::Embedded } else { Dialect::MongoDb };
+        for rule in self.rules() {
+            let Some(bucket) = rule.bucket() else { continue };
+            let options = Default::default();
+            let create = AdminOp::Create { ns: bucket.into.clone(), options };
+            inner.admin(&mut Session::default(), &context(), create).await.unwrap();
+            let (ns, on) = (rule.host.clone(), bucket.into.collection.to_string());
+            let view = AdminOp::CreateView { ns, on, pipeline: bucket.view(dialect) };
+            inner.admin(&mut Session::default(), &context(), view).await.unwrap();
+        }
     }
 
     /// What is there already, without its rules.
