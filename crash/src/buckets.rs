@@ -1,5 +1,6 @@
-//! The bucket scenario: workers have readings of their own in buckets that they share, and sums in slots. After each crash the
-//! readings and sums are those acknowledged, and the audit is clean.
+//! The bucket scenario: workers have readings of their own in buckets that they share, and sums in slots. Fields are kept from the
+//! readings of every other worker. After each crash the readings and sums are those acknowledged, the fields are what the readings
+//! add up to, and the audit is clean.
 
 use crate::scenario::Scenario;
 use crate::worker::{found_in, send, session_of};
@@ -56,11 +57,22 @@ enum Operation {
 }
 
 fn declaration() -> Document {
-    let readings = doc! { "into": "sensor_hours", "time": "ts", "by": ["sensorId"], "every": "hour", "at_most": 20,
-    "stats": { "v": ["sum", "max"] } };
+    let readings = |into: &str| {
+        doc! { "into": into, "time": "ts", "by": ["sensorId"], "every": "hour", "at_most": 20,
+        "stats": { "v": ["sum", "max"] } }
+    };
     let events = doc! { "into": "event_months", "time": "date", "by": ["key"], "every": "month", "slot": "day",
     "sum": { "amount": "a" }, "layout": "field_names" };
-    doc! { "database": DB, "collections": { "sensor_data": { "bucket": readings }, "events": { "bucket": events } } }
+    let sensors = doc! {
+        "readings": { "count": "sensor_data", "by": "sensorId" },
+        "total": { "sum": "v", "from": "sensor_data", "by": "sensorId" },
+    };
+    doc! { "database": DB, "collections": {
+        "sensor_data": { "bucket": readings("sensor_hours") },
+        "meter_data": { "bucket": readings("meter_hours") },
+        "events": { "bucket": events },
+        "sensors": { "computed": sensors },
+    } }
 }
 
 impl Bucketed {
@@ -71,6 +83,11 @@ impl Bucketed {
     fn reading(&self, number: i64, sensor: i64) -> Document {
         let ts = DateTime::from_millis(BEGIN + number % 97 * 61_000);
         doc! { "_id": self.id(number), "sensorId": sensor, "ts": ts, "worker": self.key(), "number": number, "v": 0_i64 }
+    }
+
+    /// Where its readings are: fields are kept from the first.
+    fn collection(&self) -> &'static str {
+        if self.worker.is_multiple_of(2) { "sensor_data" } else { "meter_data" }
     }
 
     fn key(&self) -> i64 {
@@ -116,14 +133,14 @@ impl Bucketed {
             Operation::Insert { number, count, sensor } => {
                 let readings: Vec<Document> =
                     (number..number + count).map(|number| self.reading(number, sensor)).collect();
-                doc! { "insert": "sensor_data", "documents": readings }
+                doc! { "insert": self.collection(), "documents": readings }
             }
             Operation::Change { number, sensor, value } => {
                 let change = doc! { "$set": { "sensorId": sensor, "v": value } };
-                doc! { "update": "sensor_data", "updates": [{ "q": { "_id": self.id(number) }, "u": change }] }
+                doc! { "update": self.collection(), "updates": [{ "q": { "_id": self.id(number) }, "u": change }] }
             }
             Operation::Delete { number } => {
-                doc! { "delete": "sensor_data", "deletes": [{ "q": { "_id": self.id(number) }, "limit": 1 }] }
+                doc! { "delete": self.collection(), "deletes": [{ "q": { "_id": self.id(number) }, "limit": 1 }] }
             }
             Operation::Add { day, amount } => {
                 let date = DateTime::from_millis(BEGIN + day * DAY + amount * 1_000);
@@ -186,6 +203,8 @@ impl Scenario for Bucketed {
         if first {
             client.must(&doc! { "dropDatabase": 1, "$db": DB })?;
             client.must(&doc! { "pleach": "apply", "declaration": declaration(), "$db": DB })?;
+            let sensors: Vec<Document> = (0..SENSORS).map(|sensor| doc! { "_id": sensor }).collect();
+            client.must(&doc! { "insert": "sensors", "documents": sensors, "$db": DB })?;
         }
         Ok(())
     }
@@ -220,7 +239,7 @@ impl Scenario for Bucketed {
         for model in models {
             let worker = model.key();
             let (mut readings, mut sums) = (BTreeMap::new(), BTreeMap::new());
-            for row in found_in(client, DB, "sensor_data", doc! { "worker": worker })? {
+            for row in found_in(client, DB, model.collection(), doc! { "worker": worker })? {
                 let number = row.get_i64("number")?;
                 let twice = readings.insert(number, (row.get_i64("sensorId")?, row.get_i64("v")?));
                 ensure!(twice.is_none(), "worker {worker}: reading {number} is there twice");
@@ -232,6 +251,16 @@ impl Scenario for Bucketed {
                 sums.insert(day, amount.with_context(|| format!("no sum in {row}"))?);
             }
             ensure!(sums == model.sums, "worker {worker}: sums are not those acknowledged");
+        }
+        for row in found_in(client, DB, "sensors", doc! {})? {
+            let sensor = row.get_i64("_id")?;
+            let watched = models.iter().filter(|model| model.collection() == "sensor_data");
+            let values: Vec<i64> = watched
+                .flat_map(|model| model.readings.values().filter(|(of, _)| *of == sensor).map(|(_, value)| *value))
+                .collect();
+            let number = |name: &str| row.get(name).and_then(|n| n.as_i64().or(n.as_i32().map(i64::from)));
+            let wanted = (i64::try_from(values.len()).ok(), Some(values.iter().sum::<i64>()));
+            ensure!((number("readings"), number("total")) == wanted, "sensor {sensor}: {row} instead of {wanted:?}");
         }
         let audit = client.must(&doc! { "pleach": "audit", "$db": DB })?;
         let drifted = audit.get("drifted").and_then(|n| n.as_i32().map(i64::from).or(n.as_i64()));
