@@ -6,10 +6,12 @@
 
 use crate::execute::evaluate::Evaluator;
 use crate::execute::gate::Point;
+use crate::execute::turns::{self, HostHash};
 use crate::life::access::Access;
 use crate::life::replaced::Keeping;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, derived, replaced, walk};
+use crate::rule::key;
 use crate::rule::state::State;
 use document::op::Context;
 use document::{Result, Value};
@@ -25,15 +27,21 @@ const BYTES: usize = 16 << 20;
 /// After so many conflicts in a row it waits a little between two attempts.
 const PATIENCE: u32 = 50;
 
+/// After so many in a row the hosts of the part are too busy to be caught between two writes: their writers wait for a turn then.
+const CONFLICTS_BEFORE_TURN: u32 = 8;
+
 /// Seeds what is left; the caller turns the rule on.
 pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
     let evaluator = Evaluator::new(&entry.rule)?;
     let mut row = entry.row.clone();
     let (mut part, mut conflicts) = (life.at_most(FIRST_PART), 0);
+    let mut busy: Vec<HostHash> = Vec::new();
     while !matches!(row.state, State::Seeding { position: Some(Value::MaxKey) }) {
         life.check_stopped()?;
         let context = life.adding_context();
-        match one_part(life, &context, &evaluator, &row, part).await {
+        let turn_of = if conflicts > CONFLICTS_BEFORE_TURN { std::mem::take(&mut busy) } else { Vec::new() };
+        let _turn = life.patterned.shared.lines.take(turn_of).await;
+        match one_part(life, &context, &evaluator, &row, part, &mut busy).await {
             // Somebody has changed or dropped the rule meanwhile: the keeper looks at it anew.
             Ok(None) => return life.reload().await,
             Ok(Some(Part { next, hosts, bytes })) => {
@@ -69,6 +77,7 @@ async fn one_part(
     evaluator: &Evaluator,
     row: &catalog::Row,
     part: u64,
+    busy: &mut Vec<HostHash>,
 ) -> Result<Option<Part>> {
     let rule = evaluator.rule();
     let from = match &row.state {
@@ -89,6 +98,8 @@ async fn one_part(
         return Ok(None);
     }
     let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
+    let keys = hosts.iter().flat_map(|host| evaluator.keys(host));
+    *busy = keys.map(|key| turns::hash(&rule.host, &key::bytes(&key))).collect();
     life.pass(Point::Life("fence")).await?;
     at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
     life.pass(Point::Life("evaluate")).await?;
