@@ -7,7 +7,7 @@ use crate::execute::changes::Changes;
 use crate::execute::host_updates::HostUpdates;
 use crate::execute::{deferred, jobs};
 use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted};
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, WriteOp};
 use document::value::order;
 use document::{Code, Doc, Error, Result, Value};
@@ -103,8 +103,7 @@ async fn awaited(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, link: &Link, all
         keys.push(key.clone());
     }
     let path = link.local.path.dotted();
-    let any = Filter::from_node(Node::field(&path, Test::In(Arc::new(InSet::new(keys, Vec::new())))));
-    match count(run, kept, any, Some(1)).await? {
+    match count(run, kept, Filter::among(&path, keys), Some(1)).await? {
         0 => Ok(Effects::new()),
         _ => Ok(all),
     }
@@ -175,12 +174,7 @@ async fn delete(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, key: &Value<'_>) 
     let Some(field) = &kept.field else { return Ok(()) };
     let ns = kept.rule.host.clone();
     let capture = run.rules.of(&ns).map_or(Capture::Nothing, |local| local.capture.clone());
-    let op = WriteOp::Delete(Delete {
-        ns: ns.clone(),
-        statements: vec![DeleteStatement { filter: field.hosts(key), multi: true, hint: None }],
-        ordered: true,
-        statement_ids: Vec::new(),
-    });
+    let op = WriteOp::Delete(Delete::of(ns.clone(), vec![DeleteStatement::all(field.hosts(key))]));
     let written = run.derive(std::slice::from_ref(kept), &op, &capture).await?;
     run.cascaded.derived(&ns, written.changes);
     Ok(())

@@ -232,13 +232,7 @@ impl Statements {
 }
 
 fn update(host: &Namespace, statements: Vec<UpdateStatement>) -> WriteOp {
-    WriteOp::Update(UpdateOp {
-        ns: host.clone(),
-        statements,
-        ordered: true,
-        bypass_validation: false,
-        statement_ids: Vec::new(),
-    })
+    WriteOp::Update(UpdateOp::of(host.clone(), statements))
 }
 
 /// What the same host computes from the changed fields, in order.

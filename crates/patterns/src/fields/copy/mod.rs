@@ -20,7 +20,7 @@ use crate::rule::{
     WhenChanged, WhenDeleted, key,
 };
 use document::backend::Mode;
-use document::filter::{Filter, InSet, Node, Test};
+use document::filter::Filter;
 use document::op::{Aggregate, Capture, Change, Find, ReadOp, UpdateStatement};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
@@ -137,7 +137,7 @@ impl CopyField {
         let filter = match keys {
             [one @ (Value::Document(_) | Value::Regex { .. })] => Filter::equality("_id", one),
             [one] => Filter::parse(&document([("_id", one.borrow())]), &mut Names::new())?,
-            many => among("_id", many.iter().map(|key| key.clone().into_owned()).collect()),
+            many => Filter::among("_id", many.iter().map(|key| key.clone().into_owned()).collect()),
         };
         let mut names = vec!["_id"];
         for (_, path) in &self.fields {
@@ -291,7 +291,7 @@ impl Field for CopyField {
             let path = self.link.foreign.path.dotted();
             let filter = match keys {
                 [one] => Filter::equality(&path, one),
-                all => among(&path, all.to_vec()),
+                all => Filter::among(&path, all.to_vec()),
             };
             return Ok(ReadOp::Find(Find {
                 allow_disk_use: false,
@@ -399,10 +399,6 @@ impl Field for CopyField {
             false => Ok(Recipe::Unwritten("its copies are in arrays")),
         }
     }
-}
-
-fn among(path: &str, keys: Vec<Value<'static>>) -> Filter {
-    Filter::from_node(Node::field(path, Test::In(Arc::new(InSet::new(keys, Vec::new())))))
 }
 
 fn copying_stage(link: &Link, fields: &[(Arc<str>, Path)]) -> Value<'static> {
