@@ -313,7 +313,7 @@ fn a_bucket_declared_apart_stays_apart() {
     let bucket = of("{ sensors: { bucket: { time: t, by: [k], every: hour } } }");
     for (other, fits) in [
         ("{ posts: { computed: { likes: { count: likes, by: p } } } }", true),
-        ("{ posts: { computed: { n: { count: sensors, by: p } } } }", false),
+        ("{ posts: { computed: { n: { count: sensors, by: p } } } }", true),
         ("{ sensors: { computed: { n: { count: likes, by: p } } } }", false),
         ("{ posts: { computed: { n: { count: sensors_buckets, by: p } } } }", false),
         ("{ other: { bucket: { time: t, by: [k], every: hour, into: sensors_buckets } } }", false),
