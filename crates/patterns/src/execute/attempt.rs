@@ -7,9 +7,9 @@
 
 use crate::active::{ActiveRule, Rules};
 use crate::execute::gate::Point;
+use crate::execute::host_queue;
+use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
-use crate::execute::turns;
-use crate::execute::turns::HostHash;
 use crate::fields::tally::amount::translated;
 use crate::layer::{Shared, shaped};
 use crate::rule::fence::fence_key;
@@ -48,7 +48,7 @@ pub(crate) struct Attempt<'a> {
     /// Filled when the steps are to be shown.
     pub(crate) trace: Option<Plan>,
     /// The client's insert, and the first statement that follows from it.
-    pub(crate) together: crate::execute::together::Together,
+    pub(crate) together: crate::execute::pipelined_statements::Together,
     /// Whether copies that were read lately are as good as read: the plan ends with a flight.
     pub(crate) relies: bool,
     /// Whether the plan may be collected …
@@ -78,7 +78,7 @@ impl<'a> Attempt<'a> {
             touched: Vec::new(),
             derived: Vec::new(),
             trace: None,
-            together: crate::execute::together::Together::default(),
+            together: crate::execute::pipelined_statements::Together::default(),
             relies: false,
             collects: false,
             collected: None,
@@ -176,7 +176,7 @@ impl<'a> Attempt<'a> {
         if self.exclusive.contains(&fence) {
             return Ok(());
         }
-        self.touched.push(turns::of_fence(kept, &fence, value));
+        self.touched.push(host_queue::of_fence(kept, &fence, value));
         kept.recent.forget(&key::bytes(value));
         self.fence(kept, fence.clone(), value, Mode::Exclusive).await?;
         self.exclusive.insert(fence);

@@ -3,8 +3,8 @@
 
 use crate::active::{ActiveRule, Rules};
 use crate::execute::attempt::Attempt;
+use crate::execute::host_queue::HostHash;
 use crate::execute::plan::Action;
-use crate::execute::turns::HostHash;
 use crate::rule::State;
 use document::Result;
 use document::backend::Leg;

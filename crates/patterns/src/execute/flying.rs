@@ -4,8 +4,8 @@
 use crate::execute::client_statement::namespace;
 use crate::execute::collect::{Collected, is_collectable};
 use crate::execute::gate::Point;
+use crate::execute::host_queue::Turns;
 use crate::execute::run::Outcome;
-use crate::execute::turns::Turns;
 use crate::layer::Shared;
 use document::backend::{Claim, Flight, Landed, Session};
 use document::op::{Context, Insert, WriteOp};

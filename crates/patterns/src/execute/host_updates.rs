@@ -3,9 +3,9 @@
 use crate::active::{ActiveRule, CollectionRules};
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
+use crate::execute::host_queue;
+use crate::execute::host_queue::HostHash;
 use crate::execute::originals::keep_matching;
-use crate::execute::turns;
-use crate::execute::turns::HostHash;
 use crate::fields::HostUpdate;
 use crate::fields::host_update::with_own_stages;
 use crate::mql;
@@ -109,7 +109,7 @@ fn add_statement(
     own: &mut Statements,
     merged: &mut Statements,
 ) -> Result<()> {
-    let hash = turns::hash(host, &key::bytes(&update.key));
+    let hash = host_queue::hash(host, &key::bytes(&update.key));
     let is_read = update.rules.iter().any(|kept| kept.is_read_by_others);
     let own_statement = match update.update.single() {
         Some((field, delta)) => field.own_statement(&update.key, delta)?,
@@ -220,7 +220,7 @@ impl Statements {
             let (statements, hosts): (Vec<_>, Vec<_>) = list.into_iter().unzip();
             if !must_match {
                 for (kept, value) in &self.keys {
-                    if hosts.contains(&turns::hash(host, &key::bytes(value))) {
+                    if hosts.contains(&host_queue::hash(host, &key::bytes(value))) {
                         run.shared_later(kept, value.clone());
                     }
                 }

@@ -4,8 +4,8 @@ use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::deferred::{Effect, need_to_put_off};
 use crate::execute::evaluate::Evaluator;
+use crate::execute::host_queue;
 use crate::execute::plan::Action;
-use crate::execute::turns;
 use crate::life::access::Access;
 use crate::life::names;
 use crate::mql;
@@ -30,7 +30,7 @@ pub(crate) async fn enqueue(
         return Ok(());
     }
     need_to_put_off(run.shared, run.session.relay.as_ref(), &run.rules, kept, effect).await?;
-    run.touched.push(turns::hash(&kept.rule.host, &key::bytes(value)));
+    run.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
     if run.trace.is_some() {
         count(run, kept, value).await?;

@@ -1,7 +1,7 @@
 //! Hosts that were looked for in vain, as last seen: a guess that saves a flight, never more. What flies for one of them takes
 //! a fence along instead of relying on the host to be there.
 
-use crate::execute::turns::HostHash;
+use crate::execute::host_queue::HostHash;
 use hashbrown::HashSet;
 use parking_lot::Mutex;
 

@@ -49,7 +49,7 @@ impl ExpressionField {
             own: OwnStage { stage, program: set },
             update,
             reads,
-            stages: HostStages::default(),
+            stages: HostStages::new(Vec::new(), None),
         })
     }
 

@@ -4,7 +4,7 @@
 use crate::fields::set_paths::{Entry, put};
 use crate::fields::tally::amount::count;
 use crate::mql::{call, call_with, cond, document, field, list, object};
-use crate::rule::field::OwnStage;
+use crate::rule::field::{HostStages, OwnStage};
 use crate::rule::{Delta, Field};
 use document::filter::Details;
 use document::pipeline::expr::Names;
@@ -53,6 +53,9 @@ impl HostUpdate {
         if self.deltas.is_empty() {
             return Ok(None);
         }
+        if let Some(compiled) = self.single().and_then(|(field, delta)| field.compiled_update(delta)) {
+            return Ok(Some(compiled.clone()));
+        }
         let mut increments = DocWriter::new();
         for (field, delta) in &self.deltas {
             let Delta::Count(n) = delta else { return Ok(Some(self.into_pipeline())) };
@@ -73,21 +76,32 @@ impl HostUpdate {
         for (field, delta) in &self.deltas {
             constants.append(field.variable(), &field.constant(delta));
         }
-        let stages = merged(self.deltas.iter().map(|(field, _)| &**field));
+        let stages = match self.single() {
+            Some((field, _)) => field.stages().alone.clone(),
+            None => merged(self.deltas.iter().map(|(field, _)| field.stages())),
+        };
         Update::native(stages, Some(constants.finish()), Arc::new(Adding { deltas: self.deltas }))
     }
 }
 
+impl HostStages {
+    pub fn new(first: Vec<(String, Value<'static>)>, second: Option<(String, Value<'static>)>) -> HostStages {
+        let mut stages = HostStages { first, second, alone: Array::empty() };
+        stages.alone = merged(std::iter::once(&stages));
+        stages
+    }
+}
+
 /// `{ $inc: increments }`, compiled.
-fn increment(increments: Doc<'static>) -> Result<Update> {
+pub(crate) fn increment(increments: Doc<'static>) -> Result<Update> {
     let spec = object([("$inc", Value::Document(increments))]);
     Update::parse(&spec, &[], &mut Names::new())
 }
 
 /// The stages of several fields as two: all states and counts, then all visible values.
-fn merged<'f>(fields: impl Iterator<Item = &'f dyn Field> + Clone) -> Array<'static> {
-    let first = fields.clone().flat_map(|field| field.stages().first.iter().map(|(path, set)| (&**path, set.borrow())));
-    let second = fields.filter_map(|field| field.stages().second.as_ref()).map(|(path, set)| (&**path, set.borrow()));
+fn merged<'f>(fields: impl Iterator<Item = &'f HostStages> + Clone) -> Array<'static> {
+    let first = fields.clone().flat_map(|stages| stages.first.iter().map(|(path, set)| (&**path, set.borrow())));
+    let second = fields.filter_map(|stages| stages.second.as_ref()).map(|(path, set)| (&**path, set.borrow()));
     let set = |fields: Doc<'static>| object([("$set", Value::Document(fields))]);
     let (first, second) = (document(first), document(second));
     let mut stages = vec![set(first)];

@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     joined: OpenTransactions,
     pub(crate) readers: readers::Readers,
     /// Who waits for which hot host.
-    pub(crate) lines: crate::execute::turns::Lines,
+    pub(crate) lines: crate::execute::host_queue::Lines,
     /// Inserts that fly together.
     pub(crate) convoys: crate::execute::convoy::Convoys,
     /// Hosts that were looked for in vain.
@@ -152,7 +152,7 @@ impl Patterned {
                 gate,
                 joined: OpenTransactions::default(),
                 readers: readers::Readers::default(),
-                lines: crate::execute::turns::Lines::default(),
+                lines: crate::execute::host_queue::Lines::default(),
                 convoys: crate::execute::convoy::Convoys::default(),
                 orphans: crate::execute::missing_hosts::Orphans::default(),
                 opens: shaped::write::open_buckets::OpenBuckets::default(),

@@ -175,7 +175,7 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     }
     let context = life.context();
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
-    replaced::gone::end(&mut at, entry).await?;
+    replaced::ended_rules::end(&mut at, entry).await?;
     life.tidy_indexes(&mut at, &entry.db).await?;
     catalog::remove(&mut at, &entry.db, &entry.row).await?;
     life.remove_entry(entry);

@@ -6,7 +6,7 @@
 
 use crate::execute::evaluate::Evaluator;
 use crate::execute::gate::Point;
-use crate::execute::turns::{self, HostHash};
+use crate::execute::host_queue::{self, HostHash};
 use crate::life::access::Access;
 use crate::life::replaced::Keeping;
 use crate::life::transaction::{OwnTransaction, is_transient};
@@ -99,7 +99,7 @@ async fn one_part(
     }
     let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
     let keys = hosts.iter().flat_map(|host| evaluator.keys(host));
-    *busy = keys.map(|key| turns::hash(&rule.host, &key::bytes(&key))).collect();
+    *busy = keys.map(|key| host_queue::hash(&rule.host, &key::bytes(&key))).collect();
     life.pass(Point::Life("fence")).await?;
     at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
     life.pass(Point::Life("evaluate")).await?;

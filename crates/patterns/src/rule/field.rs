@@ -101,10 +101,12 @@ pub enum Fetch {
 
 /// The stages by which a host's fields become what deltas make of them: two `$set`s, so that several fields merge into one
 /// update. Deltas are bound as constants.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HostStages {
     pub first: Vec<(String, Value<'static>)>,
     pub second: Option<(String, Value<'static>)>,
+    /// Both as the stages of a field that changes alone.
+    pub alone: Array<'static>,
 }
 
 /// A value computed from the host alone: as a stage, and compiled.
@@ -232,6 +234,11 @@ pub trait Field: Debug + Send + Sync {
     fn variable(&self) -> &str;
 
     fn stages(&self) -> &HostStages;
+
+    /// The update for a delta that comes alone, if it was compiled before.
+    fn compiled_update(&self, _delta: &Delta) -> Option<&Update> {
+        None
+    }
 
     /// What the variable of the stages holds for a delta.
     fn constant(&self, delta: &Delta) -> Value<'static>;

@@ -65,7 +65,7 @@ impl CopyField {
             place: place.to_vec(),
             copying: OnceLock::new(),
             reads: Reads { source: Capture::Paths(sources), host: vec![link.local.path.clone()] },
-            stages: HostStages { first: vec![(target.path.dotted(), set)], second: None },
+            stages: HostStages::new(vec![(target.path.dotted(), set)], None),
             variable,
             fields,
             target,

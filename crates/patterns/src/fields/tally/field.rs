@@ -109,6 +109,14 @@ impl Field for TallyField {
         &self.stages
     }
 
+    fn compiled_update(&self, delta: &Delta) -> Option<&Update> {
+        match delta {
+            Delta::Count(1) => self.one_more.as_ref(),
+            Delta::Count(-1) => self.one_less.as_ref(),
+            _ => None,
+        }
+    }
+
     fn constant(&self, delta: &Delta) -> Value<'static> {
         match delta {
             Delta::Count(n) => count(*n),

@@ -9,7 +9,7 @@ mod field;
 #[cfg(test)]
 mod tests;
 
-use crate::fields::host_update::count_or_zero;
+use crate::fields::host_update::{count_or_zero, increment};
 use crate::fields::set_paths::{Entry, put};
 use crate::fields::variable;
 use crate::mql::{call_with, field};
@@ -19,6 +19,7 @@ use amount::Numbers;
 use document::op::Capture;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::field_of_document;
+use document::update::Update;
 use document::value::Path;
 use document::{Code, Doc, Env, Error, Result, Value};
 use exact::{Shown, next_state, visible, visible_expression};
@@ -46,6 +47,9 @@ pub struct TallyField {
     /// The name of the amounts in pipelines.
     variable: String,
     stages: HostStages,
+    /// Of a count: the updates for one child more and one less.
+    one_more: Option<Update>,
+    one_less: Option<Update>,
     /// What comes behind the `$match` on keys in [`Field::query`].
     grouping: Pipeline,
     reads: Reads,
@@ -95,12 +99,12 @@ impl TallyField {
                 let place = call_with("$ifNull", [field(&name), Value::Null]);
                 let next = next_state(field(&state), &variable, &target.rule);
                 let shown = visible_expression(*shown, field(&state));
-                HostStages { first: vec![(name.clone(), place), (state, next)], second: Some((name.clone(), shown)) }
+                HostStages::new(vec![(name.clone(), place), (state, next)], Some((name.clone(), shown)))
             }
             _ => {
                 let amount = Value::string(format!("$${variable}"));
                 let sum = call_with("$add", [count_or_zero(&name), amount]);
-                HostStages { first: vec![(name.clone(), sum)], second: None }
+                HostStages::new(vec![(name.clone(), sum)], None)
             }
         };
         let reads = Reads {
@@ -109,7 +113,26 @@ impl TallyField {
         };
         let owned = Owned { field: target.path.clone(), state };
         let grouping = definition::compiled(&link, summed.as_ref())?;
-        Ok(TallyField { target, link, tally, summed, owned, field: name, variable, stages, grouping, reads })
+        let step = |n: i64| match tally {
+            Tally::Count => increment(crate::mql::document([(&*name, amount::count(n))])).map(Some),
+            Tally::Sum(_) | Tally::Avg(_) => Ok(None),
+        };
+        let (one_more, one_less) = (step(1)?, step(-1)?);
+        let field = name;
+        Ok(TallyField {
+            target,
+            link,
+            tally,
+            summed,
+            owned,
+            field,
+            variable,
+            stages,
+            one_more,
+            one_less,
+            grouping,
+            reads,
+        })
     }
 
     fn visible(&self, state: &Numbers) -> Value<'static> {

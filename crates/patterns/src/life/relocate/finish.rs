@@ -4,7 +4,7 @@ use crate::execute::gate::Point;
 use crate::life::access::Access;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, readers_of_source, stored, switchover, way_back};
-use crate::life::replaced::gone;
+use crate::life::replaced::ended_rules;
 use crate::life::{Entry, Life, State, catalog};
 use crate::shapes::{Form, Place};
 use document::backend::Session;
@@ -107,7 +107,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     }
     life.tidy_indexes(&mut at, &db).await?;
     life.pass(Point::Life("forget")).await?;
-    gone::end(&mut at, &entry).await?;
+    ended_rules::end(&mut at, &entry).await?;
     catalog::remove(&mut at, &db, &entry.row).await?;
     life.remove_entry(&entry);
     life.put_in_force()?;
@@ -124,7 +124,7 @@ pub(crate) async fn leave(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Re
         return Err(Error::new(Code::ConflictingOperationInProgress, message)
             .with_hint("wait until `pleach status` shows it `on`"));
     }
-    gone::end(at, entry).await?;
+    ended_rules::end(at, entry).await?;
     catalog::remove(at, &entry.db, &entry.row).await?;
     life.remove_entry(entry);
     life.put_in_force()

@@ -9,9 +9,9 @@
 
 pub(crate) mod amount;
 pub(crate) mod documents;
+pub(crate) mod ended_rules;
 mod fields;
 pub(crate) mod forget;
-pub(crate) mod gone;
 mod handover;
 pub(crate) mod plain;
 pub(crate) mod progress;

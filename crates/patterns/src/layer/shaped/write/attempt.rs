@@ -2,9 +2,9 @@
 //! those on what is stored (R4); statements that fail on their own are left out of the next attempt (R10).
 
 use crate::execute::gate::Point;
+use crate::execute::host_queue::{HostHash, Turns};
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::commit;
-use crate::execute::turns::{HostHash, Turns};
 use crate::layer::shaped::write::insert::NewReading;
 use crate::layer::shaped::write::multi::{Many, Picked};
 use crate::layer::shaped::write::single_statement::CommandOptions;

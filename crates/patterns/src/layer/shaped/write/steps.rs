@@ -3,10 +3,10 @@
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::gate::Point;
+use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::react::react;
 use crate::execute::retry::{is_of_command, is_transient};
-use crate::execute::turns::HostHash;
 use crate::layer::Shared;
 use crate::layer::shaped::write::images::Images;
 use crate::shapes::Stack;
