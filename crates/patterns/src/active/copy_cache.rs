@@ -119,7 +119,7 @@ pub(crate) async fn remember(
     let is_warm =
         |value: &&Value<'static>| kept.recent.is_warm(&user, &key::bytes(value)) && copies.get(value).is_some();
     let warm: Vec<&Value<'static>> = keys.iter().filter(is_warm).collect();
-    let Some(pipelining) = run.shared.inner.pipelining().filter(|_| !warm.is_empty()) else { return Ok(()) };
+    let Some(pipelining) = run.executor.inner.pipelining().filter(|_| !warm.is_empty()) else { return Ok(()) };
     let fences: Vec<FenceKey> = warm.iter().map(|value| fence_key(&kept.rule, value)).collect();
     let versions = pipelining.versions(run.session, run.context, &fences).await?;
     for (value, version) in warm.into_iter().zip(versions) {

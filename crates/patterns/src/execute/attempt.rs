@@ -11,7 +11,7 @@ use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
 use crate::fields::tally::amount::translated;
-use crate::layer::{Shared, shaped};
+use crate::layer::{Executor, shaped};
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
@@ -26,7 +26,7 @@ const ROWS: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
 /// One attempt in one transaction.
 pub(crate) struct Attempt<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) executor: &'a Executor,
     pub(crate) session: &'a mut Session,
     pub(crate) context: &'a Context,
     pub(crate) rules: Arc<Rules>,
@@ -59,17 +59,17 @@ pub(crate) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     pub(crate) fn new(
-        shared: &'a Shared,
+        executor: &'a Executor,
         session: &'a mut Session,
         context: &'a Context,
         rules: Arc<Rules>,
     ) -> Attempt<'a> {
         Attempt {
-            shared,
+            executor,
             session,
             context,
             rules,
-            rules_checked: !shared.inner.facts().begins_lazily,
+            rules_checked: !executor.inner.facts().begins_lazily,
             exclusive: HashSet::new(),
             enqueued: HashSet::new(),
             later: Vec::new(),
@@ -88,7 +88,7 @@ impl<'a> Attempt<'a> {
     /// The client's own statement.
     pub(crate) async fn write(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(&[], || Action::Write(op.clone())).await?;
-        let written = self.shared.inner.write(self.session, self.context, op, self.seen(capture)).await?;
+        let written = self.executor.inner.write(self.session, self.context, op, self.seen(capture)).await?;
         self.check_rules()?;
         Ok(self.noted(op, written, capture))
     }
@@ -119,7 +119,7 @@ impl<'a> Attempt<'a> {
 
     pub(crate) async fn write_derived(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         let retry = self.session.retry.take();
-        let written = self.shared.inner.write(self.session, self.context, op, self.seen(capture)).await;
+        let written = self.executor.inner.write(self.session, self.context, op, self.seen(capture)).await;
         self.session.retry = retry;
         let mut written = written?;
         match written.errors.is_empty() {
@@ -157,8 +157,8 @@ impl<'a> Attempt<'a> {
 
     async fn rows(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
         let mut cursor = match self.rules.shaped(op.ns()).cloned() {
-            Some(stack) => shaped::read::open(self.shared, self.session, self.context, &op, &stack).await?,
-            None => self.shared.inner.read(self.session, self.context, op).await?,
+            Some(stack) => shaped::read::open(self.executor, self.session, self.context, &op, &stack).await?,
+            None => self.executor.inner.read(self.session, self.context, op).await?,
         };
         let mut rows = Vec::new();
         loop {
@@ -222,7 +222,7 @@ impl<'a> Attempt<'a> {
         if let Some(collected) = &mut self.collected {
             collected.relied_on.push((kept.clone(), key::bytes(value)));
         }
-        match self.shared.inner.pipelining() {
+        match self.executor.inner.pipelining() {
             Some(pipelining) => pipelining.fence_at(self.session, fence, at).await,
             None => Err(Error::new(Code::InternalError, "a plan that relies on a version cannot be sent")),
         }
@@ -232,7 +232,7 @@ impl<'a> Attempt<'a> {
         let action = || Action::Fence { key: fence.clone(), value: value.clone().into_owned(), mode };
         self.pass(std::slice::from_ref(kept), action).await?;
         self.send().await?;
-        self.shared.inner.fences(self.session, &[(fence, mode)]).await?;
+        self.executor.inner.fences(self.session, &[(fence, mode)]).await?;
         self.check_rules()
     }
 
@@ -243,7 +243,7 @@ impl<'a> Attempt<'a> {
             return Ok(());
         }
         self.rules_checked = true;
-        match self.shared.is_current(&self.rules) {
+        match self.executor.is_current(&self.rules) {
             true => Ok(()),
             false => Err(Error::new(Code::WriteConflict, "the rules changed meanwhile").with_label(label::TRANSIENT)),
         }
@@ -251,7 +251,7 @@ impl<'a> Attempt<'a> {
 
     /// Shows the step to who looks, and asks whether it may run.
     pub(crate) async fn pass(&mut self, rules: &[Arc<ActiveRule>], action: impl FnOnce() -> Action) -> Result<()> {
-        let gate = self.shared.gate();
+        let gate = self.executor.gate();
         if gate.is_none() && self.trace.is_none() {
             return Ok(());
         }

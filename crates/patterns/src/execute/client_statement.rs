@@ -77,7 +77,7 @@ async fn again(run: &mut Attempt<'_>, op: &FindAndModify, id: Value<'static>, mu
     };
     if written.document.as_ref() != Some(&shown) {
         written.document = Some(shown);
-        run.shared.inner.remember(run.session, run.context, &op.ns.db, &[op.statement_id], &written).await?;
+        run.executor.inner.remember(run.session, run.context, &op.ns.db, &[op.statement_id], &written).await?;
     }
     Ok(written)
 }

@@ -10,7 +10,7 @@ use crate::execute::host_queue::{HostHash, OwnedTurns, Turns};
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, settle};
 use crate::execute::{client_statement, flying};
-use crate::layer::Shared;
+use crate::layer::Executor;
 use document::Result;
 use document::backend::{Relay, Session};
 use document::op::{Context, Insert, Namespace, WriteOp, Written};
@@ -84,14 +84,14 @@ impl Job {
 
 /// A place in the air; the next flight begins when it is given back.
 pub(crate) struct Lane {
-    shared: Arc<Shared>,
+    executor: Arc<Executor>,
     ns: Namespace,
     hosts: Vec<HostHash>,
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        let departing = self.shared.convoys.leave(self);
+        let departing = self.executor.convoys.leave(self);
         let runtime = tokio::runtime::Handle::try_current();
         for (lane, jobs, turns) in departing {
             // A task of its own: no client's end is the others'. Without a runtime the process ends.
@@ -120,12 +120,12 @@ impl Convoys {
             convoy.held.remove(host);
         }
         while convoy.flying < lanes()
-            && let Some((jobs, turns)) = convoy.gather(&left.shared)
+            && let Some((jobs, turns)) = convoy.gather(&left.executor)
         {
             convoy.flying += 1;
             let hosts: Vec<HostHash> = jobs.iter().flat_map(|job| job.hosts.iter().copied()).collect();
             convoy.held.extend(&hosts);
-            departing.push((Lane { shared: left.shared.clone(), ns: left.ns.clone(), hosts }, jobs, turns));
+            departing.push((Lane { executor: left.executor.clone(), ns: left.ns.clone(), hosts }, jobs, turns));
         }
         if convoy.flying == 0 && convoy.waiting.is_empty() {
             convoys.remove(&left.ns);
@@ -136,10 +136,10 @@ impl Convoys {
 
 impl Convoy {
     /// Those who wait and can fly together now, with the turns on their hosts; no turns if somebody else has them.
-    fn gather(&mut self, shared: &Arc<Shared>) -> Option<(Vec<Job>, Option<OwnedTurns>)> {
+    fn gather(&mut self, executor: &Arc<Executor>) -> Option<(Vec<Job>, Option<OwnedTurns>)> {
         let at = self.waiting.iter().position(|job| !job.hosts.iter().any(|host| self.held.contains(host)))?;
         let first = self.waiting.remove(at);
-        let Some(turns) = shared.lines.try_take(&first.hosts) else { return Some((vec![first], None)) };
+        let Some(turns) = executor.lines.try_take(&first.hosts) else { return Some((vec![first], None)) };
         let mut turns = turns.into_owned();
         let mut taken: HashSet<HostHash> = first.hosts.iter().copied().collect();
         let (mut documents, mut bytes) = (first.op.documents.len(), first.bytes());
@@ -153,7 +153,7 @@ impl Convoy {
                 && bytes + size <= BYTES
                 && jobs.first().is_some_and(|first| first.fits(&job))
                 && !free.iter().any(|host| self.held.contains(host));
-            match fits.then(|| shared.lines.try_take(&free)).flatten() {
+            match fits.then(|| executor.lines.try_take(&free)).flatten() {
                 Some(more_turns) => {
                     turns.join(more_turns);
                     taken.extend(free);
@@ -175,7 +175,7 @@ pub(crate) fn is_open_to(client: &Session) -> bool {
 
 /// Inserts documents that are added to these hosts: at once if there is room in the air, else together with others.
 pub(crate) async fn insert(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &Insert,
@@ -187,13 +187,13 @@ pub(crate) async fn insert(
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     let (done, mut told) = oneshot::channel();
     let lane = {
-        let mut convoys = shared.convoys.of.lock();
+        let mut convoys = executor.convoys.of.lock();
         let convoy = convoys.entry(op.ns.clone()).or_default();
         match convoy.flying < lanes() && !hosts.iter().any(|host| convoy.held.contains(host)) {
             true => {
                 convoy.flying += 1;
                 convoy.held.extend(&hosts);
-                Some(Lane { shared: shared.clone(), ns: op.ns.clone(), hosts: hosts.clone() })
+                Some(Lane { executor: executor.clone(), ns: op.ns.clone(), hosts: hosts.clone() })
             }
             false => {
                 convoy.waited = Some(Instant::now());
@@ -212,10 +212,10 @@ pub(crate) async fn insert(
         }
     };
     if let Some(lane) = lane {
-        let turns = attempts.in_time(shared.lines.take(hosts)).await?.with(lane);
-        return alone(shared, client, context, &WriteOp::Insert(op.clone()), turns, attempts).await;
+        let turns = attempts.in_time(executor.lines.take(hosts)).await?.with(lane);
+        return alone(executor, client, context, &WriteOp::Insert(op.clone()), turns, attempts).await;
     }
-    let place = Place { shared, ns: &op.ns, number };
+    let place = Place { executor, ns: &op.ns, number };
     tokio::select! {
         biased;
         outcome = &mut told => heard(client, outcome),
@@ -230,7 +230,7 @@ static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// The place of a waiting insert, given up with the command.
 struct Place<'s> {
-    shared: &'s Arc<Shared>,
+    executor: &'s Arc<Executor>,
     ns: &'s Namespace,
     number: u64,
 }
@@ -238,7 +238,7 @@ struct Place<'s> {
 impl Place<'_> {
     /// Takes the insert back, if it does not fly yet.
     fn withdraw(&self) -> bool {
-        let mut convoys = self.shared.convoys.of.lock();
+        let mut convoys = self.executor.convoys.of.lock();
         let Some(convoy) = convoys.get_mut(self.ns) else { return false };
         let before = convoy.waiting.len();
         convoy.waiting.retain(|job| job.number != self.number);
@@ -254,10 +254,10 @@ impl Drop for Place<'_> {
 
 /// Flies with these inserts until all are done or have failed.
 async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
-    let shared = &lane.shared.clone();
+    let executor = &lane.executor.clone();
     let turns = match turns {
-        Some(turns) => turns.borrowed(&shared.lines),
-        None => shared.lines.take(lane.hosts.clone()).await,
+        Some(turns) => turns.borrowed(&executor.lines),
+        None => executor.lines.take(lane.hosts.clone()).await,
     };
     let mut turns = turns.with(lane);
     let Some(first) = jobs.first() else { return };
@@ -267,7 +267,7 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
     let mut attempts = RetryWindow::new(&context);
     let mut apart = Vec::new();
     while !jobs.is_empty() {
-        match attempt(shared, &context, &jobs, attempts.made(), &mut turns).await {
+        match attempt(executor, &context, &jobs, attempts.made(), &mut turns).await {
             Ok(Flown::Done) => {
                 turns.end();
                 let error = unsatisfied(&context);
@@ -299,8 +299,8 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
     for job in apart {
         let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
         let op = WriteOp::Insert(job.op);
-        let turns = shared.lines.take(job.hosts).await;
-        let outcome = alone(shared, &mut session, &context, &op, turns, RetryWindow::new(&context)).await;
+        let turns = executor.lines.take(job.hosts).await;
+        let outcome = alone(executor, &mut session, &context, &op, turns, RetryWindow::new(&context)).await;
         let _gone = job.done.send((outcome, unsatisfied(&context)));
     }
 }
@@ -322,19 +322,19 @@ fn of_claim(jobs: &[Job], claim: usize) -> usize {
 }
 
 async fn attempt(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     context: &Context,
     jobs: &[Job],
     number: u32,
     turns: &mut Turns<'_>,
 ) -> Result<Flown> {
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Begin { attempt: number }).await?;
     }
     let Some(first) = jobs.first() else { return Err(lost()) };
     let mut session = Session::on_line(first.relay.clone());
-    shared.inner.begin(&mut session, context).await?;
-    let mut run = Attempt::new(shared, &mut session, context, shared.rules());
+    executor.inner.begin(&mut session, context).await?;
+    let mut run = Attempt::new(executor, &mut session, context, executor.rules());
     run.collects = true;
     let op = Insert {
         documents: jobs.iter().flat_map(|job| job.op.documents.iter().cloned()).collect(),
@@ -352,5 +352,5 @@ async fn attempt(
     };
     let claims: Vec<_> = jobs.iter().filter_map(|job| flying::claim(job.id, job.retry, &job.op)).collect();
     let guarded = claims.len() == jobs.len();
-    flying::land(shared, &mut session, context, collected, claims, guarded, turns).await
+    flying::land(executor, &mut session, context, collected, claims, guarded, turns).await
 }

@@ -2,7 +2,7 @@
 //! own, so the client's are looked at when the job is written: those that the same statements would need in its transaction.
 
 use crate::active::{ActiveRule, Rules};
-use crate::layer::{Shared, remembered};
+use crate::layer::{Executor, remembered};
 use crate::life::rights::Rights;
 use crate::rule::{Refers, WhenDeleted};
 use document::backend::Relay;
@@ -35,7 +35,7 @@ impl Effect {
 
 /// Fails as MongoDB would unless the client may do what a job of the rule will do, to its hosts and to what follows from them.
 pub(crate) async fn need_to_put_off(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<&Arc<dyn Relay>>,
     rules: &Rules,
     kept: &Arc<ActiveRule>,
@@ -50,7 +50,7 @@ pub(crate) async fn need_to_put_off(
         let lacks = all.iter().find(|(kept, effect)| !rights.may(effect.action(), &kept.rule.host));
         lacks.map_or(Ok(()), |(kept, effect)| Err(refused(&kept.rule.host, *effect)))
     };
-    remembered::rights(shared, line, "update: 1", suffices).await.map(drop)
+    remembered::rights(executor, line, "update: 1", suffices).await.map(drop)
 }
 
 /// All that follows from what a job does, each rule once for each effect.

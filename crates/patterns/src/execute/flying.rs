@@ -6,7 +6,7 @@ use crate::execute::collect::{Collected, is_collectable};
 use crate::execute::gate::Point;
 use crate::execute::host_queue::Turns;
 use crate::execute::run::Outcome;
-use crate::layer::Shared;
+use crate::layer::Executor;
 use document::backend::{Claim, Flight, Landed, Session};
 use document::op::{Context, Insert, WriteOp};
 use document::{Code, Error, Result};
@@ -25,11 +25,11 @@ pub(crate) enum Flown {
 
 /// Whether a client's write can be sent as a whole. Where statements of a retryable write may have been done in other parts
 /// before, their own ids must keep them from being done twice.
-pub(crate) fn may_fly(shared: &Shared, op: &WriteOp, retryable: bool) -> bool {
+pub(crate) fn may_fly(executor: &Executor, op: &WriteOp, retryable: bool) -> bool {
     let WriteOp::Insert(insert) = op else { return false };
-    shared.flights()
+    executor.flights()
         && (!retryable || insert.documents.len() == 1 || insert.documents.iter().all(|doc| doc.contains("_id")))
-        && is_collectable(&shared.rules(), insert)
+        && is_collectable(&executor.rules(), insert)
 }
 
 /// The claim of a client's insert.
@@ -41,7 +41,7 @@ pub(crate) fn claim(id: Option<[u8; 16]>, retry: Option<i64>, op: &Insert) -> Op
 }
 
 pub(crate) async fn land(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     collected: Collected,
@@ -49,22 +49,22 @@ pub(crate) async fn land(
     guarded: bool,
     turns: &mut Turns<'_>,
 ) -> Result<Flown> {
-    let Some(pipelining) = shared.inner.pipelining() else {
+    let Some(pipelining) = executor.inner.pipelining() else {
         return Err(Error::new(Code::InternalError, "a collected plan cannot be sent"));
     };
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Commit).await?;
     }
     let Collected { legs, hosts, relied_on } = collected;
     let sizes: Vec<Option<u64>> = legs.iter().map(|leg| (!leg.must_match).then(|| statements(&leg.op))).collect();
-    let waited_for = legs.first().is_some_and(|leg| shared.convoys.is_waited_for(namespace(&leg.op)));
+    let waited_for = legs.first().is_some_and(|leg| executor.convoys.is_waited_for(namespace(&leg.op)));
     let mut visible = || turns.end();
     let visible = waited_for.then_some(&mut visible as &mut (dyn FnMut() + Send));
     match pipelining.fly(session, context, Flight { legs, claims, guarded }, visible).await? {
         Landed::Done(written) => {
             for ((written, size), hosts) in written.iter().zip(sizes).zip(&hosts) {
                 if size.is_some_and(|size| written.n >= size) {
-                    shared.orphans.found(hosts);
+                    executor.orphans.found(hosts);
                 }
             }
         }
@@ -72,7 +72,7 @@ pub(crate) async fn land(
             let host = hosts.get(leg).and_then(|hosts| hosts.get(index));
             return Ok(match host {
                 Some(host) => {
-                    shared.orphans.missed(*host);
+                    executor.orphans.missed(*host);
                     Flown::Again
                 }
                 None => Flown::Apart(None),
@@ -86,7 +86,7 @@ pub(crate) async fn land(
             return Ok(Flown::Again);
         }
     }
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Committed).await?;
     }
     Ok(Flown::Done)

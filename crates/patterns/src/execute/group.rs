@@ -10,7 +10,7 @@ use crate::execute::host_queue::{HostHash, Line, Turns, hash, of_fence};
 use crate::execute::react::react;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, commit, settle};
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{Relay, Session};
@@ -80,22 +80,22 @@ pub(crate) fn sources(rules: &Rules, op: &WriteOp) -> Vec<HostHash> {
 
 /// Inserts children of one host: alone if nobody waits for it, else together with others.
 pub(crate) async fn insert(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &Insert,
     host: HostHash,
 ) -> Result<Outcome> {
-    let line = shared.lines.line(host);
+    let line = executor.lines.line(host);
     let free = line.turn.clone().try_lock_owned();
     if let Ok(turn) = free {
-        let turns = Turns::of(&shared.lines, host, line, turn);
-        return alone(shared, client, context, &WriteOp::Insert(op.clone()), turns, RetryWindow::new(context)).await;
+        let turns = Turns::of(&executor.lines, host, line, turn);
+        return alone(executor, client, context, &WriteOp::Insert(op.clone()), turns, RetryWindow::new(context)).await;
     }
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     let (done, mut told) = oneshot::channel();
-    let mut place = Place { shared, host, line: Some(line), number };
+    let mut place = Place { executor, host, line: Some(line), number };
     let Some(line) = place.line.clone() else { return Err(lost()) };
     line.waiting.lock().push(Job {
         number,
@@ -125,14 +125,14 @@ pub(crate) async fn insert(
         return heard(client, told.await);
     }
     let jobs = together(&line, number);
-    let turns = Turns::of(&shared.lines, host, line, turn);
+    let turns = Turns::of(&executor.lines, host, line, turn);
     // A task of its own: the others' inserts must not end with this client.
     let mut context = Context { deadline: None, ..context.clone() };
     context.env.interrupt = Arc::new(|| Ok(()));
     context.sent.unsatisfied = Some(Arc::default());
-    let shared = shared.clone();
+    let executor = executor.clone();
     let turns = turns.into_owned();
-    tokio::spawn(async move { run(&shared, &context, jobs, turns.borrowed(&shared.lines)).await });
+    tokio::spawn(async move { run(&executor, &context, jobs, turns.borrowed(&executor.lines)).await });
     heard(client, told.await)
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn lost() -> Error {
 
 /// The place of a waiting insert, given up with the command.
 struct Place<'s> {
-    shared: &'s Arc<Shared>,
+    executor: &'s Arc<Executor>,
     host: HostHash,
     line: Option<Arc<Line>>,
     number: u64,
@@ -177,7 +177,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.withdraw();
         if let Some(line) = self.line.take() {
-            self.shared.lines.leave(self.host, line);
+            self.executor.lines.leave(self.host, line);
         }
     }
 }
@@ -207,13 +207,13 @@ fn together(line: &Line, own: u64) -> Vec<Job> {
 }
 
 /// Runs inserts in one transaction until all are done or have failed.
-async fn run(shared: &Arc<Shared>, context: &Context, mut jobs: Vec<Job>, mut turns: Turns<'_>) {
+async fn run(executor: &Arc<Executor>, context: &Context, mut jobs: Vec<Job>, mut turns: Turns<'_>) {
     let synced = jobs.iter().any(|job| job.durability == Durability::Synced);
     let durability = if synced { Durability::Synced } else { Durability::Relaxed };
     let context = Context { durability, ..context.clone() };
     let mut attempts = RetryWindow::new(&context);
     while !jobs.is_empty() {
-        match attempt(shared, &context, &jobs, attempts.made(), &mut turns).await {
+        match attempt(executor, &context, &jobs, attempts.made(), &mut turns).await {
             Ok(Together::Done(all)) => {
                 let error = unsatisfied(&context);
                 for (job, written) in jobs.drain(..).zip(all) {
@@ -226,7 +226,7 @@ async fn run(shared: &Arc<Shared>, context: &Context, mut jobs: Vec<Job>, mut tu
             }
             Ok(Together::Apart) => {
                 for job in jobs.drain(..) {
-                    one(shared, &context, job).await;
+                    one(executor, &context, job).await;
                 }
             }
             Err(error) => {
@@ -251,29 +251,29 @@ enum Together {
     Apart,
 }
 
-async fn one(shared: &Arc<Shared>, context: &Context, job: Job) {
+async fn one(executor: &Arc<Executor>, context: &Context, job: Job) {
     let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
-    let turns = Turns::none(&shared.lines);
+    let turns = Turns::none(&executor.lines);
     let outcome =
-        alone(shared, &mut session, context, &WriteOp::Insert(job.op), turns, RetryWindow::new(context)).await;
+        alone(executor, &mut session, context, &WriteOp::Insert(job.op), turns, RetryWindow::new(context)).await;
     let _gone = job.done.send((outcome, unsatisfied(context)));
 }
 
 async fn attempt(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     context: &Context,
     jobs: &[Job],
     number: u32,
     turns: &mut Turns<'_>,
 ) -> Result<Together> {
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Begin { attempt: number }).await?;
     }
-    let enqueued = shared.jobs_so_far();
+    let enqueued = executor.jobs_so_far();
     let relay = jobs.first().and_then(|job| job.relay.clone());
     let mut session = Session::on_line(relay);
-    shared.inner.begin(&mut session, context).await?;
-    let mut run = Attempt::new(shared, &mut session, context, shared.rules());
+    executor.inner.begin(&mut session, context).await?;
+    let mut run = Attempt::new(executor, &mut session, context, executor.rules());
     let mut changes = Changes::default();
     let mut all = Vec::with_capacity(jobs.len());
     for (at, job) in jobs.iter().enumerate() {
@@ -293,6 +293,6 @@ async fn attempt(
         outcome if jobs.len() == 1 => return Ok(Together::Failed { job: 0, outcome }),
         Outcome::Failed { .. } => return Ok(Together::Apart),
     }
-    commit(shared, &mut session, context, turns, enqueued).await?;
+    commit(executor, &mut session, context, turns, enqueued).await?;
     Ok(Together::Done(all))
 }

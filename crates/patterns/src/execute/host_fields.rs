@@ -112,7 +112,7 @@ async fn read(
             run.exclusive(kept, value).await?;
         }
     }
-    let fetch = match run.shared.inner.facts().runs_our_code {
+    let fetch = match run.executor.inner.facts().runs_our_code {
         true => Fetch::Documents,
         false if run.relies => Fetch::Shortest,
         false => Fetch::Rows,

@@ -29,7 +29,7 @@ pub(crate) async fn enqueue(
     if !run.enqueued.insert(fence_key(&kept.rule, value)) {
         return Ok(());
     }
-    need_to_put_off(run.shared, run.session.relay.as_ref(), &run.rules, kept, effect).await?;
+    need_to_put_off(run.executor, run.session.relay.as_ref(), &run.rules, kept, effect).await?;
     run.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
     if run.trace.is_some() {
@@ -45,7 +45,7 @@ pub(crate) async fn enqueue(
 /// Notes what the job will change, by what the transaction sees.
 async fn count(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, value: &Value<'_>) -> Result<()> {
     let evaluator = Evaluator::new(&kept.rule)?;
-    let mut at = Access { backend: &*run.shared.inner, session: run.session, context: run.context };
+    let mut at = Access { backend: &*run.executor.inner, session: run.session, context: run.context };
     let ids = evaluator.changed_by_job(&mut at, &value.clone().into_owned()).await?;
     if let Some(trace) = &mut run.trace {
         trace.note_later(&kept.rule.host, &ids);
@@ -55,8 +55,8 @@ async fn count(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, value: &Value<'_>)
 
 async fn write(run: &mut Attempt<'_>, op: &WriteOp) -> Result<()> {
     let session: &mut Session = run.session;
-    let mut written = run.shared.inner.write(session, run.context, op, &Capture::Nothing).await?;
-    run.shared.jobs_added();
+    let mut written = run.executor.inner.write(session, run.context, op, &Capture::Nothing).await?;
+    run.executor.jobs_added();
     match written.errors.is_empty() {
         true => Ok(()),
         false => Err(written.errors.remove(0).error),

@@ -28,7 +28,7 @@ pub(crate) async fn keep_matching(run: &mut Attempt<'_>, ns: &Namespace, filters
     run.send().await?;
     let retry = run.session.retry.take();
     let kept = async {
-        let mut at = Access { backend: &*run.shared.inner, session: &mut *run.session, context: run.context };
+        let mut at = Access { backend: &*run.executor.inner, session: &mut *run.session, context: run.context };
         let keeping = Keeping::unfinished(&mut at, &rules).await?;
         if keeping.is_empty() {
             return Ok(());
@@ -64,7 +64,7 @@ pub(crate) async fn keep_written(run: &mut Attempt<'_>, ns: &Namespace, hosts: &
     run.send().await?;
     let retry = run.session.retry.take();
     let kept = async {
-        let mut at = Access { backend: &*run.shared.inner, session: &mut *run.session, context: run.context };
+        let mut at = Access { backend: &*run.executor.inner, session: &mut *run.session, context: run.context };
         for keeping in Keeping::unfinished(&mut at, &rules).await? {
             let is_changed = |host: &&Written<'_>| {
                 host.before

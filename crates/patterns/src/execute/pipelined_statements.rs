@@ -45,7 +45,7 @@ impl Attempt<'_> {
             self.write_derived(&op, &Capture::Nothing).await?;
         }
         let Some(op) = self.together.waiting.take() else { return Ok(()) };
-        let written = self.shared.inner.write(self.session, self.context, &op, &Capture::Nothing).await?;
+        let written = self.executor.inner.write(self.session, self.context, &op, &Capture::Nothing).await?;
         self.note(written)
     }
 
@@ -66,7 +66,7 @@ impl Attempt<'_> {
         let Some(first) = self.together.waiting.take() else { return Ok(None) };
         let both = [(first, Capture::Nothing), (op.clone(), Capture::Nothing)];
         // Nothing waits where answers cost nothing.
-        let Some(pipelining) = self.shared.inner.pipelining() else { return Err(lost()) };
+        let Some(pipelining) = self.executor.inner.pipelining() else { return Err(lost()) };
         let mut outcomes = pipelining.write_all(self.session, self.context, &both).await?.into_iter();
         self.note(outcomes.next().unwrap_or_else(|| Err(lost()))?)?;
         let mut written = outcomes.next().unwrap_or_else(|| Err(lost()))?;

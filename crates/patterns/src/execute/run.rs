@@ -8,7 +8,7 @@ use crate::execute::gate::Point;
 use crate::execute::host_queue::{HostHash, Turns};
 use crate::execute::retry::{RetryWindow, is_of_command, is_transient};
 use crate::execute::{convoy, flying, group};
-use crate::layer::Shared;
+use crate::layer::Executor;
 use document::backend::{Claim, Session};
 use document::op::{Context, WriteOp, Written};
 use document::{Error, Result};
@@ -28,49 +28,49 @@ pub(crate) enum Outcome {
 const WAITED_FOR: usize = 16;
 
 pub(crate) async fn transact(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
 ) -> Result<Outcome> {
-    if !shared.lines.is_empty() {
-        let sources = group::sources(&shared.rules(), op);
-        RetryWindow::new(context).in_time(shared.lines.make_way(sources)).await?;
+    if !executor.lines.is_empty() {
+        let sources = group::sources(&executor.rules(), op);
+        RetryWindow::new(context).in_time(executor.lines.make_way(sources)).await?;
     }
-    let hosts = group::hosts(&shared.rules(), op, context, WAITED_FOR)?;
-    let flies = flying::may_fly(shared, op, client.retry.is_some());
+    let hosts = group::hosts(&executor.rules(), op, context, WAITED_FOR)?;
+    let flies = flying::may_fly(executor, op, client.retry.is_some());
     if let WriteOp::Insert(insert) = op
         && flies
         && convoy::is_open_to(client)
     {
-        return convoy::insert(shared, client, context, insert, hosts).await;
+        return convoy::insert(executor, client, context, insert, hosts).await;
     }
     // Who may not share a transaction with others flies alone, in turn.
     if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op)
         && !flies
     {
-        return group::insert(shared, client, context, insert, *host).await;
+        return group::insert(executor, client, context, insert, *host).await;
     }
     let attempts = RetryWindow::new(context);
-    let turns = attempts.in_time(shared.lines.take(hosts)).await?;
-    alone(shared, client, context, op, turns, attempts).await
+    let turns = attempts.in_time(executor.lines.take(hosts)).await?;
+    alone(executor, client, context, op, turns, attempts).await
 }
 
 /// Statements that share their transaction with nobody.
 pub(crate) async fn alone(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
     mut turns: Turns<'_>,
     mut attempts: RetryWindow,
 ) -> Result<Outcome> {
-    let mut flies = flying::may_fly(shared, op, client.retry.is_some());
-    let mut trails = shared.flights() && !matches!(op, WriteOp::Insert(_));
+    let mut flies = flying::may_fly(executor, op, client.retry.is_some());
+    let mut trails = executor.flights() && !matches!(op, WriteOp::Insert(_));
     loop {
         let mut touched = Vec::new();
         let how = Sending { number: attempts.made(), flies, trails };
-        match attempt(shared, client, context, op, how, &mut turns, &mut touched).await {
+        match attempt(executor, client, context, op, how, &mut turns, &mut touched).await {
             Ok(Attempted::Outcome(outcome)) => return Ok(outcome),
             Ok(Attempted::Again) => continue,
             Ok(Attempted::Apart) => {
@@ -81,7 +81,7 @@ pub(crate) async fn alone(
         }
         if turns.is_empty() && !touched.is_empty() {
             // Somebody else writes to one of these hosts: from now on in turn.
-            turns = attempts.in_time(shared.lines.take(touched)).await?;
+            turns = attempts.in_time(executor.lines.take(touched)).await?;
         }
     }
 }
@@ -95,7 +95,7 @@ struct Sending {
 }
 
 async fn attempt(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -103,16 +103,16 @@ async fn attempt(
     turns: &mut Turns<'_>,
     touched: &mut Vec<HostHash>,
 ) -> Result<Attempted> {
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Begin { attempt: attempt.number }).await?;
     }
     let mut session = client.attempt();
-    let jobs = shared.jobs_so_far();
-    shared.inner.begin(&mut session, context).await?;
+    let jobs = executor.jobs_so_far();
+    executor.inner.begin(&mut session, context).await?;
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
-    let rules = shared.rules();
-    let mut run = Attempt::new(shared, &mut session, context, rules);
-    run.together.allowed = shared.inner.pipelining().is_some();
+    let rules = executor.rules();
+    let mut run = Attempt::new(executor, &mut session, context, rules);
+    run.together.allowed = executor.inner.pipelining().is_some();
     run.together.trails = attempt.trails;
     run.collects = attempt.flies;
     let result = match execute(&mut run, op).await {
@@ -128,7 +128,7 @@ async fn attempt(
         (Some(collected), _, WriteOp::Insert(insert)) => {
             let claims: Vec<Claim> = flying::claim(client.id, client.retry, insert).into_iter().collect();
             let guarded = !claims.is_empty();
-            match flying::land(shared, &mut session, context, collected, claims, guarded, turns).await? {
+            match flying::land(executor, &mut session, context, collected, claims, guarded, turns).await? {
                 Flown::Done => turns.end(),
                 Flown::Again => return Ok(Attempted::Again),
                 Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
@@ -136,14 +136,14 @@ async fn attempt(
         }
         (_, Some(last), _) => {
             // What is begun and answered may be asked about, so it is guarded without a claim.
-            match flying::land(shared, &mut session, context, Collected::of(last), Vec::new(), true, turns).await? {
+            match flying::land(executor, &mut session, context, Collected::of(last), Vec::new(), true, turns).await? {
                 Flown::Done => turns.end(),
                 Flown::Again => return Ok(Attempted::Again),
                 Flown::Apart(_) | Flown::Claimed(_) => return Ok(Attempted::Apart),
             }
-            shared.wake_jobs(jobs);
+            executor.wake_jobs(jobs);
         }
-        _ => commit(shared, &mut session, context, turns, jobs).await?,
+        _ => commit(executor, &mut session, context, turns, jobs).await?,
     }
     client.concern_error = session.concern_error.take();
     Ok(Attempted::Outcome(Outcome::Done(written)))
@@ -167,13 +167,13 @@ pub(crate) fn settle(result: Result<Written>) -> Result<Outcome> {
 
 /// Commits; who waits for the same hosts goes on as soon as the writes are visible, before they are synced.
 pub(crate) async fn commit(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     turns: &mut Turns<'_>,
     jobs: u64,
 ) -> Result<()> {
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Commit).await?;
     }
     if let Some(transaction) = session.transaction.take() {
@@ -185,8 +185,8 @@ pub(crate) async fn commit(
             durable.await?;
         }
     }
-    shared.wake_jobs(jobs);
-    if let Some(gate) = shared.gate() {
+    executor.wake_jobs(jobs);
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Committed).await?;
     }
     Ok(())
@@ -194,7 +194,7 @@ pub(crate) async fn commit(
 
 /// Runs statements as [`transact`] does, but keeps nothing. Gives the failure, and which statement it was of if that is known.
 pub(crate) async fn rehearse(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -202,8 +202,8 @@ pub(crate) async fn rehearse(
     let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = client.sibling();
-        shared.inner.begin(&mut session, context).await?;
-        let mut run = Attempt::new(shared, &mut session, context, shared.rules());
+        executor.inner.begin(&mut session, context).await?;
+        let mut run = Attempt::new(executor, &mut session, context, executor.rules());
         let result = match execute(&mut run, op).await {
             Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
             other => other,

@@ -2,7 +2,7 @@
 
 use crate::active::{ActiveRule, Rules};
 use crate::layer::write::bookkeeping;
-use crate::layer::{Shared, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
+use crate::layer::{Executor, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
 use crate::life::access::Access;
 use crate::life::{drop_database, indexes, names};
 use document::backend::Session;
@@ -13,31 +13,31 @@ use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: AdminOp,
 ) -> Result<Vec<Doc<'static>>> {
     if matches!(op, AdminOp::Drop { .. } | AdminOp::DropDatabase { .. } | AdminOp::Rename { .. }) {
-        shared.lease.check()?;
+        executor.lease.check()?;
     }
-    switchover_wait::until_defined(shared, session, context, &op).await?;
-    if let Some(answer) = restore::run(shared, session, context, &op).await? {
+    switchover_wait::until_defined(executor, session, context, &op).await?;
+    if let Some(answer) = restore::run(executor, session, context, &op).await? {
         return Ok(answer);
     }
     if !session.restores() {
-        behind::check(shared, context, &op).await?;
-        validators::check(shared, context, &op).await?;
+        behind::check(executor, context, &op).await?;
+        validators::check(executor, context, &op).await?;
     }
-    if let Some(answer) = timeseries::run(shared, session, context, &op).await? {
+    if let Some(answer) = timeseries::run(executor, session, context, &op).await? {
         return Ok(match &op {
             AdminOp::ListCollections { filter, .. } => listing::shown(answer, &filter.source),
             _ => answer,
         });
     }
-    let rules = shared.rules();
+    let rules = executor.rules();
     match &op {
-        AdminOp::Drop { ns } => may_drop(shared, context, &rules, ns).await?,
+        AdminOp::Drop { ns } => may_drop(executor, context, &rules, ns).await?,
         AdminOp::Rename { from, to, .. } => {
             for ns in [from, to] {
                 refuse_bookkeeping(ns)?;
@@ -62,30 +62,34 @@ pub(super) async fn run(
         AdminOp::ListIndexes { .. } => shaped::refused::indexes(&rules, &op)?,
         AdminOp::DropDatabase { db } if rules.has_database(db) => {
             drop(rules);
-            match shared.life() {
+            match executor.life() {
                 Some(life) => life.empty_database(session, context, db).await?,
                 None => {
-                    drop_database::drop_collections(&mut Access { backend: &*shared.inner, session, context }, db, &[])
-                        .await?
+                    drop_database::drop_collections(
+                        &mut Access { backend: &*executor.inner, session, context },
+                        db,
+                        &[],
+                    )
+                    .await?
                 }
             }
             return Ok(vec![Doc::empty()]);
         }
         AdminOp::ListCollections { filter, .. } => {
             let asked = filter.source.clone();
-            let rows = shared.inner.admin(session, context, op).await?;
+            let rows = executor.inner.admin(session, context, op).await?;
             return Ok(listing::shown(rows, &asked));
         }
         AdminOp::Extension { command: "pleach", db, body } => {
-            if let Some(life) = shared.life() {
+            if let Some(life) = executor.life() {
                 drop(rules);
                 return Ok(vec![life.command(session, context, db, body).await?]);
             }
         }
         AdminOp::Status => {
             drop(rules);
-            let mut answers = shared.inner.admin(session, context, op).await?;
-            if let Some(life) = shared.life() {
+            let mut answers = executor.inner.admin(session, context, op).await?;
+            if let Some(life) = executor.life() {
                 answers.push(life.server_status(session.relay.as_ref(), context).await?);
             }
             return Ok(answers);
@@ -97,24 +101,24 @@ pub(super) async fn run(
         AdminOp::DropIndexes { ns, .. } | AdminOp::Drop { ns } => Some(ns.clone()),
         _ => None,
     };
-    let answer = match expiry::run(shared, session, context, &op).await? {
+    let answer = match expiry::run(executor, session, context, &op).await? {
         Some(answer) => answer,
-        None => shared.inner.admin(session, context, op).await?,
+        None => executor.inner.admin(session, context, op).await?,
     };
-    if let Some(ns) = indexed.filter(|ns| !session.restores() && shared.rules().of(ns).is_some())
-        && let Some(life) = shared.life()
+    if let Some(ns) = indexed.filter(|ns| !session.restores() && executor.rules().of(ns).is_some())
+        && let Some(life) = executor.life()
     {
         let (mut own, own_context) = (Session::default(), life.context());
-        let mut at = Access { backend: &*shared.inner, session: &mut own, context: &own_context };
+        let mut at = Access { backend: &*executor.inner, session: &mut own, context: &own_context };
         indexes::made::forget_gone(&mut at, &ns).await?;
     }
     Ok(answer)
 }
 
 /// Fails if a rule, or Pleach itself, needs the collection.
-pub(crate) async fn may_drop(shared: &Arc<Shared>, context: &Context, rules: &Rules, ns: &Namespace) -> Result<()> {
+pub(crate) async fn may_drop(executor: &Arc<Executor>, context: &Context, rules: &Rules, ns: &Namespace) -> Result<()> {
     refuse_bookkeeping(ns)?;
-    match present(shared, context, &others_of(rules, ns)).await? {
+    match present(executor, context, &others_of(rules, ns)).await? {
         Some((kept, other)) => Err(refused("drop", ns, &kept, &other)),
         None => Ok(()),
     }
@@ -159,34 +163,34 @@ fn others_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<ActiveRule>, Namespace)>
 
 /// The first of them that exists; the client may not be allowed to know.
 async fn present(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     context: &Context,
     others: &[(Arc<ActiveRule>, Namespace)],
 ) -> Result<Option<(Arc<ActiveRule>, Namespace)>> {
     for (kept, other) in others {
-        if exists(shared, context, other).await? {
+        if exists(executor, context, other).await? {
             return Ok(Some((kept.clone(), other.clone())));
         }
     }
     Ok(None)
 }
 
-pub(super) async fn exists(shared: &Shared, context: &Context, ns: &Namespace) -> Result<bool> {
+pub(super) async fn exists(executor: &Executor, context: &Context, ns: &Namespace) -> Result<bool> {
     let list = AdminOp::ListCollections {
         db: ns.db.to_string(),
         filter: Filter::equality("name", &Value::from(&*ns.collection)),
         name_only: true,
     };
-    Ok(!shared.inner.admin(&mut Session::default(), context, list).await?.is_empty())
+    Ok(!executor.inner.admin(&mut Session::default(), context, list).await?.is_empty())
 }
 
 /// `$out` into a collection of a rule is refused before anything is written beside it.
-pub(crate) fn check_sink(shared: &Shared, rules: &Rules, op: &Aggregate) -> Result<(), (Namespace, Error)> {
+pub(crate) fn check_sink(executor: &Executor, rules: &Rules, op: &Aggregate) -> Result<(), (Namespace, Error)> {
     let Some(Sink::Out { db, collection }) = &op.pipeline.sink else { return Ok(()) };
     let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
     let refusal = match rules.of(&target).and_then(|local| local.named_by.first()) {
         _ if names::is_bookkeeping(&target) => Some(bookkeeping(&target)),
-        kept => timeseries::refused_on(shared, &target)
+        kept => timeseries::refused_on(executor, &target)
             .map(|refused| refused.context("PlanExecutor error during aggregation :: caused by :: "))
             .or_else(|| kept.map(|kept| refused("$out", &target, kept, &other_of(kept, &target)))),
     };

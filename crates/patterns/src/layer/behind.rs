@@ -5,7 +5,7 @@
 use crate::active::{ActiveRule, Rules, side_writes};
 use crate::layer::admin::{other_of, refused};
 use crate::layer::write::bookkeeping;
-use crate::layer::{Shared, admin, rights};
+use crate::layer::{Executor, admin, rights};
 use crate::life::access::Access;
 use crate::life::{expiry, indexes, names};
 use document::backend::{Head, Relay, Session};
@@ -14,13 +14,13 @@ use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
 /// Fails if a command would change a collection behind the back of its rules.
-pub(super) async fn refuse(shared: &Shared, command: &Head<'_>, line: Option<&Arc<dyn Relay>>) -> Result<()> {
+pub(super) async fn refuse(executor: &Executor, command: &Head<'_>, line: Option<&Arc<dyn Relay>>) -> Result<()> {
     if !side_writes::is_unplanned(command) || line.is_none() {
         return Ok(());
     }
     // Without a lease the rules may be others.
-    shared.lease.check()?;
-    let rules = shared.rules();
+    executor.lease.check()?;
+    let rules = executor.rules();
     let Some(target) = side_writes::unplanned(&rules, command) else { return Ok(()) };
     let error = match rules.of(&target.ns).and_then(|local| local.named_by.first()) {
         _ if names::is_bookkeeping(&target.ns) => bookkeeping(&target.ns),
@@ -31,7 +31,7 @@ pub(super) async fn refuse(shared: &Shared, command: &Head<'_>, line: Option<&Ar
         )
         .with_hint("send the operations as insert, update and delete, so that what follows from them is written too"),
     };
-    rights::refuse_behind(shared, command, line, &target, error).await
+    rights::refuse_behind(executor, command, line, &target, error).await
 }
 
 fn hint(kept: &ActiveRule) -> String {
@@ -42,8 +42,8 @@ fn hint(kept: &ActiveRule) -> String {
 }
 
 /// Fails if a definition would make a rule's collection one whose rule cannot be kept.
-pub(super) async fn check(shared: &Arc<Shared>, context: &Context, op: &AdminOp) -> Result<()> {
-    let rules = shared.rules();
+pub(super) async fn check(executor: &Arc<Executor>, context: &Context, op: &AdminOp) -> Result<()> {
+    let rules = executor.rules();
     let rule = |ns: &Namespace| rules.of(ns).and_then(|local| local.named_by.first());
     let (ns, what) = match op {
         AdminOp::Create { ns, options } => match &options.other {
@@ -59,7 +59,7 @@ pub(super) async fn check(shared: &Arc<Shared>, context: &Context, op: &AdminOp)
                 return Ok(());
             }
             let mut own = Session::default();
-            let mut at = Access { backend: &*shared.inner, session: &mut own, context };
+            let mut at = Access { backend: &*executor.inner, session: &mut own, context };
             let there = expiry::indexes(&mut at, ns).await?;
             return keeps_unique(ns, which, &unique, &there);
         }
@@ -67,7 +67,7 @@ pub(super) async fn check(shared: &Arc<Shared>, context: &Context, op: &AdminOp)
     };
     // MongoDB says that a name is taken.
     let Some(kept) = rule(ns) else { return Ok(()) };
-    if admin::exists(shared, context, ns).await? {
+    if admin::exists(executor, context, ns).await? {
         return Ok(());
     }
     let message = format!("'{ns}' cannot be {what}: rule {} ({}) uses it", kept.rule.name, kept.rule.described());

@@ -4,7 +4,7 @@
 use crate::active::CollectionRules;
 use crate::execute::host_fields::expressed;
 use crate::execute::run::{Outcome, rehearse, transact};
-use crate::layer::{Shared, multi, owned, statements};
+use crate::layer::{Executor, multi, owned, statements};
 use document::backend::Session;
 use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};
 use document::{Error, Result};
@@ -17,14 +17,14 @@ pub(super) const STATEMENTS: usize = 500;
 pub(super) const BYTES: usize = 4 << 20;
 
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
     local: &Arc<CollectionRules>,
 ) -> Result<Written> {
     if let Some(op) = self_contained(local, op, context) {
-        return shared.inner.write(session, context, &op, &Capture::Nothing).await;
+        return executor.inner.write(session, context, &op, &Capture::Nothing).await;
     }
     let op = owned::rewritten(local, op)?;
     // The next statement that is known to fail.
@@ -43,7 +43,7 @@ pub(super) async fn run(
             continue;
         }
         if statements::is_multi(&op, at) {
-            match multi::run(shared, session, context, &op, at).await {
+            match multi::run(executor, session, context, &op, at).await {
                 Ok(written) => statements::add(&mut total, written, at),
                 Err(multi::Failed::Command(error)) => return finish(total, error),
                 Err(multi::Failed::Statement(error)) => {
@@ -59,7 +59,7 @@ pub(super) async fn run(
         let end = end(&op, at, known.as_ref().map_or(count, |(index, _)| *index));
         let part =
             if at == 0 && end == count { Cow::Borrowed(&*op) } else { Cow::Owned(statements::part(&op, at..end)) };
-        match transact(shared, session, context, &part).await {
+        match transact(executor, session, context, &part).await {
             Ok(Outcome::Done(written)) => {
                 statements::add(&mut total, written, at);
                 at = end;
@@ -68,7 +68,7 @@ pub(super) async fn run(
                 let (index, error) = match index {
                     Some(index) => (index, error),
                     None if end - at == 1 => (0, error),
-                    None => match find(shared, session, context, &op, at, end).await {
+                    None => match find(executor, session, context, &op, at, end).await {
                         Ok(Some(found)) => found,
                         // It did not fail again: once more as a whole.
                         Ok(None) => continue,
@@ -109,7 +109,7 @@ fn end(op: &WriteOp, at: usize, limit: usize) -> usize {
 
 /// Which statement a derived step fails for: the shortest run of statements that fails ends with it.
 pub(super) async fn find(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -119,7 +119,7 @@ pub(super) async fn find(
     let (mut good, mut bad, mut found) = (from, to, None);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        match rehearse(shared, session, context, &statements::part(op, from..middle)).await? {
+        match rehearse(executor, session, context, &statements::part(op, from..middle)).await? {
             None => good = middle,
             Some((index, error)) => {
                 bad = index.map_or(middle, |index| from + index + 1);
@@ -129,7 +129,7 @@ pub(super) async fn find(
     }
     let error = match found {
         Some(error) => Some(error),
-        None => rehearse(shared, session, context, &statements::part(op, from..bad)).await?.map(|(_, error)| error),
+        None => rehearse(executor, session, context, &statements::part(op, from..bad)).await?.map(|(_, error)| error),
     };
     Ok(error.map(|error| (bad - 1 - from, error)))
 }

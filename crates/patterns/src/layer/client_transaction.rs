@@ -1,7 +1,7 @@
 //! A client's transaction, with the oldest rules that its statements worked by.
 
 use crate::active::Rules;
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::open_transactions::SessionOf;
 use document::backend::{Answer, Durable, Transaction};
 use document::op::Context;
@@ -16,15 +16,15 @@ pub(super) struct ClientTransaction {
     pub(super) jobs: u64,
     /// The transaction in the server behind that this is a statement of.
     pub(super) joins: Option<(SessionOf, i64)>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) executor: Arc<Executor>,
 }
 
 impl Transaction for ClientTransaction {
     fn commit<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let ClientTransaction { inner, rules, jobs, shared, .. } = *self;
+            let ClientTransaction { inner, rules, jobs, executor, .. } = *self;
             inner.commit(context).await?;
-            shared.wake_jobs(jobs);
+            executor.wake_jobs(jobs);
             drop(rules);
             Ok(())
         })
@@ -32,9 +32,9 @@ impl Transaction for ClientTransaction {
 
     fn publish<'a>(self: Box<Self>, context: &'a Context) -> Answer<'a, Durable> {
         Box::pin(async move {
-            let ClientTransaction { inner, rules, jobs, shared, .. } = *self;
+            let ClientTransaction { inner, rules, jobs, executor, .. } = *self;
             let durable = inner.publish(context).await?;
-            shared.wake_jobs(jobs);
+            executor.wake_jobs(jobs);
             drop(rules);
             Ok(durable)
         })
@@ -43,7 +43,7 @@ impl Transaction for ClientTransaction {
     fn abort(self: Box<Self>) {
         self.inner.abort();
         if let Some((session, number)) = &self.joins {
-            self.shared.joined.ended(session, *number);
+            self.executor.joined.ended(session, *number);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Commands about indexes of a collection that a rule reads, in front of a real MongoDB: their expiry is ours (SEMANTICS R7), and
 //! clients see nothing of that.
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::expiry::{Expiry, can_expire, seconds};
@@ -15,7 +15,7 @@ const FIELD: &str = "expireAfterSeconds";
 
 /// Runs a command about indexes so that nothing expires behind the rules' back; nothing if it is none.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
@@ -28,13 +28,13 @@ pub(super) async fn run(
     else {
         return Ok(None);
     };
-    let Some(life) = shared.life().filter(|_| shared.inner.facts().own_expiry) else { return Ok(None) };
-    let known = shared.expiries().iter().any(|row| row.ns == *ns);
-    if !known && !shared.rules().reads(ns.by_ref()) {
+    let Some(life) = executor.life().filter(|_| executor.inner.facts().own_expiry) else { return Ok(None) };
+    let known = executor.expiries().iter().any(|row| row.ns == *ns);
+    if !known && !executor.rules().reads(ns.by_ref()) {
         return Ok(None);
     }
     let (mut own, own_context) = (Session::default(), life.context());
-    let mut at = Access { backend: &*shared.inner, session: &mut own, context: &own_context };
+    let mut at = Access { backend: &*executor.inner, session: &mut own, context: &own_context };
     let answer = match op {
         AdminOp::CreateIndexes { indexes, .. } => create(&mut at, session, context, ns, indexes).await?,
         AdminOp::CollMod { change, .. } => match modify(&mut at, session, context, ns, change).await? {
@@ -42,12 +42,12 @@ pub(super) async fn run(
             None => return Ok(None),
         },
         AdminOp::ListIndexes { .. } => {
-            let listed = shared.inner.admin(session, context, op.clone()).await?;
-            let rows = shared.expiries();
+            let listed = executor.inner.admin(session, context, op.clone()).await?;
+            let rows = executor.expiries();
             return Ok(Some(listed.iter().map(|index| shown(index, &rows, ns)).collect()));
         }
         _ => {
-            let answer = shared.inner.admin(session, context, op.clone()).await?;
+            let answer = executor.inner.admin(session, context, op.clone()).await?;
             // What a restore drops comes back, and the dump's own rows may be here before its indexes.
             if !session.restores() {
                 expiry::forget_gone(&mut at, ns).await?;

@@ -7,7 +7,7 @@ use crate::execute::plan::Plan;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run;
 use crate::execute::run::Outcome;
-use crate::layer::{Shared, bulk, rights, shaped, statements};
+use crate::layer::{Executor, bulk, rights, shaped, statements};
 use document::backend::Session;
 use document::op::{Context, Explained, ReadOp, Verbosity, WriteError, WriteOp};
 use document::{Doc, DocWriter, Error, Result, Value};
@@ -15,48 +15,48 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn explain(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: Explained,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let op = match op {
-        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&shared.rules(), read, context)?),
+        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&executor.rules(), read, context)?),
         write => write,
     };
     let write = match &op {
         Explained::Write(write) => {
-            let rules = shared.rules();
+            let rules = executor.rules();
             if let Some(shaped) = rules.shaped(namespace(write)) {
-                rights::before_explain(shared, session.relay.clone(), write).await?;
-                return shaped::write::explain(shared, session, context, write, shaped, verbosity).await;
+                rights::before_explain(executor, session.relay.clone(), write).await?;
+                return shaped::write::explain(executor, session, context, write, shaped, verbosity).await;
             }
-            shared
+            executor
                 .rules()
                 .of(namespace(write))
                 .filter(|local| crate::layer::write::concerns(local, write))
                 .map(|_| write.clone())
         }
         Explained::Read(read) => {
-            let rules = shared.rules();
+            let rules = executor.rules();
             if let Some(shaped) = shaped::of_read(&rules, read) {
                 let line = session.relay.clone();
-                let sees_stored = rights::sees_stored(shared, line.as_ref(), read, shaped).await?;
+                let sees_stored = rights::sees_stored(executor, line.as_ref(), read, shaped).await?;
                 let outcome = match !sees_stored && shaped.sides.len() == 1 {
-                    true => shared.inner.explain(session, context, op.clone(), verbosity).await,
-                    false => shaped::read::explain(shared, session, context, read, shaped, verbosity).await,
+                    true => executor.inner.explain(session, context, op.clone(), verbosity).await,
+                    false => shaped::read::explain(executor, session, context, read, shaped, verbosity).await,
                 };
-                return rights::of_read(shared, line, read, outcome).await;
+                return rights::of_read(executor, line, read, outcome).await;
             }
             None
         }
     };
-    let stored = shared.inner.explain(session, context, op, verbosity).await?;
+    let stored = executor.inner.explain(session, context, op, verbosity).await?;
     let Some(write) = write else { return Ok(stored) };
-    let rights = rights::before_explain(shared, session.relay.clone(), &write).await?;
-    let plan = plan(shared, session, context, &write).await;
-    let plan = rights::checked(&rights, &shared.rules(), write.ns(), plan)?;
+    let rights = rights::before_explain(executor, session.relay.clone(), &write).await?;
+    let plan = plan(executor, session, context, &write).await;
+    let plan = rights::checked(&rights, &executor.rules(), write.ns(), plan)?;
     Ok(with_plan(&stored, &plan))
 }
 
@@ -71,16 +71,21 @@ pub(crate) fn with_plan(stored: &Doc<'_>, plan: &Plan) -> Doc<'static> {
 }
 
 /// The steps of a read of a collection that is stored in another form; nothing for other reads.
-pub(crate) fn read_plan(shared: &Shared, context: &Context, op: &ReadOp) -> Result<Option<Doc<'static>>> {
-    let rules = shared.rules();
-    shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(shared, context, op, shaped)).transpose()
+pub(crate) fn read_plan(executor: &Executor, context: &Context, op: &ReadOp) -> Result<Option<Doc<'static>>> {
+    let rules = executor.rules();
+    shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(executor, context, op, shaped)).transpose()
 }
 
 /// The steps of a write, without keeping anything of it. Statements that fail are left out, as when it is run.
-pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &Context, op: &WriteOp) -> Result<Plan> {
-    let rules = shared.rules();
+pub(crate) async fn plan(
+    executor: &Arc<Executor>,
+    client: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+) -> Result<Plan> {
+    let rules = executor.rules();
     if let Some(shaped) = rules.shaped(namespace(op)) {
-        return shaped::write::plan(shared, client, context, op, shaped).await;
+        return shaped::write::plan(executor, client, context, op, shaped).await;
     }
     let local = rules.of(namespace(op)).cloned();
     drop(rules);
@@ -94,11 +99,11 @@ pub(crate) async fn plan(shared: &Arc<Shared>, client: &mut Session, context: &C
         let refused = local.as_ref().and_then(|local| crate::layer::owned::refused(local, &part, 0));
         let (index, error) = match refused {
             Some((index, error)) => (index, error),
-            None => match rehearsed(shared, client, context, &part).await? {
+            None => match rehearsed(executor, client, context, &part).await? {
                 Ok(plan) => return Ok(plan.with_errors(left.errors)),
                 Err((Some(index), error)) => (index, error),
                 Err((None, error)) if left.places.len() == 1 => (0, error),
-                Err((None, _)) => match bulk::find(shared, client, context, &part, 0, left.places.len()).await? {
+                Err((None, _)) => match bulk::find(executor, client, context, &part, 0, left.places.len()).await? {
                     Some(found) => found,
                     // It did not fail again.
                     None => continue,
@@ -142,7 +147,7 @@ impl Left {
 
 /// The steps of statements; if one of them fails, its error, and which one it is if that is known.
 async fn rehearsed(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -150,8 +155,8 @@ async fn rehearsed(
     let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = client.sibling();
-        shared.inner.begin(&mut session, context).await?;
-        let mut run = Attempt::new(shared, &mut session, context, shared.rules());
+        executor.inner.begin(&mut session, context).await?;
+        let mut run = Attempt::new(executor, &mut session, context, executor.rules());
         run.trace = Some(Plan::default());
         let result = match execute(&mut run, op).await {
             Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),

@@ -17,12 +17,12 @@ impl Patterned {
     pub fn set_rules(&self, rules: Vec<impl Into<RuleInState>>) -> Result<()> {
         let rules = rules.into_iter().map(Into::into).collect();
         let rules = Rules::new(rules, Some(&self.rules()))?;
-        let mut earlier = self.shared.earlier.lock();
-        let before = self.shared.rules.swap(Arc::new(rules));
+        let mut earlier = self.executor.earlier.lock();
+        let before = self.executor.rules.swap(Arc::new(rules));
         earlier.retain(|rules| rules.strong_count() > 0);
         earlier.push(Arc::downgrade(&before));
         drop(earlier);
-        self.shared.changed.notify_waiters();
+        self.executor.changed.notify_waiters();
         Ok(())
     }
 
@@ -45,7 +45,7 @@ impl Patterned {
     ) -> Result<()> {
         let rules = self.rules();
         let kept = find(&rules, rule)?;
-        let mut run = Attempt::new(&self.shared, session, context, rules.clone());
+        let mut run = Attempt::new(&self.executor, session, context, rules.clone());
         react::after_rule(&mut run, kept, changes).await?;
         run.finish().await
     }
@@ -54,7 +54,7 @@ impl Patterned {
     pub async fn enqueue(&self, session: &mut Session, context: &Context, rule: &Rule, key: &Value<'_>) -> Result<()> {
         let rules = self.rules();
         let kept = find(&rules, rule)?;
-        let mut run = Attempt::new(&self.shared, session, context, rules.clone());
+        let mut run = Attempt::new(&self.executor, session, context, rules.clone());
         jobs::enqueue(&mut run, kept, key, Effect::Update).await
     }
 }
@@ -68,19 +68,19 @@ impl Patterned {
     /// Waits until none of these collections is being renamed. Who holds the rules that are returned is waited for before one is.
     pub(crate) async fn until_free(&self, context: &Context, names: &[&Namespace]) -> Result<Arc<Rules>> {
         let is_free = |rules: &Arc<Rules>| !names.iter().any(|ns| rules.is_held(ns));
-        switchover_wait::until(&self.shared, context, is_free).await
+        switchover_wait::until(&self.executor, context, is_free).await
     }
 
     /// The rules of before that something under way still works by.
     pub(crate) fn earlier(&self) -> Vec<Weak<Rules>> {
-        self.shared.joined.forget_old();
-        self.shared.earlier.lock().clone()
+        self.executor.joined.forget_old();
+        self.executor.earlier.lock().clone()
     }
 
     /// Whether some write or transaction is still under way that began before the last change of rules.
     pub(crate) fn is_settling(&self) -> bool {
-        self.shared.joined.forget_old();
-        let mut earlier = self.shared.earlier.lock();
+        self.executor.joined.forget_old();
+        let mut earlier = self.executor.earlier.lock();
         earlier.retain(|rules| rules.strong_count() > 0);
         !earlier.is_empty()
     }

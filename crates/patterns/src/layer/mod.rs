@@ -47,10 +47,10 @@ use std::sync::{Arc, OnceLock, Weak};
 /// A backend with rules. Cheap to clone.
 #[derive(Clone)]
 pub struct Patterned {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) executor: Arc<Executor>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct Executor {
     pub(crate) inner: Arc<dyn Backend>,
     rules: ArcSwap<Rules>,
     /// Rules that are no longer in force, while a write or a client's transaction still works by them.
@@ -83,7 +83,7 @@ pub(crate) struct Shared {
     pub(crate) restoring: AtomicBool,
 }
 
-impl Shared {
+impl Executor {
     pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
         self.gate.as_ref()
     }
@@ -144,7 +144,7 @@ impl Patterned {
 
     fn build(inner: Arc<dyn Backend>, gate: Option<Arc<dyn Gate>>) -> Patterned {
         Patterned {
-            shared: Arc::new(Shared {
+            executor: Arc::new(Executor {
                 inner,
                 rules: ArcSwap::default(),
                 earlier: Mutex::default(),
@@ -168,57 +168,57 @@ impl Patterned {
 
     /// The backend underneath, for who keeps the books.
     pub fn inner(&self) -> &Arc<dyn Backend> {
-        &self.shared.inner
+        &self.executor.inner
     }
 
     /// The rules in force.
     pub fn rules(&self) -> Arc<Rules> {
-        self.shared.rules()
+        self.executor.rules()
     }
 
     /// Who answers a command if there is a server behind.
     pub fn route_of(&self, command: &Head<'_>) -> Route {
-        let shared = &self.shared;
+        let executor = &self.executor;
         let at = Circumstances {
-            rules: &shared.rules.load(),
-            lease: &shared.lease,
-            is_restoring: &|db| restore::is_pending(shared, db),
-            expires: &|ns| shared.expiries.load().iter().any(|row| row.ns.by_ref() == ns),
+            rules: &executor.rules.load(),
+            lease: &executor.lease,
+            is_restoring: &|db| restore::is_pending(executor, db),
+            expires: &|ns| executor.expiries.load().iter().any(|row| row.ns.by_ref() == ns),
         };
         route::of(&at, command)
     }
 
     /// Joins the layer with the life of its rules; once.
     pub fn attach(&self, life: &Arc<Life>) {
-        let _first_stays = self.shared.life.set(Arc::downgrade(life));
+        let _first_stays = self.executor.life.set(Arc::downgrade(life));
     }
 }
 
 impl Backend for Patterned {
     fn facts(&self) -> Facts {
-        self.shared.inner.facts()
+        self.executor.inner.facts()
     }
 
     fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
         Box::pin(async move {
-            let rules = switchover_wait::until_begun(&self.shared, session, context).await?;
-            let jobs = self.shared.jobs_so_far();
-            self.shared.inner.begin(session, context).await?;
+            let rules = switchover_wait::until_begun(&self.executor, session, context).await?;
+            let jobs = self.executor.jobs_so_far();
+            self.executor.inner.begin(session, context).await?;
             let mut joins = None;
             if let (Some(joined), Some(id)) = (session.joined, session.id) {
                 let user = session.relay.as_ref().and_then(|relay| relay.user());
-                self.shared.joined.note((id, user.clone()), joined.number, &rules);
+                self.executor.joined.note((id, user.clone()), joined.number, &rules);
                 joins = Some(((id, user), joined.number));
             }
             session.transaction = session.transaction.take().map(|inner| -> Box<dyn Transaction> {
-                Box::new(ClientTransaction { inner, rules, jobs, joins, shared: self.shared.clone() })
+                Box::new(ClientTransaction { inner, rules, jobs, joins, executor: self.executor.clone() })
             });
             Ok(())
         })
     }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
-        read::read(&self.shared, session, context, op)
+        read::read(&self.executor, session, context, op)
     }
 
     fn write<'a>(
@@ -230,8 +230,8 @@ impl Backend for Patterned {
     ) -> Answer<'a, Written> {
         Box::pin(async move {
             let line = session.relay.clone();
-            let outcome = write::write(&self.shared, session, context, op, capture).await;
-            rights::of_write(&self.shared, line, op, outcome).await
+            let outcome = write::write(&self.executor, session, context, op, capture).await;
+            rights::of_write(&self.executor, line, op, outcome).await
         })
     }
 
@@ -242,7 +242,7 @@ impl Backend for Patterned {
         db: &'a str,
         statements: &'a [i32],
     ) -> Answer<'a, Written> {
-        self.shared.inner.recall(session, context, db, statements)
+        self.executor.inner.recall(session, context, db, statements)
     }
 
     fn remember<'a>(
@@ -253,11 +253,11 @@ impl Backend for Patterned {
         statements: &'a [i32],
         written: &'a Written,
     ) -> Answer<'a, ()> {
-        self.shared.inner.remember(session, context, db, statements, written)
+        self.executor.inner.remember(session, context, db, statements, written)
     }
 
     fn fences<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
-        self.shared.inner.fences(session, keys)
+        self.executor.inner.fences(session, keys)
     }
 
     fn explain<'a>(
@@ -267,7 +267,7 @@ impl Backend for Patterned {
         op: Explained,
         verbosity: Verbosity,
     ) -> Answer<'a, Doc<'static>> {
-        Box::pin(explain::explain(&self.shared, session, context, op, verbosity))
+        Box::pin(explain::explain(&self.executor, session, context, op, verbosity))
     }
 
     fn admin<'a>(
@@ -277,19 +277,19 @@ impl Backend for Patterned {
         op: AdminOp,
     ) -> Answer<'a, Vec<Doc<'static>>> {
         Box::pin(async move {
-            let rights = rights::before_admin(&self.shared, session.relay.clone(), &op).await?;
+            let rights = rights::before_admin(&self.executor, session.relay.clone(), &op).await?;
             let target = rights::target(&op);
-            let outcome = admin::run(&self.shared, session, context, op).await;
-            rights::of_admin(&self.shared, rights.as_ref(), target.as_ref(), outcome)
+            let outcome = admin::run(&self.executor, session, context, op).await;
+            rights::of_admin(&self.executor, rights.as_ref(), target.as_ref(), outcome)
         })
     }
 
     fn committed(&self, session: &[u8; 16], number: i64) -> bool {
-        self.shared.inner.committed(session, number)
+        self.executor.inner.committed(session, number)
     }
 
     fn cluster_time(&self) -> u64 {
-        self.shared.inner.cluster_time()
+        self.executor.inner.cluster_time()
     }
 
     /// What comes from outside may concern rules, so each statement is looked at; plans are sent through the backend beneath.
@@ -298,50 +298,50 @@ impl Backend for Patterned {
     }
 
     fn remote(&self) -> Option<&dyn Remote> {
-        self.shared.inner.remote()
+        self.executor.inner.remote()
     }
 }
 
 impl Front for Patterned {
     fn connect(&self) -> Option<Arc<dyn Relay>> {
-        self.shared.inner.remote().map(Remote::connect)
+        self.executor.inner.remote().map(Remote::connect)
     }
 
     fn route(&self, command: &Head<'_>) -> Route {
         match self.route_of(command) {
-            Route::Forward if self.shared.inner.remote().is_none() => Route::Plain,
+            Route::Forward if self.executor.inner.remote().is_none() => Route::Plain,
             route => route,
         }
     }
 
     fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
-        let Some(refused) = shaped::refused::stream(&self.shared.rules(), command) else {
+        let Some(refused) = shaped::refused::stream(&self.executor.rules(), command) else {
             return match side_writes::merged_into(command) {
                 Some(target) => {
-                    Box::pin(async move { rights::before_sink(&self.shared, command, line, &target).await })
+                    Box::pin(async move { rights::before_sink(&self.executor, command, line, &target).await })
                 }
-                None => Box::pin(behind::refuse(&self.shared, command, line)),
+                None => Box::pin(behind::refuse(&self.executor, command, line)),
             };
         };
-        let refused = timeseries::refused(&self.shared, command).unwrap_or(refused);
-        Box::pin(rights::refuse_stream(&self.shared, command, line, refused))
+        let refused = timeseries::refused(&self.executor, command).unwrap_or(refused);
+        Box::pin(rights::refuse_stream(&self.executor, command, line, refused))
     }
 
     fn takes_writes(&self, view: &Namespace) -> bool {
-        self.shared.rules().shaped(view).is_some()
+        self.executor.rules().shaped(view).is_some()
     }
 
     fn in_flight(&self, command: &Head<'_>) -> Option<Box<dyn InFlight>> {
-        let rules = self.shared.rules();
-        Some(Box::new(CommandInFlight::new(&self.shared, rules, command)))
+        let rules = self.executor.rules();
+        Some(Box::new(CommandInFlight::new(&self.executor, rules, command)))
     }
 
     fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
-        Some(Box::new(self.shared.readers.add(namespace)))
+        Some(Box::new(self.executor.readers.add(namespace)))
     }
 
     fn restoring(&self, step: Restoring) -> Option<Restorer> {
-        let life = self.shared.life()?;
+        let life = self.executor.life()?;
         Some(match step {
             Restoring::Connects => Arc::new(life.restorer()),
             Restoring::Asks => Arc::new(life.restorer_asks()),
@@ -350,7 +350,7 @@ impl Front for Patterned {
 
     fn restored<'a>(&'a self, sessions: &'a [[u8; 16]]) -> Answer<'a, ()> {
         Box::pin(async move {
-            match self.shared.life() {
+            match self.executor.life() {
                 Some(life) => life.end_restore(sessions).await,
                 None => Ok(()),
             }
@@ -358,6 +358,6 @@ impl Front for Patterned {
     }
 
     fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
-        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.shared.rules(), command))
+        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.executor.rules(), command))
     }
 }

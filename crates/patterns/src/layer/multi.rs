@@ -4,7 +4,7 @@
 
 use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, transact};
-use crate::layer::{Shared, statements};
+use crate::layer::{Executor, statements};
 use document::backend::{BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{Context, Find, Hint, Namespace, ReadOp, WriteOp, Written};
@@ -31,7 +31,7 @@ impl From<Error> for Failed {
 
 /// Runs the statement number `at`, which is about many documents.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -39,13 +39,13 @@ pub(super) async fn run(
 ) -> Result<Written, Failed> {
     let statement = statements::part(op, at..at + 1);
     let mut own = session.sibling();
-    let ids = matching(shared, &mut own, context, &statement).await?;
+    let ids = matching(executor, &mut own, context, &statement).await?;
     let mut total = Written::default();
     if ids.is_empty() {
         return match &statement {
             // Nobody has it: it is inserted, unless somebody was faster.
             WriteOp::Update(update) if update.statements.iter().any(|statement| statement.upsert) => {
-                part(shared, &mut own, context, &statement).await
+                part(executor, &mut own, context, &statement).await
             }
             _ => Ok(total),
         };
@@ -53,7 +53,7 @@ pub(super) async fn run(
     let apart = can_be_told_apart(&statement, &ids);
     let mut left: Vec<&[Value<'static>]> = ids.chunks(if apart { DOCUMENTS } else { ids.len() }).rev().collect();
     while let Some(chunk) = left.pop() {
-        match transact(shared, &mut own, context, &narrowed(&statement, chunk)).await? {
+        match transact(executor, &mut own, context, &narrowed(&statement, chunk)).await? {
             Outcome::Done(written) => statements::add(&mut total, written, 0),
             Outcome::Failed { error, .. } if chunk.len() == 1 || !apart => return Err(Failed::Statement(error)),
             // The documents before the one that fails are changed all the same.
@@ -68,8 +68,8 @@ pub(super) async fn run(
     Ok(total)
 }
 
-async fn part(shared: &Arc<Shared>, own: &mut Session, context: &Context, op: &WriteOp) -> Result<Written, Failed> {
-    match transact(shared, own, context, op).await? {
+async fn part(executor: &Arc<Executor>, own: &mut Session, context: &Context, op: &WriteOp) -> Result<Written, Failed> {
+    match transact(executor, own, context, op).await? {
         Outcome::Done(written) => Ok(written),
         Outcome::Failed { error, .. } => Err(Failed::Statement(error)),
     }
@@ -77,7 +77,7 @@ async fn part(shared: &Arc<Shared>, own: &mut Session, context: &Context, op: &W
 
 /// The `_id`s of the documents that match.
 async fn matching(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     own: &mut Session,
     context: &Context,
     statement: &WriteOp,
@@ -89,7 +89,7 @@ async fn matching(
         hint: hint.clone(),
         ..Find::matching(ns.clone(), filter.clone())
     };
-    let mut cursor = shared.inner.read(own, context, ReadOp::Find(find)).await?;
+    let mut cursor = executor.inner.read(own, context, ReadOp::Find(find)).await?;
     let mut ids = Vec::new();
     loop {
         let batch = cursor.next(own, context, IDS).await?;

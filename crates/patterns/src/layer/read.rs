@@ -1,52 +1,52 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
-use crate::layer::{Shared, admin, rights, shaped, switchover_wait, timeseries};
+use crate::layer::{Executor, admin, rights, shaped, switchover_wait, timeseries};
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
 use std::sync::Arc;
 
 pub(super) fn read<'a>(
-    shared: &'a Arc<Shared>,
+    executor: &'a Arc<Executor>,
     session: &'a mut Session,
     context: &'a Context,
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     if let ReadOp::Aggregate(aggregate) = &op
-        && let Err((target, error)) = admin::check_sink(shared, &shared.rules(), aggregate)
+        && let Err((target, error)) = admin::check_sink(executor, &executor.rules(), aggregate)
     {
         let line = session.relay.clone();
-        return Box::pin(async move { Err(rights::refuse_sink(shared, line, op.ns(), &target, error).await) });
+        return Box::pin(async move { Err(rights::refuse_sink(executor, line, op.ns(), &target, error).await) });
     }
-    let rules = shared.rules();
+    let rules = executor.rules();
     if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
         // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
         return Box::pin(async move {
             let op = shaped::digits::lowered(&rules, op, context)?;
-            let cursor = shared.inner.read(session, context, op).await;
+            let cursor = executor.inner.read(session, context, op).await;
             drop(rules);
             cursor
         });
     }
     drop(rules);
     Box::pin(async move {
-        let rules = switchover_wait::until_read(shared, session, context, &op).await?;
+        let rules = switchover_wait::until_read(executor, session, context, &op).await?;
         match shaped::of_read(&rules, &op) {
             Some(shaped) => {
                 let line = session.relay.clone();
-                let sees_stored = rights::sees_stored(shared, line.as_ref(), &op, shaped).await?;
-                let op = timeseries::hinted(shared, context, op).await?;
+                let sees_stored = rights::sees_stored(executor, line.as_ref(), &op, shaped).await?;
+                let op = timeseries::hinted(executor, context, op).await?;
                 let outcome = match !sees_stored && shaped.sides.len() == 1 {
                     true => {
                         let op = shaped::digits::lowered(&rules, op.clone(), context)?;
-                        shared.inner.read(session, context, op).await
+                        executor.inner.read(session, context, op).await
                     }
-                    false => shaped::read::open(shared, session, context, &op, shaped).await,
+                    false => shaped::read::open(executor, session, context, &op, shaped).await,
                 };
-                rights::of_read(shared, line, &op, outcome).await
+                rights::of_read(executor, line, &op, outcome).await
             }
             None => {
                 let op = shaped::digits::lowered(&rules, op, context)?;
-                shared.inner.read(session, context, op).await
+                executor.inner.read(session, context, op).await
             }
         }
     })

@@ -1,7 +1,7 @@
 //! What users may do, as the server behind has said a moment ago: for what is looked at so often that a question each time would
 //! cost too much.
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::life::rights::Rights;
 use document::Result;
 use document::backend::{Privileges, Relay};
@@ -41,23 +41,23 @@ impl Remembered {
 /// The rights of the line's user, if they suffice: as they are remembered, or else as they are now. Fails with what `suffices` says
 /// of the latter.
 pub(crate) async fn rights(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<&Arc<dyn Relay>>,
     command: &str,
     suffices: impl Fn(&Rights) -> Result<()> + Send + Sync,
 ) -> Result<Rights> {
     let Some(line) = line else { return Ok(Rights::unrestricted()) };
     let user = line.user();
-    if let Some(privileges) = user.as_ref().and_then(|user| shared.remembered.find(user)) {
+    if let Some(privileges) = user.as_ref().and_then(|user| executor.remembered.find(user)) {
         let rights = Rights::by(privileges, command);
         if suffices(&rights).is_ok() {
             return Ok(rights);
         }
     }
     let asked = Instant::now();
-    let rights = Rights::of(&*shared.inner, Some(line), command).await?;
+    let rights = Rights::of(&*executor.inner, Some(line), command).await?;
     if let Some(user) = user {
-        shared.remembered.keep(user, asked, rights.privileges().cloned());
+        executor.remembered.keep(user, asked, rights.privileges().cloned());
     }
     suffices(&rights)?;
     Ok(rights)

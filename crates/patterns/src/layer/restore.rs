@@ -1,7 +1,7 @@
 //! What a client may do that restores a dump (see [`crate::life::restore`]): write rules into the catalog, bring whole buckets, drop
 //! collections that rules use. Of the other bookkeeping nothing is taken from a dump.
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::shaped::write::refused;
 use crate::life::access::Access;
 use crate::life::restorers::RestoredBy;
@@ -17,16 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Whether rules of the database come with a dump, so that writes wait for them.
-pub(super) fn is_pending(shared: &Shared, db: &str) -> bool {
-    shared.restoring.load(Ordering::Relaxed) && shared.life().is_some_and(|life| life.is_pending(db))
+pub(super) fn is_pending(executor: &Executor, db: &str) -> bool {
+    executor.restoring.load(Ordering::Relaxed) && executor.life().is_some_and(|life| life.is_pending(db))
 }
 
 /// Lets a write wait that comes behind a restore, until the rules are in force.
-pub(super) async fn until_over(shared: &Shared, session: &mut Session, ns: &Namespace) {
+pub(super) async fn until_over(executor: &Executor, session: &mut Session, ns: &Namespace) {
     let is_apart = session.restores() || session.transaction.is_some() || session.joined.is_some();
     if !is_apart
-        && is_pending(shared, &ns.db)
-        && let Some(life) = shared.life()
+        && is_pending(executor, &ns.db)
+        && let Some(life) = executor.life()
     {
         life.after_restore(Some(&ns.db), false).await;
     }
@@ -34,26 +34,26 @@ pub(super) async fn until_over(shared: &Shared, session: &mut Session, ns: &Name
 
 /// Runs a command of such a client about a whole collection; `None` if it is as any other client's.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
-    let Some(life) = shared.life().filter(|_| session.restores()) else { return Ok(None) };
-    if !shared.inner.facts().own_time_series
-        && let Some(answer) = timeseries(shared, &life, context, op).await?
+    let Some(life) = executor.life().filter(|_| session.restores()) else { return Ok(None) };
+    if !executor.inner.facts().own_time_series
+        && let Some(answer) = timeseries(executor, &life, context, op).await?
     {
         return Ok(Some(answer));
     }
     match op {
         AdminOp::Drop { ns } => {
-            let rights = rights(shared, session.relay.as_ref(), "drop", ns).await?;
+            let rights = rights(executor, session.relay.as_ref(), "drop", ns).await?;
             rights.need("dropCollection", ns)?;
             let by = RestoredBy::of(session);
             if is_dumped(&life, ns) {
                 life.rest(&rights, by, context, ns).await?;
                 return match names::is_bookkeeping(ns) {
-                    true => shared.inner.admin(session, context, op.clone()).await.map(Some),
+                    true => executor.inner.admin(session, context, op.clone()).await.map(Some),
                     false => Ok(None),
                 };
             }
@@ -63,14 +63,14 @@ pub(super) async fn run(
             Ok(Some(vec![dropped(ns)]))
         }
         AdminOp::Create { ns, .. } if names::is_bookkeeping(ns) => {
-            rights(shared, session.relay.as_ref(), "create", ns).await?.need("createCollection", ns)?;
+            rights(executor, session.relay.as_ref(), "create", ns).await?.need("createCollection", ns)?;
             match is_dumped(&life, ns) {
-                true => shared.inner.admin(session, context, op.clone()).await.map(Some),
+                true => executor.inner.admin(session, context, op.clone()).await.map(Some),
                 false => Ok(Some(vec![Doc::empty()])),
             }
         }
         AdminOp::CreateIndexes { ns, .. } if names::is_bookkeeping(ns) && !is_dumped(&life, ns) => {
-            rights(shared, session.relay.as_ref(), "createIndexes", ns).await?.need("createIndex", ns)?;
+            rights(executor, session.relay.as_ref(), "createIndexes", ns).await?.need("createIndex", ns)?;
             Ok(Some(vec![Doc::empty()]))
         }
         _ => Ok(None),
@@ -84,19 +84,19 @@ fn dropped(ns: &Namespace) -> Doc<'static> {
 /// Time-series collections of the embedded store: a dump has them and, as another collection, their buckets. Either may come first,
 /// so that neither takes the other with it.
 async fn timeseries(
-    shared: &Shared,
+    executor: &Executor,
     life: &Arc<Life>,
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
     let is_stored = |ns: &Namespace| {
-        shared.rules().stored(ns).is_some_and(|shaped| shaped.logical != *ns && life.is_timeseries(&shaped.logical))
+        executor.rules().stored(ns).is_some_and(|shaped| shaped.logical != *ns && life.is_timeseries(&shaped.logical))
     };
     match op {
         AdminOp::Drop { ns } if life.is_timeseries(ns) => Ok(Some(vec![dropped(ns)])),
         AdminOp::Drop { ns } if is_stored(ns) => {
             let mut session = Session::default();
-            let mut at = Access { backend: &*shared.inner, session: &mut session, context };
+            let mut at = Access { backend: &*executor.inner, session: &mut session, context };
             at.delete(ns, Filter::all()).await?;
             Ok(Some(vec![dropped(ns)]))
         }
@@ -120,34 +120,34 @@ fn is_dumped(life: &Life, ns: &Namespace) -> bool {
 
 /// Takes an insert of such a client into a collection of ours.
 pub(super) async fn insert(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &Insert,
 ) -> Result<Option<Written>> {
-    let Some(life) = shared.life().filter(|_| session.restores() && session.transaction.is_none()) else {
+    let Some(life) = executor.life().filter(|_| session.restores() && session.transaction.is_none()) else {
         return Ok(None);
     };
     if is_dumped(&life, &op.ns) {
         let op = WriteOp::Insert(op.clone());
-        return shared.inner.write(session, context, &op, &Capture::Nothing).await.map(Some);
+        return executor.inner.write(session, context, &op, &Capture::Nothing).await.map(Some);
     }
-    let rights = rights(shared, session.relay.as_ref(), "insert", &op.ns).await?;
+    let rights = rights(executor, session.relay.as_ref(), "insert", &op.ns).await?;
     rights.need("insert", &op.ns)?;
     if op.ns == names::catalog(&op.ns.db) {
         return life.restore_rows(&rights, RestoredBy::of(session), context, op).await.map(Some);
     }
     if op.ns == names::replaced(&op.ns.db) {
-        return keep_values(shared, session, context, op).await.map(Some);
+        return keep_values(executor, session, context, op).await.map(Some);
     }
     // Fences, jobs and leases are of the Pleach that was dumped: seeding does what its jobs would have done.
     Ok(Some(Written { n: op.documents.len() as u64, ..Written::default() }))
 }
 
 /// What rules have replaced is worth having; what is here stays.
-async fn keep_values(shared: &Shared, session: &mut Session, context: &Context, op: &Insert) -> Result<Written> {
+async fn keep_values(executor: &Executor, session: &mut Session, context: &Context, op: &Insert) -> Result<Written> {
     let unordered = WriteOp::Insert(Insert { ordered: false, ..op.clone() });
-    let mut written = shared.inner.write(session, context, &unordered, &Capture::Nothing).await?;
+    let mut written = executor.inner.write(session, context, &unordered, &Capture::Nothing).await?;
     let before = written.errors.len();
     written.errors.retain(|failed| failed.error.code() != document::Code::DuplicateKey);
     written.n += (before - written.errors.len()) as u64;
@@ -156,7 +156,7 @@ async fn keep_values(shared: &Shared, session: &mut Session, context: &Context, 
 
 /// Takes whole buckets: each must be as the rule would have made it.
 pub(super) async fn buckets(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -176,10 +176,10 @@ pub(super) async fn buckets(
     if insert.documents.iter().any(|document| !bucket.flaws(document).is_empty()) {
         return Err(refused::stored(&insert.ns, shaped));
     }
-    shared.inner.write(session, context, op, &Capture::Nothing).await.map(Some)
+    executor.inner.write(session, context, op, &Capture::Nothing).await.map(Some)
 }
 
-async fn rights(shared: &Shared, line: Option<&Arc<dyn Relay>>, command: &str, ns: &Namespace) -> Result<Rights> {
-    let rights = Rights::of(&*shared.inner, line, &format!("{command}: \"{}\"", ns.collection)).await?;
+async fn rights(executor: &Executor, line: Option<&Arc<dyn Relay>>, command: &str, ns: &Namespace) -> Result<Rights> {
+    let rights = Rights::of(&*executor.inner, line, &format!("{command}: \"{}\"", ns.collection)).await?;
     Ok(rights.naming([ns.clone()]))
 }

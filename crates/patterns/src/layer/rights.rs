@@ -5,7 +5,7 @@
 use crate::active::Rules;
 use crate::active::side_writes::Target;
 use crate::execute::plan::Plan;
-use crate::layer::{Shared, remembered};
+use crate::layer::{Executor, remembered};
 use crate::life::names;
 use crate::life::rights::{Rights, namespaces, role};
 use crate::life::verbs::{EXPLAIN, Resource};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The outcome of a client's write as the client may see it. Costs nothing where something was written.
 pub(super) async fn of_write(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<Arc<dyn Relay>>,
     op: &WriteOp,
     outcome: Result<Written>,
@@ -25,8 +25,8 @@ pub(super) async fn of_write(
     let Some(line) = line.filter(|_| !outcome.as_ref().is_ok_and(|written| has_written(op, written))) else {
         return outcome;
     };
-    let rights = for_write(shared, Some(&line), op).await?;
-    let rules = shared.rules();
+    let rights = for_write(executor, Some(&line), op).await?;
+    let rules = executor.rules();
     match outcome {
         Ok(mut written) => {
             for failed in &mut written.errors {
@@ -50,16 +50,20 @@ fn has_written(op: &WriteOp, written: &Written) -> bool {
 }
 
 /// The rights of the sender of a write; fails unless it may send it.
-async fn for_write(shared: &Shared, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
-    let rights = Rights::of(&*shared.inner, line, &named(op)).await?.naming([op.ns().clone()]);
-    rights.need_to_write(op, shared.rules().shaped(op.ns()).map(|shaped| &**shaped))?;
+async fn for_write(executor: &Executor, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
+    let rights = Rights::of(&*executor.inner, line, &named(op)).await?.naming([op.ns().clone()]);
+    rights.need_to_write(op, executor.rules().shaped(op.ns()).map(|shaped| &**shaped))?;
     Ok(rights)
 }
 
 /// Fails unless the client may write to the collection that it names, whatever it may do where the documents are stored.
-pub(super) async fn before_shaped_write(shared: &Shared, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<()> {
+pub(super) async fn before_shaped_write(
+    executor: &Executor,
+    line: Option<&Arc<dyn Relay>>,
+    op: &WriteOp,
+) -> Result<()> {
     let suffices = |rights: &Rights| rights.clone().naming([op.ns().clone()]).need_to_send(op);
-    remembered::rights(shared, line, &named(op), suffices).await.map(drop)
+    remembered::rights(executor, line, &named(op), suffices).await.map(drop)
 }
 
 /// The command as a refusal names it.
@@ -74,8 +78,8 @@ fn named(op: &WriteOp) -> String {
 }
 
 /// Fails unless the client may send the write that is to be explained.
-pub(super) async fn before_explain(shared: &Shared, line: Option<Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
-    for_write(shared, line.as_ref(), op).await
+pub(super) async fn before_explain(executor: &Executor, line: Option<Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
+    for_write(executor, line.as_ref(), op).await
 }
 
 /// A plan is shown only to a client that may read every collection in it. A rehearsal that was refused says no more.
@@ -94,15 +98,15 @@ pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: R
 /// Fails unless the client may define this: asked only where a rule concerns the collection, since Pleach may refuse or change
 /// it before MongoDB sees it.
 pub(super) async fn before_admin(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<Arc<dyn Relay>>,
     op: &AdminOp,
 ) -> Result<Option<Rights>> {
     let Some(Defined { action, command, ns }) = defined(op) else { return Ok(None) };
-    if line.is_none() || !is_concerned(&shared.rules(), op, ns) {
+    if line.is_none() || !is_concerned(&executor.rules(), op, ns) {
         return Ok(None);
     }
-    let rights = Rights::of(&*shared.inner, line.as_ref(), &format!("{command}: \"{}\"", ns.collection)).await?;
+    let rights = Rights::of(&*executor.inner, line.as_ref(), &format!("{command}: \"{}\"", ns.collection)).await?;
     let rights = match op {
         AdminOp::Rename { from, to, drop_target } => {
             let rights = rights.naming([from.clone(), to.clone()]);
@@ -165,13 +169,13 @@ fn defined(op: &AdminOp) -> Option<Defined<'_>> {
 
 /// The outcome of a definition as the client may see it.
 pub(super) fn of_admin(
-    shared: &Shared,
+    executor: &Executor,
     rights: Option<&Rights>,
     ns: Option<&Namespace>,
     outcome: Result<Vec<Doc<'static>>>,
 ) -> Result<Vec<Doc<'static>>> {
     match (rights, ns) {
-        (Some(rights), Some(ns)) => outcome.map_err(|error| discreet(rights, &shared.rules(), ns, error)),
+        (Some(rights), Some(ns)) => outcome.map_err(|error| discreet(rights, &executor.rules(), ns, error)),
         _ => outcome,
     }
 }
@@ -183,42 +187,42 @@ pub(super) fn target(op: &AdminOp) -> Option<Namespace> {
 
 /// A change stream that is refused is refused to a client that may watch the collection; others get MongoDB's error.
 pub(super) async fn refuse_stream(
-    shared: &Shared,
+    executor: &Executor,
     command: &Head<'_>,
     line: Option<&Arc<dyn Relay>>,
     refused: Error,
 ) -> Result<()> {
     let (Some(line), Some(target)) = (line, command.target) else { return Err(refused) };
     let ns = Namespace::new(command.db, target);
-    let rights = of_aggregate(shared, line, target).await?.naming([ns.clone()]);
+    let rights = of_aggregate(executor, line, target).await?.naming([ns.clone()]);
     rights.need_all(&["changeStream", "find"], &ns)?;
-    Err(discreet(&rights, &shared.rules(), &ns, refused))
+    Err(discreet(&rights, &executor.rules(), &ns, refused))
 }
 
 /// A command that would change a collection behind the back of its rules is refused likewise.
 pub(super) async fn refuse_behind(
-    shared: &Shared,
+    executor: &Executor,
     command: &Head<'_>,
     line: Option<&Arc<dyn Relay>>,
     target: &Target,
     refused: Error,
 ) -> Result<()> {
     let sent = command.target.map_or_else(|| command.name.to_owned(), |first| format!("{}: \"{first}\"", command.name));
-    let rights = Rights::of(&*shared.inner, line, &sent).await?;
+    let rights = Rights::of(&*executor.inner, line, &sent).await?;
     rights.need(target.action, &target.ns)?;
-    Err(discreet(&rights, &shared.rules(), &target.ns, refused))
+    Err(discreet(&rights, &executor.rules(), &target.ns, refused))
 }
 
 /// Fails unless the client may write where its pipeline ends: where that has no result, nothing is sent that MongoDB could refuse.
 pub(super) async fn before_sink(
-    shared: &Shared,
+    executor: &Executor,
     command: &Head<'_>,
     line: Option<&Arc<dyn Relay>>,
     target: &Namespace,
 ) -> Result<()> {
     let (Some(line), Some(source)) = (line, command.target) else { return Ok(()) };
-    let rights = of_aggregate(shared, line, source).await?.naming([target.clone()]);
-    let rules = shared.rules();
+    let rights = of_aggregate(executor, line, source).await?.naming([target.clone()]);
+    let rules = executor.rules();
     match rules.shaped(target) {
         Some(shaped) => shaped.sides.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
         None => rights.need_all(&["insert", "update"], target),
@@ -227,7 +231,7 @@ pub(super) async fn before_sink(
 
 /// `$out` into a collection of a rule, likewise.
 pub(super) async fn refuse_sink(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<Arc<dyn Relay>>,
     ns: &Namespace,
     target: &Namespace,
@@ -235,46 +239,46 @@ pub(super) async fn refuse_sink(
 ) -> Error {
     let Some(line) = line else { return refused };
     let checked = async {
-        let rights = of_aggregate(shared, &line, &ns.collection).await?.naming([ns.clone(), target.clone()]);
+        let rights = of_aggregate(executor, &line, &ns.collection).await?.naming([ns.clone(), target.clone()]);
         rights.need("find", ns)?;
         rights.need_all(&["insert", "remove"], target)?;
         Ok(rights)
     };
     match checked.await {
-        Ok(rights) => discreet(&rights, &shared.rules(), ns, refused),
+        Ok(rights) => discreet(&rights, &executor.rules(), ns, refused),
         Err(error) => error,
     }
 }
 
-async fn of_aggregate(shared: &Shared, line: &Arc<dyn Relay>, collection: &str) -> Result<Rights> {
-    Rights::of(&*shared.inner, Some(line), &format!("aggregate: \"{collection}\"")).await
+async fn of_aggregate(executor: &Executor, line: &Arc<dyn Relay>, collection: &str) -> Result<Rights> {
+    Rights::of(&*executor.inner, Some(line), &format!("aggregate: \"{collection}\"")).await
 }
 
 /// Whether the client of a read may read the collections where the documents are stored. If not, it reads the view, by MongoDB's own
 /// rules. Fails unless it may read the collection that it asks for.
 pub(super) async fn sees_stored(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<&Arc<dyn Relay>>,
     op: &ReadOp,
     shaped: &Stack,
 ) -> Result<bool> {
     let ns = op.ns();
     let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);
-    let rights = remembered::rights(shared, line, &named_read(op), suffices).await?;
+    let rights = remembered::rights(executor, line, &named_read(op), suffices).await?;
     Ok(shaped.sides.iter().all(|side| rights.may("find", &side.stored)))
 }
 
 /// The outcome of a read of a collection that is stored in another form, as the client may see it.
 pub(super) async fn of_read<T>(
-    shared: &Shared,
+    executor: &Executor,
     line: Option<Arc<dyn Relay>>,
     op: &ReadOp,
     outcome: Result<T>,
 ) -> Result<T> {
     match (outcome, line) {
         (Err(error), Some(line)) if error.code() == Code::Unauthorized => {
-            let rights = Rights::of(&*shared.inner, Some(&line), &named_read(op)).await?;
-            Err(discreet(&rights, &shared.rules(), op.ns(), error))
+            let rights = Rights::of(&*executor.inner, Some(&line), &named_read(op)).await?;
+            Err(discreet(&rights, &executor.rules(), op.ns(), error))
         }
         (outcome, _) => outcome,
     }

@@ -4,7 +4,7 @@
 
 use crate::active::Rules;
 use crate::execute::retry::RetryWindow;
-use crate::layer::Shared;
+use crate::layer::Executor;
 use document::Result;
 use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace, ReadOp};
@@ -12,36 +12,36 @@ use std::sync::Arc;
 
 /// Waits until nobody renames the collection. Returns the rules that say so: who holds them is waited for before it is renamed.
 pub(super) async fn until_free(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     ns: &Namespace,
 ) -> Result<Arc<Rules>> {
     match session.transaction.is_some() {
-        true => Ok(shared.rules()),
-        false => until(shared, context, |rules| !rules.is_held(ns)).await,
+        true => Ok(executor.rules()),
+        false => until(executor, context, |rules| !rules.is_held(ns)).await,
     }
 }
 
 /// The same for all that a read may look at: a pipeline can name any collection.
 pub(super) async fn until_read(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     op: &ReadOp,
 ) -> Result<Arc<Rules>> {
     match op {
-        ReadOp::Find(op) => until_free(shared, session, context, &op.ns).await,
-        ReadOp::Count(op) => until_free(shared, session, context, &op.ns).await,
-        ReadOp::Distinct(op) => until_free(shared, session, context, &op.ns).await,
-        ReadOp::Aggregate(_) if session.transaction.is_some() => Ok(shared.rules()),
-        ReadOp::Aggregate(_) => until(shared, context, |rules| !rules.holds_any()).await,
+        ReadOp::Find(op) => until_free(executor, session, context, &op.ns).await,
+        ReadOp::Count(op) => until_free(executor, session, context, &op.ns).await,
+        ReadOp::Distinct(op) => until_free(executor, session, context, &op.ns).await,
+        ReadOp::Aggregate(_) if session.transaction.is_some() => Ok(executor.rules()),
+        ReadOp::Aggregate(_) => until(executor, context, |rules| !rules.holds_any()).await,
     }
 }
 
 /// The same for work on whole collections.
 pub(super) async fn until_defined(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
@@ -53,44 +53,44 @@ pub(super) async fn until_defined(
         | AdminOp::CollMod { ns, .. }
         | AdminOp::CreateIndexes { ns, .. }
         | AdminOp::ListIndexes { ns }
-        | AdminOp::DropIndexes { ns, .. } => until_free(shared, session, context, ns).await,
+        | AdminOp::DropIndexes { ns, .. } => until_free(executor, session, context, ns).await,
         AdminOp::Rename { .. } | AdminOp::DropDatabase { .. } | AdminOp::ListCollections { .. } => {
-            until(shared, context, |rules| !rules.holds_any()).await
+            until(executor, context, |rules| !rules.holds_any()).await
         }
-        _ => Ok(shared.rules()),
+        _ => Ok(executor.rules()),
     }
 }
 
 /// A transaction begins while nothing is renamed; one that began earlier goes on.
-pub(super) async fn until_begun(shared: &Shared, session: &mut Session, context: &Context) -> Result<Arc<Rules>> {
+pub(super) async fn until_begun(executor: &Executor, session: &mut Session, context: &Context) -> Result<Arc<Rules>> {
     if let (Some(joined), Some(id)) = (session.joined, session.id)
-        && shared.joined.began_before(
+        && executor.joined.began_before(
             &(id, session.relay.as_ref().and_then(|relay| relay.user())),
             joined.number,
-            &shared.rules(),
+            &executor.rules(),
         )
     {
-        return Ok(shared.rules());
+        return Ok(executor.rules());
     }
-    until(shared, context, |rules| !rules.holds_any()).await
+    until(executor, context, |rules| !rules.holds_any()).await
 }
 
 pub(super) async fn until(
-    shared: &Shared,
+    executor: &Executor,
     context: &Context,
     is_free: impl Fn(&Arc<Rules>) -> bool,
 ) -> Result<Arc<Rules>> {
-    let rules = shared.rules();
+    let rules = executor.rules();
     if is_free(&rules) {
         return Ok(rules);
     }
     drop(rules);
     let freed = async {
         loop {
-            let changed = shared.changed.notified();
+            let changed = executor.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let rules = shared.rules();
+            let rules = executor.rules();
             if is_free(&rules) {
                 return rules;
             }

@@ -1,7 +1,7 @@
 //! Time-series collections on the embedded store: commands about whole collections treat and show them as MongoDB does. In front
 //! of a real MongoDB they are its own.
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::life::timeseries::{listed, refused_on_timeseries};
 use crate::mql;
 use document::backend::{Head, Session};
@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 /// Answers what is about them; nothing for everything else.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
-    if shared.inner.facts().own_time_series {
+    if executor.inner.facts().own_time_series {
         return Ok(None);
     }
-    let Some(life) = shared.life() else { return Ok(None) };
+    let Some(life) = executor.life() else { return Ok(None) };
     match op {
         AdminOp::CreateView { ns, .. } if life.is_timeseries(ns) => {
             Err(Error::new(Code::NamespaceExists, "Namespace already exists"))
@@ -62,7 +62,9 @@ pub(super) async fn run(
         }
         AdminOp::Compact { ns } if life.is_timeseries(ns) => Err(refused_on_timeseries(ns)),
         AdminOp::CollStats { ns, scale } => match life.timeseries_indexes(ns) {
-            Some(indexes) => stats(shared, session, context, ns, *scale, &indexes).await.map(|stats| Some(vec![stats])),
+            Some(indexes) => {
+                stats(executor, session, context, ns, *scale, &indexes).await.map(|stats| Some(vec![stats]))
+            }
             None => Ok(None),
         },
         AdminOp::ListIndexes { ns } => Ok(life.timeseries_indexes(ns)),
@@ -83,7 +85,7 @@ pub(super) async fn run(
             }
             let all = AdminOp::ListCollections { db: db.clone(), filter: Filter::all(), name_only: false };
             let mut rows = Vec::new();
-            for row in shared.inner.admin(session, context, all).await? {
+            for row in executor.inner.admin(session, context, all).await? {
                 let name = row.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
                 let row = match made.iter().find(|(made, _)| **made == *name) {
                     Some((_, options)) => listed(&name, options),
@@ -100,12 +102,12 @@ pub(super) async fn run(
 }
 
 /// Why a time-series collection of the embedded store cannot be watched or written by `$out`; nothing if it is none.
-pub(super) fn refused(shared: &Shared, command: &Head<'_>) -> Option<Error> {
-    refused_on(shared, &Namespace::new(command.db, command.target?))
+pub(super) fn refused(executor: &Executor, command: &Head<'_>) -> Option<Error> {
+    refused_on(executor, &Namespace::new(command.db, command.target?))
 }
 
-pub(super) fn refused_on(shared: &Shared, ns: &Namespace) -> Option<Error> {
-    let life = shared.life().filter(|_| !shared.inner.facts().own_time_series)?;
+pub(super) fn refused_on(executor: &Executor, ns: &Namespace) -> Option<Error> {
+    let life = executor.life().filter(|_| !executor.inner.facts().own_time_series)?;
     life.is_timeseries(ns).then(|| refused_on_timeseries(ns))
 }
 
@@ -125,19 +127,19 @@ fn refuse_in_transaction(session: &Session, ns: &Namespace) -> Result<()> {
 
 /// Those of the buckets, under the name that clients know; how many documents there are is said of the buckets only.
 async fn stats(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     ns: &Namespace,
     scale: i64,
     indexes: &[Doc<'static>],
 ) -> Result<Doc<'static>> {
-    let rules = shared.rules();
+    let rules = executor.rules();
     let Some(side) = rules.shaped(ns).and_then(|shaped| shaped.sides.first()) else {
         return Err(Error::new(Code::ConflictingOperationInProgress, format!("{ns} is being made")));
     };
     let op = AdminOp::CollStats { ns: side.stored.clone(), scale };
-    let stored = shared.inner.admin(session, context, op).await?.into_iter().next().unwrap_or_else(Doc::empty);
+    let stored = executor.inner.admin(session, context, op).await?.into_iter().next().unwrap_or_else(Doc::empty);
     let mut stats = DocWriter::new();
     for (name, value) in stored.iter() {
         match name.as_str() {
@@ -169,8 +171,8 @@ async fn stats(
 }
 
 /// A read with the index of the buckets that its hint means.
-pub(super) async fn hinted(shared: &Arc<Shared>, context: &Context, op: ReadOp) -> Result<ReadOp> {
-    let Some(life) = shared.life().filter(|_| !shared.inner.facts().own_time_series) else { return Ok(op) };
+pub(super) async fn hinted(executor: &Arc<Executor>, context: &Context, op: ReadOp) -> Result<ReadOp> {
+    let Some(life) = executor.life().filter(|_| !executor.inner.facts().own_time_series) else { return Ok(op) };
     let mut op = op;
     let ns = op.ns().clone();
     let hint = match &mut op {

@@ -1,7 +1,7 @@
 //! `create` and `collMod` that would give a rule's collection a validator which refuses what the rule writes: they are refused by the
 //! same look at the data that `apply` takes, before every later write of a client fails.
 
-use crate::layer::{Shared, admin};
+use crate::layer::{Executor, admin};
 use crate::life::access::Access;
 use crate::life::preview::refused_validator;
 use crate::life::relocate::stored;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const OPTIONS: &[&str] = &["validator", "validationLevel", "validationAction"];
 
 /// Fails if the collection would have such a validator afterwards.
-pub(super) async fn check(shared: &Shared, context: &Context, op: &AdminOp) -> Result<()> {
+pub(super) async fn check(executor: &Executor, context: &Context, op: &AdminOp) -> Result<()> {
     let (ns, said) = match op {
         AdminOp::CollMod { ns, change } => (ns, chosen(change)),
         AdminOp::Create { ns, options } => (ns, of_options(options)),
@@ -23,24 +23,24 @@ pub(super) async fn check(shared: &Shared, context: &Context, op: &AdminOp) -> R
     if said.is_empty() {
         return Ok(());
     }
-    let rules = shared.rules();
+    let rules = executor.rules();
     let Some(local) = rules.of(ns).filter(|local| !local.hosted.is_empty()) else { return Ok(()) };
     let hosted: Vec<&Arc<Rule>> = local.hosted.iter().map(|kept| &kept.rule).collect();
     let options = match op {
         // MongoDB says that a name is taken.
-        AdminOp::Create { .. } if admin::exists(shared, context, ns).await? => return Ok(()),
+        AdminOp::Create { .. } if admin::exists(executor, context, ns).await? => return Ok(()),
         AdminOp::Create { .. } => said,
-        _ => changed(shared, context, ns, &said).await?,
+        _ => changed(executor, context, ns, &said).await?,
     };
     let mut own = Session::default();
-    let mut at = Access { backend: &*shared.inner, session: &mut own, context };
+    let mut at = Access { backend: &*executor.inner, session: &mut own, context };
     refused_validator(&mut at, ns, &options, &hosted).await?.map_or(Ok(()), Err)
 }
 
 /// The options that the collection has, with what is said of them now.
-async fn changed(shared: &Shared, context: &Context, ns: &Namespace, said: &Doc<'static>) -> Result<Doc<'static>> {
+async fn changed(executor: &Executor, context: &Context, ns: &Namespace, said: &Doc<'static>) -> Result<Doc<'static>> {
     let mut own = Session::default();
-    let mut at = Access { backend: &*shared.inner, session: &mut own, context };
+    let mut at = Access { backend: &*executor.inner, session: &mut own, context };
     let there = stored::found(&mut at, ns).await?.map_or_else(Doc::empty, |found| chosen(&found.options));
     let mut all = DocWriter::new();
     for name in OPTIONS {

@@ -5,60 +5,60 @@ use crate::active::route::Role;
 use crate::active::{CollectionRules, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
-use crate::layer::{Shared, bulk, owned, restore, rights, shaped, statements, switchover_wait};
+use crate::layer::{Executor, bulk, owned, restore, rights, shaped, statements, switchover_wait};
 use document::backend::Session;
 use document::op::{Capture, Context, Modify, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
 use std::sync::Arc;
 
 pub(super) async fn write(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
     capture: &Capture,
 ) -> Result<Written> {
-    shared.lease.check()?;
+    executor.lease.check()?;
     let ns = namespace(op);
-    restore::until_over(shared, session, ns).await;
+    restore::until_over(executor, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
-    let rules = switchover_wait::until_free(shared, session, context, ns).await?;
+    let rules = switchover_wait::until_free(executor, session, context, ns).await?;
     match rules.role(ns.by_ref()) {
         Role::Logical(shaped) => {
-            rights::before_shaped_write(shared, session.relay.as_ref(), op).await?;
-            shaped::write::run(shared, session, context, op, shaped).await
+            rights::before_shaped_write(executor, session.relay.as_ref(), op).await?;
+            shaped::write::run(executor, session, context, op, shaped).await
         }
         // Whole buckets expire, by an index of theirs.
         Role::Stored(shaped) if context.sent.expiry && shaped.is_source => match op {
-            WriteOp::Delete(op) => shaped::write::expire(shared, session, context, op, shaped).await,
+            WriteOp::Delete(op) => shaped::write::expire(executor, session, context, op, shaped).await,
             _ => Err(shaped::write::refused::stored(ns, shaped)),
         },
         Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
-            shared.inner.write(session, context, op, capture).await
+            executor.inner.write(session, context, op, capture).await
         }
-        Role::Stored(shaped) => match restore::buckets(shared, session, context, op, shaped).await? {
+        Role::Stored(shaped) => match restore::buckets(executor, session, context, op, shaped).await? {
             Some(written) => Ok(written),
             None => Err(shaped::write::refused::stored(ns, shaped)),
         },
         Role::Named(local) if concerns(local, op) => {
             let local = local.clone();
-            planned(shared, session, context, op, rules, &local).await
+            planned(executor, session, context, op, rules, &local).await
         }
         Role::Bookkeeping => {
             drop(rules);
             let taken = match op {
-                WriteOp::Insert(insert) => restore::insert(shared, session, context, insert).await?,
+                WriteOp::Insert(insert) => restore::insert(executor, session, context, insert).await?,
                 _ => None,
             };
             taken.ok_or_else(|| bookkeeping(ns))
         }
-        Role::Named(_) | Role::Free => shared.inner.write(session, context, op, capture).await,
+        Role::Named(_) | Role::Free => executor.inner.write(session, context, op, capture).await,
     }
 }
 
 /// A write that rules concern.
 async fn planned(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -66,14 +66,14 @@ async fn planned(
     local: &Arc<CollectionRules>,
 ) -> Result<Written> {
     if session.transaction.is_none() {
-        return bulk::run(shared, session, context, op, local).await;
+        return bulk::run(executor, session, context, op, local).await;
     }
     // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
     let op = owned::rewritten(local, op)?;
     if let Some((index, error)) = owned::refused(local, &op, 0) {
         return Ok(statements::failed(index, error));
     }
-    let mut run = Attempt::new(shared, session, context, rules);
+    let mut run = Attempt::new(executor, session, context, rules);
     match execute(&mut run, &op).await {
         Ok(written) if !written.errors.is_empty() => Ok(written),
         Ok(written) => {

@@ -220,9 +220,9 @@ impl Life {
     /// Looks at what the catalog says, for who shows indexes.
     pub(crate) async fn note_expiries(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         let mut known: Vec<Expiry> =
-            self.patterned.shared.expiries().iter().filter(|row| &*row.ns.db != db).cloned().collect();
+            self.patterned.executor.expiries().iter().filter(|row| &*row.ns.db != db).cloned().collect();
         known.extend(rows(at, db).await?);
-        self.patterned.shared.set_expiries(known);
+        self.patterned.executor.set_expiries(known);
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Life {
         let rules = self.patterned.rules();
         rights.need_to_write(&op, rules.shaped(op.ns()).map(|shaped| &**shaped))?;
         drop(rules);
-        let plan = explain::plan(&self.patterned.shared, client, context, &op).await;
+        let plan = explain::plan(&self.patterned.executor, client, context, &op).await;
         let plan = checked(rights, &self.patterned.rules(), op.ns(), plan)?;
         match plan.steps.is_empty() {
             true => Ok(Plan::of(vec![Step::from(Action::Write(op))]).with_errors(plan.errors).to_mql()),
@@ -81,7 +81,7 @@ impl Life {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
                 self.explain_sink(client, context, said, op, rights).await
             }
-            read => explain::read_plan(&self.patterned.shared, context, read),
+            read => explain::read_plan(&self.patterned.executor, context, read),
         }
     }
 
@@ -98,7 +98,7 @@ impl Life {
                 let ns = said.collection()?;
                 rights.need("dropCollection", &ns)?;
                 if !self.is_timeseries(&ns) {
-                    may_drop(&self.patterned.shared, context, &self.patterned.rules(), &ns).await?;
+                    may_drop(&self.patterned.executor, context, &self.patterned.rules(), &ns).await?;
                 }
                 (Filter::equality("name", &Value::from(&*ns.collection)), ns.to_string())
             }

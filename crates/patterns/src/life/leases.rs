@@ -67,7 +67,7 @@ impl Life {
             true => tracing::warn!(
                 "the user of the connection string may write nowhere: rules that another Pleach brings on are not kept here"
             ),
-            false => self.patterned.shared.lease.end(),
+            false => self.patterned.executor.lease.end(),
         }
         self.look(&mut holding).await.map(drop)
     }
@@ -115,7 +115,7 @@ impl Life {
     async fn look(&self, holding: &mut Leases) -> Result<bool> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
-        let (lease, lasts) = (&self.patterned.shared.lease, self.lease_lasts());
+        let (lease, lasts) = (&self.patterned.executor.lease, self.lease_lasts());
         let (asked, lapsed) = (lease.now(), !lease.is_valid());
         let due = lapsed || holding.renewed.is_none_or(|renewed| renewed.elapsed() >= lasts / 4);
         let (mut under_way, mut complete) = (false, true);
@@ -415,7 +415,7 @@ pub(crate) async fn hold(life: Arc<Life>) {
         };
         life.wait_for_stop(if under_way { LOOK_AGAIN } else { LOOK.min(life.lease_lasts() / 4) }).await;
     }
-    life.patterned.shared.lease.end();
+    life.patterned.executor.lease.end();
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     for place in &holding.places {

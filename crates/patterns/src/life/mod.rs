@@ -416,7 +416,7 @@ impl Life {
 
     /// Passes the gate of the layer, if it has one.
     pub(crate) async fn pass(&self, point: Point<'_>) -> Result<()> {
-        match self.patterned.shared.gate() {
+        match self.patterned.executor.gate() {
             Some(gate) => gate.pass(point).await,
             None => Ok(()),
         }

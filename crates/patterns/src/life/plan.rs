@@ -61,11 +61,11 @@ impl Changes {
                 Difference::Changed { new, change: Change::Upkeep, .. } if std::ptr::eq(*new, rule) => Some(Work::Keep),
                 _ => None,
             });
-            let shared = Arc::new(rule.clone());
+            let executor = Arc::new(rule.clone());
             if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (rule.bucket(), &work) {
                 let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
                 let change = relocate::change::to_declared(at, entry, rule, bucket).await?;
-                steps.push(Step { rule: shared, work: Work::Shape(Box::new(change)) });
+                steps.push(Step { rule: executor, work: Work::Shape(Box::new(change)) });
                 continue;
             }
             let planned = steps.iter().filter_map(|step| match &step.work {
@@ -74,17 +74,17 @@ impl Changes {
             });
             let planned: Vec<&Needed> = planned.collect();
             let missing = indexes::missing_beside(at, rule, &planned).await?;
-            steps.extend(missing.into_iter().map(|needed| Step { rule: shared.clone(), work: Work::Index(needed) }));
+            steps.extend(missing.into_iter().map(|needed| Step { rule: executor.clone(), work: Work::Index(needed) }));
             if let Some(link) = rule.link() {
                 for expiry in expiry::live(at, &link.source).await? {
                     let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
                     if !steps.iter().any(twice) {
-                        steps.push(Step { rule: shared.clone(), work: Work::Expiry(expiry) });
+                        steps.push(Step { rule: executor.clone(), work: Work::Expiry(expiry) });
                     }
                 }
             }
             if let Some(work) = work {
-                steps.push(Step { rule: shared, work });
+                steps.push(Step { rule: executor, work });
             }
         }
         for difference in &differences {

@@ -133,7 +133,7 @@ impl Life {
     pub(super) fn begin_restore(&self, db: &str, by: RestoredBy) {
         self.restores_now(db, by, |_| {});
         self.restores.0.lock().pending.insert(db.into());
-        self.patterned.shared.restoring.store(true, Ordering::Relaxed);
+        self.patterned.executor.restoring.store(true, Ordering::Relaxed);
     }
 
     fn restores_now(&self, db: &str, by: RestoredBy, note: impl FnOnce(&mut Restoring)) {
@@ -148,7 +148,7 @@ impl Life {
     /// force. A restore that is under way is not waited for, and neither are rules that take long.
     pub(crate) async fn after_restore(&self, db: Option<&str>, for_verb: bool) {
         let limit = if for_verb { VERBS_WAIT } else { WRITES_WAIT };
-        while self.patterned.shared.restoring.load(Ordering::Relaxed) && self.waits_for_restore(db, limit) {
+        while self.patterned.executor.restoring.load(Ordering::Relaxed) && self.waits_for_restore(db, limit) {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -161,7 +161,7 @@ impl Life {
         let mut known = self.restores.0.lock();
         let Known { databases, pending, .. } = &mut *known;
         pending.retain(|db| databases.contains_key(db) || !is_over(db));
-        self.patterned.shared.restoring.store(!pending.is_empty(), Ordering::Relaxed);
+        self.patterned.executor.restoring.store(!pending.is_empty(), Ordering::Relaxed);
         let since = known.answered.map(|answered| answered.elapsed()).unwrap_or_default();
         let waits_for = |pending: &Arc<str>| match known.databases.contains_key(pending) {
             true => known.commands == 0 && since < PAUSE,

@@ -40,7 +40,7 @@ pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
         life.check_stopped()?;
         let context = life.adding_context();
         let turn_of = if conflicts > CONFLICTS_BEFORE_TURN { std::mem::take(&mut busy) } else { Vec::new() };
-        let _turn = life.patterned.shared.lines.take(turn_of).await;
+        let _turn = life.patterned.executor.lines.take(turn_of).await;
         match one_part(life, &context, &evaluator, &row, part, &mut busy).await {
             // Somebody has changed or dropped the rule meanwhile: the keeper looks at it anew.
             Ok(None) => return life.reload().await,

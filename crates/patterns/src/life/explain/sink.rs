@@ -35,7 +35,7 @@ impl Life {
         let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
         self.need_to_write_into(rights, sink, &target)?;
         let rules = self.patterned.rules();
-        if let Err((_, refused)) = check_sink(&self.patterned.shared, &rules, op) {
+        if let Err((_, refused)) = check_sink(&self.patterned.executor, &rules, op) {
             return checked(rights, &rules, &op.ns, Err(refused)).map(|_| None);
         }
         drop(rules);
@@ -51,7 +51,7 @@ impl Life {
         let mut whole = Plan::of(vec![Step::from(Action::Read(read))]);
         for chunk in results.chunks(CHUNK) {
             for op in self.merging(client, context, &target, spec, chunk).await? {
-                whole.join(plan(&self.patterned.shared, client, context, &op).await?);
+                whole.join(plan(&self.patterned.executor, client, context, &op).await?);
             }
         }
         let whole = checked(rights, &self.patterned.rules(), &target, Ok(whole))?;

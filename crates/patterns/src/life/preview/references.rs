@@ -42,8 +42,8 @@ impl<'r> Sides<'r> {
         match link.refers {
             Refers::Host => {
                 // One copy per element of an array that reference and copy share.
-                let shared = link.local.path.parts.len() > 1 && link.local.path.first() == rule.field.first();
-                let arrays = if link.local.each || shared { link.local.path.parts.len() } else { 0 };
+                let executor = link.local.path.parts.len() > 1 && link.local.path.first() == rule.field.first();
+                let arrays = if link.local.each || executor { link.local.path.parts.len() } else { 0 };
                 Sides { from: host, to: source, arrays, filter: None }
             }
             Refers::Source => {

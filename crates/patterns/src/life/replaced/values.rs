@@ -57,8 +57,8 @@ impl Places {
     pub(crate) fn of(rule: &Rule) -> Places {
         let state = Path::new(&format!("{}.{}", crate::rule::owned::STATE, rule.field.dotted()));
         let reference = rule.link().filter(|link| link.refers == Refers::Host).map(|link| {
-            let shared = link.shared_with(&rule.field);
-            (shared, link.local.path.parts.get(shared..).unwrap_or_default().to_vec())
+            let executor = link.shared_with(&rule.field);
+            (executor, link.local.path.parts.get(executor..).unwrap_or_default().to_vec())
         });
         // An earlier form of the rule may have had a state where this one has none.
         Places { paths: vec![rule.field.clone(), state], reference }
@@ -79,8 +79,8 @@ impl Places {
 
     fn note(&self, doc: &Doc<'_>, parts: &[Part], depth: usize, way: &mut Way, entries: &mut Vec<Entry>) {
         let Some((first, rest)) = parts.split_first() else { return };
-        if let Some((shared, reference)) = &self.reference
-            && *shared == depth
+        if let Some((executor, reference)) = &self.reference
+            && *executor == depth
             && way.in_array
         {
             way.by = field(&Value::Document(doc.borrow()), reference).into_owned();
@@ -108,7 +108,7 @@ impl Places {
                 Value::Document(inner) => self.note(inner, rest, depth, &mut below, entries),
                 Value::Array(inner) => self.note_items(inner, rest, depth, &below, entries),
                 // Copies whose reference is in the array leave it alone; whatever else is written through the array replaces it.
-                _ if self.reference.as_ref().is_some_and(|(shared, _)| *shared >= depth) => {}
+                _ if self.reference.as_ref().is_some_and(|(executor, _)| *executor >= depth) => {}
                 other => entries.push(Entry { by: Value::Missing, ..below.entry(other) }),
             }
         }
@@ -149,8 +149,8 @@ impl Places {
     /// The places in arrays, values or not.
     fn sites(&self, doc: &Doc<'_>, parts: &[Part], depth: usize, way: &mut Way, sites: &mut Vec<Site>) {
         let Some((first, rest)) = parts.split_first() else { return };
-        if let Some((shared, reference)) = &self.reference
-            && *shared == depth
+        if let Some((executor, reference)) = &self.reference
+            && *executor == depth
             && way.in_array
         {
             way.by = field(&Value::Document(doc.borrow()), reference).into_owned();

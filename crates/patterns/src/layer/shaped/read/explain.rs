@@ -1,6 +1,6 @@
 //! `explain` of a read of a logical name: the backend's answer for the stored operation, and what Pleach made of it.
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::shaped::digits;
 use crate::layer::shaped::read::plan::{Check, Plan, in_words};
 use crate::mql::{document, list, object};
@@ -10,17 +10,17 @@ use document::op::{Context, Explained, ReadOp, Verbosity};
 use document::{Doc, DocWriter, Result, Value};
 
 pub(in crate::layer) async fn explain(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     op: &ReadOp,
     shaped: &Stack,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
-    let op = &*digits::read(&shared.rules(), op, context)?;
-    let plan = Plan::new(shaped, op, context, shared.inner.facts().runs_our_code)?;
+    let op = &*digits::read(&executor.rules(), op, context)?;
+    let plan = Plan::new(shaped, op, context, executor.inner.facts().runs_our_code)?;
     let explained = Explained::Read(plan.op.clone());
-    let stored = shared.inner.explain(session, context, explained, verbosity).await?;
+    let stored = executor.inner.explain(session, context, explained, verbosity).await?;
     let examined = examined(&Value::Document(stored.borrow()));
     // A find shows its plan at the top, as MongoDB's does; a pipeline has it in its first stage.
     let stored = match op {
@@ -31,21 +31,21 @@ pub(in crate::layer) async fn explain(
     for (name, value) in stored.iter() {
         writer.append(name.as_str(), &value);
     }
-    let words = command(shared, shaped, op, context, &plan)?;
+    let words = command(executor, shaped, op, context, &plan)?;
     writer.append("pleach", &Value::Document(told(shaped, &plan, words, examined)));
     Ok(writer.finish())
 }
 
 /// What a read would do, without running anything.
 pub(in crate::layer) fn planned(
-    shared: &Shared,
+    executor: &Executor,
     context: &Context,
     op: &ReadOp,
     shaped: &Stack,
 ) -> Result<Doc<'static>> {
-    let op = &*digits::read(&shared.rules(), op, context)?;
-    let plan = Plan::new(shaped, op, context, shared.inner.facts().runs_our_code)?;
-    let words = command(shared, shaped, op, context, &plan)?;
+    let op = &*digits::read(&executor.rules(), op, context)?;
+    let plan = Plan::new(shaped, op, context, executor.inner.facts().runs_our_code)?;
+    let words = command(executor, shaped, op, context, &plan)?;
     let bytes = i64::try_from(words.as_bytes().len()).unwrap_or(i64::MAX);
     let numbers = [("read", 1), ("written", 0), ("deferred", 0), ("bytes", bytes)];
     let cost = object(numbers.map(|(name, number)| (name, Value::Int64(number))));
@@ -58,8 +58,8 @@ pub(in crate::layer) fn planned(
 }
 
 /// The stored operation as plain MQL. The embedded store runs code instead of some stages; they say the same.
-fn command(shared: &Shared, shaped: &Stack, op: &ReadOp, context: &Context, plan: &Plan) -> Result<Doc<'static>> {
-    if !shared.inner.facts().runs_our_code {
+fn command(executor: &Executor, shaped: &Stack, op: &ReadOp, context: &Context, plan: &Plan) -> Result<Doc<'static>> {
+    if !executor.inner.facts().runs_our_code {
         return Ok(plan.op.to_command());
     }
     let mut stored = plan.op.clone();

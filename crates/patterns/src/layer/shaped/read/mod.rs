@@ -18,7 +18,7 @@ mod union;
 
 pub(in crate::layer) use explain::{explain, planned};
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::shaped::digits;
 use crate::shapes::Stack;
 use document::Result;
@@ -28,18 +28,18 @@ use plan::{Check, Plan};
 
 /// Opens a cursor over logical documents.
 pub(crate) async fn open(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     op: &ReadOp,
     shaped: &Stack,
 ) -> Result<Box<dyn Cursor>> {
-    let op = digits::read(&shared.rules(), op, context)?;
-    let plan = Plan::new(shaped, &op, context, shared.inner.facts().runs_our_code)?;
-    run(shared, session, context, plan).await
+    let op = digits::read(&executor.rules(), op, context)?;
+    let plan = Plan::new(shaped, &op, context, executor.inner.facts().runs_our_code)?;
+    run(executor, session, context, plan).await
 }
 
-async fn run(shared: &Shared, session: &mut Session, context: &Context, plan: Plan) -> Result<Box<dyn Cursor>> {
+async fn run(executor: &Executor, session: &mut Session, context: &Context, plan: Plan) -> Result<Box<dyn Cursor>> {
     let held;
     let context = match plan.two_sided && session.transaction.is_none() {
         true => {
@@ -48,18 +48,18 @@ async fn run(shared: &Shared, session: &mut Session, context: &Context, plan: Pl
         }
         false => context,
     };
-    let mut cursor = shared.inner.read(session, context, plan.op).await?;
+    let mut cursor = executor.inner.read(session, context, plan.op).await?;
     let mut first = None;
     match plan.otherwise {
         Some((Check::Exact, other)) => match summaries::settled(cursor, session, context).await? {
             Some(settled) => cursor = settled,
-            None => return Box::pin(run(shared, session, context, *other)).await,
+            None => return Box::pin(run(executor, session, context, *other)).await,
         },
         Some((Check::Few, other)) => {
             let batch = local_pipeline::first(&mut *cursor, session, context, plan.first).await?;
             if !batch.exhausted {
                 drop(cursor);
-                return Box::pin(run(shared, session, context, *other)).await;
+                return Box::pin(run(executor, session, context, *other)).await;
             }
             first = Some(batch);
         }

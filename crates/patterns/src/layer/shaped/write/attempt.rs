@@ -10,7 +10,7 @@ use crate::layer::shaped::write::multi::{Many, Picked};
 use crate::layer::shaped::write::single_statement::CommandOptions;
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{insert, open_buckets, resend_after_move, statement};
-use crate::layer::{Shared, statements};
+use crate::layer::{Executor, statements};
 use crate::shapes::{Form, Stack};
 use document::backend::Session;
 use document::op::{Context, WriteError, WriteOp, Written};
@@ -87,18 +87,18 @@ struct Known {
 
 /// Statements that fail are told beside what the others did; a part of one statement that fails is not done at all.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     shaped: &Arc<Stack>,
     part: &Part<'_>,
 ) -> Result<Written, Stop> {
     let mut attempts = RetryWindow::new(context);
-    let mut turns = attempts.in_time(shared.lines.take(part.hosts(shaped))).await?;
+    let mut turns = attempts.in_time(executor.lines.take(part.hosts(shaped))).await?;
     let mut known =
-        Known { noted: resend_after_move::noted(shared, client, context, shaped, part).await?, ..Known::default() };
+        Known { noted: resend_after_move::noted(executor, client, context, shaped, part).await?, ..Known::default() };
     loop {
-        match attempt(shared, client, context, shaped, part, attempts.made(), &mut known, &mut turns).await {
+        match attempt(executor, client, context, shaped, part, attempts.made(), &mut known, &mut turns).await {
             Ok(written) => return Ok(written),
             Err(stop @ Stop::Statement { .. }) if matches!(part, Part::Some { .. }) => return Err(stop),
             Err(Stop::Statement { at, error }) => {
@@ -110,7 +110,7 @@ pub(super) async fn run(
                 known.doubting = true;
                 if turns.is_empty() && !known.touched.is_empty() {
                     let touched = std::mem::take(&mut known.touched);
-                    turns = attempts.in_time(shared.lines.take(touched)).await?;
+                    turns = attempts.in_time(executor.lines.take(touched)).await?;
                 }
             }
         }
@@ -122,7 +122,7 @@ pub(super) async fn run(
     reason = "what one attempt needs; a struct of it would be made here and used here"
 )]
 async fn attempt(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     shaped: &Arc<Stack>,
@@ -131,22 +131,22 @@ async fn attempt(
     known: &mut Known,
     turns: &mut Turns<'_>,
 ) -> Result<Written, Stop> {
-    if let Some(gate) = shared.gate() {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Begin { attempt: number }).await?;
     }
     let mut session = client.attempt();
-    let jobs = shared.jobs_so_far();
-    shared.inner.begin(&mut session, context).await?;
+    let jobs = executor.jobs_so_far();
+    executor.inner.begin(&mut session, context).await?;
     let statements = part.statements();
     let mut before = Written::default();
     if session.retry.is_some() && !statements.is_empty() {
         let ids: Vec<i32> = statements.iter().map(|(_, id)| *id).collect();
-        before = shared.inner.recall(&mut session, context, &shaped.logical.db, &ids).await?;
+        before = executor.inner.recall(&mut session, context, &shaped.logical.db, &ids).await?;
         let place = |index: usize| statements.get(index).map_or(index, |(at, _)| *at);
         before.upserted.iter_mut().for_each(|(index, _)| *index = place(*index));
     }
     statements::add(&mut before, known.noted.clone(), 0);
-    let mut steps = Steps::new(shared, &mut session, context, shaped);
+    let mut steps = Steps::new(executor, &mut session, context, shaped);
     steps.trusting = !known.doubting;
     let result = perform(&mut steps, part, &before.retried, &known.errors).await;
     known.touched = std::mem::take(&mut steps.touched);
@@ -157,11 +157,11 @@ async fn attempt(
         let mut record = written.clone();
         let index = |at: usize| effective.iter().position(|other| *other == at).unwrap_or_default();
         record.upserted.iter_mut().for_each(|(at, _)| *at = index(*at));
-        shared.inner.remember(&mut session, context, &shaped.logical.db, &ids, &record).await?;
+        executor.inner.remember(&mut session, context, &shaped.logical.db, &ids, &record).await?;
     }
-    commit(shared, &mut session, context, turns, jobs).await?;
+    commit(executor, &mut session, context, turns, jobs).await?;
     for (place, open) in learned {
-        shared.opens.learn(place, open);
+        executor.opens.learn(place, open);
     }
     if let Some(error) = session.concern_error.take() {
         client.concern_error = Some(error);

@@ -3,7 +3,7 @@
 
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{abort, commit};
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::multi::among;
 use crate::layer::shaped::write::steps::Steps;
 use crate::life::access::find;
@@ -19,7 +19,7 @@ const BUCKETS: u64 = 100;
 
 /// Deletes the stored documents that match, part by part, each with what follows from it.
 pub(crate) async fn expire(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &Delete,
@@ -29,7 +29,7 @@ pub(crate) async fn expire(
     for statement in &op.statements {
         let mut attempts = RetryWindow::new(context);
         loop {
-            match part(shared, client, context, op, &statement.filter, shaped).await {
+            match part(executor, client, context, op, &statement.filter, shaped).await {
                 Ok(0) => break,
                 Ok(deleted) => {
                     total.n += deleted;
@@ -43,7 +43,7 @@ pub(crate) async fn expire(
 }
 
 async fn part(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &Delete,
@@ -51,9 +51,9 @@ async fn part(
     shaped: &Arc<Stack>,
 ) -> Result<u64> {
     let mut session = client.sibling();
-    let jobs = shared.jobs_so_far();
-    shared.inner.begin(&mut session, context).await?;
-    let mut steps = Steps::new(shared, &mut session, context, shaped);
+    let jobs = executor.jobs_so_far();
+    executor.inner.begin(&mut session, context).await?;
+    let mut steps = Steps::new(executor, &mut session, context, shaped);
     let expired = steps.find(Find { limit: Some(BUCKETS), ..find(&op.ns, filter.clone()) }).await?;
     let ids: Vec<Value<'static>> = expired.iter().filter_map(|stored| stored.get("_id")).collect();
     if ids.is_empty() {
@@ -63,7 +63,7 @@ async fn part(
     let statements = vec![DeleteStatement::all(filter.clone().and(among(&ids)))];
     let written = steps.write(&WriteOp::Delete(Delete::of(op.ns.clone(), statements))).await?;
     steps.follow().await?;
-    let mut no_turns = shared.lines.take(Vec::new()).await;
-    commit(shared, &mut session, context, &mut no_turns, jobs).await?;
+    let mut no_turns = executor.lines.take(Vec::new()).await;
+    commit(executor, &mut session, context, &mut no_turns, jobs).await?;
     Ok(written.n)
 }

@@ -9,7 +9,7 @@ use crate::layer::shaped::digits;
 use crate::layer::shaped::write::candidates::holding;
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{followed, how, insert, ones};
-use crate::layer::{Shared, statements};
+use crate::layer::{Executor, statements};
 use crate::shapes::Stack;
 use document::backend::Session;
 use document::filter::Filter;
@@ -18,7 +18,7 @@ use document::{Doc, Result};
 use std::sync::Arc;
 
 pub(crate) async fn explain(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -26,7 +26,7 @@ pub(crate) async fn explain(
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let op = &*digits::write(shaped, op, context)?;
-    let plan = plan(shared, session, context, op, shaped).await?;
+    let plan = plan(executor, session, context, op, shaped).await?;
     let all = Filter::all();
     let filter = match op {
         WriteOp::Insert(_) => &all,
@@ -36,13 +36,13 @@ pub(crate) async fn explain(
     };
     let Some(side) = shaped.sides.first() else { return Ok(with_plan(&Doc::empty(), &plan)) };
     let read = Explained::Read(ReadOp::Find(holding(side, filter)));
-    let stored = shared.inner.explain(session, context, read, verbosity).await?;
+    let stored = executor.inner.explain(session, context, read, verbosity).await?;
     Ok(with_plan(&stored, &plan))
 }
 
 /// The steps of a write, without keeping anything of it.
 pub(crate) async fn plan(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -53,8 +53,8 @@ pub(crate) async fn plan(
     let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = client.sibling();
-        shared.inner.begin(&mut session, context).await?;
-        let mut steps = Steps::new(shared, &mut session, context, shaped);
+        executor.inner.begin(&mut session, context).await?;
+        let mut steps = Steps::new(executor, &mut session, context, shaped);
         steps.trace = Some(Plan::default());
         let result = rehearsed(&mut steps, &left.op(op)).await;
         let plan = steps.trace.take().unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::layer::shaped::write::rewrite::{Changes, Existing, Fate};
 use crate::layer::shaped::write::single_statement::{CommandOptions, SingleStatement};
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{attempt, place, resend_after_move, rewrite, single_statement, told};
-use crate::layer::{Shared, bulk, statements};
+use crate::layer::{Executor, bulk, statements};
 use crate::shapes::bucket::{Body, Bucket, Encoded};
 use crate::shapes::{Form, Place, Stack};
 use document::backend::Session;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Inserts the documents of a command, outside a client's transaction.
 pub(super) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &Insert,
@@ -33,29 +33,29 @@ pub(super) async fn run(
     let mut total = Written::default();
     if slots.is_some() || is_single && (alone(shaped).is_some() || plain(shaped).is_some()) {
         let ids: Vec<i32> = documents.iter().map(|(at, ..)| how.statement_id(*at)).collect();
-        total = resend_after_move::recorded(shared, session, context, shaped, &ids).await?;
+        total = resend_after_move::recorded(executor, session, context, shaped, &ids).await?;
         documents.retain(|(at, ..)| !total.retried.contains(&how.statement_id(*at)));
     }
     match slots {
         Some(target) => {
             let written =
-                single_statement::all(shared, session, context, target, ones(target.0, documents)?, &how).await?;
+                single_statement::all(executor, session, context, target, ones(target.0, documents)?, &how).await?;
             statements::add(&mut total, written, 0);
         }
         None if is_single && alone(shaped).is_some() => {
             if let (Some(target), Some((_, _, reading))) = (alone(shaped), documents.into_iter().next()) {
-                total = single_statement::reading(shared, session, context, shaped, target, reading, &how).await?;
+                total = single_statement::reading(executor, session, context, shaped, target, reading, &how).await?;
             }
         }
         None if is_single && plain(shaped).is_some() => {
             if let (Some(stored), Some((_, document, _))) = (plain(shaped), documents.into_iter().next()) {
-                total = single_statement::document(shared, session, context, stored, document, &how).await?;
+                total = single_statement::document(executor, session, context, stored, document, &how).await?;
             }
         }
         _ => {
             for part in parts(&documents) {
                 let part = Part::Insert { documents: part, how: &how };
-                statements::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
+                statements::add(&mut total, told(attempt::run(executor, session, context, shaped, &part).await)?, 0);
                 if op.ordered && !total.errors.is_empty() {
                     break;
                 }
@@ -69,7 +69,7 @@ pub(super) async fn run(
 
 /// Inserts the documents of a command in the client's transaction.
 pub(super) async fn joined(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &Insert,
@@ -83,10 +83,10 @@ pub(super) async fn joined(
     let slots = single_statement_side(shaped).filter(|(bucket, _)| matches!(bucket.body, Body::Slots(_)));
     if let Some((bucket, stored)) = slots {
         let written =
-            single_statement::all(shared, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
+            single_statement::all(executor, session, context, (bucket, stored), ones(bucket, documents)?, &how).await?;
         return Ok(Written { upserted: Vec::new(), ..written });
     }
-    let mut steps = Steps::new(shared, session, context, shaped);
+    let mut steps = Steps::new(executor, session, context, shaped);
     let all: Vec<usize> = (0..documents.len()).collect();
     let mut outcome = added(&mut steps, &documents, &all, true, op.bypass_validation).await;
     if let (true, Err(error)) = (outcome.is_ok(), steps.follow().await) {

@@ -23,7 +23,7 @@ mod statement;
 mod steps;
 
 use crate::layer::shaped::digits;
-use crate::layer::{Shared, bulk, statements};
+use crate::layer::{Executor, bulk, statements};
 use crate::shapes::Stack;
 use attempt::Part;
 use document::backend::Session;
@@ -38,7 +38,7 @@ use steps::{Steps, Stop};
 
 /// Runs a client's write on a logical name.
 pub(crate) async fn run(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -46,16 +46,16 @@ pub(crate) async fn run(
 ) -> Result<Written> {
     let op = &*digits::write(shaped, op, context)?;
     match (op, session.transaction.is_some()) {
-        (WriteOp::Insert(insert), false) => insert::run(shared, session, context, insert, shaped).await,
-        (WriteOp::Insert(insert), true) => insert::joined(shared, session, context, insert, shaped).await,
-        (_, false) => outside(shared, session, context, op, shaped).await,
-        (_, true) => joined(shared, session, context, op, shaped).await,
+        (WriteOp::Insert(insert), false) => insert::run(executor, session, context, insert, shaped).await,
+        (WriteOp::Insert(insert), true) => insert::joined(executor, session, context, insert, shaped).await,
+        (_, false) => outside(executor, session, context, op, shaped).await,
+        (_, true) => joined(executor, session, context, op, shaped).await,
     }
 }
 
 /// The statements of a command outside a client's transaction.
 async fn outside(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -74,12 +74,16 @@ async fn outside(
         if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
             let ids: Vec<i32> = ones.iter().map(|one| how.statement_id(one.at)).collect();
             at += ones.len();
-            let before = resend_after_move::recorded(shared, session, context, shaped, &ids).await?;
+            let before = resend_after_move::recorded(executor, session, context, shaped, &ids).await?;
             let left = ones.into_iter().filter(|one| !before.retried.contains(&how.statement_id(one.at))).collect();
             statements::add(&mut total, before, 0);
-            statements::add(&mut total, single_statement::all(shared, session, context, target, left, &how).await?, 0);
+            statements::add(
+                &mut total,
+                single_statement::all(executor, session, context, target, left, &how).await?,
+                0,
+            );
         } else if let Some(many) = Many::of(op, at) {
-            match changed(shared, session, context, shaped, &many).await? {
+            match changed(executor, session, context, shaped, &many).await? {
                 Ok(written) => statements::add(&mut total, written, 0),
                 Err(error) => total.errors.push(WriteError { index: at, error }),
             }
@@ -87,7 +91,7 @@ async fn outside(
         } else {
             let end = end(op, shaped, at);
             let part = Part::Statements { op, range: at..end, how: &how };
-            statements::add(&mut total, told(attempt::run(shared, session, context, shaped, &part).await)?, 0);
+            statements::add(&mut total, told(attempt::run(executor, session, context, shaped, &part).await)?, 0);
             at = end;
         }
     }
@@ -96,14 +100,14 @@ async fn outside(
 
 /// A statement about many readings. As in MongoDB, one that fails on the way says nothing of what it did before.
 async fn changed(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     shaped: &Arc<Stack>,
     many: &Many<'_>,
 ) -> Result<Result<Written, Error>> {
     let mut own = session.sibling();
-    let picked = match many.pick(&mut Steps::new(shared, &mut own, context, shaped)).await {
+    let picked = match many.pick(&mut Steps::new(executor, &mut own, context, shaped)).await {
         Ok(picked) => picked,
         Err(Stop::Statement { error, .. }) => return Ok(Err(error)),
         Err(Stop::Command(error)) => return Err(error),
@@ -111,12 +115,12 @@ async fn changed(
     let chunks = if picked.is_empty() { vec![picked.as_slice()] } else { multi::chunks(&picked) };
     let mut total = Written::default();
     for chunk in chunks {
-        let mut attempt = attempt::run(shared, &mut own, context, shaped, &Part::Some { many, picked: chunk }).await;
+        let mut attempt = attempt::run(executor, &mut own, context, shaped, &Part::Some { many, picked: chunk }).await;
         if let (Err(Stop::Statement { .. }), true) = (&attempt, multi::count(chunk) > 1) {
             // One of them cannot be written, so none is: each by itself, and those before it stay changed.
             for one in multi::one_by_one(chunk) {
                 let part = Part::Some { many, picked: &[one] };
-                attempt = attempt::run(shared, &mut own, context, shaped, &part).await;
+                attempt = attempt::run(executor, &mut own, context, shaped, &part).await;
                 match &mut attempt {
                     Ok(written) if written.errors.is_empty() => statements::add(&mut total, std::mem::take(written), 0),
                     _ => break,
@@ -140,7 +144,7 @@ async fn changed(
 
 /// The statements of a command in the client's own transaction: what fails, fails it (SEMANTICS R5).
 async fn joined(
-    shared: &Arc<Shared>,
+    executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
@@ -156,10 +160,14 @@ async fn joined(
         let ones = ones(op, shaped, at);
         if let (Some(target), false) = (insert::only_side(shaped), ones.is_empty()) {
             at += ones.len();
-            statements::add(&mut total, single_statement::all(shared, session, context, target, ones, &how).await?, 0);
+            statements::add(
+                &mut total,
+                single_statement::all(executor, session, context, target, ones, &how).await?,
+                0,
+            );
             continue;
         }
-        let mut steps = Steps::new(shared, session, context, shaped);
+        let mut steps = Steps::new(executor, session, context, shaped);
         statements::add(&mut total, told(followed(&mut steps, op, at).await)?, 0);
         at += 1;
     }

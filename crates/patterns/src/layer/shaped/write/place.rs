@@ -153,7 +153,7 @@ async fn open_buckets(
         .iter()
         .map(|group| match bucket.is_numbered() {
             false => Some(Open::default()),
-            true => steps.shared.opens.get(group.place).filter(|_| steps.trusting),
+            true => steps.executor.opens.get(group.place).filter(|_| steps.trusting),
         })
         .collect();
     let unknown = groups.iter().zip(&opens).filter(|(_, open)| open.is_none());

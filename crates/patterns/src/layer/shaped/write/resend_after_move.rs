@@ -2,7 +2,7 @@
 //! another way than before: as a statement of its own it was noted by MongoDB under the client's number, as a plan by our record.
 //! So for a while after a change both are asked. The embedded store has one record for both ways.
 
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::shaped::write::attempt::Part;
 use crate::shapes::Stack;
 use document::backend::Session;
@@ -18,28 +18,28 @@ use std::time::Duration;
 const WHILE: Duration = Duration::from_secs(120);
 
 /// Whether a command may have gone another way when it was sent first.
-fn may_be(shared: &Shared, session: &Session, shaped: &Stack) -> bool {
-    session.retry.is_some() && shared.inner.facts().answers_clients && shaped.since.elapsed() < WHILE
+fn may_be(executor: &Executor, session: &Session, shaped: &Stack) -> bool {
+    session.retry.is_some() && executor.inner.facts().answers_clients && shaped.since.elapsed() < WHILE
 }
 
 /// What MongoDB has noted of statements that are a plan now. It is asked by statements of the same numbers that do nothing: what
 /// was done before is answered as such, and what does nothing is not noted.
 pub(super) async fn noted(
-    shared: &Shared,
+    executor: &Executor,
     client: &mut Session,
     context: &Context,
     shaped: &Stack,
     part: &Part<'_>,
 ) -> Result<Written> {
     let statements = part.statements();
-    if statements.is_empty() || !may_be(shared, client, shaped) {
+    if statements.is_empty() || !may_be(executor, client, shaped) {
         return Ok(Written::default());
     }
     let Some(side) = shaped.sides.first() else { return Ok(Written::default()) };
     let ids: Vec<i32> = statements.iter().map(|(_, id)| *id).collect();
     let op = question(&side.stored, part, ids);
     let mut session = client.attempt();
-    let mut written = shared.inner.write(&mut session, context, &op, &Capture::Nothing).await?;
+    let mut written = executor.inner.write(&mut session, context, &op, &Capture::Nothing).await?;
     if written.retried.is_empty() {
         return Ok(Written::default());
     }
@@ -91,18 +91,18 @@ fn question(ns: &Namespace, part: &Part<'_>, ids: Vec<i32>) -> WriteOp {
 
 /// What our record has of statements that are one statement of their own now.
 pub(super) async fn recorded(
-    shared: &Shared,
+    executor: &Executor,
     client: &mut Session,
     context: &Context,
     shaped: &Stack,
     ids: &[i32],
 ) -> Result<Written> {
-    if ids.is_empty() || !may_be(shared, client, shaped) {
+    if ids.is_empty() || !may_be(executor, client, shaped) {
         return Ok(Written::default());
     }
     let mut session = client.attempt();
-    shared.inner.begin(&mut session, context).await?;
-    let before = shared.inner.recall(&mut session, context, &shaped.logical.db, ids).await;
+    executor.inner.begin(&mut session, context).await?;
+    let before = executor.inner.recall(&mut session, context, &shaped.logical.db, ids).await;
     if let Some(transaction) = session.transaction.take() {
         transaction.abort();
     }

@@ -13,7 +13,7 @@ use crate::layer::shaped::write::place::{BYTES, greatest, is_unique};
 use crate::layer::shaped::write::refused::{is_taken, is_too_large};
 use crate::layer::shaped::write::steps::Steps;
 use crate::layer::shaped::write::{open_buckets, refused};
-use crate::layer::{Shared, statements};
+use crate::layer::{Executor, statements};
 use crate::shapes::Stack;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, ReadingId, Slot};
 use document::backend::Session;
@@ -36,7 +36,7 @@ pub(super) fn is_one_statement(bucket: &Bucket) -> bool {
 
 /// Inserts one reading.
 pub(super) async fn reading(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     shaped: &Arc<Stack>,
@@ -47,8 +47,8 @@ pub(super) async fn reading(
     let (bucket, stored) = target;
     let place = open_buckets::place(stored, &reading.key);
     let mut attempts = RetryWindow::new(context);
-    if !shared.lines.is_empty() {
-        attempts.in_time(shared.lines.make_way(vec![open_buckets::host(place)])).await?;
+    if !executor.lines.is_empty() {
+        attempts.in_time(executor.lines.make_way(vec![open_buckets::host(place)])).await?;
     }
     let entries = [reading.entry];
     let bytes = entries.first().map_or(0, size);
@@ -56,7 +56,7 @@ pub(super) async fn reading(
     // Where the time is the `_id`, one bucket has room for all times of the period, and there is no other.
     let only_one = bucket.derives_id();
     let has_room = |open: &Open| only_one || open.count < most && (open.count == 0 || open.bytes + bytes <= BYTES);
-    let mut n = match shared.opens.get(place) {
+    let mut n = match executor.opens.get(place) {
         // All times of the period fit into one bucket: it alone can say whether this one is taken.
         _ if is_unique(bucket) => 0,
         Some(open) if has_room(&open) => open.n,
@@ -68,11 +68,11 @@ pub(super) async fn reading(
     loop {
         let statement = bucket.add(&reading.key, n, &entries)?;
         let op = how.op(stored, vec![statement], how.statement_ids.clone());
-        let ticket = shared.opens.ticket(place);
-        let mut written = loose(shared, session, context, &op).await?;
+        let ticket = executor.opens.ticket(place);
+        let mut written = loose(executor, session, context, &op).await?;
         let Some(failed) = written.errors.pop() else {
             if written.retried.is_empty() {
-                shared.opens.added(place, ticket, n, bytes);
+                executor.opens.added(place, ticket, n, bytes);
             }
             return Ok(Written { n: 1, retried: written.retried, ..Written::default() });
         };
@@ -81,7 +81,7 @@ pub(super) async fn reading(
             return Ok(statements::failed(0, error));
         }
         let mut own = session.sibling();
-        let mut steps = Steps::new(shared, &mut own, context, shaped);
+        let mut steps = Steps::new(executor, &mut own, context, shaped);
         let last = greatest(&mut steps, bucket, stored, &reading.key, &entries).await?;
         if is_too_large(&error) {
             match &last {
@@ -95,7 +95,7 @@ pub(super) async fn reading(
                 return Ok(statements::failed(0, refused::duplicate(&shaped.logical, &reading.id)));
             }
             Some(last) => {
-                shared.opens.seen(place, last.open);
+                executor.opens.seen(place, last.open);
                 if has_room(&last.open) && last.open.n > closed { last.open.n } else { last.open.n + 1 }
             }
             None => 0,
@@ -106,7 +106,7 @@ pub(super) async fn reading(
 
 /// Inserts one document as it is.
 pub(super) async fn document(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     stored: &Namespace,
@@ -120,7 +120,7 @@ pub(super) async fn document(
         bypass_validation: how.bypass_validation,
         statement_ids: how.statement_ids.clone(),
     });
-    loose(shared, session, context, &op).await
+    loose(executor, session, context, &op).await
 }
 
 /// What the command says about its statements.
@@ -157,15 +157,17 @@ pub(super) struct SingleStatement {
 
 /// Runs statements as one command, in the client's transaction or outside. The outcome's places are the client's.
 pub(super) async fn all(
-    shared: &Shared,
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
     (bucket, stored): (&Arc<Bucket>, &Namespace),
     left: Vec<SingleStatement>,
     how: &CommandOptions,
 ) -> Result<Written> {
-    let how =
-        &CommandOptions { bypass_validation: how.bypass_validation || is_valid_anyway(shared, bucket), ..how.clone() };
+    let how = &CommandOptions {
+        bypass_validation: how.bypass_validation || is_valid_anyway(executor, bucket),
+        ..how.clone()
+    };
     let mut total = Written::default();
     let mut attempts = RetryWindow::new(context);
     let mut statements: Vec<UpdateStatement> = Vec::with_capacity(left.len());
@@ -177,7 +179,7 @@ pub(super) async fn all(
     while !places.is_empty() {
         let ids = places.iter().map(|(at, _)| how.statement_id(*at)).collect();
         let op = how.op(stored, std::mem::take(&mut statements), ids);
-        let written = loose(shared, session, context, &op).await?;
+        let written = loose(executor, session, context, &op).await?;
         // Two upserts of one bucket at the same time: one of them finds it there and is run again.
         let again: Vec<usize> = match session.transaction {
             Some(_) => Vec::new(),
@@ -207,12 +209,12 @@ pub(super) async fn all(
 }
 
 /// The client's own statement, under its own session and numbers.
-async fn loose(shared: &Shared, session: &mut Session, context: &Context, op: &WriteOp) -> Result<Written> {
-    if let Some(gate) = shared.gate() {
+async fn loose(executor: &Executor, session: &mut Session, context: &Context, op: &WriteOp) -> Result<Written> {
+    if let Some(gate) = executor.gate() {
         gate.pass(Point::Step { rules: &[], action: &Action::Write(op.clone()) }).await?;
     }
-    let written = shared.inner.write(session, context, op, &Capture::Nothing).await?;
-    if let Some(gate) = shared.gate()
+    let written = executor.inner.write(session, context, op, &Capture::Nothing).await?;
+    if let Some(gate) = executor.gate()
         && session.transaction.is_none()
     {
         gate.pass(Point::Committed).await?;
@@ -222,9 +224,9 @@ async fn loose(shared: &Shared, session: &mut Session, context: &Context, op: &W
 
 /// Whether adding to a slot leaves a valid bucket valid, so that the embedded store need not look at all of its slots again:
 /// the calendar names and bounds slots of time, and sums stay numbers. A real MongoDB takes that only from who may bypass.
-fn is_valid_anyway(shared: &Shared, bucket: &Bucket) -> bool {
+fn is_valid_anyway(executor: &Executor, bucket: &Bucket) -> bool {
     let by_calendar = matches!(&bucket.body, Body::Slots(slots) if matches!(slots.slot, Slot::Time(_)));
-    by_calendar && !shared.inner.facts().has_users
+    by_calendar && !executor.inner.facts().has_users
 }
 
 pub(super) fn at_most(bucket: &Bucket) -> u32 {

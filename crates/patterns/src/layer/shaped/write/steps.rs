@@ -7,7 +7,7 @@ use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::react::react;
 use crate::execute::retry::{is_of_command, is_transient};
-use crate::layer::Shared;
+use crate::layer::Executor;
 use crate::layer::shaped::write::images::Images;
 use crate::shapes::Stack;
 use document::backend::{BatchLimit, Session};
@@ -46,7 +46,7 @@ impl Stop {
 
 /// One attempt.
 pub(crate) struct Steps<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) executor: &'a Executor,
     pub(super) session: &'a mut Session,
     pub(super) context: &'a Context,
     pub(super) shaped: &'a Arc<Stack>,
@@ -64,13 +64,13 @@ pub(crate) struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     pub(super) fn new(
-        shared: &'a Shared,
+        executor: &'a Executor,
         session: &'a mut Session,
         context: &'a Context,
         shaped: &'a Arc<Stack>,
     ) -> Steps<'a> {
         Steps {
-            shared,
+            executor,
             session,
             context,
             shaped,
@@ -100,7 +100,7 @@ impl<'a> Steps<'a> {
         find: Find,
         visit: &mut (dyn FnMut(Doc<'static>) -> Result<bool> + Send),
     ) -> Result<()> {
-        let mut cursor = self.shared.inner.read(self.session, self.context, ReadOp::Find(find)).await?;
+        let mut cursor = self.executor.inner.read(self.session, self.context, ReadOp::Find(find)).await?;
         loop {
             let batch = cursor.next(self.session, self.context, STORED).await?;
             for doc in batch.documents {
@@ -130,7 +130,7 @@ impl<'a> Steps<'a> {
         let retry = self.session.retry.take();
         let is_seen = self.trace.is_some() || self.shaped.is_source;
         let capture = if is_seen { Capture::Everything } else { Capture::Nothing };
-        let written = self.shared.inner.write(self.session, self.context, op, &capture).await;
+        let written = self.executor.inner.write(self.session, self.context, op, &capture).await;
         self.session.retry = retry;
         if let (Some(trace), Ok(written)) = (&mut self.trace, &written) {
             trace.note(op, written);
@@ -155,7 +155,7 @@ impl<'a> Steps<'a> {
         }
         let mut changes = Changes::default();
         changes.derived(&self.shaped.logical, changed);
-        let mut attempt = Attempt::new(self.shared, self.session, self.context, self.shared.rules());
+        let mut attempt = Attempt::new(self.executor, self.session, self.context, self.executor.rules());
         attempt.trace = self.trace.take();
         let mut followed = react(&mut attempt, changes).await;
         if followed.is_ok() {
@@ -168,7 +168,7 @@ impl<'a> Steps<'a> {
 
     /// Shows the step to who looks, and asks whether it may run.
     async fn pass(&mut self, action: impl FnOnce() -> Action) -> Result<()> {
-        let gate = self.shared.gate();
+        let gate = self.executor.gate();
         if gate.is_none() && self.trace.is_none() {
             return Ok(());
         }
