@@ -121,6 +121,12 @@ impl Error {
         &self.0.labels
     }
 
+    /// Whether it is about one statement of a plan. A statement that follows from the client's may be refused to the client: then
+    /// only the client's statement fails.
+    pub fn is_of_statement(&self) -> bool {
+        self.scope() == Scope::Statement || self.code() == Code::Unauthorized
+    }
+
     /// How far the failure reaches: the only classification of errors by what may follow them.
     pub fn scope(&self) -> Scope {
         match self.code() {

@@ -15,9 +15,8 @@ pub use rule_in_state::RuleInState;
 use crate::active::copy_cache::CopyCache;
 use crate::life::State;
 use crate::rule::order::Levels;
-use crate::rule::{Field, Rule, order};
-use crate::shapes::Stack;
-use crate::shapes::bucket::Bucket;
+use crate::rule::shape::Shape;
+use crate::rule::{Field, Rule, Stack, order};
 use document::op::{Capture, Namespace};
 use document::update::Update;
 use document::value::Path;
@@ -142,8 +141,8 @@ impl Rules {
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                     recent: CopyCache::default(),
                 });
-                if let Some(bucket) = rule.bucket() {
-                    made.add_shaped(placed, bucket, before, sources.contains(&rule.host));
+                if let Some(shape) = rule.shape() {
+                    made.add_shaped(placed, &**shape, before, sources.contains(&rule.host));
                 }
                 all.push(kept.clone());
                 if kept.state.is_kept() && kept.field.is_some() {
@@ -154,8 +153,8 @@ impl Rules {
         }
         let mut namespaces: HashMap<Namespace, CollectionRules> = HashMap::new();
         for kept in &all {
-            match kept.rule.bucket() {
-                Some(bucket) => made.name_shaped(kept, bucket, &mut namespaces),
+            match kept.rule.shape() {
+                Some(shape) => made.name_shaped(kept, &**shape, &mut namespaces),
                 None => add(kept, &mut namespaces),
             }
         }
@@ -173,15 +172,15 @@ impl Rules {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
     }
 
-    fn add_shaped(&mut self, placed: &RuleInState, bucket: &Bucket, before: Option<&Rules>, is_source: bool) {
+    fn add_shaped(&mut self, placed: &RuleInState, shape: &dyn Shape, before: Option<&Rules>, is_source: bool) {
         let RuleInState { rule, sides, .. } = placed;
-        let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.sides == *sides);
+        let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.places == *sides);
         let since = known.map_or_else(Instant::now, |known| known.since);
         let (logical, places) = (rule.host.clone(), sides.clone());
-        let shaped = Arc::new(Stack { rule: rule.clone(), logical, sides: places, since, is_source });
+        let shaped = Arc::new(Stack { rule: rule.clone(), logical, places, since, is_source });
         let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
         // What is about to become the stored collection is not the clients' any more.
-        stored.push(&bucket.into);
+        stored.extend(shape.declared_place());
         for ns in &stored {
             self.stored.insert((*ns).clone(), shaped.clone());
         }
@@ -197,12 +196,12 @@ impl Rules {
     fn name_shaped(
         &self,
         kept: &Arc<ActiveRule>,
-        bucket: &Bucket,
+        shape: &dyn Shape,
         namespaces: &mut HashMap<Namespace, CollectionRules>,
     ) {
         let host = &kept.rule.host;
-        let sides = self.shaped.get(host).map(|shaped| &*shaped.sides).unwrap_or_default();
-        let mut named: Vec<&Namespace> = vec![host, &bucket.into];
+        let sides = self.shaped.get(host).map(|shaped| &*shaped.places).unwrap_or_default();
+        let mut named: Vec<&Namespace> = std::iter::once(host).chain(shape.declared_place()).collect();
         for side in sides {
             if !named.contains(&&side.stored) {
                 named.push(&side.stored);

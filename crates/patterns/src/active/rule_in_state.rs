@@ -1,7 +1,7 @@
 //! A rule and where it is in its life: what the rules in force are made of.
 
+use crate::rule::shape::{Place, Shape};
 use crate::rule::{Rule, State};
-use crate::shapes::{Form, Place};
 use std::sync::Arc;
 
 /// One rule as it is to be enforced.
@@ -23,12 +23,12 @@ pub struct RuleInState {
 impl From<(Arc<Rule>, State)> for RuleInState {
     /// A shape that is on has one side: the declared one.
     fn from((rule, state): (Arc<Rule>, State)) -> RuleInState {
-        let sides = match rule.bucket() {
-            Some(bucket) if state == State::On => {
-                vec![Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }]
-            }
-            _ => Vec::new(),
+        let shape = rule.shape().filter(|_| state == State::On);
+        let place = |shape: &Arc<dyn Shape>| Place {
+            stored: shape.declared_place().unwrap_or(&rule.host).clone(),
+            shape: shape.clone(),
         };
+        let sides = shape.map(place).into_iter().collect();
         RuleInState { rule, state, sides, held: false, restoring: false, epoch: 0 }
     }
 }

@@ -16,7 +16,7 @@ use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
 use document::error::label;
-use document::op::{Capture, Context, Namespace, ReadOp, WriteOp, Written};
+use document::op::{Capture, Context, Namespace, ReadOp, WriteError, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
 use std::sync::Arc;
@@ -55,6 +55,12 @@ pub(crate) struct Attempt<'a> {
     pub(crate) collects: bool,
     /// … and what is, once it has begun.
     pub(crate) collected: Option<crate::execute::collect::Collected>,
+    /// Whether what is remembered of stored documents may be relied on.
+    pub(crate) guesses: bool,
+    /// Of a collection that is stored in another form.
+    pub(crate) stored: Option<crate::execute::shaped_statement::StoredWork>,
+    /// Statements that are refused with nothing written for them: the others are done.
+    pub(crate) refused: Vec<WriteError>,
 }
 
 impl<'a> Attempt<'a> {
@@ -82,6 +88,9 @@ impl<'a> Attempt<'a> {
             relies: false,
             collects: false,
             collected: None,
+            guesses: false,
+            stored: None,
+            refused: Vec::new(),
         }
     }
 

@@ -6,12 +6,14 @@ use crate::execute::changes::{Changed, Changes};
 use crate::execute::host_fields::{Host, When};
 use crate::execute::pipelined_statements::Sent;
 use crate::execute::react::react;
-use crate::execute::{host_fields, originals};
+use crate::execute::work::Work;
+use crate::execute::{host_fields, originals, shaped_statement};
+use crate::shapes::with_id;
 use document::filter::{Details, Filter};
 use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
-use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
 pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
@@ -24,7 +26,11 @@ pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
 }
 
 /// Runs the statements and their effects. If the reply has a statement's error, the transaction is lost.
-pub(crate) async fn execute(run: &mut Attempt<'_>, op: &WriteOp) -> Result<Written> {
+pub(crate) async fn execute(run: &mut Attempt<'_>, work: &Work<'_>) -> Result<Written> {
+    if let Some(stack) = work.stack {
+        return shaped_statement::execute(run, stack, work).await;
+    }
+    let op = work.op;
     let rules = run.rules.clone();
     let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
     let written = match op {
@@ -188,18 +194,6 @@ fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
         complete: true,
     });
     changes.add(&op.ns, fresh);
-}
-
-pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
-    if doc.contains("_id") {
-        return doc.clone();
-    }
-    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 20);
-    writer.append("_id", &Value::ObjectId((env.new_id)()));
-    for (name, value) in doc.iter() {
-        writer.append(name.as_str(), &value);
-    }
-    writer.finish()
 }
 
 /// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in

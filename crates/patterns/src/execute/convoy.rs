@@ -9,6 +9,7 @@ use crate::execute::group::{Told, heard, lost, unsatisfied};
 use crate::execute::host_queue::{HostHash, OwnedTurns, Turns};
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, settle};
+use crate::execute::work::Work;
 use crate::execute::{client_statement, flying};
 use crate::layer::Executor;
 use document::Result;
@@ -213,7 +214,8 @@ pub(crate) async fn insert(
     };
     if let Some(lane) = lane {
         let turns = attempts.in_time(executor.lines.take(hosts)).await?.with(lane);
-        return alone(executor, client, context, &WriteOp::Insert(op.clone()), turns, attempts).await;
+        let op = WriteOp::Insert(op.clone());
+        return alone(executor, client, context, &Work::of(&op), turns, attempts).await;
     }
     let place = Place { executor, ns: &op.ns, number };
     tokio::select! {
@@ -300,7 +302,7 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
         let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
         let op = WriteOp::Insert(job.op);
         let turns = executor.lines.take(job.hosts).await;
-        let outcome = alone(executor, &mut session, &context, &op, turns, RetryWindow::new(&context)).await;
+        let outcome = alone(executor, &mut session, &context, &Work::of(&op), turns, RetryWindow::new(&context)).await;
         let _gone = job.done.send((outcome, unsatisfied(&context)));
     }
 }
@@ -342,7 +344,7 @@ async fn attempt(
         statement_ids: Vec::new(),
         ..first.op.clone()
     };
-    let result = match client_statement::execute(&mut run, &WriteOp::Insert(op)).await {
+    let result = match client_statement::execute(&mut run, &Work::of(&WriteOp::Insert(op))).await {
         Ok(written) => run.finish().await.map(|()| written),
         Err(error) => Err(error),
     };

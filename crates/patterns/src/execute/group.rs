@@ -10,6 +10,7 @@ use crate::execute::host_queue::{HostHash, Line, Turns, hash, of_fence};
 use crate::execute::react::react;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, commit, settle};
+use crate::execute::work::Work;
 use crate::layer::Executor;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
@@ -90,7 +91,8 @@ pub(crate) async fn insert(
     let free = line.turn.clone().try_lock_owned();
     if let Ok(turn) = free {
         let turns = Turns::of(&executor.lines, host, line, turn);
-        return alone(executor, client, context, &WriteOp::Insert(op.clone()), turns, RetryWindow::new(context)).await;
+        let op = WriteOp::Insert(op.clone());
+        return alone(executor, client, context, &Work::of(&op), turns, RetryWindow::new(context)).await;
     }
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -254,8 +256,8 @@ enum Together {
 async fn one(executor: &Arc<Executor>, context: &Context, job: Job) {
     let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
     let turns = Turns::none(&executor.lines);
-    let outcome =
-        alone(executor, &mut session, context, &WriteOp::Insert(job.op), turns, RetryWindow::new(context)).await;
+    let op = WriteOp::Insert(job.op);
+    let outcome = alone(executor, &mut session, context, &Work::of(&op), turns, RetryWindow::new(context)).await;
     let _gone = job.done.send((outcome, unsatisfied(context)));
 }
 

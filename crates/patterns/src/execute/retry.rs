@@ -68,6 +68,5 @@ pub(crate) fn is_transient(error: &Error) -> bool {
 
 /// Whether an error is about the whole command and not about one statement.
 pub(crate) fn is_of_command(error: &Error) -> bool {
-    // A statement that follows from the client's may be refused to the client: then only the client's statement fails.
-    error.scope() != Scope::Statement && error.code() != Code::Unauthorized
+    !error.is_of_statement()
 }

@@ -6,9 +6,12 @@ use crate::execute::collect::Collected;
 use crate::execute::flying::{Attempted, Flown};
 use crate::execute::gate::Point;
 use crate::execute::host_queue::{HostHash, Turns};
+use crate::execute::plan::Plan;
 use crate::execute::retry::{RetryWindow, is_of_command, is_transient};
+use crate::execute::work::Work;
 use crate::execute::{convoy, flying, group};
 use crate::layer::Executor;
+use crate::rule::Stack;
 use document::backend::{Claim, Session};
 use document::op::{Context, WriteOp, Written};
 use document::{Error, Result};
@@ -27,12 +30,21 @@ pub(crate) enum Outcome {
 /// So many hosts are waited for before the first attempt; who writes to more finds out which of them are hot.
 const WAITED_FOR: usize = 16;
 
+/// A longer insert is not looked through for them.
+const LOOKED_AT: usize = 64;
+
 pub(crate) async fn transact(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    op: &WriteOp,
+    work: &Work<'_>,
 ) -> Result<Outcome> {
+    let op = work.op;
+    if let Some(stack) = work.stack {
+        let attempts = RetryWindow::new(context);
+        let turns = attempts.in_time(executor.lines.take(stored_hosts(stack, op))).await?;
+        return alone(executor, client, context, work, turns, attempts).await;
+    }
     if !executor.lines.is_empty() {
         let sources = group::sources(&executor.rules(), op);
         RetryWindow::new(context).in_time(executor.lines.make_way(sources)).await?;
@@ -53,7 +65,19 @@ pub(crate) async fn transact(
     }
     let attempts = RetryWindow::new(context);
     let turns = attempts.in_time(executor.lines.take(hosts)).await?;
-    alone(executor, client, context, op, turns, attempts).await
+    alone(executor, client, context, work, turns, attempts).await
+}
+
+/// The stored documents that inserted ones are added to; none if they are not known, or too many.
+fn stored_hosts(stack: &Stack, op: &WriteOp) -> Vec<HostHash> {
+    let (WriteOp::Insert(insert), Some(place)) = (op, stack.places.first()) else { return Vec::new() };
+    if insert.documents.len() > LOOKED_AT {
+        return Vec::new();
+    }
+    let mut hosts = place.shape.hosts(place, &insert.documents);
+    hosts.sort_unstable();
+    hosts.dedup();
+    if hosts.len() > WAITED_FOR { Vec::new() } else { hosts }
 }
 
 /// Statements that share their transaction with nobody.
@@ -61,16 +85,17 @@ pub(crate) async fn alone(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    op: &WriteOp,
+    work: &Work<'_>,
     mut turns: Turns<'_>,
     mut attempts: RetryWindow,
 ) -> Result<Outcome> {
-    let mut flies = flying::may_fly(executor, op, client.retry.is_some());
-    let mut trails = executor.flights() && !matches!(op, WriteOp::Insert(_));
+    let is_plain = work.stack.is_none();
+    let mut flies = is_plain && flying::may_fly(executor, work.op, client.retry.is_some());
+    let mut trails = is_plain && executor.flights() && !matches!(work.op, WriteOp::Insert(_));
     loop {
         let mut touched = Vec::new();
         let how = Sending { number: attempts.made(), flies, trails };
-        match attempt(executor, client, context, op, how, &mut turns, &mut touched).await {
+        match attempt(executor, client, context, work, how, &mut turns, &mut touched).await {
             Ok(Attempted::Outcome(outcome)) => return Ok(outcome),
             Ok(Attempted::Again) => continue,
             Ok(Attempted::Apart) => {
@@ -98,7 +123,7 @@ async fn attempt(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    op: &WriteOp,
+    work: &Work<'_>,
     attempt: Sending,
     turns: &mut Turns<'_>,
     touched: &mut Vec<HostHash>,
@@ -112,19 +137,22 @@ async fn attempt(
     // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
     let rules = executor.rules();
     let mut run = Attempt::new(executor, &mut session, context, rules);
-    run.together.allowed = executor.inner.pipelining().is_some();
+    run.together.allowed = work.stack.is_none() && executor.inner.pipelining().is_some();
     run.together.trails = attempt.trails;
     run.collects = attempt.flies;
-    let result = match execute(&mut run, op).await {
+    run.guesses = attempt.number == 0;
+    let result = match execute(&mut run, work).await {
         Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
         other => other,
     };
     std::mem::swap(touched, &mut run.touched);
-    let written = match settle(result)? {
+    let mut written = match settle(result)? {
         Outcome::Done(written) => written,
         failed => return Ok(Attempted::Outcome(failed)),
     };
-    match (run.collected.take(), run.together.trailing.take(), op) {
+    written.errors = std::mem::take(&mut run.refused);
+    let stored = run.stored.take();
+    match (run.collected.take(), run.together.trailing.take(), work.op) {
         (Some(collected), _, WriteOp::Insert(insert)) => {
             let claims: Vec<Claim> = flying::claim(client.id, client.retry, insert).into_iter().collect();
             let guarded = !claims.is_empty();
@@ -144,6 +172,9 @@ async fn attempt(
             executor.wake_jobs(jobs);
         }
         _ => commit(executor, &mut session, context, turns, jobs).await?,
+    }
+    for learn in stored.into_iter().flat_map(|stored| stored.learned) {
+        learn();
     }
     client.concern_error = session.concern_error.take();
     Ok(Attempted::Outcome(Outcome::Done(written)))
@@ -192,27 +223,34 @@ pub(crate) async fn commit(
     Ok(())
 }
 
-/// Runs statements as [`transact`] does, but keeps nothing. Gives the failure, and which statement it was of if that is known.
+/// What a rehearsal came to: the steps, or the failure, and which statement it is of if that is known.
+pub(crate) type Rehearsed = std::result::Result<Plan, (Option<usize>, Error)>;
+
+/// Runs statements as [`transact`] does, but keeps nothing. The steps are noted if they are to be shown.
 pub(crate) async fn rehearse(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    op: &WriteOp,
-) -> Result<Option<(Option<usize>, Error)>> {
+    work: &Work<'_>,
+    is_shown: bool,
+) -> Result<Rehearsed> {
     let mut attempts = RetryWindow::new(context);
     loop {
         let mut session = client.sibling();
         executor.inner.begin(&mut session, context).await?;
         let mut run = Attempt::new(executor, &mut session, context, executor.rules());
-        let result = match execute(&mut run, op).await {
+        run.trace = is_shown.then(Plan::default);
+        let result = match execute(&mut run, work).await {
             Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
             other => other,
         };
+        let (plan, refused) = (run.trace.take().unwrap_or_default(), std::mem::take(&mut run.refused));
         abort(&mut session);
-        match settle(result) {
-            Ok(Outcome::Done(_)) => return Ok(None),
-            Ok(Outcome::Failed { index, error }) => return Ok(Some((index, error))),
-            Err(error) => attempts.again(error, context).await?,
+        match (settle(result), refused.into_iter().next()) {
+            (Ok(Outcome::Done(_)), None) => return Ok(Ok(plan)),
+            (Ok(Outcome::Done(_)), Some(failed)) => return Ok(Err((Some(failed.index), failed.error))),
+            (Ok(Outcome::Failed { index, error }), _) => return Ok(Err((index, error))),
+            (Err(error), _) => attempts.again(error, context).await?,
         }
     }
 }

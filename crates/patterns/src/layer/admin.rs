@@ -2,7 +2,7 @@
 
 use crate::active::{ActiveRule, Rules};
 use crate::layer::write::bookkeeping;
-use crate::layer::{Executor, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
+use crate::layer::{Executor, behind, expiry, listing, restore, switchover_wait, timeseries, validators};
 use crate::life::access::Access;
 use crate::life::{drop_database, indexes, names};
 use document::backend::Session;
@@ -50,16 +50,16 @@ pub(super) async fn run(
         }
         AdminOp::CollMod { ns, change } => {
             refuse_bookkeeping(ns)?;
-            shaped::refused::redefinition(&rules, ns, change)?;
+            crate::layer::refused::redefinition(&rules, ns, change)?;
         }
         AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => refuse_bookkeeping(ns)?,
         AdminOp::CreateIndexes { ns, .. } | AdminOp::DropIndexes { ns, .. } => {
             if !session.restores() {
                 refuse_bookkeeping(ns)?;
             }
-            shaped::refused::indexes(&rules, &op)?;
+            crate::layer::refused::indexes(&rules, &op)?;
         }
-        AdminOp::ListIndexes { .. } => shaped::refused::indexes(&rules, &op)?,
+        AdminOp::ListIndexes { .. } => crate::layer::refused::indexes(&rules, &op)?,
         AdminOp::DropDatabase { db } if rules.has_database(db) => {
             drop(rules);
             match executor.life() {

@@ -4,7 +4,10 @@
 use crate::active::CollectionRules;
 use crate::execute::host_fields::expressed;
 use crate::execute::run::{Outcome, rehearse, transact};
-use crate::layer::{Executor, multi, owned, statements};
+use crate::execute::work::Work;
+use crate::execute::{direct, resend_after_move, statements};
+use crate::layer::{Executor, multi, owned, refused};
+use crate::rule::Stack;
 use document::backend::Session;
 use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};
 use document::{Error, Result};
@@ -16,50 +19,87 @@ pub(super) const STATEMENTS: usize = 500;
 /// … of so many bytes.
 pub(super) const BYTES: usize = 4 << 20;
 
+/// What a command writes to.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'t> {
+    /// A collection whose documents are stored as they are.
+    Plain(&'t Arc<CollectionRules>),
+    /// One that is stored in another form.
+    Shaped(&'t Arc<Stack>),
+}
+
+impl<'t> Target<'t> {
+    pub(super) fn stack(self) -> Option<&'t Arc<Stack>> {
+        match self {
+            Target::Plain(_) => None,
+            Target::Shaped(stack) => Some(stack),
+        }
+    }
+
+    /// The next statement that is known to fail.
+    pub(super) fn refused(self, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
+        match self {
+            Target::Plain(local) => owned::refused(local, op, from),
+            Target::Shaped(_) => refused::statement(op, from),
+        }
+    }
+
+    /// The statements from `from` on that are one statement on one stored document each.
+    fn direct(self, op: &WriteOp, from: usize) -> std::ops::Range<usize> {
+        self.stack().map_or(from..from, |stack| direct::statements(stack, op, from, false))
+    }
+}
+
 pub(super) async fn run(
     executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
     op: &WriteOp,
-    local: &Arc<CollectionRules>,
+    target: Target<'_>,
 ) -> Result<Written> {
-    if let Some(op) = self_contained(local, op, context) {
-        return executor.inner.write(session, context, &op, &Capture::Nothing).await;
-    }
-    let op = owned::rewritten(local, op)?;
-    // The next statement that is known to fail.
-    let mut known = owned::refused(local, &op, 0);
+    let op = match target {
+        Target::Plain(local) => {
+            if let Some(op) = self_contained(local, op, context) {
+                return executor.inner.write(session, context, &op, &Capture::Nothing).await;
+            }
+            owned::rewritten(local, op)?
+        }
+        Target::Shaped(_) => Cow::Borrowed(op),
+    };
+    let mut known = target.refused(&op, 0);
     let (count, ordered) = (statements::count(&op), statements::is_ordered(&op));
     let mut total = Written::default();
     let mut at = 0;
-    while at < count {
+    while at < count && (!ordered || total.errors.is_empty()) {
         if let Some((_, error)) = known.take_if(|(index, _)| *index == at) {
             total.errors.push(WriteError { index: at, error });
-            if ordered {
-                break;
-            }
             at += 1;
-            known = owned::refused(local, &op, at);
+            known = target.refused(&op, at);
+            continue;
+        }
+        let direct = target.direct(&op, at);
+        if let Some(stack) = target.stack().filter(|_| !direct.is_empty()) {
+            at = direct.end;
+            statements::add(&mut total, direct::run(executor, session, context, stack, &op, direct).await?, 0);
             continue;
         }
         if statements::is_multi(&op, at) {
-            match multi::run(executor, session, context, &op, at).await {
+            match multi::run(executor, session, context, &op, at, target.stack()).await {
                 Ok(written) => statements::add(&mut total, written, at),
                 Err(multi::Failed::Command(error)) => return finish(total, error),
-                Err(multi::Failed::Statement(error)) => {
-                    total.errors.push(WriteError { index: at, error });
-                    if ordered {
-                        break;
-                    }
-                }
+                Err(multi::Failed::Statement(error)) => total.errors.push(WriteError { index: at, error }),
             }
             at += 1;
             continue;
         }
-        let end = end(&op, at, known.as_ref().map_or(count, |(index, _)| *index));
+        let end = end(&op, at, known.as_ref().map_or(count, |(index, _)| *index), target);
         let part =
             if at == 0 && end == count { Cow::Borrowed(&*op) } else { Cow::Owned(statements::part(&op, at..end)) };
-        match transact(executor, session, context, &part).await {
+        let mut work = Work::through(&part, target.stack());
+        if let Some(stack) = target.stack() {
+            work.noted = resend_after_move::noted(executor, session, context, stack, &part).await?;
+        }
+        match transact(executor, session, context, &work).await {
             Ok(Outcome::Done(written)) => {
                 statements::add(&mut total, written, at);
                 at = end;
@@ -68,7 +108,7 @@ pub(super) async fn run(
                 let (index, error) = match index {
                     Some(index) => (index, error),
                     None if end - at == 1 => (0, error),
-                    None => match find(executor, session, context, &op, at, end).await {
+                    None => match find(executor, session, context, &op, at, end, target.stack()).await {
                         Ok(Some(found)) => found,
                         // It did not fail again: once more as a whole.
                         Ok(None) => continue,
@@ -80,6 +120,7 @@ pub(super) async fn run(
             Err(error) => return finish(total, error),
         }
     }
+    total.errors.sort_by_key(|failed| failed.index);
     Ok(total)
 }
 
@@ -94,10 +135,11 @@ fn self_contained(local: &CollectionRules, op: &WriteOp, context: &Context) -> O
 }
 
 /// The end of the statements from `at` on that share a transaction.
-fn end(op: &WriteOp, at: usize, limit: usize) -> usize {
+fn end(op: &WriteOp, at: usize, limit: usize, target: Target<'_>) -> usize {
     let mut bytes = 0;
     let mut end = at;
-    while end < limit && end - at < STATEMENTS && !statements::is_multi(op, end) {
+    let ends = |end: usize| end > at && (statements::is_multi(op, end) || !target.direct(op, end).is_empty());
+    while end < limit && end - at < STATEMENTS && !ends(end) {
         bytes += statements::size(op, end);
         if bytes > BYTES && end > at {
             break;
@@ -115,13 +157,15 @@ pub(super) async fn find(
     op: &WriteOp,
     from: usize,
     to: usize,
+    stack: Option<&Arc<Stack>>,
 ) -> Result<Option<(usize, Error)>> {
+    let part = |end: usize| statements::part(op, from..end);
     let (mut good, mut bad, mut found) = (from, to, None);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        match rehearse(executor, session, context, &statements::part(op, from..middle)).await? {
-            None => good = middle,
-            Some((index, error)) => {
+        match rehearse(executor, session, context, &Work::through(&part(middle), stack), false).await? {
+            Ok(_) => good = middle,
+            Err((index, error)) => {
                 bad = index.map_or(middle, |index| from + index + 1);
                 found = Some(error);
             }
@@ -129,7 +173,10 @@ pub(super) async fn find(
     }
     let error = match found {
         Some(error) => Some(error),
-        None => rehearse(executor, session, context, &statements::part(op, from..bad)).await?.map(|(_, error)| error),
+        None => {
+            let outcome = rehearse(executor, session, context, &Work::through(&part(bad), stack), false).await?;
+            outcome.err().map(|(_, error)| error)
+        }
     };
     Ok(error.map(|error| (bad - 1 - from, error)))
 }

@@ -1,14 +1,17 @@
 //! `explain` of a write that rules concern: the backend's answer for the stored operation, and what Pleach adds to it
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
-use crate::execute::attempt::Attempt;
-use crate::execute::client_statement::{execute, namespace};
+use crate::execute::client_statement::namespace;
 use crate::execute::plan::Plan;
-use crate::execute::retry::RetryWindow;
-use crate::execute::run;
-use crate::execute::run::Outcome;
-use crate::layer::{Executor, bulk, rights, shaped, statements};
+use crate::execute::run::rehearse;
+use crate::execute::statements;
+use crate::execute::work::Work;
+use crate::layer::bulk::Target;
+use crate::layer::{Executor, bulk, owned, rights, shaped};
+use crate::rule::Stack;
+use crate::shapes::evaluate::holding;
 use document::backend::Session;
+use document::filter::Filter;
 use document::op::{Context, Explained, ReadOp, Verbosity, WriteError, WriteOp};
 use document::{Doc, DocWriter, Error, Result, Value};
 use std::borrow::Cow;
@@ -30,7 +33,7 @@ pub(super) async fn explain(
             let rules = executor.rules();
             if let Some(shaped) = rules.shaped(namespace(write)) {
                 rights::before_explain(executor, session.relay.clone(), write).await?;
-                return shaped::write::explain(executor, session, context, write, shaped, verbosity).await;
+                return shaped_write(executor, session, context, write, shaped, verbosity).await;
             }
             executor
                 .rules()
@@ -43,7 +46,7 @@ pub(super) async fn explain(
             if let Some(shaped) = shaped::of_read(&rules, read) {
                 let line = session.relay.clone();
                 let sees_stored = rights::sees_stored(executor, line.as_ref(), read, shaped).await?;
-                let outcome = match !sees_stored && shaped.sides.len() == 1 {
+                let outcome = match !sees_stored && shaped.places.len() == 1 {
                     true => executor.inner.explain(session, context, op.clone(), verbosity).await,
                     false => shaped::read::explain(executor, session, context, read, shaped, verbosity).await,
                 };
@@ -76,6 +79,30 @@ pub(crate) fn read_plan(executor: &Executor, context: &Context, op: &ReadOp) -> 
     shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(executor, context, op, shaped)).transpose()
 }
 
+/// What a write to a logical name would do, beside MongoDB's answer for the stored documents that it looks at.
+async fn shaped_write(
+    executor: &Arc<Executor>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    stack: &Arc<Stack>,
+    verbosity: Verbosity,
+) -> Result<Doc<'static>> {
+    let plan = plan(executor, session, context, op).await?;
+    let op = shaped::digits::write(stack, op, context)?;
+    let all = Filter::all();
+    let filter = match &*op {
+        WriteOp::Insert(_) => &all,
+        WriteOp::Update(op) => op.statements.first().map_or(&all, |statement| &statement.filter),
+        WriteOp::Delete(op) => op.statements.first().map_or(&all, |statement| &statement.filter),
+        WriteOp::FindAndModify(op) => &op.filter,
+    };
+    let Some(place) = stack.places.first() else { return Ok(with_plan(&Doc::empty(), &plan)) };
+    let read = Explained::Read(ReadOp::Find(holding(place, filter)));
+    let stored = executor.inner.explain(session, context, read, verbosity).await?;
+    Ok(with_plan(&stored, &plan))
+}
+
 /// The steps of a write, without keeping anything of it. Statements that fail are left out, as when it is run.
 pub(crate) async fn plan(
     executor: &Arc<Executor>,
@@ -84,30 +111,35 @@ pub(crate) async fn plan(
     op: &WriteOp,
 ) -> Result<Plan> {
     let rules = executor.rules();
-    if let Some(shaped) = rules.shaped(namespace(op)) {
-        return shaped::write::plan(executor, client, context, op, shaped).await;
-    }
-    let local = rules.of(namespace(op)).cloned();
+    let (stack, local) = (rules.shaped(namespace(op)).cloned(), rules.of(namespace(op)).cloned());
     drop(rules);
-    let op = match &local {
-        Some(local) => crate::layer::owned::rewritten(local, op)?,
+    let target = match (&stack, &local) {
+        (Some(stack), _) => Some(Target::Shaped(stack)),
+        (None, Some(local)) => Some(Target::Plain(local)),
+        (None, None) => None,
+    };
+    let op = match target {
+        Some(Target::Shaped(stack)) => shaped::digits::write(stack, op, context)?,
+        Some(Target::Plain(local)) => owned::rewritten(local, op)?,
         None => Cow::Borrowed(op),
     };
     let mut left = Left::of(&op);
     loop {
         let part = left.op(&op);
-        let refused = local.as_ref().and_then(|local| crate::layer::owned::refused(local, &part, 0));
-        let (index, error) = match refused {
+        let (index, error) = match target.and_then(|target| target.refused(&part, 0)) {
             Some((index, error)) => (index, error),
-            None => match rehearsed(executor, client, context, &part).await? {
+            None => match rehearse(executor, client, context, &Work::through(&part, stack.as_ref()), true).await? {
                 Ok(plan) => return Ok(plan.with_errors(left.errors)),
                 Err((Some(index), error)) => (index, error),
                 Err((None, error)) if left.places.len() == 1 => (0, error),
-                Err((None, _)) => match bulk::find(executor, client, context, &part, 0, left.places.len()).await? {
-                    Some(found) => found,
-                    // It did not fail again.
-                    None => continue,
-                },
+                Err((None, _)) => {
+                    let end = left.places.len();
+                    match bulk::find(executor, client, context, &part, 0, end, stack.as_ref()).await? {
+                        Some(found) => found,
+                        // It did not fail again.
+                        None => continue,
+                    }
+                }
             },
         };
         left.fail(index, error)?;
@@ -115,23 +147,23 @@ pub(crate) async fn plan(
 }
 
 /// The statements of a command that do not fail.
-pub(in crate::layer) struct Left {
+struct Left {
     places: Vec<usize>,
     ordered: bool,
-    pub(in crate::layer) errors: Vec<WriteError>,
+    errors: Vec<WriteError>,
 }
 
 impl Left {
-    pub(in crate::layer) fn of(op: &WriteOp) -> Left {
+    fn of(op: &WriteOp) -> Left {
         Left { places: (0..statements::count(op)).collect(), ordered: statements::is_ordered(op), errors: Vec::new() }
     }
 
-    pub(in crate::layer) fn op<'o>(&self, op: &'o WriteOp) -> Cow<'o, WriteOp> {
+    fn op<'o>(&self, op: &'o WriteOp) -> Cow<'o, WriteOp> {
         if self.errors.is_empty() { Cow::Borrowed(op) } else { Cow::Owned(statements::chosen(op, &self.places)) }
     }
 
     /// Takes a statement out, and those behind it if they stand in order. Fails if none is left: then nothing is done.
-    pub(in crate::layer) fn fail(&mut self, at: usize, error: Error) -> Result<()> {
+    fn fail(&mut self, at: usize, error: Error) -> Result<()> {
         let Some(index) = self.places.get(at).copied() else { return Err(error) };
         self.errors.push(WriteError { index, error });
         match self.ordered {
@@ -141,33 +173,6 @@ impl Left {
         match self.errors.first() {
             Some(first) if self.places.is_empty() => Err(first.error.clone()),
             _ => Ok(()),
-        }
-    }
-}
-
-/// The steps of statements; if one of them fails, its error, and which one it is if that is known.
-async fn rehearsed(
-    executor: &Arc<Executor>,
-    client: &mut Session,
-    context: &Context,
-    op: &WriteOp,
-) -> Result<Result<Plan, (Option<usize>, Error)>> {
-    let mut attempts = RetryWindow::new(context);
-    loop {
-        let mut session = client.sibling();
-        executor.inner.begin(&mut session, context).await?;
-        let mut run = Attempt::new(executor, &mut session, context, executor.rules());
-        run.trace = Some(Plan::default());
-        let result = match execute(&mut run, op).await {
-            Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
-            other => other,
-        };
-        let plan = run.trace.take().unwrap_or_default();
-        run::abort(&mut session);
-        match run::settle(result) {
-            Ok(Outcome::Done(_)) => return Ok(Ok(plan)),
-            Ok(Outcome::Failed { index, error }) => return Ok(Err((index, error))),
-            Err(error) => attempts.again(error, context).await?,
         }
     }
 }

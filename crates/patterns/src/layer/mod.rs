@@ -14,11 +14,11 @@ mod open_transactions;
 mod owned;
 mod read;
 pub(crate) mod readers;
+mod refused;
 pub(crate) mod remembered;
 mod restore;
 pub(crate) mod rights;
 pub(crate) mod shaped;
-mod statements;
 mod switchover_wait;
 mod timeseries;
 mod validators;
@@ -67,8 +67,6 @@ pub(crate) struct Executor {
     pub(crate) convoys: crate::execute::convoy::Convoys,
     /// Hosts that were looked for in vain.
     pub(crate) orphans: crate::execute::missing_hosts::Orphans,
-    /// Which buckets take the next readings.
-    pub(crate) opens: shaped::write::open_buckets::OpenBuckets,
     /// Who brings rules on and off, answers the `pleach` command and works on the outbox.
     life: OnceLock<Weak<Life>>,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
@@ -155,7 +153,6 @@ impl Patterned {
                 lines: crate::execute::host_queue::Lines::default(),
                 convoys: crate::execute::convoy::Convoys::default(),
                 orphans: crate::execute::missing_hosts::Orphans::default(),
-                opens: shaped::write::open_buckets::OpenBuckets::default(),
                 life: OnceLock::new(),
                 expiries: ArcSwap::default(),
                 lease: Lease::default(),
@@ -315,7 +312,7 @@ impl Front for Patterned {
     }
 
     fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
-        let Some(refused) = shaped::refused::stream(&self.executor.rules(), command) else {
+        let Some(refused) = refused::stream(&self.executor.rules(), command) else {
             return match side_writes::merged_into(command) {
                 Some(target) => {
                     Box::pin(async move { rights::before_sink(&self.executor, command, line, &target).await })

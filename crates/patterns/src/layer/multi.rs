@@ -2,9 +2,15 @@
 //! then changed in transactions of some hundred documents, the filter beside the `_id`s. Each document is changed at most
 //! once; after an error earlier documents stay, each with its derived effects.
 
+use crate::execute::attempt::Attempt;
 use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, transact};
-use crate::layer::{Executor, statements};
+use crate::execute::statements;
+use crate::execute::work::Work;
+use crate::layer::Executor;
+use crate::rule::Stack;
+use crate::rule::shape::Stop;
+use crate::shapes::evaluate::multi::{Many, Picked};
 use document::backend::{BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{Context, Find, Hint, Namespace, ReadOp, WriteOp, Written};
@@ -29,6 +35,14 @@ impl From<Error> for Failed {
     }
 }
 
+/// The documents that a statement is about, or some of them.
+enum Matches {
+    /// Documents that are stored as they are, by `_id`.
+    Ids(Vec<Value<'static>>),
+    /// Logical documents of stored ones.
+    Picked(Vec<Picked>),
+}
+
 /// Runs the statement number `at`, which is about many documents.
 pub(super) async fn run(
     executor: &Arc<Executor>,
@@ -36,43 +50,133 @@ pub(super) async fn run(
     context: &Context,
     op: &WriteOp,
     at: usize,
+    stack: Option<&Arc<Stack>>,
 ) -> Result<Written, Failed> {
     let statement = statements::part(op, at..at + 1);
     let mut own = session.sibling();
-    let ids = matching(executor, &mut own, context, &statement).await?;
+    let matches = match stack {
+        Some(stack) => Matches::Picked(picked(executor, &mut own, context, &statement, stack).await?),
+        None => Matches::Ids(matching(executor, &mut own, context, &statement).await?),
+    };
     let mut total = Written::default();
-    if ids.is_empty() {
-        return match &statement {
-            // Nobody has it: it is inserted, unless somebody was faster.
-            WriteOp::Update(update) if update.statements.iter().any(|statement| statement.upsert) => {
-                part(executor, &mut own, context, &statement).await
-            }
-            _ => Ok(total),
+    if matches.count() == 0 {
+        // No document has it: it is inserted, unless another client was faster.
+        return match is_upsert(&statement) {
+            true => part(executor, &mut own, context, &statement, stack, matches).await.map(|(written, _)| written),
+            false => Ok(total),
         };
     }
-    let apart = can_be_told_apart(&statement, &ids);
-    let mut left: Vec<&[Value<'static>]> = ids.chunks(if apart { DOCUMENTS } else { ids.len() }).rev().collect();
+    let apart = matches.can_be_told_apart(&statement);
+    let mut left: Vec<Matches> = if apart { matches.chunks() } else { vec![matches] };
+    left.reverse();
     while let Some(chunk) = left.pop() {
-        match transact(executor, &mut own, context, &narrowed(&statement, chunk)).await? {
-            Outcome::Done(written) => statements::add(&mut total, written, 0),
-            Outcome::Failed { error, .. } if chunk.len() == 1 || !apart => return Err(Failed::Statement(error)),
+        let halves = if chunk.count() > 1 && apart { Some(chunk.halves()) } else { None };
+        match (part(executor, &mut own, context, &statement, stack, chunk).await, halves) {
+            (Ok((written, None)), _) => statements::add(&mut total, written, 0),
+            (Ok((_, Some(error))), _) => return Err(Failed::Statement(error)),
             // The documents before the one that fails are changed all the same.
-            Outcome::Failed { .. } => {
-                let (first, second) = chunk.split_at(chunk.len() / 2);
-                left.push(second);
-                left.push(first);
-            }
+            (Err(Failed::Statement(_)), Some((first, second))) => left.extend([second, first]),
+            (Err(failed), _) => return Err(failed),
         }
     }
     session.concern_error = own.concern_error.take();
     Ok(total)
 }
 
-async fn part(executor: &Arc<Executor>, own: &mut Session, context: &Context, op: &WriteOp) -> Result<Written, Failed> {
-    match transact(executor, own, context, op).await? {
-        Outcome::Done(written) => Ok(written),
+fn is_upsert(statement: &WriteOp) -> bool {
+    matches!(statement, WriteOp::Update(update) if update.statements.iter().any(|statement| statement.upsert))
+}
+
+/// Changes some documents; second, the error of one, behind those that were changed.
+async fn part(
+    executor: &Arc<Executor>,
+    own: &mut Session,
+    context: &Context,
+    statement: &WriteOp,
+    stack: Option<&Arc<Stack>>,
+    matches: Matches,
+) -> Result<(Written, Option<Error>), Failed> {
+    let outcome = match &matches {
+        Matches::Ids(ids) if ids.is_empty() => transact(executor, own, context, &Work::of(statement)).await?,
+        Matches::Ids(ids) => transact(executor, own, context, &Work::of(&narrowed(statement, ids))).await?,
+        Matches::Picked(picked) => {
+            let work = Work { picked: Some(picked), ..Work::through(statement, stack) };
+            transact(executor, own, context, &work).await?
+        }
+    };
+    match outcome {
+        Outcome::Done(mut written) => {
+            let failed = written.errors.pop().map(|failed| failed.error);
+            Ok((written, failed))
+        }
         Outcome::Failed { error, .. } => Err(Failed::Statement(error)),
     }
+}
+
+impl Matches {
+    fn count(&self) -> usize {
+        match self {
+            Matches::Ids(ids) => ids.len(),
+            Matches::Picked(picked) => picked.iter().map(Picked::count).sum(),
+        }
+    }
+
+    /// Some hundred documents at a time; a stored document is not divided.
+    fn chunks(self) -> Vec<Matches> {
+        match self {
+            Matches::Ids(ids) => ids.chunks(DOCUMENTS).map(|chunk| Matches::Ids(chunk.to_vec())).collect(),
+            Matches::Picked(picked) => {
+                let (mut chunks, mut chunk, mut count) = (Vec::new(), Vec::new(), 0);
+                for one in picked {
+                    if count > 0 && count + one.count() > DOCUMENTS {
+                        chunks.push(Matches::Picked(std::mem::take(&mut chunk)));
+                        count = 0;
+                    }
+                    count += one.count();
+                    chunk.push(one);
+                }
+                chunks.push(Matches::Picked(chunk));
+                chunks
+            }
+        }
+    }
+
+    fn halves(&self) -> (Matches, Matches) {
+        match self {
+            Matches::Ids(ids) => {
+                let (first, second) = ids.split_at(ids.len() / 2);
+                (Matches::Ids(first.to_vec()), Matches::Ids(second.to_vec()))
+            }
+            Matches::Picked(picked) => {
+                let mut first: Vec<Picked> = picked.iter().cloned().flat_map(Picked::one_by_one).collect();
+                let second = first.split_off(first.len() / 2);
+                (Matches::Picked(first), Matches::Picked(second))
+            }
+        }
+    }
+
+    /// Whether a filter on some of the `_id`s leaves the others alone: a collation may take different text for the same.
+    fn can_be_told_apart(&self, statement: &WriteOp) -> bool {
+        let Matches::Ids(ids) = self else { return true };
+        let compares_text = |id: &Value<'static>| !matches!(id, Value::ObjectId(_)) && !id.is_number();
+        target(statement).is_none_or(|(_, filter, _)| filter.collation.is_none()) || !ids.iter().any(compares_text)
+    }
+}
+
+/// The logical documents that match.
+async fn picked(
+    executor: &Arc<Executor>,
+    own: &mut Session,
+    context: &Context,
+    statement: &WriteOp,
+    stack: &Arc<Stack>,
+) -> Result<Vec<Picked>, Failed> {
+    let Some(many) = Many::of(statement, 0) else { return Ok(Vec::new()) };
+    let mut run = Attempt::new(executor, own, context, executor.rules());
+    many.pick(&mut run, stack).await.map_err(|stop| match stop {
+        Stop::Statement { error, .. } => Failed::Statement(error),
+        Stop::Command(error) => Failed::Command(error),
+    })
 }
 
 /// The `_id`s of the documents that match.
@@ -108,20 +212,9 @@ fn target(statement: &WriteOp) -> Option<(&Namespace, &Filter, &Option<Hint>)> {
     }
 }
 
-/// The documents with one of these `_id`s.
-pub(super) fn among(ids: &[Value<'static>]) -> Filter {
-    Filter::among("_id", ids.to_vec())
-}
-
-/// Whether a filter on some of the `_id`s leaves the others alone: a collation may take different text for the same.
-fn can_be_told_apart(statement: &WriteOp, ids: &[Value<'static>]) -> bool {
-    let compares_text = |id: &Value<'static>| !matches!(id, Value::ObjectId(_)) && !id.is_number();
-    target(statement).is_none_or(|(_, filter, _)| filter.collation.is_none()) || !ids.iter().any(compares_text)
-}
-
 /// The statement on some documents only.
 fn narrowed(statement: &WriteOp, ids: &[Value<'static>]) -> WriteOp {
-    let among = |filter: &Filter| among(ids).and(filter.clone());
+    let among = |filter: &Filter| Filter::among("_id", ids.to_vec()).and(filter.clone());
     let mut statement = statement.clone();
     match &mut statement {
         WriteOp::Update(op) => op.statements.iter_mut().for_each(|one| {

@@ -35,7 +35,7 @@ pub(super) fn read<'a>(
                 let line = session.relay.clone();
                 let sees_stored = rights::sees_stored(executor, line.as_ref(), &op, shaped).await?;
                 let op = timeseries::hinted(executor, context, op).await?;
-                let outcome = match !sees_stored && shaped.sides.len() == 1 {
+                let outcome = match !sees_stored && shaped.places.len() == 1 {
                     true => {
                         let op = shaped::digits::lowered(&rules, op.clone(), context)?;
                         executor.inner.read(session, context, op).await

@@ -2,13 +2,13 @@
 //! collections that rules use. Of the other bookkeeping nothing is taken from a dump.
 
 use crate::layer::Executor;
-use crate::layer::shaped::write::refused;
+use crate::layer::refused;
 use crate::life::access::Access;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::Rights;
 use crate::life::{Life, names};
 use crate::mql;
-use crate::shapes::{Form, Stack};
+use crate::shapes::Stack;
 use document::backend::{Relay, Session};
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};
@@ -163,11 +163,11 @@ pub(super) async fn buckets(
     shaped: &Stack,
 ) -> Result<Option<Written>> {
     let WriteOp::Insert(insert) = op else { return Ok(None) };
-    let side = shaped.sides.iter().find(|side| side.stored == insert.ns).map(|side| &side.form);
-    let bucket = match (side, shaped.rule.bucket()) {
-        (Some(Form::Bucket(bucket)), _) => bucket,
+    let place = shaped.place(&insert.ns);
+    let bucket = match (place.and_then(|place| place.bucket()), shaped.rule.bucket()) {
+        (Some(bucket), _) => bucket,
         // It is about to be made.
-        (None, Some(bucket)) if bucket.into == insert.ns => bucket,
+        (None, Some(bucket)) if place.is_none() && bucket.into == insert.ns => bucket,
         _ => return Ok(None),
     };
     if !session.restores() {

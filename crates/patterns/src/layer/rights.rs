@@ -224,7 +224,7 @@ pub(super) async fn before_sink(
     let rights = of_aggregate(executor, line, source).await?.naming([target.clone()]);
     let rules = executor.rules();
     match rules.shaped(target) {
-        Some(shaped) => shaped.sides.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
+        Some(shaped) => shaped.places.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
         None => rights.need_all(&["insert", "update"], target),
     }
 }
@@ -265,7 +265,7 @@ pub(super) async fn sees_stored(
     let ns = op.ns();
     let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);
     let rights = remembered::rights(executor, line, &named_read(op), suffices).await?;
-    Ok(shaped.sides.iter().all(|side| rights.may("find", &side.stored)))
+    Ok(shaped.places.iter().all(|side| rights.may("find", &side.stored)))
 }
 
 /// The outcome of a read of a collection that is stored in another form, as the client may see it.

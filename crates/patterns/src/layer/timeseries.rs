@@ -135,7 +135,7 @@ async fn stats(
     indexes: &[Doc<'static>],
 ) -> Result<Doc<'static>> {
     let rules = executor.rules();
-    let Some(side) = rules.shaped(ns).and_then(|shaped| shaped.sides.first()) else {
+    let Some(side) = rules.shaped(ns).and_then(|shaped| shaped.places.first()) else {
         return Err(Error::new(Code::ConflictingOperationInProgress, format!("{ns} is being made")));
     };
     let op = AdminOp::CollStats { ns: side.stored.clone(), scale };

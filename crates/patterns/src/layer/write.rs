@@ -5,10 +5,16 @@ use crate::active::route::Role;
 use crate::active::{CollectionRules, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
-use crate::layer::{Executor, bulk, owned, restore, rights, shaped, statements, switchover_wait};
+use crate::execute::run::{Outcome, transact};
+use crate::execute::work::Work;
+use crate::execute::{direct, statements};
+use crate::layer::bulk::Target;
+use crate::layer::{Executor, bulk, owned, refused, restore, rights, shaped, switchover_wait};
+use crate::rule::Stack;
 use document::backend::Session;
 use document::op::{Capture, Context, Modify, Namespace, WriteOp, Written};
 use document::{Code, Error, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn write(
@@ -26,23 +32,24 @@ pub(super) async fn write(
     match rules.role(ns.by_ref()) {
         Role::Logical(shaped) => {
             rights::before_shaped_write(executor, session.relay.as_ref(), op).await?;
-            shaped::write::run(executor, session, context, op, shaped).await
+            let (op, stack) = (shaped::digits::write(shaped, op, context)?, shaped.clone());
+            planned(executor, session, context, &op, rules, Target::Shaped(&stack)).await
         }
         // Whole buckets expire, by an index of theirs.
         Role::Stored(shaped) if context.sent.expiry && shaped.is_source => match op {
-            WriteOp::Delete(op) => shaped::write::expire(executor, session, context, op, shaped).await,
-            _ => Err(shaped::write::refused::stored(ns, shaped)),
+            WriteOp::Delete(_) => expire(executor, session, context, op, shaped).await,
+            _ => Err(refused::stored(ns, shaped)),
         },
         Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
             executor.inner.write(session, context, op, capture).await
         }
         Role::Stored(shaped) => match restore::buckets(executor, session, context, op, shaped).await? {
             Some(written) => Ok(written),
-            None => Err(shaped::write::refused::stored(ns, shaped)),
+            None => Err(refused::stored(ns, shaped)),
         },
         Role::Named(local) if concerns(local, op) => {
             let local = local.clone();
-            planned(executor, session, context, op, rules, &local).await
+            planned(executor, session, context, op, rules, Target::Plain(&local)).await
         }
         Role::Bookkeeping => {
             drop(rules);
@@ -63,26 +70,81 @@ async fn planned(
     context: &Context,
     op: &WriteOp,
     rules: Arc<Rules>,
-    local: &Arc<CollectionRules>,
+    target: Target<'_>,
 ) -> Result<Written> {
     if session.transaction.is_none() {
-        return bulk::run(executor, session, context, op, local).await;
+        return bulk::run(executor, session, context, op, target).await;
     }
     // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
-    let op = owned::rewritten(local, op)?;
-    if let Some((index, error)) = owned::refused(local, &op, 0) {
+    let op = match target {
+        Target::Plain(local) => owned::rewritten(local, op)?,
+        Target::Shaped(_) => Cow::Borrowed(op),
+    };
+    if let Some((index, error)) = target.refused(&op, 0) {
         return Ok(statements::failed(index, error));
     }
-    let mut run = Attempt::new(executor, session, context, rules);
-    match execute(&mut run, &op).await {
+    let Some(stack) = target.stack() else { return joined(executor, session, context, &Work::of(&op), &rules).await };
+    let (count, mut total, mut at) = (statements::count(&op), Written::default(), 0);
+    while at < count && total.errors.is_empty() {
+        let is_direct = |at: usize| direct::statements(stack, &op, at, true);
+        let direct = is_direct(at);
+        if !direct.is_empty() {
+            at = direct.end;
+            statements::add(&mut total, direct::run(executor, session, context, stack, &op, direct).await?, 0);
+            continue;
+        }
+        let end = (at + 1..count).find(|end| !is_direct(*end).is_empty()).unwrap_or(count);
+        let part = statements::part(&op, at..end);
+        let written = joined(executor, session, context, &Work::through(&part, Some(stack)), &rules).await?;
+        statements::add(&mut total, written, at);
+        at = end;
+    }
+    Ok(total)
+}
+
+/// Statements in the client's own transaction.
+async fn joined(
+    executor: &Arc<Executor>,
+    session: &mut Session,
+    context: &Context,
+    work: &Work<'_>,
+    rules: &Arc<Rules>,
+) -> Result<Written> {
+    let mut run = Attempt::new(executor, session, context, rules.clone());
+    match execute(&mut run, work).await {
         Ok(written) if !written.errors.is_empty() => Ok(written),
         Ok(written) => {
+            if let Some(failed) = std::mem::take(&mut run.refused).into_iter().next() {
+                return Ok(statements::failed(failed.index, failed.error));
+            }
             run.finish().await?;
             Ok(written)
         }
         Err(error) if crate::execute::retry::is_of_command(&error) => Err(error),
         Err(error) => Ok(statements::failed(0, error)),
     }
+}
+
+/// Whole stored documents expire, part by part, each with what follows for the fields that are kept from what it holds.
+async fn expire(
+    executor: &Arc<Executor>,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+    stack: &Arc<Stack>,
+) -> Result<Written> {
+    let mut total = Written::default();
+    for at in 0..statements::count(op) {
+        let statement = statements::part(op, at..at + 1);
+        loop {
+            match transact(executor, session, context, &Work::through(&statement, Some(stack))).await? {
+                Outcome::Done(written) if written.n == 0 => break,
+                Outcome::Done(written) => statements::add(&mut total, written, 0),
+                Outcome::Failed { error, .. } => return Err(error),
+            }
+        }
+    }
+    Ok(total)
 }
 
 /// Whether a write must be planned.

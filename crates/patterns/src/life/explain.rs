@@ -75,7 +75,7 @@ impl Life {
     ) -> Result<Option<Doc<'static>>> {
         rights.need("find", read.ns())?;
         if let Some(shaped) = self.patterned.rules().shaped(read.ns()) {
-            shaped.sides.iter().try_for_each(|side| rights.need("find", &side.stored))?;
+            shaped.places.iter().try_for_each(|side| rights.need("find", &side.stored))?;
         }
         match read {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {

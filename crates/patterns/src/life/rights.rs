@@ -131,7 +131,7 @@ impl Rights {
             WriteOp::Insert(_) => &["update", "insert"],
             WriteOp::Update(_) | WriteOp::Delete(_) | WriteOp::FindAndModify(_) => &["find", "update"],
         };
-        shaped.sides.iter().try_for_each(|side| self.need_all(actions, &side.stored))
+        shaped.places.iter().try_for_each(|side| self.need_all(actions, &side.stored))
     }
 
     fn refusal(&self, action: &str, db: &str, on: &str) -> Error {

@@ -10,6 +10,8 @@ pub mod order;
 pub mod owned;
 pub(crate) mod owners;
 pub mod recipe;
+pub mod shape;
+pub mod stack;
 pub mod state;
 
 pub use fate::Fate;
@@ -17,9 +19,10 @@ pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, 
 pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
+pub use stack::Stack;
 pub use state::State;
 
-use crate::shapes::bucket::Bucket;
+use crate::rule::shape::Shape;
 use document::Doc;
 use document::op::Namespace;
 use document::value::Path;
@@ -48,7 +51,7 @@ pub enum Kind {
     /// A field of each host.
     Field(Arc<dyn Field>),
     /// The form in which a whole collection is stored.
-    Shape(Arc<Bucket>),
+    Shape(Arc<dyn Shape>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -73,9 +76,9 @@ impl Rule {
     }
 
     /// The form in which the rule stores its collection; `None` if it keeps a field.
-    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
+    pub fn shape(&self) -> Option<&Arc<dyn Shape>> {
         match &self.kind {
-            Kind::Shape(bucket) => Some(bucket),
+            Kind::Shape(shape) => Some(shape),
             Kind::Field(_) => None,
         }
     }
@@ -87,7 +90,8 @@ impl Rule {
 
     /// The collections that the rule reads or writes: its own first.
     pub fn namespaces(&self) -> Vec<&Namespace> {
-        let other = self.link().map(|link| &link.source).or_else(|| self.bucket().map(|bucket| &bucket.into));
+        let other =
+            self.link().map(|link| &link.source).or_else(|| self.shape().and_then(|shape| shape.declared_place()));
         std::iter::once(&self.host).chain(other).collect()
     }
 }

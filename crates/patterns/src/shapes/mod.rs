@@ -1,51 +1,25 @@
-//! Shapes: logical documents that are stored in another form. A shape translates between the two; it never executes.
-//!
-//! What clients call a collection is a view then. A [`Stack`] namespace has one or more [`Place`]s: where its documents are
-//! stored. There are two while a collection is being brought into another shape: every logical document is on exactly one.
+//! The forms in which collections are stored, one folder each. A [`crate::rule::shape::Shape`] says how logical documents are stored
+//! and how they are found again; [`evaluate`] does for all of them what a shape does not say as a statement of its own.
 
 pub mod bucket;
+pub(crate) mod evaluate;
+pub mod plain;
+pub(crate) mod refused;
 
-use crate::rule::Rule;
-use bucket::Bucket;
-use document::op::Namespace;
-use std::sync::Arc;
-use std::time::Instant;
+pub use crate::rule::Stack;
+pub use crate::rule::shape::Place;
 
-/// A logical collection whose documents are stored in some other form.
-#[derive(Clone, Debug)]
-pub struct Stack {
-    pub rule: Arc<Rule>,
-    /// What clients call it.
-    pub logical: Namespace,
-    /// Where its documents are. New ones go to the first.
-    pub sides: Vec<Place>,
-    /// Since when they are there, as far as this process knows.
-    pub since: Instant,
-    /// Whether fields of other collections are kept from its logical documents: then every write says how these change.
-    pub is_source: bool,
-}
+use document::{Doc, DocWriter, Env, Value};
 
-impl Stack {
-    /// The form that new documents take, or took before.
-    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
-        self.sides.iter().find_map(|side| match &side.form {
-            Form::Bucket(bucket) => Some(bucket),
-            Form::Plain => None,
-        })
+/// The document with an `_id`, as the first field if it has none.
+pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
+    if doc.contains("_id") {
+        return doc.clone();
     }
-}
-
-/// One place where logical documents are stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Place {
-    pub stored: Namespace,
-    pub form: Form,
-}
-
-/// In which form they are stored there.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Form {
-    /// As they are.
-    Plain,
-    Bucket(Arc<Bucket>),
+    let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + 20);
+    writer.append("_id", &Value::ObjectId((env.new_id)()));
+    for (name, value) in doc.iter() {
+        writer.append(name.as_str(), &value);
+    }
+    writer.finish()
 }

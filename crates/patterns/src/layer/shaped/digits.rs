@@ -105,7 +105,7 @@ pub(super) fn read<'o>(rules: &Rules, op: &'o ReadOp, context: &Context) -> Resu
 }
 
 /// The write with the digits of its filters, and of what its pipelines compare, in lower case. What it stores is brought there where it is encoded.
-pub(super) fn write<'o>(shaped: &Stack, op: &'o WriteOp, context: &Context) -> Result<Cow<'o, WriteOp>> {
+pub(in crate::layer) fn write<'o>(shaped: &Stack, op: &'o WriteOp, context: &Context) -> Result<Cow<'o, WriteOp>> {
     let digits = if matches!(op, WriteOp::Insert(_)) { None } else { Digits::of(shaped) };
     let Some(digits) = digits else { return Ok(Cow::Borrowed(op)) };
     let rewrite = Rewrite::new(digits, context, None)?;

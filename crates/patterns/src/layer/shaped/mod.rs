@@ -2,8 +2,6 @@
 
 pub(super) mod digits;
 pub(crate) mod read;
-pub(super) mod refused;
-pub(crate) mod write;
 
 use crate::active::Rules;
 use crate::shapes::Stack;

@@ -7,7 +7,6 @@ use crate::life::preview::{Outlook, documents, long};
 use crate::life::relocate::change::Change;
 use crate::life::{catalog, relocate};
 use crate::rule::Rule;
-use crate::shapes::Form;
 use crate::shapes::bucket::{Body, Bucket};
 use document::{Doc, DocWriter, Result};
 
@@ -30,9 +29,9 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
     let Some(bucket) = rule.bucket() else { return Ok(()) };
     let mut losses = Losses::of(bucket);
     for (now, side) in relocate::moved::sources(&rule, &change.turn)? {
-        let assessed = match &side.form {
-            Form::Plain => bucket.assess()?,
-            Form::Bucket(from) => from.unpack().then(bucket.assess()?),
+        let assessed = match side.bucket() {
+            None => bucket.assess()?,
+            Some(from) => from.unpack().then(bucket.assess()?),
         };
         let rows = at.all(aggregate(&now, assessed)).await?;
         rows.iter().for_each(|row| losses.add(bucket, row));

@@ -4,8 +4,8 @@ use crate::life::access::{Access, by_id, find};
 use crate::life::audit::{AuditedRule, Drift, Figures, Note, Report, count};
 use crate::life::{Life, walk};
 use crate::rule::Rule;
+use crate::rule::shape::Place;
 use crate::shapes::bucket::{Bucket, Flaw};
-use crate::shapes::{Form, Place};
 use document::backend::{BatchLimit, Session};
 use document::op::{Find, ReadOp};
 use document::{Doc, Result, Value};
@@ -17,13 +17,10 @@ const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
     let sides = match (asked.sides.is_empty(), asked.rule.bucket()) {
         (false, _) => asked.sides.clone(),
-        (true, Some(bucket)) => vec![Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) }],
+        (true, Some(bucket)) => vec![Place::of_bucket(bucket)],
         (true, None) => Vec::new(),
     };
-    let bucket = |side: Place| match &side.form {
-        Form::Bucket(bucket) => Some((side.clone(), bucket.clone())),
-        Form::Plain => None,
-    };
+    let bucket = |side: Place| side.bucket().cloned().map(|bucket| (side, bucket));
     sides.into_iter().filter_map(bucket).collect()
 }
 
@@ -46,7 +43,7 @@ pub(crate) async fn note_moving(life: &Life, asked: &AuditedRule, figures: &mut 
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut documents = 0;
-    for side in asked.sides.iter().filter(|side| matches!(side.form, Form::Plain)) {
+    for side in asked.sides.iter().filter(|side| side.shape.is_plain()) {
         documents += count(&mut at, &side.stored).await?;
     }
     if documents > 0 {

@@ -6,7 +6,7 @@ use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, readers_of_source, stored, switchover, way_back};
 use crate::life::replaced::ended_rules;
 use crate::life::{Entry, Life, State, catalog};
-use crate::shapes::{Form, Place};
+use crate::rule::shape::Place;
 use document::backend::Session;
 use document::{Code, Error, Result};
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let (db, logical, with_data) = (entry.db.clone(), entry.rule.host.clone(), entry.row.with_data);
-    let plain = entry.sides.first().filter(|side| matches!(side.form, Form::Plain) && !with_data).cloned();
+    let plain = entry.sides.first().filter(|side| side.shape.is_plain() && !with_data).cloned();
     if let (Some(plain), Some(shape)) = (&plain, &entry.row.shape)
         && let Some(ns) = way_back::plain_name(&mut at, &plain.stored, &logical).await?
     {
@@ -100,7 +100,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
         }
     } else if let (Some(_), Some(bucket)) = (&entry.row.shape, entry.rule.bucket()) {
         // Nothing had been moved yet.
-        let made = Place { stored: bucket.into.clone(), form: Form::Bucket(bucket.clone()) };
+        let made = Place::of_bucket(bucket);
         if stored::is_empty(&mut at, &made.stored).await? {
             stored::drop_if_there(&mut at, &made.stored).await?;
         }

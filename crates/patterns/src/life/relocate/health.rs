@@ -3,7 +3,6 @@
 use crate::life::access::{Access, aggregate};
 use crate::life::{Entry, Life, catalog, plan};
 use crate::mql;
-use crate::shapes::Form;
 use crate::shapes::bucket::{Body, Bucket, Layout, Slot};
 use document::op::Namespace;
 use document::pipeline::Pipeline;
@@ -47,10 +46,7 @@ struct Figures {
 
 /// `{ buckets, readings, fill, splits, sparse }`; with `sampled` and `age_ms` where only some buckets were looked at.
 pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<Option<Doc<'static>>> {
-    let side = entry.sides.iter().find_map(|side| match &side.form {
-        Form::Bucket(bucket) => Some((&side.stored, bucket)),
-        Form::Plain => None,
-    });
+    let side = entry.sides.iter().find_map(|side| Some((&side.stored, side.bucket()?)));
     let Some((stored, bucket)) = side else { return Ok(None) };
     let buckets = plan::documents(at, stored).await?;
     if buckets <= ALL {

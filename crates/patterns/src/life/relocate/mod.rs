@@ -13,7 +13,6 @@ pub(crate) mod health;
 pub(crate) mod moved;
 pub(crate) mod mover;
 pub(crate) mod own;
-mod place;
 pub(crate) mod plan;
 mod readers;
 pub(crate) mod readers_of_source;
@@ -21,6 +20,7 @@ pub mod record;
 pub(crate) mod repair;
 pub(crate) mod reset;
 pub(crate) mod stored;
+mod stored_access;
 pub(crate) mod switchover;
 pub(crate) mod way_back;
 

@@ -4,7 +4,7 @@ use crate::life::access::Access;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{health, record};
 use crate::rule::Rule;
-use crate::shapes::{Form, Place};
+use crate::rule::shape::Place;
 use document::filter::Filter;
 use document::op::{Count, Namespace, ReadOp};
 use document::{DocWriter, Result, Value};
@@ -45,9 +45,9 @@ pub(crate) fn sources(rule: &Rule, turn: &Switchover) -> Result<Vec<(Namespace, 
 pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Vec<Moved>> {
     let mut all = Vec::new();
     for (now, side) in sources(rule, turn)? {
-        let (buckets, readings) = match &side.form {
-            Form::Plain => (0, documents(at, &now).await?),
-            Form::Bucket(bucket) => health::counted(at, &now, bucket).await?,
+        let (buckets, readings) = match side.bucket() {
+            None => (0, documents(at, &now).await?),
+            Some(bucket) => health::counted(at, &now, bucket).await?,
         };
         all.push(Moved { from: side.stored, buckets, readings });
     }

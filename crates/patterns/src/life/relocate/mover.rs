@@ -7,13 +7,15 @@
 
 use crate::execute::gate::Point;
 use crate::life::access::{Access, by_id};
-use crate::life::relocate::place::{Open, Put};
-use crate::life::relocate::{place, stored, way_back};
+use crate::life::relocate::stored_access::Moving;
+use crate::life::relocate::{stored, way_back};
 use crate::life::replaced::documents::Originals;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Entry, Life, catalog, walk};
-use crate::shapes::bucket::Key;
-use crate::shapes::{Form, Place};
+use crate::rule::shape::{Learn, Place, Stop};
+use crate::shapes::bucket::write::place;
+use crate::shapes::bucket::write::place::{NewReading, NewReadings, Placed};
+use crate::shapes::bucket::{BucketShape, Key};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Context, Find};
@@ -83,7 +85,7 @@ async fn all(
     from: &Place,
     to: &Place,
 ) -> Result<Option<Vec<(Value<'static>, String)>>> {
-    let mut mover = Mover { life, entry, from, to, open: Open::default(), separates: false, separated: 0 };
+    let mut mover = Mover { life, entry, from, to, learned: Vec::new(), guesses: true, separates: false, separated: 0 };
     let saved = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
     let (mut position, mut part, mut conflicts) = (saved, life.at_most(PART), 0);
     let (mut misfits, mut careful) = (Vec::new(), 0);
@@ -98,15 +100,14 @@ async fn all(
                 *row = moved.row;
                 life.advanced(&entry.db, row);
                 careful = u64::saturating_sub(careful, 1);
-                (part, conflicts) = (life.at_most((part * 2).min(PART)), 0);
+                (part, conflicts, mover.guesses) = (life.at_most((part * 2).min(PART)), 0, true);
                 match moved.next {
                     Some(next) => position = Some(next),
                     None => return Ok(Some(misfits)),
                 }
             }
             Err(error) if is_transient(&error) => {
-                mover.open = Open::default();
-                part = (part / 4).max(1);
+                (part, mover.guesses) = ((part / 4).max(1), false);
                 conflicts += 1;
                 match conflicts > PATIENCE {
                     true => tokio::time::sleep(Duration::from_micros(rand::random_range(50..2_000))).await,
@@ -140,7 +141,10 @@ struct Mover<'a> {
     entry: &'a Entry,
     from: &'a Place,
     to: &'a Place,
-    open: Open,
+    /// Run once the part is committed.
+    learned: Vec<Learn>,
+    /// Whether what is remembered of open buckets is tried: not after a conflict.
+    guesses: bool,
     /// An `_id` was there twice: from now on each is looked for before it is put into a plain collection.
     separates: bool,
     /// How many documents of the part have got a new `_id`.
@@ -160,7 +164,7 @@ struct Load {
 impl Mover<'_> {
     /// Whether a duplicate key may be an `_id` that readings share, and that was not looked for yet.
     fn may_separate(&self) -> bool {
-        self.to.form == Form::Plain && !self.separates
+        self.to.shape.is_plain() && !self.separates
     }
 
     async fn part(
@@ -171,6 +175,7 @@ impl Mover<'_> {
         size: u64,
     ) -> Result<Option<Part>> {
         let life = self.life;
+        self.learned.clear();
         let mut began = OwnTransaction::begin(life, context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         if catalog::epoch(&mut at, &self.entry.db, &row.rule).await? != Some(row.epoch) {
@@ -221,6 +226,7 @@ impl Mover<'_> {
             life.pass(Point::Life("save")).await?;
             catalog::save(&mut at, &self.entry.db, &row).await?;
             began.commit().await?;
+            self.learned.drain(..).for_each(|learn| learn());
         }
         Ok(Some(Part { next, row, misfits }))
     }
@@ -228,21 +234,16 @@ impl Mover<'_> {
     /// Adds what a stored document holds.
     fn load(&self, document: &Doc<'static>, load: &mut Load) {
         let id = document.get("_id").unwrap_or(Value::Null);
-        match &self.from.form {
-            Form::Plain => load.logical.push((id.clone(), document.clone())),
-            Form::Bucket(bucket) => {
-                let mut all = Vec::new();
-                let decoded = bucket.decode(document, &mut |logical| {
-                    all.push((id.clone(), logical));
-                    Ok(())
-                });
-                match decoded {
-                    Ok(()) => load.logical.extend(all),
-                    Err(error) => {
-                        load.misfits.push((id, error.to_string()));
-                        return;
-                    }
-                }
+        let mut all = Vec::new();
+        let decoded = self.from.shape.decode(document, &mut |logical| {
+            all.push((id.clone(), logical));
+            Ok(())
+        });
+        match decoded {
+            Ok(()) => load.logical.extend(all),
+            Err(error) => {
+                load.misfits.push((id, error.to_string()));
+                return;
             }
         }
         load.emptied.push(id);
@@ -257,45 +258,52 @@ impl Mover<'_> {
         logical: Vec<(Value<'static>, Doc<'static>)>,
     ) -> Result<Vec<(Value<'static>, String)>> {
         let originals = row.replaced.since.map(|since| Originals { rule: &self.entry.rule, since });
-        let from = match &self.from.form {
-            Form::Plain => None,
-            Form::Bucket(bucket) => Some(bucket),
-        };
-        let bucket = match &self.to.form {
-            Form::Plain => {
-                let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
-                if let (Some(originals), Some(from), true) = (&originals, from, row.replaced.restore) {
-                    self.life.pass(Point::Life("give back")).await?;
-                    documents = originals.give_back(at, from, documents).await?;
-                }
-                self.separated = 0;
-                let collated = self.separates && way_back::is_collated(row.shape.as_ref());
-                let together = if collated { 1 } else { documents.len().max(1) };
-                for documents in documents.chunks_mut(together) {
-                    if self.separates {
-                        self.separated += way_back::separate(at, &self.to.stored, documents, collated).await?;
-                    }
-                    at.insert(&self.to.stored, documents.to_vec()).await?;
-                }
-                return Ok(Vec::new());
+        let from = self.from.bucket();
+        let Some(to) = BucketShape::of(&*self.to.shape) else {
+            let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
+            if let (Some(originals), Some(from), true) = (&originals, from, row.replaced.restore) {
+                self.life.pass(Point::Life("give back")).await?;
+                documents = originals.give_back(at, from, documents).await?;
             }
-            Form::Bucket(bucket) => bucket,
+            self.separated = 0;
+            let collated = self.separates && way_back::is_collated(row.shape.as_ref());
+            let together = if collated { 1 } else { documents.len().max(1) };
+            for documents in documents.chunks_mut(together) {
+                if self.separates {
+                    self.separated += way_back::separate(at, &self.to.stored, documents, collated).await?;
+                }
+                at.insert(&self.to.stored, documents.to_vec()).await?;
+            }
+            return Ok(Vec::new());
         };
+        let bucket = &to.bucket;
         let mut stay: Vec<(Value<'static>, String)> = Vec::new();
         let mut moved = Vec::with_capacity(logical.len());
         let (mut owners, mut readings) = (Vec::with_capacity(logical.len()), Vec::with_capacity(logical.len()));
         for (owner, document) in logical {
             match bucket.encode(&document) {
                 Ok(encoded) => {
-                    readings.push((owners.len(), encoded.clone()));
+                    readings.push(NewReading { index: owners.len(), encoded: encoded.clone() });
                     moved.push((document, encoded));
                     owners.push(owner);
                 }
                 Err(error) => stay.push((owner, error.to_string())),
             }
         }
-        readings.retain(|(index, _)| owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner)));
-        let Put { refused, keys } = place::put(at, bucket, &mut self.open, readings).await?;
+        let stays = |owner: &Value<'static>| stay.iter().any(|(id, _)| id == owner);
+        readings.retain(|reading| owners.get(reading.index).is_some_and(|owner| !stays(owner)));
+        let new = NewReadings {
+            readings: &readings,
+            ordered: false,
+            // Slots are validated: what one may be called and how many there may be is the validator's.
+            bypass_validation: bucket.is_numbered(),
+            wants_keys: originals.is_some(),
+        };
+        let buckets = to.buckets(&self.to.stored, &self.entry.rule.host);
+        let mut moving = Moving { at: &mut *at, learned: &mut self.learned, guesses: self.guesses };
+        let Placed { refused, keys } = place::add(&mut moving, buckets, new).await.map_err(|stop| match stop {
+            Stop::Statement { error, .. } | Stop::Command(error) => error,
+        })?;
         for (index, key) in keys {
             if let Some((_, encoded)) = moved.get_mut(index) {
                 encoded.key = Key::clone(&key);
@@ -304,7 +312,7 @@ impl Mover<'_> {
         if let Some(originals) = &originals {
             let is_put = |(index, _): &(usize, _)| {
                 owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner))
-                    && !refused.iter().any(|(other, _)| other == index)
+                    && !refused.iter().any(|failed| failed.index == *index)
             };
             let put: Vec<_> = moved.into_iter().enumerate().filter(is_put).map(|(_, one)| one).collect();
             self.life.pass(Point::Life("keep")).await?;
@@ -313,11 +321,13 @@ impl Mover<'_> {
         if refused.is_empty() {
             return Ok(stay);
         }
-        let refused = refused.into_iter().filter_map(|(index, why)| Some((owners.get(index)?.clone(), why)));
-        match &self.from.form {
-            Form::Plain => stay.extend(refused),
+        let why = "there is another reading of its series and time";
+        let refused =
+            refused.into_iter().filter_map(|failed| Some((owners.get(failed.index)?.clone(), why.to_owned())));
+        match self.from.shape.is_plain() {
+            true => stay.extend(refused),
             // The rest of its bucket has been put already: that must not be.
-            Form::Bucket(_) => {
+            false => {
                 let why: Vec<String> = refused.map(|(id, why)| format!("{}: {why}", show::element(&id))).collect();
                 return Err(Error::new(Code::DuplicateKey, why.join("; ")));
             }

@@ -5,8 +5,8 @@ use crate::life::relocate::change::{Change, name};
 use crate::life::relocate::{record, stored};
 use crate::mql;
 use crate::rule::Rule;
+use crate::rule::shape::Place;
 use crate::shapes::bucket::{Bucket, Dialect};
-use crate::shapes::{Form, Place};
 use document::op::Namespace;
 use document::{Doc, Result, Value};
 
@@ -54,8 +54,8 @@ pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: D
 pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Shown> {
     let (logical, stored) = (&rule.host, &bucket.into);
     let aside = crate::life::names::aside(logical);
-    let from = Place { stored: stored.clone(), form: Form::Bucket(bucket.clone().into()) };
-    let to = Place { stored: aside.clone(), form: Form::Plain };
+    let from = Place::of_bucket(&bucket.clone().into());
+    let to = Place::plain(aside.clone());
     let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);
     let step = |kind, ns: &Namespace, command| Shown { kind, namespace: ns.clone(), command };
     vec![
@@ -68,15 +68,12 @@ pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Sho
 
 /// All documents of one place, written to another in one command: what the moves come to.
 fn moving(from: &Place, to: &Place, dialect: Dialect) -> Doc<'static> {
-    let mut stages: Vec<Value<'static>> = match &from.form {
-        Form::Plain => Vec::new(),
-        Form::Bucket(bucket) => bucket.view(dialect).iter().collect(),
-    };
-    match &to.form {
-        Form::Plain => stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))]))),
-        Form::Bucket(bucket) => {
+    let mut stages: Vec<Value<'static>> = from.shape.view(dialect).iter().collect();
+    match to.bucket() {
+        None => stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))]))),
+        Some(bucket) => {
             // Documents of a collection come in the order of their `_id`, as `apply` walks them; those of buckets by time.
-            stages.extend(bucket.gather(if from.form == Form::Plain { "_id" } else { &bucket.time }));
+            stages.extend(bucket.gather(if from.shape.is_plain() { "_id" } else { &bucket.time }));
             stages.push(bucket.merged());
         }
     }

@@ -5,8 +5,8 @@ use crate::life::access::Access;
 use crate::life::relocate::switchover;
 use crate::life::{Entry, Life, State};
 use crate::rule::Rule;
+use crate::rule::shape::Place;
 use crate::shapes::bucket::{Body, Bucket, Inexact};
-use crate::shapes::{Form, Place};
 use document::{Code, Error, Result};
 
 /// The rules in force that keep fields from the rule's logical documents.
@@ -25,10 +25,7 @@ pub(crate) fn refuse_if_read(life: &Life, rule: &Rule, what: &str) -> Result<()>
 
 /// Lets the fields be seeded again, if the move has changed logical documents.
 pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
-    let changes = |place: &Place| match &place.form {
-        Form::Plain => false,
-        Form::Bucket(bucket) => bucket.derives_id() || cuts_times(bucket),
-    };
+    let changes = |place: &Place| place.bucket().is_some_and(|bucket| bucket.derives_id() || cuts_times(bucket));
     if !entry.row.replaced.restore && !entry.sides.first().is_some_and(changes) {
         return Ok(());
     }

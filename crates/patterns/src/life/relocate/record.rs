@@ -4,7 +4,7 @@
 //! plain_options, duplicates, moved: { stored, position } }` in the rule's row. A place without a declaration holds the documents as they are. New documents go to the first place.
 
 use crate::life::catalog::long;
-use crate::shapes::{Form, Place};
+use crate::rule::shape::Place;
 use document::op::Namespace;
 use document::{ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 
@@ -51,17 +51,18 @@ impl Location {
     }
 
     pub(crate) fn side(&self, db: &str) -> Result<Place> {
-        let form = match &self.declaration {
-            None => Form::Plain,
-            Some(declaration) => match crate::declare::from_catalog(declaration)?.bucket() {
-                Some(bucket) => Form::Bucket(bucket.clone()),
+        let stored = Namespace::new(db, &self.stored);
+        let shape = match &self.declaration {
+            None => return Ok(Place::plain(stored)),
+            Some(declaration) => match crate::declare::from_catalog(declaration)?.shape() {
+                Some(shape) => shape.clone(),
                 None => {
                     let message = format!("{} is said to hold documents of a rule that keeps a field", self.stored);
                     return Err(Error::new(Code::InternalError, message));
                 }
             },
         };
-        Ok(Place { stored: Namespace::new(db, &self.stored), form })
+        Ok(Place { stored, shape })
     }
 
     fn read(place: &Value<'_>) -> Option<Location> {

@@ -5,8 +5,8 @@ use crate::life::relocate::way_back;
 use crate::life::{indexes, names};
 use crate::mql;
 use crate::rule::Rule;
+use crate::rule::shape::Place;
 use crate::shapes::bucket::{Bucket, Dialect};
-use crate::shapes::{Form, Place};
 use document::filter::Filter;
 use document::op::{AdminOp, CollectionOptions, Namespace};
 use document::{Array, Code, Doc, Result, Value};
@@ -67,19 +67,12 @@ pub(crate) fn dialect(_: &Access<'_>) -> Dialect {
     Dialect::MongoDb
 }
 
-fn unpacking(side: &Place, dialect: Dialect) -> Array<'static> {
-    match &side.form {
-        Form::Plain => Array::empty(),
-        Form::Bucket(bucket) => bucket.view(dialect),
-    }
-}
-
 /// What the logical collection is a view of: the first place, and all others behind it.
 pub(crate) fn view(sides: &[Place], dialect: Dialect) -> Option<(String, Array<'static>)> {
     let (first, others) = sides.split_first()?;
-    let mut stages: Vec<Value<'static>> = unpacking(first, dialect).iter().collect();
+    let mut stages: Vec<Value<'static>> = first.shape.view(dialect).iter().collect();
     for other in others {
-        let (stored, pipeline) = (Value::from(&*other.stored.collection), unpacking(other, dialect));
+        let (stored, pipeline) = (Value::from(&*other.stored.collection), other.shape.view(dialect));
         stages.push(mql::call("$unionWith", mql::object([("coll", stored), ("pipeline", Value::Array(pipeline))])));
     }
     Some((first.stored.collection.to_string(), stages.into_iter().collect()))

@@ -7,7 +7,7 @@ use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, record, stored, way_back};
 use crate::life::{Entry, Life, State, catalog, plan, timeseries};
 use crate::rule::Rule;
-use crate::shapes::{Form, Place};
+use crate::rule::shape::Place;
 use document::backend::Session;
 use document::op::Namespace;
 use document::{Code, Doc, Error, Result};
@@ -104,9 +104,9 @@ impl FirstPlace<'_> {
 
     async fn make(&self, at: &mut Access<'_>, sides: &[Place]) -> Result<()> {
         let Some(side) = sides.first() else { return Ok(()) };
-        match &side.form {
-            Form::Plain => stored::ensure_plain(at, &side.stored, self.plain_options).await,
-            Form::Bucket(bucket) => stored::ensure_stored(at, self.rule, bucket).await,
+        match side.bucket() {
+            None => stored::ensure_plain(at, &side.stored, self.plain_options).await,
+            Some(bucket) => stored::ensure_stored(at, self.rule, bucket).await,
         }
     }
 }

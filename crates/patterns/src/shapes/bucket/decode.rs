@@ -1,5 +1,7 @@
 //! A stored bucket as logical documents, and as entries.
 
+use crate::rule::shape::Each;
+use crate::shapes::bucket::Encoded;
 use crate::shapes::bucket::entry::Entry;
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Layout, ReadingId, Readings, Slot, Slots, slot_key, slot_start};
@@ -7,10 +9,18 @@ use document::value::show;
 use document::{Array, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
-/// Takes each logical document of a bucket.
-pub type Each<'e> = dyn FnMut(Doc<'static>) -> Result<()> + 'e;
-
 impl Bucket {
+    /// The logical document that a reading comes back as.
+    pub(crate) fn logical(&self, encoded: &Encoded) -> Result<Option<Doc<'static>>> {
+        let Some(stored) = self.build(&encoded.key, 0, std::slice::from_ref(&encoded.entry)) else { return Ok(None) };
+        let mut shown = None;
+        self.decode(&stored, &mut |reading| {
+            shown = Some(reading);
+            Ok(())
+        })?;
+        Ok(shown)
+    }
+
     /// The logical documents, in stored order.
     pub fn decode(&self, stored: &Doc<'_>, each: &mut Each<'_>) -> Result<()> {
         let stored = stored.borrow();

@@ -13,6 +13,20 @@ pub enum Entry {
     Slot { key: String, at: i64, sums: Vec<(Arc<str>, Value<'static>)> },
 }
 
+impl Entry {
+    pub(crate) fn is_same_slot(&self, other: &Entry) -> bool {
+        matches!((self, other), (Entry::Slot { key: one, .. }, Entry::Slot { key: other, .. }) if one == other)
+    }
+
+    /// About how many bytes it adds to its bucket.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Entry::Reading(reading) => reading.as_bytes().len() + 8,
+            Entry::Slot { .. } => 64,
+        }
+    }
+}
+
 /// A client's reading, ready to be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {

@@ -37,6 +37,14 @@ impl Bucket {
         matches!(self.body, Body::Readings(_))
     }
 
+    /// How many readings a bucket takes.
+    pub(crate) fn at_most(&self) -> u32 {
+        match &self.body {
+            Body::Readings(readings) => readings.at_most,
+            Body::Slots(_) => u32::MAX,
+        }
+    }
+
     /// The stored `_id`.
     pub fn id(&self, key: &Key, n: i32) -> Value<'static> {
         if self.packed {

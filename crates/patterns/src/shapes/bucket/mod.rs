@@ -17,6 +17,7 @@ mod grammar;
 mod hex;
 mod key;
 mod memo;
+mod of;
 mod period;
 mod push;
 mod push_packed;
@@ -25,6 +26,7 @@ mod slot_key;
 mod stats;
 mod unpack;
 mod view;
+pub(crate) mod write;
 
 #[cfg(test)]
 mod random;
@@ -37,7 +39,7 @@ mod tests;
 #[cfg(test)]
 mod view_tests;
 
-pub use decode::Each;
+pub use crate::rule::shape::{Dialect, Each};
 pub use entry::{Encoded, Entry};
 pub use flaws::Flaw;
 pub use grammar::Grammar;
@@ -45,7 +47,7 @@ pub(crate) use hex::Digits;
 pub use key::Key;
 pub(crate) use slot_key::parts as slot_parts;
 pub use slot_key::{slot_key, slot_start};
-pub use view::Dialect;
+pub use write::BucketShape;
 
 use document::op::Namespace;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::*;
 use pleach_patterns::active::RuleInState;
-use pleach_patterns::shapes::{Form, Place};
+use pleach_patterns::shapes::Place;
 
 fn old() -> Namespace {
     ns("pleach.readings.sensor_data")
@@ -12,10 +12,7 @@ fn old() -> Namespace {
 async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) -> Buckets {
     let buckets = Buckets::new(bucket);
     buckets.world.engine_insert(&old().collection, plain).await;
-    let mut sides = vec![
-        Place { stored: buckets.bucket.into.clone(), form: Form::Bucket(buckets.bucket.clone()) },
-        Place { stored: old(), form: Form::Plain },
-    ];
+    let mut sides = vec![Place::of_bucket(&buckets.bucket), Place::plain(old())];
     if plain_first {
         sides.reverse();
     }

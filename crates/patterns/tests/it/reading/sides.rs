@@ -7,7 +7,7 @@ use bson::doc;
 use document::backend::{Backend, BatchLimit, Session};
 use patterns::active::RuleInState;
 use patterns::life::State;
-use patterns::shapes::{Form, Place};
+use patterns::shapes::Place;
 use std::sync::Arc;
 
 #[test]
@@ -20,10 +20,8 @@ fn both_sides_answer() {
         let world = world(bucket.clone(), new.to_vec()).await;
         world.engine_insert("old", old.to_vec()).await;
         world.engine_insert(PLAIN, old.to_vec()).await;
-        let sides = vec![
-            Place { stored: ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
-            Place { stored: ns("old"), form: Form::Plain },
-        ];
+        let sides =
+            vec![Place { stored: ns(STORED), ..Place::of_bucket(&Arc::new(bucket.clone())) }, Place::plain(ns("old"))];
         let placed = RuleInState {
             rule: rule(bucket.clone()),
             state: State::On,

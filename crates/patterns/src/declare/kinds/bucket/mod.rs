@@ -18,7 +18,7 @@ use crate::declare::names::collection;
 use crate::declare::normal as declared;
 use crate::declare::tree::Content;
 use crate::rule::{ClientWrites, Kind, Rule};
-use crate::shapes::bucket::{Body, Bucket, Layout, Period, Series};
+use crate::shapes::bucket::{Body, Bucket, BucketShape, Layout, Period, Series};
 use document::op::Namespace;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
         field: target.field.clone(),
         client_writes: ClientWrites::Override,
         declaration: declared::collection_rule(&target.host, PATTERN.name, normal::block(&bucket)),
-        kind: Kind::Shape(Arc::new(bucket)),
+        kind: Kind::Shape(Arc::new(BucketShape::new(Arc::new(bucket)))),
     })
 }
 

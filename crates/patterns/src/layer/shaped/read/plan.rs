@@ -6,8 +6,8 @@ use crate::layer::shaped::read::read_request::ReadRequest;
 use crate::layer::shaped::read::result::Finish;
 use crate::layer::shaped::read::summaries::Figures;
 use crate::layer::shaped::read::{local_pipeline, union};
+use crate::shapes::Stack;
 use crate::shapes::bucket::{Bucket, Dialect};
-use crate::shapes::{Form, Stack};
 use document::filter::Filter;
 use document::op::{Aggregate, Context, Find, Namespace, ReadOp, SortSpec};
 use document::pipeline::Pipeline;
@@ -57,16 +57,10 @@ impl Plan {
 
     fn made(shaped: &Stack, op: &ReadOp, context: &Context, whom: For) -> Result<Plan> {
         let asked = ReadRequest::of(op)?;
-        let only = match &*shaped.sides {
-            [side] => match &side.form {
-                Form::Bucket(bucket) => Some(bucket),
-                Form::Plain => None,
-            },
-            _ => None,
-        };
+        let only = shaped.only_place().and_then(|place| place.bucket());
         let figures = only.and_then(|bucket| Figures::of(bucket, &asked.source(), context));
         let filter = asked.pipeline.split().leading.filter;
-        let pushed = shaped.sides.first().map_or_else(Filter::all, |side| union::pushed(side, &filter));
+        let pushed = shaped.places.first().map_or_else(Filter::all, |side| union::pushed(side, &filter));
         let mut maker = Maker { shaped, asked, ns: stored(shaped, op), filter, pushed };
         match (whom, only, figures) {
             (For::Embedded, _, Some(figures)) => maker.native_figures(figures),
@@ -94,7 +88,7 @@ pub(super) fn in_words(shaped: &Stack, op: &ReadOp, context: &Context) -> Result
 
 /// Where the first side is stored.
 fn stored(shaped: &Stack, op: &ReadOp) -> Namespace {
-    shaped.sides.first().map_or_else(|| op.ns().clone(), |side| side.stored.clone())
+    shaped.places.first().map_or_else(|| op.ns().clone(), |side| side.stored.clone())
 }
 
 struct Maker<'s> {
@@ -122,7 +116,7 @@ impl Maker<'_> {
     }
 
     fn plan(&mut self, op: ReadOp) -> Plan {
-        let two_sided = self.shaped.sides.len() > 1;
+        let two_sided = self.shaped.places.len() > 1;
         let (pushed, finish) = (self.pushed.clone(), self.finish());
         Plan { op, here: None, first: local_pipeline::FIRST, finish, pushed, figures: None, two_sided, otherwise: None }
     }

@@ -6,8 +6,8 @@ mod filter;
 mod stages;
 mod sub_pipelines;
 
+use crate::rule::Stack;
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
-use crate::shapes::{Form, Stack};
 use document::value::hex;
 use document::{Doc, DocWriter, Result, Value};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Digits {
         }
         let of_id = if bucket.derives_id() { fields.clone() } else { Vec::new() };
         let paths = fields.into_iter().chain(of_id.iter().map(|field| format!("_id.{field}"))).collect();
-        let both = shaped.sides.iter().any(|side| side.form == Form::Plain);
+        let both = shaped.places.iter().any(|place| place.shape.is_plain());
         Some(Digits { paths, of_id, both, ..Digits::none() })
     }
 

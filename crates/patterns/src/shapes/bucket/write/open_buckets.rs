@@ -15,7 +15,7 @@ const MOST: usize = 200_000;
 
 /// A bucket that is not known to be full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenBucket {
     pub(crate) n: i32,
     /// At least so many readings are in it.
     pub(crate) count: u32,
@@ -23,76 +23,73 @@ pub(crate) struct Open {
     pub(crate) bytes: usize,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct OpenBuckets {
-    known: Mutex<HashMap<u128, Known>>,
+    known: Mutex<HashMap<u64, Known>>,
     looks: AtomicU64,
 }
 
+#[derive(Debug)]
 struct Known {
-    open: Open,
+    open: OpenBucket,
     /// When it was last looked at.
     look: u64,
 }
 
 /// Taken before a reading is sent: which look its bucket is remembered by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct LookNumber(u64);
 
-/// The place of a series and period in a stored collection.
-pub(crate) fn place(stored: &Namespace, key: &Key) -> u128 {
+/// The hash of a series and period in a stored collection: it names the open bucket, for turns too. Two that share one only cost
+/// each other a look.
+pub(crate) fn host(stored: &Namespace, key: &Key) -> u64 {
     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(stored.collection.as_bytes(), stored.db.len() as u64);
-    xxhash_rust::xxh3::xxh3_128_with_seed(&key.bytes(), seed)
-}
-
-/// What those who wait for the bucket's turn know it by.
-pub(crate) fn host(place: u128) -> u64 {
-    (place >> 64) as u64 ^ place as u64
+    xxhash_rust::xxh3::xxh3_64_with_seed(&key.bytes(), seed)
 }
 
 impl OpenBuckets {
-    pub(crate) fn get(&self, place: u128) -> Option<Open> {
-        self.known.lock().get(&place).map(|known| known.open)
+    pub(crate) fn get(&self, host: u64) -> Option<OpenBucket> {
+        self.known.lock().get(&host).map(|known| known.open)
     }
 
-    pub(crate) fn ticket(&self, place: u128) -> Ticket {
-        Ticket(self.known.lock().get(&place).map_or(0, |known| known.look))
+    pub(crate) fn look(&self, host: u64) -> LookNumber {
+        LookNumber(self.known.lock().get(&host).map_or(0, |known| known.look))
     }
 
     /// A reading was added to the bucket `n`.
-    pub(crate) fn added(&self, place: u128, ticket: Ticket, n: i32, bytes: usize) {
+    pub(crate) fn added(&self, host: u64, look: LookNumber, n: i32, bytes: usize) {
         let mut known = self.known.lock();
-        let first = Open { n, count: 1, bytes };
-        match known.get_mut(&place) {
-            Some(have) if have.open.n == n && have.look == ticket.0 => {
+        let first = OpenBucket { n, count: 1, bytes };
+        match known.get_mut(&host) {
+            Some(have) if have.open.n == n && have.look == look.0 => {
                 have.open.count += 1;
                 have.open.bytes += bytes;
             }
             Some(have) if have.open.n >= n => {}
-            _ => self.put(&mut known, place, first),
+            _ => self.put(&mut known, host, first),
         }
     }
 
     /// What is known after a commit, or that nothing is.
-    pub(crate) fn learn(&self, place: u128, open: Option<Open>) {
+    pub(crate) fn learn(&self, host: u64, open: Option<OpenBucket>) {
         let mut known = self.known.lock();
         let Some(open) = open else {
-            known.remove(&place);
+            known.remove(&host);
             return;
         };
-        let more = known.get(&place).map(|have| have.open).filter(|have| (have.n, have.count) > (open.n, open.count));
-        self.put(&mut known, place, more.unwrap_or(open));
+        let more = known.get(&host).map(|have| have.open).filter(|have| (have.n, have.count) > (open.n, open.count));
+        self.put(&mut known, host, more.unwrap_or(open));
     }
 
     /// What a look at the stored bucket has shown.
-    pub(crate) fn seen(&self, place: u128, open: Open) {
-        self.put(&mut self.known.lock(), place, open);
+    pub(crate) fn seen(&self, host: u64, open: OpenBucket) {
+        self.put(&mut self.known.lock(), host, open);
     }
 
-    fn put(&self, known: &mut HashMap<u128, Known>, place: u128, open: Open) {
+    fn put(&self, known: &mut HashMap<u64, Known>, host: u64, open: OpenBucket) {
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(place, Known { open, look: self.looks.fetch_add(1, Ordering::Relaxed) + 1 });
+        known.insert(host, Known { open, look: self.looks.fetch_add(1, Ordering::Relaxed) + 1 });
     }
 }

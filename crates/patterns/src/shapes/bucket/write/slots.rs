@@ -1,6 +1,6 @@
 //! A client's `$inc` of one slot as one statement on its bucket: what a person would write by hand.
 
-use crate::layer::shaped::write::single_statement::SingleStatement;
+use crate::shapes::bucket::write::single_statement::SingleStatement;
 use crate::shapes::bucket::{Body, Bucket, Slot, Slots};
 use document::filter::{Filter, Node, Test};
 use document::op::UpdateStatement;
@@ -8,9 +8,9 @@ use document::update::Update;
 use document::{Doc, DocWriter, Value};
 use std::sync::Arc;
 
-/// The statement at that place as one `$inc` upsert; nothing if it says anything else. Only the statement decides, so that a
+/// The statement at that place as one `$inc` upsert; `None` if it says anything else. Only the statement decides, so that a
 /// command that is sent again goes the same way.
-pub(super) fn increment(bucket: &Arc<Bucket>, statement: &UpdateStatement, at: usize) -> Option<SingleStatement> {
+pub(super) fn increment(bucket: &Arc<Bucket>, statement: &UpdateStatement, index: usize) -> Option<SingleStatement> {
     let Body::Slots(slots) = &bucket.body else { return None };
     if !statement.upsert || statement.hint.is_some() {
         return None;
@@ -21,10 +21,10 @@ pub(super) fn increment(bucket: &Arc<Bucket>, statement: &UpdateStatement, at: u
     for (name, value) in sums.iter() {
         fields.append(name.as_str(), &value);
     }
-    // What cannot be encoded is told by the way that evaluates it.
+    // What cannot be encoded is refused by the way that evaluates it.
     let encoded = bucket.encode(&fields.finish()).ok()?;
     let statement = bucket.add(&encoded.key, 0, &[encoded.entry]).ok()?;
-    Some(SingleStatement { at, statement, id: encoded.id })
+    Some(SingleStatement { index, statement, id: encoded.id })
 }
 
 /// `{ $inc: { <declared sum>: <number>, … } }` and nothing else.

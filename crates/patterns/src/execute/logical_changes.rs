@@ -1,17 +1,16 @@
-//! What statements on stored documents mean for logical ones: each reading that came, went or changed, once.
+//! What statements on stored documents mean for logical ones: each that came, went or changed, once (SEMANTICS R34).
 //!
 //! A reading may move from one stored document to another, or to another place: what one statement takes and another puts is one
 //! change, in whichever order they run.
 
-use crate::layer::shaped::write::candidates::decoded;
-use crate::rule::key;
-use crate::shapes::Stack;
+use crate::rule::{Stack, key};
+use crate::shapes::evaluate::decoded;
 use document::op::{Change, Namespace};
 use document::{Doc, Result, Value};
 use hashbrown::HashMap;
 
 #[derive(Default)]
-pub(super) struct Images {
+pub(crate) struct LogicalChanges {
     /// By `_id`: one that is not unique names several readings.
     readings: HashMap<Vec<u8>, Pair>,
 }
@@ -22,19 +21,24 @@ struct Pair {
     after: Vec<Doc<'static>>,
 }
 
-impl Images {
+impl LogicalChanges {
     /// Takes in what a statement changed in one of the places.
-    pub(super) fn add(&mut self, stack: &Stack, stored: &Namespace, changes: &[Change]) -> Result<()> {
-        let Some(place) = stack.sides.iter().find(|place| place.stored == *stored) else { return Ok(()) };
+    pub(crate) fn add(&mut self, stack: &Stack, stored: &Namespace, changes: &[Change]) -> Result<()> {
+        let Some(place) = stack.place(stored) else { return Ok(()) };
         for change in changes {
-            for reading in change.before.iter().map(|stored| decoded(&place.form, stored)) {
+            for reading in change.before.iter().map(|stored| decoded(&*place.shape, stored)) {
                 reading?.into_iter().for_each(|reading| self.of(&reading).before.push(reading));
             }
-            for reading in change.after.iter().map(|stored| decoded(&place.form, stored)) {
+            for reading in change.after.iter().map(|stored| decoded(&*place.shape, stored)) {
                 reading?.into_iter().for_each(|reading| self.of(&reading).after.push(reading));
             }
         }
         Ok(())
+    }
+
+    /// Takes in documents that were added.
+    pub(crate) fn add_new(&mut self, documents: Vec<Doc<'static>>) {
+        documents.into_iter().for_each(|document| self.of(&document).after.push(document));
     }
 
     fn of(&mut self, reading: &Doc<'static>) -> &mut Pair {
@@ -42,7 +46,7 @@ impl Images {
     }
 
     /// The changes, each of one reading; those that are as they were are none.
-    pub(super) fn into_changes(self) -> Vec<Change> {
+    pub(crate) fn into_changes(self) -> Vec<Change> {
         let mut changes = Vec::new();
         for Pair { before, mut after } in self.readings.into_values() {
             let mut left: Vec<Doc<'static>> = Vec::new();
@@ -70,7 +74,7 @@ impl Images {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shapes::{Form, Place};
+    use crate::rule::shape::Place;
     use bson::doc;
     use std::sync::Arc;
     use std::time::Instant;
@@ -81,11 +85,8 @@ mod tests {
         let mut rules = crate::declare::from_yaml("rules", text).into_result().unwrap().rules;
         let rule = Arc::new(rules.remove(0));
         let bucket = rule.bucket().unwrap().clone();
-        let sides = vec![
-            Place { stored: bucket.into.clone(), form: Form::Bucket(bucket) },
-            Place { stored: Namespace::new("shop", "aside"), form: Form::Plain },
-        ];
-        Stack { logical: rule.host.clone(), rule, sides, since: Instant::now(), is_source: true }
+        let places = vec![Place::of_bucket(&bucket), Place::plain(Namespace::new("shop", "aside"))];
+        Stack { logical: rule.host.clone(), rule, places, since: Instant::now(), is_source: true }
     }
 
     fn reading(id: i32, temp: i32) -> Doc<'static> {
@@ -99,9 +100,9 @@ mod tests {
         bucket.build(&encoded.first()?.key, 0, &entries)
     }
 
-    fn shown(images: Images) -> Vec<String> {
+    fn shown(changes: LogicalChanges) -> Vec<String> {
         let temp = |doc: Option<Doc<'static>>| doc.map(|doc| format!("{:?}", doc.get("temp").unwrap()));
-        let mut shown: Vec<String> = images
+        let mut shown: Vec<String> = changes
             .into_changes()
             .into_iter()
             .map(|change| format!("{:?} -> {:?}", temp(change.before), temp(change.after)))
@@ -116,9 +117,9 @@ mod tests {
         let bucket = stack.bucket().unwrap().into.clone();
         let change = |before: &[(i32, i32)], after: &[(i32, i32)]| {
             let change = Change { id: Value::Null, before: stored(&stack, before), after: stored(&stack, after) };
-            let mut images = Images::default();
-            images.add(&stack, &bucket, &[change]).unwrap();
-            shown(images)
+            let mut changes = LogicalChanges::default();
+            changes.add(&stack, &bucket, &[change]).unwrap();
+            shown(changes)
         };
         assert_eq!(change(&[(1, 5), (2, 6)], &[(1, 5), (2, 7)]), ["Some(\"Int32(6)\") -> Some(\"Int32(7)\")"]);
         assert_eq!(change(&[], &[(1, 5)]), ["None -> Some(\"Int32(5)\")"]);
@@ -133,17 +134,17 @@ mod tests {
         let stack = stack();
         let bucket = stack.bucket().unwrap().into.clone();
         for put_first in [true, false] {
-            let mut images = Images::default();
+            let mut changes = LogicalChanges::default();
             let put = Change { id: Value::Null, before: None, after: stored(&stack, &[(1, 9)]) };
             let taken = Change { id: Value::Null, before: Some(reading(1, 5)), after: None };
             if put_first {
-                images.add(&stack, &bucket, std::slice::from_ref(&put)).unwrap();
+                changes.add(&stack, &bucket, std::slice::from_ref(&put)).unwrap();
             }
-            images.add(&stack, &Namespace::new("shop", "aside"), &[taken]).unwrap();
+            changes.add(&stack, &Namespace::new("shop", "aside"), &[taken]).unwrap();
             if !put_first {
-                images.add(&stack, &bucket, &[put]).unwrap();
+                changes.add(&stack, &bucket, &[put]).unwrap();
             }
-            assert_eq!(shown(images), ["Some(\"Int32(5)\") -> Some(\"Int32(9)\")"]);
+            assert_eq!(shown(changes), ["Some(\"Int32(5)\") -> Some(\"Int32(9)\")"]);
         }
     }
 }

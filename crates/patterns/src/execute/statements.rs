@@ -4,7 +4,7 @@ use document::Error;
 use document::op::{Delete, Insert, UpdateOp, WriteError, WriteOp, Written};
 use std::ops::Range;
 
-pub(super) fn count(op: &WriteOp) -> usize {
+pub(crate) fn count(op: &WriteOp) -> usize {
     match op {
         WriteOp::Insert(op) => op.documents.len(),
         WriteOp::Update(op) => op.statements.len(),
@@ -13,7 +13,7 @@ pub(super) fn count(op: &WriteOp) -> usize {
     }
 }
 
-pub(super) fn is_ordered(op: &WriteOp) -> bool {
+pub(crate) fn is_ordered(op: &WriteOp) -> bool {
     match op {
         WriteOp::Insert(op) => op.ordered,
         WriteOp::Update(op) => op.ordered,
@@ -23,7 +23,7 @@ pub(super) fn is_ordered(op: &WriteOp) -> bool {
 }
 
 /// Whether the statement is about many documents.
-pub(super) fn is_multi(op: &WriteOp, at: usize) -> bool {
+pub(crate) fn is_multi(op: &WriteOp, at: usize) -> bool {
     match op {
         WriteOp::Insert(_) | WriteOp::FindAndModify(_) => false,
         WriteOp::Update(op) => op.statements.get(at).is_some_and(|statement| statement.multi),
@@ -32,7 +32,7 @@ pub(super) fn is_multi(op: &WriteOp, at: usize) -> bool {
 }
 
 /// How large a statement is, about.
-pub(super) fn size(op: &WriteOp, at: usize) -> usize {
+pub(crate) fn size(op: &WriteOp, at: usize) -> usize {
     match op {
         WriteOp::Insert(op) => op.documents.get(at).map_or(0, |doc| doc.as_bytes().len()),
         WriteOp::Update(_) | WriteOp::Delete(_) | WriteOp::FindAndModify(_) => 256,
@@ -40,7 +40,7 @@ pub(super) fn size(op: &WriteOp, at: usize) -> usize {
 }
 
 /// The statements of a range, each with its retry number.
-pub(super) fn part(op: &WriteOp, range: Range<usize>) -> WriteOp {
+pub(crate) fn part(op: &WriteOp, range: Range<usize>) -> WriteOp {
     let ids = |given: &[i32]| -> Vec<i32> {
         let number = |at: usize| given.get(at).copied().unwrap_or_else(|| i32::try_from(at).unwrap_or(i32::MAX));
         range.clone().map(number).collect()
@@ -49,7 +49,7 @@ pub(super) fn part(op: &WriteOp, range: Range<usize>) -> WriteOp {
         WriteOp::Insert(op) => WriteOp::Insert(Insert {
             ns: op.ns.clone(),
             documents: op.documents.get(range.clone()).unwrap_or_default().to_vec(),
-            ordered: true,
+            ordered: op.ordered,
             bypass_validation: op.bypass_validation,
             statement_ids: ids(&op.statement_ids),
         }),
@@ -71,7 +71,7 @@ pub(super) fn part(op: &WriteOp, range: Range<usize>) -> WriteOp {
 }
 
 /// The statements of some places; what the command says otherwise stays.
-pub(super) fn chosen(op: &WriteOp, places: &[usize]) -> WriteOp {
+pub(crate) fn chosen(op: &WriteOp, places: &[usize]) -> WriteOp {
     fn of<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
         places.iter().filter_map(|at| all.get(*at).cloned()).collect()
     }
@@ -92,7 +92,7 @@ pub(super) fn chosen(op: &WriteOp, places: &[usize]) -> WriteOp {
 }
 
 /// Adds the outcome of the statements from `offset` on.
-pub(super) fn add(total: &mut Written, part: Written, offset: usize) {
+pub(crate) fn add(total: &mut Written, part: Written, offset: usize) {
     total.n += part.n;
     total.modified += part.modified;
     total.upserted.extend(part.upserted.into_iter().map(|(index, id)| (index + offset, id)));
@@ -103,6 +103,6 @@ pub(super) fn add(total: &mut Written, part: Written, offset: usize) {
 }
 
 /// The reply of a statement that failed, with nothing done.
-pub(super) fn failed(index: usize, error: Error) -> Written {
+pub(crate) fn failed(index: usize, error: Error) -> Written {
     Written { errors: vec![WriteError { index, error }], ..Written::default() }
 }

@@ -1,10 +1,11 @@
-//! A retryable write that a client sends again after its collection has got other sides, in front of a real MongoDB. Then it goes
+//! A retryable write that a client sends again after its collection has got other places, in front of a real MongoDB. Then it goes
 //! another way than before: as a statement of its own it was noted by MongoDB under the client's number, as a plan by our record.
 //! So for a while after a change both are asked. The embedded store has one record for both ways.
 
+use crate::execute::statements;
 use crate::layer::Executor;
-use crate::layer::shaped::write::attempt::Part;
-use crate::shapes::Stack;
+use crate::rule::Stack;
+use crate::rule::shape::CommandOptions;
 use document::backend::Session;
 use document::filter::{Filter, Node};
 use document::op::{
@@ -15,47 +16,43 @@ use document::{Error, Result};
 use std::time::Duration;
 
 /// Longer than any driver goes on trying.
-const WHILE: Duration = Duration::from_secs(120);
+const RESEND_WINDOW: Duration = Duration::from_secs(120);
 
 /// Whether a command may have gone another way when it was sent first.
-fn may_be(executor: &Executor, session: &Session, shaped: &Stack) -> bool {
-    session.retry.is_some() && executor.inner.facts().answers_clients && shaped.since.elapsed() < WHILE
+fn may_be(executor: &Executor, session: &Session, stack: &Stack) -> bool {
+    session.retry.is_some() && executor.inner.facts().answers_clients && stack.since.elapsed() < RESEND_WINDOW
 }
 
 /// What MongoDB has noted of statements that are a plan now. It is asked by statements of the same numbers that do nothing: what
 /// was done before is answered as such, and what does nothing is not noted.
-pub(super) async fn noted(
+pub(crate) async fn noted(
     executor: &Executor,
     client: &mut Session,
     context: &Context,
-    shaped: &Stack,
-    part: &Part<'_>,
+    stack: &Stack,
+    op: &WriteOp,
 ) -> Result<Written> {
-    let statements = part.statements();
-    if statements.is_empty() || !may_be(executor, client, shaped) {
+    let Some(place) = stack.places.first().filter(|_| may_be(executor, client, stack)) else {
         return Ok(Written::default());
-    }
-    let Some(side) = shaped.sides.first() else { return Ok(Written::default()) };
-    let ids: Vec<i32> = statements.iter().map(|(_, id)| *id).collect();
-    let op = question(&side.stored, part, ids);
+    };
     let mut session = client.attempt();
-    let mut written = executor.inner.write(&mut session, context, &op, &Capture::Nothing).await?;
+    let question = question(&place.stored, op);
+    let mut written = executor.inner.write(&mut session, context, &question, &Capture::Nothing).await?;
     if written.retried.is_empty() {
         return Ok(Written::default());
     }
-    let place = |index: usize| statements.get(index).map_or(index, |(at, _)| *at);
-    written.upserted.iter_mut().for_each(|(index, _)| *index = place(*index));
     written.errors.clear();
     Ok(written)
 }
 
-fn question(ns: &Namespace, part: &Part<'_>, ids: Vec<i32>) -> WriteOp {
-    let nothing = || Filter::from_node(Node::Or(Vec::new()));
-    match part {
-        Part::Statements { op: WriteOp::Update(op), range, .. } => {
-            let statements = op.statements.get(range.clone()).unwrap_or_default().iter();
-            let statements = statements.map(|asked| UpdateStatement {
-                filter: nothing(),
+fn question(ns: &Namespace, op: &WriteOp) -> WriteOp {
+    let none = || Filter::from_node(Node::Or(Vec::new()));
+    let how = CommandOptions::of(op);
+    let ids: Vec<i32> = (0..statements::count(op)).map(|index| how.statement_id(index)).collect();
+    match op {
+        WriteOp::Update(op) => {
+            let statements = op.statements.iter().map(|asked| UpdateStatement {
+                filter: none(),
                 upsert: false,
                 multi: false,
                 hint: None,
@@ -69,20 +66,20 @@ fn question(ns: &Namespace, part: &Part<'_>, ids: Vec<i32>) -> WriteOp {
                 statement_ids: ids,
             })
         }
-        Part::Statements { op: WriteOp::FindAndModify(op), .. } => {
+        WriteOp::FindAndModify(op) => {
             let action = match &op.action {
                 Modify::Remove => Modify::Remove,
                 Modify::Update { update, return_new, .. } => {
                     Modify::Update { update: update.clone(), upsert: false, return_new: *return_new }
                 }
             };
-            let (ns, filter) = (ns.clone(), nothing());
+            let (ns, filter) = (ns.clone(), none());
             WriteOp::FindAndModify(Box::new(FindAndModify { ns, filter, action, hint: None, ..(**op).clone() }))
         }
         // Whatever it was that had these numbers.
-        _ => WriteOp::Delete(Delete {
+        WriteOp::Insert(_) | WriteOp::Delete(_) => WriteOp::Delete(Delete {
             ns: ns.clone(),
-            statements: ids.iter().map(|_| DeleteStatement { filter: nothing(), multi: false, hint: None }).collect(),
+            statements: ids.iter().map(|_| DeleteStatement { filter: none(), multi: false, hint: None }).collect(),
             ordered: false,
             statement_ids: ids,
         }),
@@ -90,19 +87,19 @@ fn question(ns: &Namespace, part: &Part<'_>, ids: Vec<i32>) -> WriteOp {
 }
 
 /// What our record has of statements that are one statement of their own now.
-pub(super) async fn recorded(
+pub(crate) async fn recorded(
     executor: &Executor,
     client: &mut Session,
     context: &Context,
-    shaped: &Stack,
+    stack: &Stack,
     ids: &[i32],
 ) -> Result<Written> {
-    if ids.is_empty() || !may_be(executor, client, shaped) {
+    if ids.is_empty() || !may_be(executor, client, stack) {
         return Ok(Written::default());
     }
     let mut session = client.attempt();
     executor.inner.begin(&mut session, context).await?;
-    let before = executor.inner.recall(&mut session, context, &shaped.logical.db, ids).await;
+    let before = executor.inner.recall(&mut session, context, &stack.logical.db, ids).await;
     if let Some(transaction) = session.transaction.take() {
         transaction.abort();
     }
