@@ -5,10 +5,11 @@ use crate::active::route::Role;
 use crate::active::{CollectionRules, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
-use crate::layer::{Executor, bulk, owned, restore, rights, shaped, statements, switchover_wait};
+use crate::layer::refused::bookkeeping;
+use crate::layer::{Executor, bulk, named_collection, owned, shaped, statements, switchover_wait};
+use document::Result;
 use document::backend::Session;
-use document::op::{Capture, Context, Modify, Namespace, WriteOp, Written};
-use document::{Code, Error, Result};
+use document::op::{Capture, Context, Modify, WriteOp, Written};
 use std::sync::Arc;
 
 pub(super) async fn write(
@@ -20,12 +21,11 @@ pub(super) async fn write(
 ) -> Result<Written> {
     executor.lease.check()?;
     let ns = namespace(op);
-    restore::until_over(executor, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = switchover_wait::until_free(executor, session, context, ns).await?;
     match rules.role(ns.by_ref()) {
         Role::Logical(shaped) => {
-            rights::before_shaped_write(executor, session.relay.as_ref(), op).await?;
+            named_collection::before_write(executor, session.relay.as_ref(), op).await?;
             shaped::write::run(executor, session, context, op, shaped).await
         }
         // Whole buckets expire, by an index of theirs.
@@ -36,22 +36,12 @@ pub(super) async fn write(
         Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
             executor.inner.write(session, context, op, capture).await
         }
-        Role::Stored(shaped) => match restore::buckets(executor, session, context, op, shaped).await? {
-            Some(written) => Ok(written),
-            None => Err(shaped::write::refused::stored(ns, shaped)),
-        },
+        Role::Stored(shaped) => Err(shaped::write::refused::stored(ns, shaped)),
         Role::Named(local) if concerns(local, op) => {
             let local = local.clone();
             planned(executor, session, context, op, rules, &local).await
         }
-        Role::Bookkeeping => {
-            drop(rules);
-            let taken = match op {
-                WriteOp::Insert(insert) => restore::insert(executor, session, context, insert).await?,
-                _ => None,
-            };
-            taken.ok_or_else(|| bookkeeping(ns))
-        }
+        Role::Bookkeeping => Err(bookkeeping(ns)),
         Role::Named(_) | Role::Free => executor.inner.write(session, context, op, capture).await,
     }
 }
@@ -99,9 +89,4 @@ pub(super) fn concerns(local: &CollectionRules, op: &WriteOp) -> bool {
             Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
         },
     }
-}
-
-pub(super) fn bookkeeping(ns: &Namespace) -> Error {
-    Error::new(Code::InvalidNamespace, format!("'{ns}' belongs to Pleach: clients may read it, but not write to it"))
-        .with_hint("use the `pleach` commands (apply, drop, repair) instead")
 }

@@ -5,7 +5,7 @@
 //! some hosts from scratch ([`Field::wanted`], [`Field::query`], [`Field::place`])? And what defines it, as a pipeline
 //! ([`Field::expected`])? The first two must agree with the third: tests hold them against it.
 
-use crate::fields::tally::amount::Numbers;
+use crate::rule::numbers::Numbers;
 use crate::rule::{Fate, Link, Obstacle, Recipe, key};
 use document::backend::Mode;
 use document::filter::Filter;

@@ -1,8 +1,7 @@
 //! Collections that are stored in another form than clients see: their reads and writes, translated.
 
-pub(super) mod digits;
+pub(crate) mod digits;
 pub(crate) mod read;
-pub(super) mod refused;
 pub(crate) mod write;
 
 use crate::active::Rules;
@@ -11,7 +10,7 @@ use document::op::ReadOp;
 use std::sync::Arc;
 
 /// The collection that a read asks for, if it is stored in another form.
-pub(super) fn of_read<'r>(rules: &'r Rules, op: &ReadOp) -> Option<&'r Arc<Stack>> {
+pub(crate) fn of_read<'r>(rules: &'r Rules, op: &ReadOp) -> Option<&'r Arc<Stack>> {
     let makes_documents = match op {
         ReadOp::Aggregate(op) => op.collectionless || op.pipeline.makes_documents(),
         ReadOp::Find(_) | ReadOp::Count(_) | ReadOp::Distinct(_) => false,

@@ -1,7 +1,7 @@
 //! Which readings a statement is about (R17): candidate buckets by push-down, then our own filter on decoded readings.
 
+use crate::execute::access::find;
 use crate::layer::shaped::write::steps::Steps;
-use crate::life::access::find;
 use crate::shapes::bucket::{Bucket, Key};
 use crate::shapes::{Form, Place, Stack};
 use document::filter::{Details, Filter};

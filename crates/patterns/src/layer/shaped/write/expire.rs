@@ -1,12 +1,12 @@
 //! Whole buckets that expire by an index of theirs, where fields are kept from their readings: a logical delete of each of these
 //! (SEMANTICS R34).
 
+use crate::execute::access::find;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{abort, commit};
 use crate::layer::Executor;
 use crate::layer::multi::among;
 use crate::layer::shaped::write::steps::Steps;
-use crate::life::access::find;
 use crate::shapes::Stack;
 use document::backend::Session;
 use document::filter::Filter;

@@ -2,12 +2,12 @@
 //! hundred. Each is changed at most once, also one that moves to a bucket that is still to come; after an error the readings
 //! before it stay changed.
 
+use crate::execute::access::find;
 use crate::layer::multi::among;
 use crate::layer::shaped::write::candidates::{holding, matching};
 use crate::layer::shaped::write::rewrite::{Changes, Fate, updated};
 use crate::layer::shaped::write::statement;
 use crate::layer::shaped::write::steps::{Steps, Stop};
-use crate::life::access::find;
 use document::filter::Filter;
 use document::op::{WriteOp, Written};
 use document::update::Update;

@@ -1,13 +1,13 @@
 //! Where new readings go, inside a transaction: grouped per bucket, one statement each (R16). The open bucket is read first, or
 //! remembered where a wrong memory costs only another attempt.
 
+use crate::execute::access::find;
 use crate::layer::multi::among;
 use crate::layer::shaped::write::open_buckets;
 use crate::layer::shaped::write::open_buckets::Open;
 use crate::layer::shaped::write::refused::{duplicate, is_taken, is_too_large};
 use crate::layer::shaped::write::single_statement::{Last, at_most, is_one_statement, size};
 use crate::layer::shaped::write::steps::{Steps, Stop};
-use crate::life::access::find;
 use crate::mql;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
 use document::error::label;

@@ -226,7 +226,7 @@ async fn plain(
 async fn has_slot(steps: &mut Steps<'_>, bucket: &Bucket, stored: &Namespace, encoded: &Encoded) -> Result<bool> {
     let Entry::Slot { key: wanted, .. } = &encoded.entry else { return Ok(false) };
     let id = bucket.id(&encoded.key, 0);
-    let found = steps.find(crate::life::access::find(stored, Filter::equality("_id", &id))).await?;
+    let found = steps.find(crate::execute::access::find(stored, Filter::equality("_id", &id))).await?;
     for doc in &found {
         let same = |entry: &Entry| matches!(entry, Entry::Slot { key, .. } if key == wanted);
         if bucket.entries(doc)?.iter().any(same) {

@@ -2,10 +2,10 @@
 //! `--restore`. Pure: no document is read or written here.
 //!
 //! A record is a list of `{ path, value, previous, next, above, by }`. The path is concrete (`items.0.product`), `previous` and `next`
-//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](crate::life::replaced::fields)), `by` is the
+//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](crate::execute::replaced::fields)), `by` is the
 //! reference of the array element that held it: elements move. What a record does not name was absent.
 
-use crate::life::replaced::fields::{Beside, with_field};
+use crate::execute::replaced::fields::{Beside, with_field};
 use crate::rule::{Refers, Rule};
 use document::pipeline::expr::field;
 use document::value::Path;

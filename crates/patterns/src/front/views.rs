@@ -8,7 +8,7 @@ use document::op::{AdminOp, Namespace, NamespaceRef};
 use document::{Code, Doc, Error, Result};
 
 /// Refuses work on the indexes of a logical name.
-pub(in crate::layer) fn indexes(rules: &Rules, op: &AdminOp) -> Result<()> {
+pub(super) fn indexes(rules: &Rules, op: &AdminOp) -> Result<()> {
     let (AdminOp::CreateIndexes { ns, .. } | AdminOp::DropIndexes { ns, .. } | AdminOp::ListIndexes { ns }) = op else {
         return Ok(());
     };
@@ -19,7 +19,7 @@ pub(in crate::layer) fn indexes(rules: &Rules, op: &AdminOp) -> Result<()> {
 }
 
 /// Refuses another definition of the view over buckets, or another validator of theirs: both belong to the rule.
-pub(in crate::layer) fn redefinition(rules: &Rules, ns: &Namespace, change: &Doc<'_>) -> Result<()> {
+pub(super) fn redefinition(rules: &Rules, ns: &Namespace, change: &Doc<'_>) -> Result<()> {
     let (shaped, own): (_, &[&str]) = match (rules.shaped(ns), rules.stored(ns)) {
         (Some(shaped), _) => (shaped, &["viewOn", "pipeline"]),
         (None, Some(shaped)) => (shaped, &["validator", "validationLevel", "validationAction"]),
@@ -37,7 +37,7 @@ pub(in crate::layer) fn redefinition(rules: &Rules, ns: &Namespace, change: &Doc
 }
 
 /// Why a logical name cannot be watched (SEMANTICS R22), if that is what the command asks.
-pub(in crate::layer) fn stream(rules: &Rules, command: &Head<'_>) -> Option<Error> {
+pub(super) fn stream(rules: &Rules, command: &Head<'_>) -> Option<Error> {
     let Role::Logical(shaped) = rules.role(NamespaceRef { db: command.db, collection: command.target? }) else {
         return None;
     };

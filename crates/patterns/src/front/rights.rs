@@ -4,15 +4,13 @@
 
 use crate::active::Rules;
 use crate::active::side_writes::Target;
-use crate::execute::plan::Plan;
-use crate::layer::{Executor, remembered};
-use crate::life::names;
-use crate::life::rights::{Rights, namespaces, role};
-use crate::life::verbs::{EXPLAIN, Resource};
-use crate::shapes::Stack;
+use crate::execute::executor::Executor;
+use crate::execute::rights::discreet::discreet;
+use crate::execute::rights::{Rights, named};
+use crate::rule::names;
 use document::backend::{Head, Relay};
-use document::op::{AdminOp, Modify, Namespace, ReadOp, WriteOp, Written};
-use document::{Code, Doc, Error, Result};
+use document::op::{AdminOp, Modify, Namespace, WriteOp, Written};
+use document::{Doc, Error, Result};
 use std::sync::Arc;
 
 /// The outcome of a client's write as the client may see it. Costs nothing where something was written.
@@ -56,43 +54,9 @@ async fn for_write(executor: &Executor, line: Option<&Arc<dyn Relay>>, op: &Writ
     Ok(rights)
 }
 
-/// Fails unless the client may write to the collection that it names, whatever it may do where the documents are stored.
-pub(super) async fn before_shaped_write(
-    executor: &Executor,
-    line: Option<&Arc<dyn Relay>>,
-    op: &WriteOp,
-) -> Result<()> {
-    let suffices = |rights: &Rights| rights.clone().naming([op.ns().clone()]).need_to_send(op);
-    remembered::rights(executor, line, &named(op), suffices).await.map(drop)
-}
-
-/// The command as a refusal names it.
-fn named(op: &WriteOp) -> String {
-    let command = match op {
-        WriteOp::Insert(_) => "insert",
-        WriteOp::Update(_) => "update",
-        WriteOp::Delete(_) => "delete",
-        WriteOp::FindAndModify(_) => "findAndModify",
-    };
-    format!("{command}: \"{}\"", op.ns().collection)
-}
-
 /// Fails unless the client may send the write that is to be explained.
 pub(super) async fn before_explain(executor: &Executor, line: Option<Arc<dyn Relay>>, op: &WriteOp) -> Result<Rights> {
     for_write(executor, line.as_ref(), op).await
-}
-
-/// A plan is shown only to a client that may read every collection in it. A rehearsal that was refused says no more.
-pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: Result<Plan>) -> Result<Plan> {
-    let mut plan = plan.map_err(|error| discreet(rights, rules, asked, error))?;
-    for failed in &mut plan.errors {
-        failed.error = discreet(rights, rules, asked, failed.error.clone());
-    }
-    let of_rules = plan.steps.iter().flat_map(|step| &step.rules).flat_map(|rule| namespaces(rule));
-    let mut all = plan.steps.iter().filter_map(|step| step.namespace().cloned()).chain(of_rules);
-    all.try_for_each(|ns| EXPLAIN.need(rights, Resource::RuleCollections, &ns))
-        .map_err(|error| discreet(rights, rules, asked, error))?;
-    Ok(plan)
 }
 
 /// Fails unless the client may define this: asked only where a rule concerns the collection, since Pleach may refuse or change
@@ -252,144 +216,4 @@ pub(super) async fn refuse_sink(
 
 async fn of_aggregate(executor: &Executor, line: &Arc<dyn Relay>, collection: &str) -> Result<Rights> {
     Rights::of(&*executor.inner, Some(line), &format!("aggregate: \"{collection}\"")).await
-}
-
-/// Whether the client of a read may read the collections where the documents are stored. If not, it reads the view, by MongoDB's own
-/// rules. Fails unless it may read the collection that it asks for.
-pub(super) async fn sees_stored(
-    executor: &Executor,
-    line: Option<&Arc<dyn Relay>>,
-    op: &ReadOp,
-    shaped: &Stack,
-) -> Result<bool> {
-    let ns = op.ns();
-    let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);
-    let rights = remembered::rights(executor, line, &named_read(op), suffices).await?;
-    Ok(shaped.sides.iter().all(|side| rights.may("find", &side.stored)))
-}
-
-/// The outcome of a read of a collection that is stored in another form, as the client may see it.
-pub(super) async fn of_read<T>(
-    executor: &Executor,
-    line: Option<Arc<dyn Relay>>,
-    op: &ReadOp,
-    outcome: Result<T>,
-) -> Result<T> {
-    match (outcome, line) {
-        (Err(error), Some(line)) if error.code() == Code::Unauthorized => {
-            let rights = Rights::of(&*executor.inner, Some(&line), &named_read(op)).await?;
-            Err(discreet(&rights, &executor.rules(), op.ns(), error))
-        }
-        (outcome, _) => outcome,
-    }
-}
-
-fn named_read(op: &ReadOp) -> String {
-    let command = match op {
-        ReadOp::Find(_) => "find",
-        ReadOp::Count(_) => "count",
-        ReadOp::Distinct(_) => "distinct",
-        ReadOp::Aggregate(_) => "aggregate",
-    };
-    format!("{command}: \"{}\"", op.ns().collection)
-}
-
-/// The error, without the names of collections and rules that the client may not read. Its own collection it knows.
-fn discreet(rights: &Rights, rules: &Rules, asked: &Namespace, error: Error) -> Error {
-    let hides = |text: &str| {
-        let mentioned = |name: &str| mentions(text, name);
-        // Collections of other databases have the same names, often.
-        let is_meant = |db: &str| *db == *asked.db || mentioned(db);
-        let is_hidden = |ns: &Namespace| ns != asked && !rights.may("find", ns) && mentioned(&ns.collection);
-        rules.namespaces().any(|ns| is_meant(&ns.db) && is_hidden(ns))
-            || rules
-                .all()
-                .iter()
-                .any(|kept| is_meant(&kept.rule.host.db) && !rights.may_see(&kept.rule) && mentioned(&kept.rule.name))
-    };
-    let whole = format!("{} {} {:?}", error.message(), error.hint().unwrap_or_default(), error.info());
-    if !hides(&whole) {
-        return told_right(rights, asked, error);
-    }
-    let message = match error.code() {
-        Code::Unauthorized => format!(
-            "not authorized on {}: a rule that involves '{asked}' needs a right on another collection",
-            asked.db
-        ),
-        _ => format!("refused by a rule that involves '{asked}' and another collection"),
-    };
-    let hint = "you may not read the other collection; ask whoever declared the rule";
-    error
-        .labels()
-        .iter()
-        .fold(Error::new(error.code(), message), |error, label| error.with_label(label))
-        .with_hint(hint)
-}
-
-/// MongoDB's refusal of a statement that follows from the client's: what the client lacks, instead of the whole statement.
-fn told_right(rights: &Rights, asked: &Namespace, error: Error) -> Error {
-    if error.code() != Code::Unauthorized {
-        return error;
-    }
-    let Some((action, collection)) = refused_statement(error.message()) else { return error };
-    let ns = Namespace::new(&asked.db, collection);
-    if ns == *asked {
-        return error;
-    }
-    let message = format!(
-        "not authorized on {} to execute command {{ {} }}: a rule needs {action} on {ns}",
-        asked.db,
-        rights.command()
-    );
-    Error::new(Code::Unauthorized, message).with_hint(format!(
-        "ask for the role {} on {}, or another one with that action",
-        role(action),
-        asked.db
-    ))
-}
-
-/// What `not authorized on shop to execute command { update: "products", … }` was about.
-fn refused_statement(message: &str) -> Option<(&'static str, &str)> {
-    let (_, command) = message.split_once("execute command { ")?;
-    let (name, rest) = command.split_once(": \"")?;
-    let (collection, _) = rest.split_once('"')?;
-    let action = match name {
-        "update" => "update",
-        "insert" => "insert",
-        "delete" => "remove",
-        "find" | "aggregate" => "find",
-        _ => return None,
-    };
-    Some((action, collection))
-}
-
-/// Whether a text has the name as a word of its own.
-fn mentions(text: &str, name: &str) -> bool {
-    let is_inside = |character: Option<char>| character.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    text.match_indices(name).any(|(at, _)| {
-        let before = text.get(..at).and_then(|text| text.chars().next_back());
-        let after = text.get(at + name.len()..).and_then(|text| text.chars().next());
-        !is_inside(before) && !is_inside(after)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_mentioned_as_a_word() {
-        assert!(mentions("not authorized to update 'shop.products'", "products"));
-        assert!(mentions("products.reviewCount", "products"));
-        assert!(!mentions("byproducts of it", "products"));
-        assert!(!mentions("products_old", "products"));
-        assert!(mentions("byproducts and products", "products"));
-    }
-
-    #[test]
-    fn a_refused_statement_is_recognised() {
-        let message = "not authorized on shop to execute command { update: \"products\", ordered: true }";
-        assert_eq!(refused_statement(message), Some(("update", "products")));
-        assert_eq!(refused_statement("not authorized on shop to execute command { ping: 1 }"), None);
-    }
 }

@@ -2,8 +2,9 @@
 //! seeded, what seeding did, and how far the values were given back.
 
 use crate::execute::evaluate::Difference;
-use crate::life::catalog::long;
-use crate::rule::Fate;
+use crate::mql::long;
+use crate::rule::{Fate, State};
+use document::value::order;
 use document::{Doc, DocWriter, Value};
 
 /// What seeding or conversion did to the documents that were there.
@@ -52,6 +53,19 @@ impl Progress {
             },
             restore: doc.get("restore").is_some_and(|restore| restore.is_truthy()),
             restored_to: value("restored_to"),
+        }
+    }
+
+    /// Hosts before it have values of the rule's own; `None` if no host has been seeded.
+    pub(crate) fn seeded_to(&self, state: &State) -> Option<Value<'static>> {
+        let now = match state {
+            State::On => Some(Value::MaxKey),
+            State::Seeding { position } => position.clone(),
+            State::Maintaining | State::Retiring | State::Restoring => None,
+        };
+        match (now, self.seeded_to.clone()) {
+            (Some(now), Some(before)) if order::compare(&now, &before).is_lt() => Some(before),
+            (now, before) => now.or(before),
         }
     }
 
