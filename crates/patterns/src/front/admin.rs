@@ -1,7 +1,7 @@
 //! Work on whole collections (SEMANTICS R21).
 
 use crate::execute::access::Access;
-use crate::front::{ClientFront, behind, listing, restore, timeseries, ttl_indexes, validators, views};
+use crate::front::{ClientFront, behind, listing, restore, rights, timeseries, ttl_indexes, validators, views};
 use crate::layer::refused::{may_drop, other_of, refuse_bookkeeping, refused};
 use crate::layer::switchover_wait;
 use crate::life::indexes;
@@ -60,7 +60,8 @@ pub(super) async fn run(
         AdminOp::ListIndexes { .. } => views::indexes(&rules, &op)?,
         AdminOp::DropDatabase { db } if rules.has_database(db) => {
             drop(rules);
-            life.empty_database(session, context, db).await?;
+            rights::before_drop_database(executor, session.relay.as_ref(), db).await?;
+            life.empty_database(context, db).await?;
             return Ok(vec![Doc::empty()]);
         }
         AdminOp::ListCollections { filter, .. } => {
@@ -75,7 +76,8 @@ pub(super) async fn run(
         AdminOp::Status => {
             drop(rules);
             let mut answers = executor.inner.admin(session, context, op).await?;
-            answers.push(life.server_status(session.relay.as_ref(), context).await?);
+            let rights = rights::for_server_status(executor, session.relay.as_ref()).await?;
+            answers.push(life.server_status(&rights, context).await?);
             return Ok(answers);
         }
         _ => {}

@@ -4,8 +4,7 @@
 use crate::active::route::Role;
 use crate::execute::access::Access;
 use crate::execute::executor::Executor;
-use crate::execute::rights::Rights;
-use crate::front::ClientFront;
+use crate::front::{ClientFront, rights};
 use crate::layer::shaped::write::refused;
 use crate::layer::switchover_wait;
 use crate::life::Life;
@@ -13,7 +12,7 @@ use crate::life::restorers::RestoredBy;
 use crate::mql;
 use crate::rule::names;
 use crate::shapes::{Form, Stack};
-use document::backend::{Relay, Session};
+use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};
 use document::{Doc, Result, Value};
@@ -67,7 +66,7 @@ pub(super) async fn run(
     }
     match op {
         AdminOp::Drop { ns } => {
-            let rights = rights(executor, session.relay.as_ref(), "drop", ns).await?;
+            let rights = rights::for_collection(executor, session.relay.as_ref(), "drop", ns).await?;
             rights.need("dropCollection", ns)?;
             let by = RestoredBy::of(session);
             if is_dumped(life, ns) {
@@ -83,14 +82,18 @@ pub(super) async fn run(
             Ok(Some(vec![dropped(ns)]))
         }
         AdminOp::Create { ns, .. } if names::is_bookkeeping(ns) => {
-            rights(executor, session.relay.as_ref(), "create", ns).await?.need("createCollection", ns)?;
+            rights::for_collection(executor, session.relay.as_ref(), "create", ns)
+                .await?
+                .need("createCollection", ns)?;
             match is_dumped(life, ns) {
                 true => executor.inner.admin(session, context, op.clone()).await.map(Some),
                 false => Ok(Some(vec![Doc::empty()])),
             }
         }
         AdminOp::CreateIndexes { ns, .. } if names::is_bookkeeping(ns) && !is_dumped(life, ns) => {
-            rights(executor, session.relay.as_ref(), "createIndexes", ns).await?.need("createIndex", ns)?;
+            rights::for_collection(executor, session.relay.as_ref(), "createIndexes", ns)
+                .await?
+                .need("createIndex", ns)?;
             Ok(Some(vec![Doc::empty()]))
         }
         _ => Ok(None),
@@ -145,7 +148,7 @@ async fn take(front: &ClientFront, session: &mut Session, context: &Context, op:
         let op = WriteOp::Insert(op.clone());
         return executor.inner.write(session, context, &op, &Capture::Nothing).await;
     }
-    let rights = rights(executor, session.relay.as_ref(), "insert", &op.ns).await?;
+    let rights = rights::for_collection(executor, session.relay.as_ref(), "insert", &op.ns).await?;
     rights.need("insert", &op.ns)?;
     if op.ns == names::catalog(&op.ns.db) {
         return life.restore_rows(&rights, RestoredBy::of(session), context, op).await;
@@ -187,9 +190,4 @@ async fn buckets(
     }
     let op = WriteOp::Insert(insert.clone());
     executor.inner.write(session, context, &op, &Capture::Nothing).await.map(Some)
-}
-
-async fn rights(executor: &Executor, line: Option<&Arc<dyn Relay>>, command: &str, ns: &Namespace) -> Result<Rights> {
-    let rights = Rights::of(&*executor.inner, line, &format!("{command}: \"{}\"", ns.collection)).await?;
-    Ok(rights.naming([ns.clone()]))
 }

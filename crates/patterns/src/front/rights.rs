@@ -1,6 +1,6 @@
-//! What a client is told of commands that rules concern (SEMANTICS R37). Statements run on the client's own line, so MongoDB
-//! refuses what the client may not do. Where none was sent, because nothing matched or a rule refuses, the client's privileges
-//! are looked at here; and no error names a collection that the client may not read.
+//! What a client may do, and is told, of commands that rules concern (SEMANTICS R37). Statements run on the client's own line, so
+//! MongoDB refuses what the client may not do. Where none is sent, because nothing matched, a rule refuses, or Pleach itself
+//! answers, the client's privileges are asked for here; and no error names a collection that the client may not read.
 
 use crate::active::Rules;
 use crate::active::side_writes::Target;
@@ -59,6 +59,27 @@ pub(super) async fn before_explain(executor: &Executor, line: Option<Arc<dyn Rel
     for_write(executor, line.as_ref(), op).await
 }
 
+/// The rights of the sender of a command about one collection.
+pub(super) async fn for_collection(
+    executor: &Executor,
+    line: Option<&Arc<dyn Relay>>,
+    command: &str,
+    ns: &Namespace,
+) -> Result<Rights> {
+    let sent = format!("{command}: \"{}\"", ns.collection);
+    Ok(Rights::of(&*executor.inner, line, &sent).await?.naming([ns.clone()]))
+}
+
+/// Fails unless the client may drop the database: its collections are dropped on its behalf, whatever it may do to each.
+pub(super) async fn before_drop_database(executor: &Executor, line: Option<&Arc<dyn Relay>>, db: &str) -> Result<()> {
+    Rights::of(&*executor.inner, line, "dropDatabase: 1").await?.need_on_database("dropDatabase", db)
+}
+
+/// The rights by which `serverStatus` shows rules.
+pub(super) async fn for_server_status(executor: &Executor, line: Option<&Arc<dyn Relay>>) -> Result<Rights> {
+    Rights::of(&*executor.inner, line, "serverStatus: 1").await
+}
+
 /// Fails unless the client may define this: asked only where a rule concerns the collection, since Pleach may refuse or change
 /// it before MongoDB sees it.
 pub(super) async fn before_admin(
@@ -70,20 +91,15 @@ pub(super) async fn before_admin(
     if line.is_none() || !is_concerned(&executor.rules(), op, ns) {
         return Ok(None);
     }
-    let rights = Rights::of(&*executor.inner, line.as_ref(), &format!("{command}: \"{}\"", ns.collection)).await?;
-    let rights = match op {
+    let rights = for_collection(executor, line.as_ref(), command, ns).await?;
+    match op {
         AdminOp::Rename { from, to, drop_target } => {
             let rights = rights.naming([from.clone(), to.clone()]);
             need_to_rename(&rights, from, to, *drop_target)?;
-            rights
+            Ok(Some(rights))
         }
-        _ => {
-            let rights = rights.naming([ns.clone()]);
-            rights.need(action, ns)?;
-            rights
-        }
-    };
-    Ok(Some(rights))
+        _ => rights.need(action, ns).map(|()| Some(rights)),
+    }
 }
 
 /// What MongoDB asks of whoever renames a collection: across databases, what copying it and dropping it takes.
@@ -158,7 +174,7 @@ pub(super) async fn refuse_stream(
 ) -> Result<()> {
     let (Some(line), Some(target)) = (line, command.target) else { return Err(refused) };
     let ns = Namespace::new(command.db, target);
-    let rights = of_aggregate(executor, line, target).await?.naming([ns.clone()]);
+    let rights = for_collection(executor, Some(line), "aggregate", &ns).await?;
     rights.need_all(&["changeStream", "find"], &ns)?;
     Err(discreet(&rights, &executor.rules(), &ns, refused))
 }
@@ -185,7 +201,8 @@ pub(super) async fn before_sink(
     target: &Namespace,
 ) -> Result<()> {
     let (Some(line), Some(source)) = (line, command.target) else { return Ok(()) };
-    let rights = of_aggregate(executor, line, source).await?.naming([target.clone()]);
+    let rights = for_collection(executor, Some(line), "aggregate", &Namespace::new(command.db, source)).await?;
+    let rights = rights.naming([target.clone()]);
     let rules = executor.rules();
     match rules.shaped(target) {
         Some(shaped) => shaped.sides.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
@@ -203,7 +220,7 @@ pub(super) async fn refuse_sink(
 ) -> Error {
     let Some(line) = line else { return refused };
     let checked = async {
-        let rights = of_aggregate(executor, &line, &ns.collection).await?.naming([ns.clone(), target.clone()]);
+        let rights = for_collection(executor, Some(&line), "aggregate", ns).await?.naming([target.clone()]);
         rights.need("find", ns)?;
         rights.need_all(&["insert", "remove"], target)?;
         Ok(rights)
@@ -212,8 +229,4 @@ pub(super) async fn refuse_sink(
         Ok(rights) => discreet(&rights, &executor.rules(), ns, refused),
         Err(error) => error,
     }
-}
-
-async fn of_aggregate(executor: &Executor, line: &Arc<dyn Relay>, collection: &str) -> Result<Rights> {
-    Rights::of(&*executor.inner, Some(line), &format!("aggregate: \"{collection}\"")).await
 }

@@ -134,3 +134,26 @@ impl Seeded {
         self.left += i64::try_from(hosts).unwrap_or(i64::MAX) - changed;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_an_earlier_form_has_seeded_stay_seeded() {
+        let (at, before) = (
+            |id| State::Seeding { position: Some(Value::Int32(id)) },
+            |id| Progress { seeded_to: Some(Value::Int32(id)), ..Progress::default() },
+        );
+        for (state, progress, expected) in [
+            (State::Maintaining, Progress::default(), None),
+            (State::Maintaining, before(3), Some(Value::Int32(3))),
+            (at(5), before(3), Some(Value::Int32(5))),
+            (at(2), before(3), Some(Value::Int32(3))),
+            (State::On, before(3), Some(Value::MaxKey)),
+            (State::Retiring, Progress::default(), None),
+        ] {
+            assert_eq!(progress.seeded_to(&state), expected, "{state:?}");
+        }
+    }
+}

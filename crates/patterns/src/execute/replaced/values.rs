@@ -57,8 +57,8 @@ impl Places {
     pub(crate) fn of(rule: &Rule) -> Places {
         let state = Path::new(&format!("{}.{}", crate::rule::owned::STATE, rule.field.dotted()));
         let reference = rule.link().filter(|link| link.refers == Refers::Host).map(|link| {
-            let executor = link.shared_with(&rule.field);
-            (executor, link.local.path.parts.get(executor..).unwrap_or_default().to_vec())
+            let shared = link.shared_with(&rule.field);
+            (shared, link.local.path.parts.get(shared..).unwrap_or_default().to_vec())
         });
         // An earlier form of the rule may have had a state where this one has none.
         Places { paths: vec![rule.field.clone(), state], reference }
