@@ -13,11 +13,15 @@ use document::op::{Capture, Change, Namespace, ReadOp, UpdateStatement};
 use document::pipeline::Pipeline;
 use document::update::Update;
 use document::value::Path;
+use document::value::path::Part;
 use document::{Array, Doc, Env, Result, Value};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::sync::Arc;
+
+/// A value and the path in a host where it goes; a missing one takes away what is there.
+pub type PathValue<'v> = (&'v [Part], Value<'v>);
 
 /// Where a field is kept, and by which rule.
 #[derive(Clone, Debug)]
@@ -244,12 +248,7 @@ pub trait Field: Debug + Send + Sync {
     fn constant(&self, delta: &Delta) -> Value<'static>;
 
     /// The same as the stages, as code: what the host has then, at which paths.
-    fn apply<'d>(
-        &'d self,
-        delta: &'d Delta,
-        host: &Doc<'_>,
-        into: &mut SmallVec<[crate::fields::set_paths::Entry<'d>; 6]>,
-    ) -> Result<()>;
+    fn apply<'d>(&'d self, delta: &'d Delta, host: &Doc<'_>, into: &mut SmallVec<[PathValue<'d>; 6]>) -> Result<()>;
 
     /// Whether its deltas share a statement with those of the host's other fields.
     fn merges(&self) -> bool {

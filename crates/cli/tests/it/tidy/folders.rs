@@ -40,7 +40,7 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Content", 2),
     ("Difference", 2),
     ("Effect", 2),
-    ("Entry", 4),
+    ("Entry", 3),
     ("Form", 2),
     ("Key", 2),
     ("Outlook", 2),
