@@ -2,10 +2,11 @@
 
 use crate::report::{self, Code, Failure};
 use document::Env;
+use document::backend::Backend;
 use document::op::{Context, Durability, ReadConcern};
 use engine::Engine;
-use patterns::Patterned;
 use patterns::life::Life;
+use patterns::{ClientFront, Patterned};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,14 +39,6 @@ impl DataFolder {
     }
 }
 
-/// The engine with the layer that keeps rules true around it; what expires goes through the layer too.
-pub(crate) fn patterned(engine: &Arc<Engine>) -> Arc<Patterned> {
-    let patterned = Arc::new(Patterned::new(engine.clone()));
-    let layer: Arc<dyn document::backend::Backend> = patterned.clone();
-    engine.expire_through(Arc::downgrade(&layer));
-    patterned
-}
-
 /// Binds the listener; loopback only, since anyone who reaches the port may do anything.
 pub(crate) fn listen(bind: IpAddr, port: u16) -> Result<std::net::TcpListener, Failure> {
     if !bind.is_loopback() {
@@ -75,9 +68,9 @@ pub(crate) fn listen(bind: IpAddr, port: u16) -> Result<std::net::TcpListener, F
     Ok(socket.into())
 }
 
-/// The pattern layer around a backend, and the life of its rules.
+/// The pattern layer around a backend, the life of its rules, and what clients meet of both.
 pub(crate) struct Patterns {
-    pub(crate) backend: Arc<Patterned>,
+    pub(crate) front: Arc<ClientFront>,
     pub(crate) life: Arc<Life>,
     engine: Option<Engine>,
     /// How long a primary is waited for.
@@ -90,11 +83,18 @@ const RELEASED_WITHIN: Duration = Duration::from_secs(60);
 /// How often it is looked whether there is a primary, or room, again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+fn joined(backend: Arc<dyn Backend>) -> (Arc<ClientFront>, Arc<Life>) {
+    let life = Life::new(&Patterned::new(backend), Arc::new(surroundings));
+    (Arc::new(ClientFront::new(life.clone())), life)
+}
+
 impl Patterns {
+    /// On the engine; what expires there goes through the front too.
     pub(crate) fn embedded(engine: Engine) -> Patterns {
-        let backend = patterned(&Arc::new(engine.clone()));
-        let life = Life::new(&backend, Arc::new(surroundings));
-        Patterns { backend, life, engine: Some(engine), patience: Duration::ZERO }
+        let (front, life) = joined(Arc::new(engine.clone()));
+        let expires: Arc<dyn Backend> = front.clone();
+        engine.expire_through(Arc::downgrade(&expires));
+        Patterns { front, life, engine: Some(engine), patience: Duration::ZERO }
     }
 
     /// An embedded store that no server has open, for one verb.
@@ -111,9 +111,8 @@ impl Patterns {
             return Err(Failure::of(Code::Word("target"), format!("{} is a Pleach, not a MongoDB", upstream.uri()))
                 .hint("name the MongoDB behind it with --upstream; verbs ask a running Pleach with --server"));
         }
-        let backend = Arc::new(Patterned::new(Arc::new(upstream)));
-        let life = Life::new(&backend, Arc::new(surroundings));
-        Ok(Patterns { backend, life, engine: None, patience })
+        let (front, life) = joined(Arc::new(upstream));
+        Ok(Patterns { front, life, engine: None, patience })
     }
 
     /// Does what needs a primary. One that steps down meanwhile is no failure: the next one is waited for, as long as

@@ -56,7 +56,7 @@ impl Target {
     pub(crate) async fn ask(&mut self, db: &str, body: Doc<'static>) -> Result<bson::Document, Failure> {
         let backend: Arc<dyn Backend> = match &self.place {
             Place::Server(server) => server.clone(),
-            Place::Here(patterns) => patterns.backend.clone(),
+            Place::Here(patterns) => patterns.front.clone(),
         };
         let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
         let context = compose::surroundings();

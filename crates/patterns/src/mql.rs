@@ -53,3 +53,14 @@ pub fn cond(condition: Value<'_>, then: Value<'_>, otherwise: Value<'_>) -> Valu
 pub fn with<'v, 'n>(vars: impl IntoIterator<Item = (&'n str, Value<'v>)>, result: Value<'_>) -> Value<'static> {
     call("$let", object([("vars", object(vars)), ("in", result)]))
 }
+
+/// A whole number of any type; 0 for anything else.
+pub(crate) fn long(value: Option<Value<'_>>) -> i64 {
+    match value {
+        Some(Value::Int32(number)) => i64::from(number),
+        Some(Value::Int64(number)) => number,
+        #[expect(clippy::cast_possible_truncation, reason = "figures of our own, whole and far below the limit")]
+        Some(Value::Double(number)) => number as i64,
+        _ => 0,
+    }
+}

@@ -162,7 +162,7 @@ async fn serve_on(
                 () = patterns.wants_reopening() => {}
             }
         };
-        let served = server::run(incoming, patterns.backend.clone(), options, until).await;
+        let served = server::run(incoming, patterns.front.clone(), options, until).await;
         if told || served.is_err() {
             patterns.close().await;
             return served.map_err(|error| Failure::new(format!("the server stopped: {error}")));

@@ -32,7 +32,7 @@ async fn engine() {
 async fn engine_under_the_layer() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine::Engine::open(folder.path(), engine::Options::default()).unwrap();
-    check(Arc::new(patterns::Patterned::new(Arc::new(engine))), "contract").await;
+    check(front(Arc::new(engine)), "contract").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,8 +56,14 @@ async fn flights_are_whole() {
 async fn upstream_under_the_layer() {
     let Some(uri) = judge::real::uri_or_skip("the contract on a real MongoDB under the layer") else { return };
     let db = format!("layered{}", std::process::id());
-    check(Arc::new(patterns::Patterned::new(Arc::new(open(&uri).await))), &db).await;
+    check(front(Arc::new(open(&uri).await)), &db).await;
     drop_database(&uri, &db).await;
+}
+
+/// The layer without rules, as clients meet it.
+fn front(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+    let life = patterns::life::Life::new(&patterns::Patterned::new(backend), Arc::new(testing::context));
+    Arc::new(patterns::ClientFront::new(life))
 }
 
 async fn open(uri: &str) -> upstream::Upstream {

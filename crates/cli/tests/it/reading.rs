@@ -12,8 +12,8 @@ use document::{Doc, Env};
 use patterns::Patterned;
 use patterns::active::RuleInState;
 use patterns::life::State;
+use patterns::shapes::Place;
 use patterns::shapes::bucket::{Body, Bucket, Dialect, Layout};
-use patterns::shapes::{Form, Place};
 use questions::*;
 use samples::*;
 use std::sync::Arc;
@@ -292,8 +292,8 @@ async fn both_sides_are_read_in_one_moment() {
         live.insert("old", old.clone()).await;
         live.insert(PLAIN, old).await;
         let sides = vec![
-            Place { stored: live.ns(STORED), form: Form::Bucket(Arc::new(bucket.clone())) },
-            Place { stored: live.ns("old"), form: Form::Plain },
+            Place { stored: live.ns(STORED), ..Place::of_bucket(&Arc::new(bucket.clone())) },
+            Place::plain(live.ns("old")),
         ];
         let placed = RuleInState {
             rule: rule(bucket.clone()),

@@ -13,7 +13,7 @@ pub(crate) mod side_writes;
 pub use rule_in_state::RuleInState;
 
 use crate::active::copy_cache::CopyCache;
-use crate::life::State;
+use crate::rule::State;
 use crate::rule::order::Levels;
 use crate::rule::shape::Shape;
 use crate::rule::{Field, Rule, Stack, order};
@@ -307,7 +307,7 @@ fn watch(capture: &mut Capture, more: &Capture) {
 #[cfg(test)]
 mod tests {
     use crate::active::Rules;
-    use crate::life::State;
+    use crate::rule::State;
     use std::sync::Arc;
 
     /// The names of the kept rules, level by level.

@@ -4,7 +4,7 @@ use super::side_writes;
 use super::side_writes::sink;
 use crate::active::lease::Lease;
 use crate::active::{CollectionRules, Rules};
-use crate::life::names;
+use crate::rule::names;
 use crate::shapes::Stack;
 use document::backend::{Class, Head, Route};
 use document::filter::Filter;

@@ -6,12 +6,13 @@
 //! order of [`super::react`].
 
 use crate::active::{ActiveRule, Rules};
+use crate::execute::executor::Executor;
 use crate::execute::gate::Point;
 use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
 use crate::fields::tally::amount::translated;
-use crate::layer::{Executor, shaped};
+use crate::layer::shaped;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};

@@ -3,11 +3,13 @@
 use crate::active::CollectionRules;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::{Changed, Changes};
+use crate::execute::host_fields;
 use crate::execute::host_fields::{Host, When};
 use crate::execute::pipelined_statements::Sent;
 use crate::execute::react::react;
+use crate::execute::replaced::originals;
+use crate::execute::shaped_statement;
 use crate::execute::work::Work;
-use crate::execute::{host_fields, originals, shaped_statement};
 use crate::shapes::with_id;
 use document::filter::{Details, Filter};
 use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};

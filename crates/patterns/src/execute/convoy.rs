@@ -3,6 +3,7 @@
 //! that are in the air are not flown to by another flight. One insert that fails is taken out and the rest fly again.
 
 use crate::execute::attempt::Attempt;
+use crate::execute::executor::Executor;
 use crate::execute::flying::Flown;
 use crate::execute::gate::Point;
 use crate::execute::group::{Told, heard, lost, unsatisfied};
@@ -11,7 +12,6 @@ use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, settle};
 use crate::execute::work::Work;
 use crate::execute::{client_statement, flying};
-use crate::layer::Executor;
 use document::Result;
 use document::backend::{Relay, Session};
 use document::op::{Context, Insert, Namespace, WriteOp, Written};

@@ -2,8 +2,8 @@
 //! own, so the client's are looked at when the job is written: those that the same statements would need in its transaction.
 
 use crate::active::{ActiveRule, Rules};
-use crate::layer::{Executor, remembered};
-use crate::life::rights::Rights;
+use crate::execute::executor::Executor;
+use crate::execute::rights::{Rights, remembered};
 use crate::rule::{Refers, WhenDeleted};
 use document::backend::Relay;
 use document::op::Namespace;

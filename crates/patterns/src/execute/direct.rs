@@ -1,12 +1,12 @@
 //! Statements that are one statement on one stored document each: they need no transaction, and carry the client's own session and
 //! statement numbers (SEMANTICS R4, R16). Which they are is the shape's to say.
 
+use crate::execute::executor::Executor;
 use crate::execute::gate::Point;
 use crate::execute::plan::Action;
 use crate::execute::resend_after_move;
 use crate::execute::retry::RetryWindow;
 use crate::execute::statements::add;
-use crate::layer::Executor;
 use crate::rule::Stack;
 use crate::rule::shape::{CommandOptions, DirectAccess, StoredReads, Visit};
 use document::backend::{Answer, BatchLimit, Session};

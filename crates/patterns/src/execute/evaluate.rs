@@ -1,9 +1,9 @@
 //! What a field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding, audit, repair and
 //! the outbox are this and a comparison; [`rows`] is also what completes a host that a client writes.
 
+use crate::execute::access::{Access, find};
 use crate::fields::set_paths::put;
 use crate::fields::value_at;
-use crate::life::access::{Access, find};
 use crate::mql::{call, literal};
 use crate::rule::fence::fence_key;
 use crate::rule::{Fate, Fetch, Field, Obstacle, Rows, Rule, WhenDeleted, key};

@@ -3,10 +3,10 @@
 
 use crate::execute::client_statement::namespace;
 use crate::execute::collect::{Collected, is_collectable};
+use crate::execute::executor::Executor;
 use crate::execute::gate::Point;
 use crate::execute::host_queue::Turns;
 use crate::execute::run::Outcome;
-use crate::layer::Executor;
 use document::backend::{Claim, Flight, Landed, Session};
 use document::op::{Context, Insert, WriteOp};
 use document::{Code, Error, Result};

@@ -1,10 +1,11 @@
 //! The derived fields of a host that is written: what an insert puts into the document before it is stored, and what an
 //! update, replacement or upsert must have restored or filled behind it (SEMANTICS R11, R31).
 
-use crate::active::{ActiveRule, copy_cache};
+use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::originals::{Written, keep_written};
+use crate::execute::recent_copies;
+use crate::execute::replaced::originals::{Written, keep_written};
 use crate::rule::{ClientWrites, Fetch, Field, Rows, Wanted};
 use document::backend::Mode;
 use document::filter::Filter;
@@ -104,7 +105,7 @@ async fn read(
     }
     let is_shared = field.fences().evaluate == Mode::Shared;
     if is_shared {
-        if let Some(recalled) = copy_cache::recall(run, kept, keys) {
+        if let Some(recalled) = recent_copies::recall(run, kept, keys) {
             return Ok(recalled);
         }
     } else {
@@ -120,7 +121,7 @@ async fn read(
     let documents = run.read(std::slice::from_ref(kept), field.query(keys, fetch)?).await?;
     rows.add(&**field, fetch, &documents);
     if is_shared {
-        copy_cache::remember(run, kept, keys, &rows).await?;
+        recent_copies::remember(run, kept, keys, &rows).await?;
         keys.iter().for_each(|value| run.shared_later(kept, value.clone()));
     }
     Ok(rows)

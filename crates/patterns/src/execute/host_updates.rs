@@ -5,7 +5,7 @@ use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
-use crate::execute::originals::keep_matching;
+use crate::execute::replaced::originals::keep_matching;
 use crate::fields::HostUpdate;
 use crate::fields::host_update::with_own_stages;
 use crate::mql;

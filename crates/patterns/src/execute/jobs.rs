@@ -1,16 +1,15 @@
 //! Deferred work (SEMANTICS R13): a job says which key of which rule is to be made true again, never what with.
 
 use crate::active::ActiveRule;
+use crate::execute::access::Access;
 use crate::execute::attempt::Attempt;
 use crate::execute::deferred::{Effect, need_to_put_off};
 use crate::execute::evaluate::Evaluator;
 use crate::execute::host_queue;
 use crate::execute::plan::Action;
-use crate::life::access::Access;
-use crate::life::names;
 use crate::mql;
 use crate::rule::fence::fence_key;
-use crate::rule::key;
+use crate::rule::{key, names};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{Capture, UpdateOp, UpdateStatement, WriteOp};

@@ -5,6 +5,7 @@
 //! [`client_statement`] (the client's own), [`host_fields`] (the fields of a written host) and [`effects`] (what a changed source
 //! means for its hosts), in [`react`]'s order. [`evaluate`] computes values from scratch.
 
+pub(crate) mod access;
 pub(crate) mod attempt;
 pub(crate) mod changes;
 pub(crate) mod client_statement;
@@ -14,6 +15,7 @@ pub(crate) mod deferred;
 pub(crate) mod direct;
 pub(crate) mod effects;
 pub(crate) mod evaluate;
+pub(crate) mod executor;
 pub(crate) mod flying;
 pub mod gate;
 pub(crate) mod group;
@@ -23,12 +25,14 @@ mod host_updates;
 pub(crate) mod jobs;
 pub(crate) mod logical_changes;
 pub(crate) mod missing_hosts;
-mod originals;
 pub(crate) mod pipelined_statements;
 pub mod plan;
 pub(crate) mod react;
+pub(crate) mod recent_copies;
+pub mod replaced;
 pub(crate) mod resend_after_move;
 pub(crate) mod retry;
+pub(crate) mod rights;
 pub(crate) mod run;
 pub(crate) mod shaped_statement;
 pub(crate) mod statements;

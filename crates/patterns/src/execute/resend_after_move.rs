@@ -2,8 +2,8 @@
 //! another way than before: as a statement of its own it was noted by MongoDB under the client's number, as a plan by our record.
 //! So for a while after a change both are asked. The embedded store has one record for both ways.
 
+use crate::execute::executor::Executor;
 use crate::execute::statements;
-use crate::layer::Executor;
 use crate::rule::Stack;
 use crate::rule::shape::CommandOptions;
 use document::backend::Session;

@@ -3,6 +3,7 @@
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::execute;
 use crate::execute::collect::Collected;
+use crate::execute::executor::Executor;
 use crate::execute::flying::{Attempted, Flown};
 use crate::execute::gate::Point;
 use crate::execute::host_queue::{HostHash, Turns};
@@ -10,7 +11,6 @@ use crate::execute::plan::Plan;
 use crate::execute::retry::{RetryWindow, is_of_command, is_transient};
 use crate::execute::work::Work;
 use crate::execute::{convoy, flying, group};
-use crate::layer::Executor;
 use crate::rule::Stack;
 use document::backend::{Claim, Session};
 use document::op::{Context, WriteOp, Written};

@@ -1,12 +1,9 @@
 //! Values put into a document at dotted paths, as `$set` in a pipeline does it: in the place of what was there, else at the
 //! end; whatever is on the way and is no document becomes one; through an array, into each element.
 
+pub use crate::rule::field::PathValue as Entry;
 use document::raw::kind;
-use document::value::path::Part;
 use document::{Doc, DocWriter, Value};
-
-/// One value and where it goes. A missing value takes away what is there.
-pub type Entry<'e> = (&'e [Part], Value<'e>);
 
 /// `doc` with all `entries`, in one copy. No path leads to or through another.
 pub fn put(doc: &Doc<'_>, entries: &[Entry<'_>]) -> Doc<'static> {

@@ -6,7 +6,7 @@ use crate::execute::host_fields::expressed;
 use crate::execute::run::{Outcome, rehearse, transact};
 use crate::execute::work::Work;
 use crate::execute::{direct, resend_after_move, statements};
-use crate::layer::{Executor, multi, owned, refused};
+use crate::layer::{Executor, logical_names, multi, owned};
 use crate::rule::Stack;
 use document::backend::Session;
 use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};
@@ -40,7 +40,7 @@ impl<'t> Target<'t> {
     pub(super) fn refused(self, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
         match self {
             Target::Plain(local) => owned::refused(local, op, from),
-            Target::Shaped(_) => refused::statement(op, from),
+            Target::Shaped(_) => logical_names::statement(op, from),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::active::Rules;
 use crate::layer::Executor;
-use crate::layer::open_transactions::SessionOf;
+use crate::layer::open_transactions::{OpenTransactions, SessionOf};
 use document::backend::{Answer, Durable, Transaction};
 use document::op::Context;
 use std::any::Any;
@@ -17,6 +17,7 @@ pub(super) struct ClientTransaction {
     /// The transaction in the server behind that this is a statement of.
     pub(super) joins: Option<(SessionOf, i64)>,
     pub(super) executor: Arc<Executor>,
+    pub(super) transactions: Arc<OpenTransactions>,
 }
 
 impl Transaction for ClientTransaction {
@@ -43,7 +44,7 @@ impl Transaction for ClientTransaction {
     fn abort(self: Box<Self>) {
         self.inner.abort();
         if let Some((session, number)) = &self.joins {
-            self.executor.joined.ended(session, *number);
+            self.transactions.ended(session, *number);
         }
     }
 

@@ -7,7 +7,8 @@ use crate::execute::run::rehearse;
 use crate::execute::statements;
 use crate::execute::work::Work;
 use crate::layer::bulk::Target;
-use crate::layer::{Executor, bulk, owned, rights, shaped};
+use crate::layer::write::concerns;
+use crate::layer::{Executor, bulk, named_collection, owned, shaped};
 use crate::rule::Stack;
 use crate::shapes::evaluate::holding;
 use document::backend::Session;
@@ -17,6 +18,45 @@ use document::{Doc, DocWriter, Error, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The backend's answer for the stored operation; and the write that a plan belongs to, if rules concern it.
+pub(crate) async fn stored(
+    executor: &Arc<Executor>,
+    session: &mut Session,
+    context: &Context,
+    op: Explained,
+    verbosity: Verbosity,
+) -> Result<(Doc<'static>, Option<WriteOp>)> {
+    let rules = executor.rules();
+    let op = match op {
+        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&rules, read, context)?),
+        write => write,
+    };
+    let planned = match &op {
+        Explained::Write(write) => {
+            if let Some(shaped) = rules.shaped(namespace(write)) {
+                let explained = shaped_write(executor, session, context, write, shaped, verbosity).await?;
+                return Ok((explained, None));
+            }
+            rules.of(namespace(write)).filter(|local| concerns(local, write)).map(|_| write.clone())
+        }
+        Explained::Read(read) => {
+            if let Some(shaped) = shaped::of_read(&rules, read) {
+                let line = session.relay.clone();
+                let sees_stored = named_collection::sees_stored(executor, line.as_ref(), read, shaped).await?;
+                let outcome = match !sees_stored && shaped.places.len() == 1 {
+                    true => executor.inner.explain(session, context, op.clone(), verbosity).await,
+                    false => shaped::read::explain(executor, session, context, read, shaped, verbosity).await,
+                };
+                return named_collection::of_read(executor, line, read, outcome).await.map(|told| (told, None));
+            }
+            None
+        }
+    };
+    drop(rules);
+    Ok((executor.inner.explain(session, context, op, verbosity).await?, planned))
+}
+
+/// The whole answer.
 pub(super) async fn explain(
     executor: &Arc<Executor>,
     session: &mut Session,
@@ -24,43 +64,10 @@ pub(super) async fn explain(
     op: Explained,
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
-    let op = match op {
-        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&executor.rules(), read, context)?),
-        write => write,
-    };
-    let write = match &op {
-        Explained::Write(write) => {
-            let rules = executor.rules();
-            if let Some(shaped) = rules.shaped(namespace(write)) {
-                rights::before_explain(executor, session.relay.clone(), write).await?;
-                return shaped_write(executor, session, context, write, shaped, verbosity).await;
-            }
-            executor
-                .rules()
-                .of(namespace(write))
-                .filter(|local| crate::layer::write::concerns(local, write))
-                .map(|_| write.clone())
-        }
-        Explained::Read(read) => {
-            let rules = executor.rules();
-            if let Some(shaped) = shaped::of_read(&rules, read) {
-                let line = session.relay.clone();
-                let sees_stored = rights::sees_stored(executor, line.as_ref(), read, shaped).await?;
-                let outcome = match !sees_stored && shaped.places.len() == 1 {
-                    true => executor.inner.explain(session, context, op.clone(), verbosity).await,
-                    false => shaped::read::explain(executor, session, context, read, shaped, verbosity).await,
-                };
-                return rights::of_read(executor, line, read, outcome).await;
-            }
-            None
-        }
-    };
-    let stored = executor.inner.explain(session, context, op, verbosity).await?;
-    let Some(write) = write else { return Ok(stored) };
-    let rights = rights::before_explain(executor, session.relay.clone(), &write).await?;
-    let plan = plan(executor, session, context, &write).await;
-    let plan = rights::checked(&rights, &executor.rules(), write.ns(), plan)?;
-    Ok(with_plan(&stored, &plan))
+    match stored(executor, session, context, op, verbosity).await? {
+        (stored, Some(write)) => Ok(with_plan(&stored, &plan(executor, session, context, &write).await?)),
+        (stored, None) => Ok(stored),
+    }
 }
 
 /// MongoDB's answer for the stored operation, and one field more (SEMANTICS R25).

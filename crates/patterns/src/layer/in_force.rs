@@ -17,12 +17,7 @@ impl Patterned {
     pub fn set_rules(&self, rules: Vec<impl Into<RuleInState>>) -> Result<()> {
         let rules = rules.into_iter().map(Into::into).collect();
         let rules = Rules::new(rules, Some(&self.rules()))?;
-        let mut earlier = self.executor.earlier.lock();
-        let before = self.executor.rules.swap(Arc::new(rules));
-        earlier.retain(|rules| rules.strong_count() > 0);
-        earlier.push(Arc::downgrade(&before));
-        drop(earlier);
-        self.executor.changed.notify_waiters();
+        self.executor.put_in_force(rules);
         Ok(())
     }
 
@@ -73,16 +68,13 @@ impl Patterned {
 
     /// The rules of before that something under way still works by.
     pub(crate) fn earlier(&self) -> Vec<Weak<Rules>> {
-        self.executor.joined.forget_old();
-        self.executor.earlier.lock().clone()
+        self.transactions.forget_old();
+        self.executor.earlier()
     }
 
     /// Whether some write or transaction is still under way that began before the last change of rules.
     pub(crate) fn is_settling(&self) -> bool {
-        self.executor.joined.forget_old();
-        let mut earlier = self.executor.earlier.lock();
-        earlier.retain(|rules| rules.strong_count() > 0);
-        !earlier.is_empty()
+        !self.earlier().is_empty()
     }
 
     /// How often a client's value for the rule's field was overridden (SEMANTICS R11).

@@ -2,7 +2,6 @@
 //! under: a rule that begins is seeded when they are over, since seeding cannot see what they have written (SEMANTICS R2, R3).
 
 use crate::active::Rules;
-use crate::layer::Executor;
 use document::Value;
 use document::backend::{Head, InFlight};
 use hashbrown::HashMap;
@@ -99,19 +98,19 @@ pub(super) struct CommandInFlight {
     /// … and whether that is over with it.
     ends: bool,
     refused: AtomicBool,
-    executor: Arc<Executor>,
+    transactions: Arc<OpenTransactions>,
 }
 
 impl CommandInFlight {
-    pub(super) fn new(executor: &Arc<Executor>, rules: Arc<Rules>, command: &Head<'_>) -> CommandInFlight {
+    pub(super) fn new(transactions: &Arc<OpenTransactions>, rules: Arc<Rules>, command: &Head<'_>) -> CommandInFlight {
         let of = transaction(command);
         let ends = command.class.ends_transaction();
         if let Some((session, number)) = &of
             && !ends
         {
-            executor.joined.note_passing(session.clone(), *number, &rules);
+            transactions.note_passing(session.clone(), *number, &rules);
         }
-        CommandInFlight { _rules: rules, of, ends, refused: AtomicBool::new(false), executor: executor.clone() }
+        CommandInFlight { _rules: rules, of, ends, refused: AtomicBool::new(false), transactions: transactions.clone() }
     }
 }
 
@@ -124,9 +123,9 @@ impl InFlight for CommandInFlight {
 impl Drop for CommandInFlight {
     fn drop(&mut self) {
         match &self.of {
-            Some((session, number)) if self.ends => self.executor.joined.ended(session, *number),
+            Some((session, number)) if self.ends => self.transactions.ended(session, *number),
             Some((session, number)) => {
-                self.executor.joined.passed(session, *number, self.refused.load(Ordering::Relaxed));
+                self.transactions.passed(session, *number, self.refused.load(Ordering::Relaxed));
             }
             None => {}
         }

@@ -1,6 +1,6 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
-use crate::layer::{Executor, admin, rights, shaped, switchover_wait, timeseries};
+use crate::layer::{Executor, named_collection, shaped, switchover_wait};
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
 use std::sync::Arc;
@@ -11,12 +11,6 @@ pub(super) fn read<'a>(
     context: &'a Context,
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
-    if let ReadOp::Aggregate(aggregate) = &op
-        && let Err((target, error)) = admin::check_sink(executor, &executor.rules(), aggregate)
-    {
-        let line = session.relay.clone();
-        return Box::pin(async move { Err(rights::refuse_sink(executor, line, op.ns(), &target, error).await) });
-    }
     let rules = executor.rules();
     if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
         // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
@@ -33,8 +27,7 @@ pub(super) fn read<'a>(
         match shaped::of_read(&rules, &op) {
             Some(shaped) => {
                 let line = session.relay.clone();
-                let sees_stored = rights::sees_stored(executor, line.as_ref(), &op, shaped).await?;
-                let op = timeseries::hinted(executor, context, op).await?;
+                let sees_stored = named_collection::sees_stored(executor, line.as_ref(), &op, shaped).await?;
                 let outcome = match !sees_stored && shaped.places.len() == 1 {
                     true => {
                         let op = shaped::digits::lowered(&rules, op.clone(), context)?;
@@ -42,7 +35,7 @@ pub(super) fn read<'a>(
                     }
                     false => shaped::read::open(executor, session, context, &op, shaped).await,
                 };
-                rights::of_read(executor, line, &op, outcome).await
+                named_collection::of_read(executor, line, &op, outcome).await
             }
             None => {
                 let op = shaped::digits::lowered(&rules, op, context)?;

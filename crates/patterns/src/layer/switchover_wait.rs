@@ -5,13 +5,14 @@
 use crate::active::Rules;
 use crate::execute::retry::RetryWindow;
 use crate::layer::Executor;
+use crate::layer::open_transactions::OpenTransactions;
 use document::Result;
 use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace, ReadOp};
 use std::sync::Arc;
 
 /// Waits until nobody renames the collection. Returns the rules that say so: who holds them is waited for before it is renamed.
-pub(super) async fn until_free(
+pub(crate) async fn until_free(
     executor: &Executor,
     session: &mut Session,
     context: &Context,
@@ -40,7 +41,7 @@ pub(super) async fn until_read(
 }
 
 /// The same for work on whole collections.
-pub(super) async fn until_defined(
+pub(crate) async fn until_defined(
     executor: &Executor,
     session: &mut Session,
     context: &Context,
@@ -62,9 +63,14 @@ pub(super) async fn until_defined(
 }
 
 /// A transaction begins while nothing is renamed; one that began earlier goes on.
-pub(super) async fn until_begun(executor: &Executor, session: &mut Session, context: &Context) -> Result<Arc<Rules>> {
+pub(super) async fn until_begun(
+    executor: &Executor,
+    transactions: &OpenTransactions,
+    session: &mut Session,
+    context: &Context,
+) -> Result<Arc<Rules>> {
     if let (Some(joined), Some(id)) = (session.joined, session.id)
-        && executor.joined.began_before(
+        && transactions.began_before(
             &(id, session.relay.as_ref().and_then(|relay| relay.user())),
             joined.number,
             &executor.rules(),

@@ -9,11 +9,12 @@ use crate::execute::run::{Outcome, transact};
 use crate::execute::work::Work;
 use crate::execute::{direct, statements};
 use crate::layer::bulk::Target;
-use crate::layer::{Executor, bulk, owned, refused, restore, rights, shaped, switchover_wait};
+use crate::layer::refused::bookkeeping;
+use crate::layer::{Executor, bulk, logical_names, named_collection, owned, shaped, switchover_wait};
 use crate::rule::Stack;
+use document::Result;
 use document::backend::Session;
-use document::op::{Capture, Context, Modify, Namespace, WriteOp, Written};
-use document::{Code, Error, Result};
+use document::op::{Capture, Context, Modify, WriteOp, Written};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -26,39 +27,28 @@ pub(super) async fn write(
 ) -> Result<Written> {
     executor.lease.check()?;
     let ns = namespace(op);
-    restore::until_over(executor, session, ns).await;
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = switchover_wait::until_free(executor, session, context, ns).await?;
     match rules.role(ns.by_ref()) {
         Role::Logical(shaped) => {
-            rights::before_shaped_write(executor, session.relay.as_ref(), op).await?;
+            named_collection::before_write(executor, session.relay.as_ref(), op).await?;
             let (op, stack) = (shaped::digits::write(shaped, op, context)?, shaped.clone());
             planned(executor, session, context, &op, rules, Target::Shaped(&stack)).await
         }
         // Whole buckets expire, by an index of theirs.
         Role::Stored(shaped) if context.sent.expiry && shaped.is_source => match op {
             WriteOp::Delete(_) => expire(executor, session, context, op, shaped).await,
-            _ => Err(refused::stored(ns, shaped)),
+            _ => Err(logical_names::stored(ns, shaped)),
         },
         Role::Stored(_) if context.sent.expiry && matches!(op, WriteOp::Delete(_)) => {
             executor.inner.write(session, context, op, capture).await
         }
-        Role::Stored(shaped) => match restore::buckets(executor, session, context, op, shaped).await? {
-            Some(written) => Ok(written),
-            None => Err(refused::stored(ns, shaped)),
-        },
+        Role::Stored(shaped) => Err(logical_names::stored(ns, shaped)),
         Role::Named(local) if concerns(local, op) => {
             let local = local.clone();
             planned(executor, session, context, op, rules, Target::Plain(&local)).await
         }
-        Role::Bookkeeping => {
-            drop(rules);
-            let taken = match op {
-                WriteOp::Insert(insert) => restore::insert(executor, session, context, insert).await?,
-                _ => None,
-            };
-            taken.ok_or_else(|| bookkeeping(ns))
-        }
+        Role::Bookkeeping => Err(bookkeeping(ns)),
         Role::Named(_) | Role::Free => executor.inner.write(session, context, op, capture).await,
     }
 }
@@ -161,9 +151,4 @@ pub(super) fn concerns(local: &CollectionRules, op: &WriteOp) -> bool {
             Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
         },
     }
-}
-
-pub(super) fn bookkeeping(ns: &Namespace) -> Error {
-    Error::new(Code::InvalidNamespace, format!("'{ns}' belongs to Pleach: clients may read it, but not write to it"))
-        .with_hint("use the `pleach` commands (apply, drop, repair) instead")
 }

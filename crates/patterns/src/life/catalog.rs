@@ -10,13 +10,13 @@ use crate::life::replaced::Progress;
 use crate::life::rights::namespaces;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, names};
+pub(crate) use crate::mql::long;
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
 use document::pipeline::expr::Names;
 use document::update::Update;
-use document::value::order;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 
 /// One rule as the catalog has it.
@@ -99,26 +99,7 @@ impl Row {
 
     /// Hosts before it have values of the rule's own; `None` if no host has been seeded.
     pub(crate) fn seeded_to(&self) -> Option<Value<'static>> {
-        let now = match &self.state {
-            State::On => Some(Value::MaxKey),
-            State::Seeding { position } => position.clone(),
-            State::Maintaining | State::Retiring | State::Restoring => None,
-        };
-        match (now, self.replaced.seeded_to.clone()) {
-            (Some(now), Some(before)) if order::compare(&now, &before).is_lt() => Some(before),
-            (now, before) => now.or(before),
-        }
-    }
-}
-
-/// A whole number of any type; 0 for anything else.
-pub(crate) fn long(value: Option<Value<'_>>) -> i64 {
-    match value {
-        Some(Value::Int32(number)) => i64::from(number),
-        Some(Value::Int64(number)) => number,
-        #[expect(clippy::cast_possible_truncation, reason = "figures of our own, whole and far below the limit")]
-        Some(Value::Double(number)) => number as i64,
-        _ => 0,
+        self.replaced.seeded_to(&self.state)
     }
 }
 

@@ -219,11 +219,15 @@ impl Life {
 
     /// Looks at what the catalog says, for who shows indexes.
     pub(crate) async fn note_expiries(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
-        let mut known: Vec<Expiry> =
-            self.patterned.executor.expiries().iter().filter(|row| &*row.ns.db != db).cloned().collect();
+        let mut known: Vec<Expiry> = self.expiries.load().iter().filter(|row| &*row.ns.db != db).cloned().collect();
         known.extend(rows(at, db).await?);
-        self.patterned.executor.set_expiries(known);
+        self.expiries.store(Arc::new(known));
         Ok(())
+    }
+
+    /// The expiry that was taken from a real MongoDB, as last seen.
+    pub(crate) fn expiries(&self) -> Arc<Vec<Expiry>> {
+        self.expiries.load_full()
     }
 
     /// Deletes what has expired, through the layer; gives how many documents that were.
@@ -252,7 +256,9 @@ impl Life {
             let Some(statement) = row.expired(index, context.env.now)? else { continue };
             let (ns, statements) = (row.ns.clone(), vec![statement]);
             let op = WriteOp::Delete(Delete::of(ns, statements));
-            let written = self.patterned.write(&mut Session::default(), &context, &op, &Capture::Nothing).await?;
+            let mut session = Session::default();
+            self.until_restored(&mut session, &row.ns).await;
+            let written = self.patterned.write(&mut session, &context, &op, &Capture::Nothing).await?;
             if let Some(failed) = written.errors.into_iter().next() {
                 return Err(failed.error);
             }

@@ -5,12 +5,14 @@ mod read;
 mod sink;
 mod write;
 
+use crate::active::Rules;
 use crate::execute::plan::{Action, Plan, Step};
-use crate::layer::admin::may_drop;
+use crate::execute::rights::discreet::discreet;
+use crate::execute::rights::{Rights, namespaces};
 use crate::layer::explain;
-use crate::layer::rights::checked;
+use crate::layer::refused::may_drop;
 use crate::life::Life;
-use crate::life::rights::Rights;
+use crate::life::verbs::{EXPLAIN, Resource};
 use crate::mql;
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
@@ -183,6 +185,19 @@ impl<'c> Said<'c> {
             _ => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
         }
     }
+}
+
+/// A plan is shown only to a client that may read every collection in it. A rehearsal that was refused says no more.
+pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: Result<Plan>) -> Result<Plan> {
+    let mut plan = plan.map_err(|error| discreet(rights, rules, asked, error))?;
+    for failed in &mut plan.errors {
+        failed.error = discreet(rights, rules, asked, failed.error.clone());
+    }
+    let of_rules = plan.steps.iter().flat_map(|step| &step.rules).flat_map(|rule| namespaces(rule));
+    let mut all = plan.steps.iter().filter_map(|step| step.namespace().cloned()).chain(of_rules);
+    all.try_for_each(|ns| EXPLAIN.need(rights, Resource::RuleCollections, &ns))
+        .map_err(|error| discreet(rights, rules, asked, error))?;
+    Ok(plan)
 }
 
 /// What no rule concerns is one step: itself.

@@ -4,7 +4,6 @@
 //! the catalog and puts the new state in force; the keeper, a task of its own, brings each rule from there to where it should
 //! be, and goes on after a restart from what the catalog says.
 
-pub(crate) mod access;
 pub mod apply;
 mod audit;
 mod audit_upstream;
@@ -13,16 +12,16 @@ mod derived;
 pub(crate) mod drop_database;
 mod emptied;
 pub(crate) mod expiry;
-mod explain;
+pub(crate) mod explain;
 pub mod indexes;
 mod leases;
 mod load;
-pub mod names;
 mod outbox;
 mod plan;
 pub(crate) mod preview;
 mod processes;
 mod raw_mode;
+pub(crate) mod readers;
 mod reconcile;
 pub mod relocate;
 mod repair;
@@ -30,7 +29,6 @@ pub mod replaced;
 pub(crate) mod restore;
 pub(crate) mod restorers;
 mod retire;
-pub(crate) mod rights;
 mod seed;
 mod status;
 pub mod timeseries;
@@ -41,10 +39,12 @@ mod walk;
 
 use crate::active::{RuleInState, Rules};
 use crate::execute::gate::Point;
+pub(crate) use crate::execute::{access, rights};
 use crate::layer::Patterned;
 use crate::rule::Rule;
-pub use crate::rule::State;
+pub use crate::rule::{State, names};
 use crate::shapes::Place;
+use arc_swap::ArcSwap;
 use catalog::Row;
 use document::backend::{Backend, Session};
 use document::op::{Context, Durability, Namespace};
@@ -76,8 +76,6 @@ pub struct Life {
     asked: AtomicU64,
     /// A rule came to another state.
     pub(crate) moved: Notify,
-    /// A job was put into the outbox.
-    pub(crate) wake_worker: Notify,
     /// The most hosts that one transaction of seeding or of the outbox is about.
     most_hosts: AtomicU64,
     stopped: AtomicBool,
@@ -106,6 +104,10 @@ pub struct Life {
     ignored: Mutex<Vec<load::Ignored>>,
     /// The clients that restore a dump.
     restores: restorers::Restores,
+    /// Cursors that clients have open between two batches.
+    pub(crate) readers: readers::Readers,
+    /// The expiry that the rules have taken from a real MongoDB, as last seen.
+    expiries: ArcSwap<Vec<expiry::Expiry>>,
     /// What came of bucketed collections that have become plain again.
     ways_back: relocate::way_back::Noted,
 }
@@ -173,9 +175,9 @@ impl Entry {
 }
 
 impl Life {
-    /// The life of the rules of a layer; from now on the layer answers the command `pleach` by it.
+    /// The life of the rules of a layer.
     pub fn new(patterned: &Patterned, surroundings: ContextSource) -> Arc<Life> {
-        let life = Arc::new(Life {
+        Arc::new(Life {
             backend: patterned.inner().clone(),
             patterned: patterned.clone(),
             surroundings,
@@ -186,7 +188,6 @@ impl Life {
             wake_keeper: Notify::new(),
             asked: AtomicU64::new(0),
             moved: Notify::new(),
-            wake_worker: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(false),
             only_looks: AtomicBool::new(false),
@@ -204,10 +205,10 @@ impl Life {
             pending: Mutex::default(),
             ignored: Mutex::default(),
             restores: restorers::Restores::default(),
+            readers: readers::Readers::default(),
+            expiries: ArcSwap::default(),
             ways_back: relocate::way_back::Noted::default(),
-        });
-        patterned.attach(&life);
-        life
+        })
     }
 
     /// Makes ready what fences and retry records need in a database of the server behind.
@@ -270,7 +271,7 @@ impl Life {
     /// Ends background work at its next step; what it did is saved.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        for all in [&self.stopping, &self.wake_keeper, &self.wake_worker] {
+        for all in [&self.stopping, &self.wake_keeper, &self.patterned.executor.jobs_committed] {
             all.notify_waiters();
             // For who is about to wait.
             all.notify_one();
@@ -279,7 +280,7 @@ impl Life {
 
     /// Waits until a job was put into the outbox, or for so long.
     pub(crate) async fn wait_for_jobs(&self, at_most: Option<std::time::Duration>) {
-        let told = self.wake_worker.notified();
+        let told = self.patterned.executor.jobs_committed.notified();
         match at_most {
             Some(limit) => drop(tokio::time::timeout(limit, told).await),
             None => told.await,

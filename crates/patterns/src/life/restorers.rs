@@ -5,9 +5,10 @@
 use crate::life::{Life, State};
 use document::Result;
 use document::backend::Session;
+use document::op::Namespace;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,11 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The restores that are under way.
 #[derive(Debug, Default)]
-pub(crate) struct Restores(Mutex<Known>);
+pub(crate) struct Restores {
+    known: Mutex<Known>,
+    /// Whether any database is pending, for a short look.
+    is_any: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -82,7 +87,7 @@ impl RestoredBy {
 impl Drop for Restorer {
     fn drop(&mut self) {
         let Some(life) = self.life.upgrade() else { return };
-        let mut known = life.restores.0.lock();
+        let mut known = life.restores.known.lock();
         known.answered = Some(Instant::now());
         known.databases.retain(|_, restoring| {
             restoring.connections.remove(&self.number);
@@ -99,7 +104,7 @@ pub(crate) struct Asks(Weak<Life>);
 impl Drop for Asks {
     fn drop(&mut self) {
         let Some(life) = self.0.upgrade() else { return };
-        let mut known = life.restores.0.lock();
+        let mut known = life.restores.known.lock();
         known.answered = Some(Instant::now());
         known.commands = known.commands.saturating_sub(1);
     }
@@ -108,36 +113,36 @@ impl Drop for Asks {
 impl Life {
     /// A client that restores has connected.
     pub(crate) fn restorer(self: &Arc<Self>) -> Restorer {
-        let mut known = self.restores.0.lock();
+        let mut known = self.restores.known.lock();
         known.numbered += 1;
         Restorer { life: Arc::downgrade(self), number: known.numbered }
     }
 
     /// Such a client asks something.
     pub(crate) fn restorer_asks(self: &Arc<Self>) -> Asks {
-        self.restores.0.lock().commands += 1;
+        self.restores.known.lock().commands += 1;
         Asks(Arc::downgrade(self))
     }
 
     /// Whether a restore of the database is under way.
     pub(crate) fn is_restoring(&self, db: &str) -> bool {
-        self.restores.0.lock().is_restoring(db)
+        self.restores.known.lock().is_restoring(db)
     }
 
     /// Whether rules of the database rest, or are not on yet since then.
     pub(crate) fn is_pending(&self, db: &str) -> bool {
-        self.restores.0.lock().pending.contains(db)
+        self.restores.is_any.load(Ordering::Relaxed) && self.restores.known.lock().pending.contains(db)
     }
 
     /// The client brings or changes rules of the database.
     pub(super) fn begin_restore(&self, db: &str, by: RestoredBy) {
         self.restores_now(db, by, |_| {});
-        self.restores.0.lock().pending.insert(db.into());
-        self.patterned.executor.restoring.store(true, Ordering::Relaxed);
+        self.restores.known.lock().pending.insert(db.into());
+        self.restores.is_any.store(true, Ordering::Relaxed);
     }
 
     fn restores_now(&self, db: &str, by: RestoredBy, note: impl FnOnce(&mut Restoring)) {
-        let mut known = self.restores.0.lock();
+        let mut known = self.restores.known.lock();
         let restoring = known.databases.entry(db.into()).or_default();
         restoring.connections.extend(by.connection);
         restoring.sessions.extend(by.session);
@@ -148,8 +153,16 @@ impl Life {
     /// force. A restore that is under way is not waited for, and neither are rules that take long.
     pub(crate) async fn after_restore(&self, db: Option<&str>, for_verb: bool) {
         let limit = if for_verb { VERBS_WAIT } else { WRITES_WAIT };
-        while self.patterned.executor.restoring.load(Ordering::Relaxed) && self.waits_for_restore(db, limit) {
+        while self.restores.is_any.load(Ordering::Relaxed) && self.waits_for_restore(db, limit) {
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Lets a write wait that comes behind a restore, until the rules are in force.
+    pub(crate) async fn until_restored(&self, session: &mut Session, ns: &Namespace) {
+        let is_apart = session.restores() || session.transaction.is_some() || session.joined.is_some();
+        if !is_apart && self.is_pending(&ns.db) {
+            self.after_restore(Some(&ns.db), false).await;
         }
     }
 
@@ -158,10 +171,10 @@ impl Life {
         let is_over = |db: &Arc<str>| {
             entries.iter().all(|entry| entry.db != *db || entry.row.state == State::On || entry.problem.is_some())
         };
-        let mut known = self.restores.0.lock();
+        let mut known = self.restores.known.lock();
         let Known { databases, pending, .. } = &mut *known;
         pending.retain(|db| databases.contains_key(db) || !is_over(db));
-        self.patterned.executor.restoring.store(!pending.is_empty(), Ordering::Relaxed);
+        self.restores.is_any.store(!pending.is_empty(), Ordering::Relaxed);
         let since = known.answered.map(|answered| answered.elapsed()).unwrap_or_default();
         let waits_for = |pending: &Arc<str>| match known.databases.contains_key(pending) {
             true => known.commands == 0 && since < PAUSE,
@@ -174,7 +187,7 @@ impl Life {
     /// does not get on.
     pub(crate) async fn end_restore(&self, sessions: &[[u8; 16]]) -> Result<()> {
         let mut ended = Vec::new();
-        self.restores.0.lock().databases.retain(|db, restoring| {
+        self.restores.known.lock().databases.retain(|db, restoring| {
             let before = restoring.sessions.len();
             restoring.sessions.retain(|session| !sessions.contains(session));
             let is_over = before > 0 && restoring.sessions.is_empty();
@@ -199,6 +212,6 @@ impl Life {
 
     /// Whether rows of the dump take the place of those that are there.
     pub(super) fn replaces_catalog(&self, db: &str) -> bool {
-        self.restores.0.lock().databases.get(db).is_some_and(|restoring| restoring.replaces_catalog)
+        self.restores.known.lock().databases.get(db).is_some_and(|restoring| restoring.replaces_catalog)
     }
 }

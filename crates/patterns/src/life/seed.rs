@@ -104,7 +104,7 @@ async fn one_part(
     at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
     life.pass(Point::Life("evaluate")).await?;
     let differences = evaluator.differences(&mut at, &hosts).await?;
-    if let Some(keeping) = Keeping::of(rule, row) {
+    if let Some(keeping) = Keeping::of(rule, &row.state, &row.replaced) {
         life.pass(Point::Life("keep")).await?;
         replaced::keep_part(&mut at, &keeping, &hosts, (from, to.as_ref())).await?;
     }

@@ -5,7 +5,7 @@
 //! some hosts from scratch ([`Field::wanted`], [`Field::query`], [`Field::place`])? And what defines it, as a pipeline
 //! ([`Field::expected`])? The first two must agree with the third: tests hold them against it.
 
-use crate::fields::tally::amount::Numbers;
+use crate::rule::numbers::Numbers;
 use crate::rule::{Fate, Link, Obstacle, Recipe, key};
 use document::backend::Mode;
 use document::filter::Filter;
@@ -13,11 +13,15 @@ use document::op::{Capture, Change, Namespace, ReadOp, UpdateStatement};
 use document::pipeline::Pipeline;
 use document::update::Update;
 use document::value::Path;
+use document::value::path::Part;
 use document::{Array, Doc, Env, Result, Value};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::sync::Arc;
+
+/// A value and the path in a host where it goes; a missing one takes away what is there.
+pub type PathValue<'v> = (&'v [Part], Value<'v>);
 
 /// Where a field is kept, and by which rule.
 #[derive(Clone, Debug)]
@@ -244,12 +248,7 @@ pub trait Field: Debug + Send + Sync {
     fn constant(&self, delta: &Delta) -> Value<'static>;
 
     /// The same as the stages, as code: what the host has then, at which paths.
-    fn apply<'d>(
-        &'d self,
-        delta: &'d Delta,
-        host: &Doc<'_>,
-        into: &mut SmallVec<[crate::fields::set_paths::Entry<'d>; 6]>,
-    ) -> Result<()>;
+    fn apply<'d>(&'d self, delta: &'d Delta, host: &Doc<'_>, into: &mut SmallVec<[PathValue<'d>; 6]>) -> Result<()>;
 
     /// Whether its deltas share a statement with those of the host's other fields.
     fn merges(&self) -> bool {

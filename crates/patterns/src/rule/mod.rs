@@ -5,6 +5,8 @@ pub mod fence;
 pub mod field;
 pub mod key;
 pub mod link;
+pub mod names;
+pub mod numbers;
 pub mod obstacle;
 pub mod order;
 pub mod owned;

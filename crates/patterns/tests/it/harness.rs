@@ -9,9 +9,9 @@ use document::op::*;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use engine::{Engine, Options};
-use pleach_patterns::Patterned;
 use pleach_patterns::gate::Gate;
-use pleach_patterns::life::State;
+use pleach_patterns::life::{Life, State};
+use pleach_patterns::{ClientFront, Patterned};
 use std::future::Future;
 use std::sync::Arc;
 pub(crate) use testing::{change, context, filter, statement, told};
@@ -19,6 +19,7 @@ pub(crate) use testing::{change, context, filter, statement, told};
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) layer: Patterned,
+    pub(crate) front: ClientFront,
     declaration: String,
     folder: tempfile::TempDir,
 }
@@ -82,7 +83,8 @@ impl World {
             Some(gate) => Patterned::with_gate(inner, gate),
             None => Patterned::new(inner),
         };
-        let world = World { engine, layer, declaration: collections.to_owned(), folder };
+        let front = ClientFront::new(Life::new(&layer, Arc::new(context)));
+        let world = World { engine, layer, front, declaration: collections.to_owned(), folder };
         world.set_state(|_| State::On);
         world
     }
@@ -101,8 +103,8 @@ impl World {
 
     /// Closes and opens again.
     pub(crate) fn reopen(self) -> World {
-        let World { engine, layer, declaration, folder } = self;
-        drop(layer);
+        let World { engine, layer, front, declaration, folder } = self;
+        drop((layer, front));
         engine.close();
         drop(engine);
         World::build(&declaration, None, folder, options())

@@ -1,10 +1,11 @@
 //! Whole collections (SEMANTICS R21), bookkeeping, and what expires (R7).
 
 use crate::harness::*;
+use crate::life::village::Village;
 use bson::doc;
 use document::Doc;
 use document::backend::{Backend, Session};
-use document::op::AdminOp;
+use document::op::{AdminOp, Capture};
 use engine::Options;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +18,12 @@ const LIKES: &str = "
 
 #[test]
 fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
-    let world = World::new(LIKES);
     run(async {
-        world.did(insert("posts", vec![doc! {"_id": 1}])).await;
-        world.did(insert("likes", vec![doc! {"postId": 1}])).await;
-        let admin = async |op| world.layer.admin(&mut Session::default(), &context(), op).await;
+        let village = Village::new().await;
+        village.apply("{ posts: { computed: { likeCount: { count: likes, by: postId } } } }").await.unwrap();
+        village.write(insert("posts", vec![doc! {"_id": 1}])).await;
+        village.write(insert("likes", vec![doc! {"postId": 1}])).await;
+        let admin = async |op| village.front.admin(&mut Session::default(), &context(), op).await;
         for ns in [ns("posts"), ns("likes")] {
             let error = admin(AdminOp::Drop { ns: ns.clone() }).await.unwrap_err();
             assert_eq!(error.code().number(), 96);
@@ -33,20 +35,21 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
             let error = admin(AdminOp::Rename { from: to, to: ns, drop_target: true }).await.unwrap_err();
             assert_eq!(error.code().number(), 96);
         }
-        world.engine_insert("pleach.catalog", vec![doc! {"_id": "posts.likeCount", "state": "on"}]).await;
         admin(AdminOp::DropDatabase { db: "shop".to_owned() }).await.unwrap();
-        assert_eq!(world.all("pleach.catalog").await, [doc! {"_id": "posts.likeCount", "state": "on"}]);
-        assert!(world.all("likes").await.is_empty() && world.all("posts").await.is_empty());
+        assert_eq!(village.states().await, [("posts.likeCount".to_owned(), "on".to_owned())]);
+        assert!(village.find("likes", doc! {}).await.is_empty() && village.find("posts", doc! {}).await.is_empty());
         admin(AdminOp::Drop { ns: ns("posts") }).await.unwrap_err();
-        world.did(insert("likes", vec![doc! {"postId": 1}])).await;
+        village.write(insert("likes", vec![doc! {"postId": 1}])).await;
         admin(AdminOp::Drop { ns: ns("likes") }).await.unwrap();
-        world.did(insert("posts", vec![doc! {"_id": 1}])).await;
-        assert_eq!(world.field("posts", 1, "likeCount").await, Some(0.into()));
-        let (code, message) = world.refused(insert("pleach.outbox", vec![doc! {"_id": 1}])).await;
+        village.write(insert("posts", vec![doc! {"_id": 1}])).await;
+        assert_eq!(village.find("posts", doc! {}).await, [doc! {"_id": 1, "likeCount": 0}]);
+        let own = insert("pleach.outbox", vec![doc! {"_id": 1}]);
+        let refused = village.front.write(&mut Session::default(), &context(), &own, &Capture::Nothing).await;
         assert_eq!(
-            (code, message.as_str()),
-            (73, "'shop.pleach.outbox' belongs to Pleach: clients may read it, but not write to it",)
+            told(&refused.unwrap_err()),
+            (73, "'shop.pleach.outbox' belongs to Pleach: clients may read it, but not write to it".to_owned())
         );
+        village.close().await;
     });
 }
 
@@ -55,8 +58,8 @@ fn what_expires_is_taken_off_its_parent() {
     let options = Options { ttl_period: Duration::from_millis(50), memory_bytes: 64 << 20, ..Options::default() };
     let world = World::with_options(LIKES, options);
     run(async {
-        let layer: Arc<dyn Backend> = Arc::new(world.layer.clone());
-        world.engine.expire_through(Arc::downgrade(&layer));
+        let front: Arc<dyn Backend> = Arc::new(world.front.clone());
+        world.engine.expire_through(Arc::downgrade(&front));
         world.did(insert("posts", vec![doc! {"_id": 1}])).await;
         let old = bson::DateTime::from_millis(0);
         world.did(insert("likes", (0..700).map(|_| doc! {"postId": 1, "at": old}).collect())).await;
@@ -64,7 +67,7 @@ fn what_expires_is_taken_off_its_parent() {
         assert_eq!(world.field("posts", 1, "likeCount").await, Some(701.into()));
         let index = doc! {"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 1};
         let create = AdminOp::CreateIndexes { ns: ns("likes"), indexes: vec![Doc::from(index)] };
-        world.layer.admin(&mut Session::default(), &context(), create).await.unwrap();
+        world.front.admin(&mut Session::default(), &context(), create).await.unwrap();
         for _ in 0..100 {
             if world.all("likes").await.len() == 1 {
                 break;

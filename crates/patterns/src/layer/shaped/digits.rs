@@ -29,7 +29,7 @@ fn of_namespace(rules: &Rules, ns: &Namespace) -> Option<Digits> {
 
 /// The command that is passed on in place of a client's read whose filter or stages are about buckets. Returns `None` if they say
 /// the same.
-pub(in crate::layer) fn rewritten(rules: &Rules, command: &Head<'_>) -> Option<Doc<'static>> {
+pub(crate) fn rewritten(rules: &Rules, command: &Head<'_>) -> Option<Doc<'static>> {
     let part = match command.class {
         Class::Aggregate => "pipeline",
         Class::Find => "filter",

@@ -1,23 +1,38 @@
 //! What a pipeline that ends with `$merge` or `$out` would write. The pipeline itself is run: its results are what is written.
 
+use crate::active::Rules;
 use crate::execute::plan::{Action, Plan, Step};
-use crate::layer::admin::check_sink;
+use crate::execute::rights::Rights;
 use crate::layer::explain::plan;
-use crate::layer::rights::checked;
+use crate::layer::refused::{bookkeeping, other_of, refused};
 use crate::life::Life;
-use crate::life::explain::{Said, command_step};
-use crate::life::rights::Rights;
+use crate::life::explain::{Said, checked, command_step};
+use crate::rule::names;
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{Aggregate, Context, Find, Insert, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::{MergeSpec, Pipeline, Sink, WhenMatched};
-use document::{Array, Doc, Result, Value};
+use document::{Array, Doc, Error, Result, Value};
 use std::collections::HashMap;
 
 /// So many results are written by one statement, as when the pipeline is run.
 const CHUNK: usize = 1000;
 
 impl Life {
+    /// `$out` into a collection of a rule is refused before anything is written beside it.
+    pub(crate) fn check_sink(&self, rules: &Rules, op: &Aggregate) -> Result<(), (Namespace, Error)> {
+        let Some(Sink::Out { db, collection }) = &op.pipeline.sink else { return Ok(()) };
+        let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
+        let refusal = match rules.of(&target).and_then(|local| local.named_by.first()) {
+            _ if names::is_bookkeeping(&target) => Some(bookkeeping(&target)),
+            kept => self
+                .refused_as_timeseries(&target)
+                .map(|refused| refused.context("PlanExecutor error during aggregation :: caused by :: "))
+                .or_else(|| kept.map(|kept| refused("$out", &target, kept, &other_of(kept, &target)))),
+        };
+        refusal.map_or(Ok(()), |refusal| Err((target, refusal)))
+    }
+
     /// `None` if the pipeline writes nothing.
     pub(super) async fn explain_sink(
         &self,
@@ -35,7 +50,7 @@ impl Life {
         let target = Namespace::new(db.as_deref().unwrap_or(&op.ns.db), collection);
         self.need_to_write_into(rights, sink, &target)?;
         let rules = self.patterned.rules();
-        if let Err((_, refused)) = check_sink(&self.patterned.executor, &rules, op) {
+        if let Err((_, refused)) = self.check_sink(&rules, op) {
             return checked(rights, &rules, &op.ns, Err(refused)).map(|_| None);
         }
         drop(rules);

@@ -19,7 +19,7 @@ pub(super) fn names(entry: &Entry, renames: &[(String, String)]) -> Vec<Namespac
 /// Waits for the cursors that are open now, not longer than so: one that nobody reads any more stops nothing.
 pub(super) async fn gone(life: &Life, names: &[Namespace], limit: Duration) -> Result<()> {
     let end = Instant::now() + limit;
-    let here = life.patterned.executor.readers.of(names);
+    let here = life.readers.of(names);
     let is_open = |reader: &Weak<()>| reader.strong_count() > 0;
     let mut behind = open(life, names).await?;
     while (here.iter().any(is_open) || !behind.is_empty()) && Instant::now() < end {

@@ -4,8 +4,7 @@
 use crate::life::access::Access;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::rows;
-use crate::life::replaced::values::OnTheWay;
-use crate::life::replaced::{Places, amount, host_id, host_of};
+use crate::life::replaced::{OnTheWay, Places, amount, host_id, host_of};
 use crate::life::{Entry, Life, names};
 use crate::mql;
 use crate::rule::{Rule, key};

@@ -30,6 +30,16 @@ impl Life {
         self.entries().into_iter().find(|entry| entry.rule.host == *ns && !entry.is_declared())
     }
 
+    /// Whether time-series collections are made here: a real MongoDB has its own.
+    pub(crate) fn keeps_timeseries(&self) -> bool {
+        !self.backend.facts().own_time_series
+    }
+
+    /// What MongoDB says of commands that a time-series collection does not answer; `None` if it is none of ours.
+    pub(crate) fn refused_as_timeseries(&self, ns: &Namespace) -> Option<Error> {
+        (self.keeps_timeseries() && self.is_timeseries(ns)).then(|| refused_on_timeseries(ns))
+    }
+
     pub(crate) fn is_timeseries(&self, ns: &Namespace) -> bool {
         self.timeseries(ns).is_some()
     }

@@ -8,4 +8,4 @@ mod restoring;
 mod seeding;
 mod several;
 mod stopped;
-mod village;
+pub(crate) mod village;

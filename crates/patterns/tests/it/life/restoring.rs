@@ -288,7 +288,7 @@ fn nothing_is_taken_away_where_nothing_is_kept() {
         village.overwrite(&COUNT.replace("by: productId", "by: productId, where: { kind: good }")).await.unwrap();
         assert_eq!(all(&village, "pleach.replaced").await, Vec::<Document>::new());
         let (op, context) = (insert("pleach.replaced", vec![doc! {}]), crate::harness::context());
-        let refused = village.layer.write(&mut Session::default(), &context, &op, &Capture::Nothing).await.unwrap_err();
+        let refused = village.front.write(&mut Session::default(), &context, &op, &Capture::Nothing).await.unwrap_err();
         assert_eq!(refused.code().number(), 73);
         village.close().await;
     });
@@ -297,7 +297,7 @@ fn nothing_is_taken_away_where_nothing_is_kept() {
 /// Clients change what the rules read and write, while they are seeded; the hosts of the first collection keep what they had.
 fn clients(village: &Village, stop: &Arc<AtomicBool>) -> Vec<tokio::task::JoinHandle<()>> {
     let one = |number: i32| {
-        let (layer, stop) = (village.layer.clone(), stop.clone());
+        let (layer, stop) = (village.front.clone(), stop.clone());
         tokio::spawn(async move {
             let mut made = 0;
             while !stop.load(Ordering::Relaxed) {

@@ -53,7 +53,7 @@ async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
 
 async fn review(process: &Process) -> document::Result<document::op::Written> {
     let op = insert("reviews", vec![doc! { "productId": 1, "n": 1, "kind": "good" }]);
-    process.village.layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await
+    process.village.front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await
 }
 
 async fn counted(process: &Process, field: &str) -> Option<Bson> {

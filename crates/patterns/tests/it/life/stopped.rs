@@ -24,7 +24,7 @@ async fn cut_off(folder: tempfile::TempDir, after: i64) -> (tempfile::TempDir, b
     let all = async {
         village.apply(COUNT).await?;
         let write = insert("reviews", vec![doc! { "productId": 1, "n": 5, "kind": "good" }]);
-        village.layer.write(&mut Session::default(), &context(), &write, &Capture::Nothing).await?;
+        village.front.write(&mut Session::default(), &context(), &write, &Capture::Nothing).await?;
         village.apply(&COUNT.replace("by: productId", "by: productId, where: { kind: good }")).await?;
         village.ask("apply", doc! { "declaration": declared(SUM), "remove": true, "with_data": true }).await?;
         Ok::<_, Error>(())
@@ -88,7 +88,7 @@ fn a_database_that_is_dropped_keeps_its_rules_wherever_that_is_cut_off() {
             village.ask("apply", doc! { "declaration": declared(COUNT), "wait": wait }).await.unwrap();
             left.store(after, Ordering::Relaxed);
             let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
-            let dropped = village.layer.admin(&mut Session::default(), &context(), drop).await.is_ok();
+            let dropped = village.front.admin(&mut Session::default(), &context(), drop).await.is_ok();
             left.store(0, Ordering::Relaxed);
             let village = Village::open(village.close().await, |backend| backend).await.unwrap();
             let review = |product: i32| insert("reviews", vec![doc! { "productId": product, "n": 7, "kind": "good" }]);
@@ -122,7 +122,7 @@ fn a_database_is_dropped_under_load_while_its_rule_is_seeded() {
         for _ in 0..3 {
             tokio::time::sleep(std::time::Duration::from_millis(30)).await;
             let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
-            village.layer.admin(&mut Session::default(), &context(), drop).await.unwrap();
+            village.front.admin(&mut Session::default(), &context(), drop).await.unwrap();
         }
         stop.store(true, Ordering::Relaxed);
         for client in clients {

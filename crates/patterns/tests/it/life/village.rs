@@ -6,14 +6,15 @@ use document::backend::{Backend, Session};
 use document::op::{Capture, Context, ReadOp, WriteOp};
 use document::{Doc, Env, Error, Result};
 use engine::{Engine, Options};
-use pleach_patterns::Patterned;
 use pleach_patterns::life::Life;
+use pleach_patterns::{ClientFront, Patterned};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) struct Village {
     pub(crate) engine: Engine,
-    pub(crate) layer: Patterned,
+    /// What clients meet.
+    pub(crate) front: ClientFront,
     pub(crate) life: Arc<Life>,
     folder: Option<tempfile::TempDir>,
 }
@@ -53,7 +54,7 @@ impl Village {
     /// On a store that may have others beside it; nothing is running yet.
     pub(crate) fn on(engine: Engine, layer: Patterned, folder: Option<tempfile::TempDir>) -> Village {
         let life = Life::new(&layer, Arc::new(surroundings));
-        Village { engine, layer, life, folder }
+        Village { engine, front: ClientFront::new(life.clone()), life, folder }
     }
 
     /// Stops and opens again on the same data.
@@ -62,9 +63,9 @@ impl Village {
     }
 
     pub(crate) async fn close(self) -> tempfile::TempDir {
-        let Village { engine, layer, life, folder } = self;
+        let Village { engine, front, life, folder } = self;
         life.close().await;
-        drop((life, layer));
+        drop((life, front));
         engine.close();
         drop(engine);
         folder.unwrap()
@@ -107,7 +108,7 @@ impl Village {
     }
 
     pub(crate) async fn write(&self, op: WriteOp) {
-        let written = self.layer.write(&mut Session::default(), &surroundings(), &op, &Capture::Nothing).await.unwrap();
+        let written = self.front.write(&mut Session::default(), &surroundings(), &op, &Capture::Nothing).await.unwrap();
         assert!(written.errors.is_empty(), "{:?}", written.errors);
     }
 
@@ -118,13 +119,13 @@ impl Village {
 
     /// Work on whole collections, through the layer.
     pub(crate) async fn define(&self, op: document::op::AdminOp) {
-        self.layer.admin(&mut Session::default(), &context(), op).await.unwrap();
+        self.front.admin(&mut Session::default(), &context(), op).await.unwrap();
     }
 
     pub(crate) async fn find(&self, collection: &str, query: bson::Document) -> Vec<bson::Document> {
         loop {
             let op = ReadOp::Find(crate::harness::find(collection, query.clone()));
-            match testing::rows(&self.layer, &mut Session::default(), op).await {
+            match testing::rows(&self.front, &mut Session::default(), op).await {
                 // The collection was renamed before the first batch: a server begins such a read anew.
                 Err(error) if error.code() == document::Code::QueryPlanKilled => {}
                 rows => return rows.unwrap(),
@@ -147,7 +148,7 @@ impl Village {
         stop: &Arc<std::sync::atomic::AtomicBool>,
     ) -> Vec<tokio::task::JoinHandle<i32>> {
         let client = |number: i32| {
-            let (layer, stop) = (self.layer.clone(), stop.clone());
+            let (front, stop) = (self.front.clone(), stop.clone());
             tokio::spawn(async move {
                 let mut made = 0;
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -166,11 +167,11 @@ impl Village {
                         }
                     };
                     let written =
-                        layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+                        front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
                     assert!(written.errors.is_empty(), "{:?}", written.errors);
                     if made % 50 == 7 {
                         let op = insert("products", vec![doc! { "_id": id }]);
-                        layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+                        front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
                     }
                     made += 1;
                 }

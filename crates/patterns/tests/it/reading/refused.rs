@@ -17,7 +17,7 @@ fn indexes_and_streams_belong_to_the_stored_collection() {
             AdminOp::ListIndexes { ns: ns(LOGICAL) },
             AdminOp::DropIndexes { ns: ns(LOGICAL), which: Value::from("*") },
         ] {
-            let refused = world.layer.admin(&mut Session::default(), &context(), op).await.unwrap_err();
+            let refused = world.front.admin(&mut Session::default(), &context(), op).await.unwrap_err();
             assert_eq!(refused.code().number(), 166);
             assert_eq!(refused.message(), "Namespace shop.logical is a view, not a collection");
             assert!(refused.hint().unwrap().contains("'shop.stored'"), "{:?}", refused.hint());
@@ -31,8 +31,8 @@ fn indexes_and_streams_belong_to_the_stored_collection() {
             user: None,
             body: &stream,
         };
-        assert_eq!(world.layer.refuse(&head(LOGICAL), None).await.unwrap_err().code().number(), 166);
-        world.layer.refuse(&head(STORED), None).await.unwrap();
+        assert_eq!(world.front.refuse(&head(LOGICAL), None).await.unwrap_err().code().number(), 166);
+        world.front.refuse(&head(STORED), None).await.unwrap();
         let hidden = ReadOp::Find(Find { show_record_id: true, ..find(LOGICAL, doc! {}) });
         let refused = world.read(&mut Session::default(), hidden).await.unwrap_err();
         assert_eq!(told(&refused), (168, "Option showRecordId not supported in aggregation.".to_owned()));
@@ -59,7 +59,7 @@ fn what_is_planned_does_not_pass() {
             let (name, target) = body.iter().next().map(|(name, target)| (name.to_string(), target)).unwrap();
             let head =
                 Head { name: &name, class: class(&name), db: "shop", target: target.as_str(), user: None, body: &body };
-            world.layer.route_of(&head) == Route::Forward
+            world.front.route_of(&head) == Route::Forward
         };
         for (planned, body) in [
             (true, doc! { "find": LOGICAL }),

@@ -6,19 +6,19 @@ use crate::life::village::Village;
 use bson::{DateTime, Document, doc};
 use document::backend::{Backend, Session};
 use document::op::{Capture, WriteOp};
-use pleach_patterns::Patterned;
+use pleach_patterns::ClientFront;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-async fn write(layer: &Patterned, op: WriteOp) -> u64 {
+async fn write(layer: &ClientFront, op: WriteOp) -> u64 {
     let written = layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
     assert!(written.errors.is_empty(), "{:?}", written.errors);
     written.n
 }
 
 /// One client with readings of its own: gives what must be there at the end.
-async fn client(layer: Patterned, number: i32, stop: Arc<AtomicBool>) -> BTreeMap<i32, f64> {
+async fn client(layer: ClientFront, number: i32, stop: Arc<AtomicBool>) -> BTreeMap<i32, f64> {
     let mut mine: BTreeMap<i32, f64> = BTreeMap::new();
     let mut made = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -65,7 +65,7 @@ fn nothing_is_lost_or_seen_twice_under_load() {
         village.life.limit_hosts(50);
         let stop = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> =
-            (0..3).map(|number| tokio::spawn(client(village.layer.clone(), number, stop.clone()))).collect();
+            (0..3).map(|number| tokio::spawn(client(village.front.clone(), number, stop.clone()))).collect();
         let changes = async {
             for rules in [HOURS, DAYS, ELSEWHERE] {
                 village.apply(rules).await.unwrap();

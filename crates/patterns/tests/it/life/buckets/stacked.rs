@@ -98,13 +98,13 @@ fn a_transaction_sees_its_effects_and_takes_them_back() {
         let context = context();
         for keep in [false, true] {
             let mut session = Session::default();
-            village.layer.begin(&mut session, &context).await.unwrap();
+            village.front.begin(&mut session, &context).await.unwrap();
             for op in [
                 insert("sensor_data", vec![reading(7, 1, 0, 5), reading(8, 1, 1, 5)]),
                 update("sensor_data", doc! { "_id": 8 }, doc! { "$set": { "temp": 1 } }, &[]),
                 delete("sensor_data", doc! { "_id": 7 }, false),
             ] {
-                let written = village.layer.write(&mut session, &context, &op, &Capture::Nothing).await.unwrap();
+                let written = village.front.write(&mut session, &context, &op, &Capture::Nothing).await.unwrap();
                 assert!(written.errors.is_empty(), "{:?}", written.errors);
             }
             is(&sensor(&village, 1).await, 0, 0);
@@ -126,7 +126,7 @@ fn a_refused_statement_changes_nothing_and_names_its_place() {
         let huge = |id: i32, temp: f64| reading(id, 1, i64::from(id), temp);
         village.write(insert("sensor_data", vec![huge(1, 1e300)])).await;
         let op = insert("sensor_data", vec![huge(2, 1.0)]);
-        let written = village.layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+        let written = village.front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
         assert_eq!(written.errors.iter().map(|failed| failed.index).collect::<Vec<_>>(), [0], "{:?}", written.errors);
         assert!(written.errors[0].error.message().contains("34 digits"), "{:?}", written.errors);
         assert_eq!(village.find("sensor_data", doc! {}).await.len(), 1);
@@ -147,7 +147,7 @@ fn whole_buckets_that_expire_take_their_readings_out_of_fields() {
         let old = DateTime::from_millis(BEGIN + 2 * 3_600_000);
         let op = delete("sensor_hours", doc! { "hour": { "$lt": old } }, true);
         let expiring = Context { sent: Sent { expiry: true, ..Sent::default() }, ..context() };
-        let written = village.layer.write(&mut Session::default(), &expiring, &op, &Capture::Nothing).await.unwrap();
+        let written = village.front.write(&mut Session::default(), &expiring, &op, &Capture::Nothing).await.unwrap();
         assert_eq!(written.n, 2);
         is(&sensor(&village, 1).await, 10, 20);
         village.assert_clean().await;
@@ -159,7 +159,7 @@ fn whole_buckets_that_expire_take_their_readings_out_of_fields() {
 async fn client(village: Arc<Village>, number: i32, stop: Arc<AtomicBool>) -> (i32, i32) {
     let (mut made, mut count, mut total) = (0, 0, 0);
     let write = async |op: WriteOp| {
-        let written = village.layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+        let written = village.front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
         assert!(written.errors.is_empty(), "{:?}", written.errors);
         assert_eq!(written.n, 1);
     };

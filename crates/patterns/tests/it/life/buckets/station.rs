@@ -49,7 +49,7 @@ impl Village {
         };
         let context = crate::harness::context();
         let mut session = document::backend::Session::default();
-        let rows = document::backend::Backend::admin(&self.layer, &mut session, &context, list).await.unwrap();
+        let rows = document::backend::Backend::admin(&self.front, &mut session, &context, list).await.unwrap();
         let mut names: Vec<String> = Vec::new();
         for row in rows {
             let row = Document::try_from(&row).unwrap();

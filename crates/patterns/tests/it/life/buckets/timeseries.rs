@@ -20,7 +20,7 @@ fn options() -> Document {
 }
 
 async fn define(village: &Village, op: AdminOp) -> Result<Vec<Document>> {
-    let answer = village.layer.admin(&mut Session::default(), &context(), op).await?;
+    let answer = village.front.admin(&mut Session::default(), &context(), op).await?;
     Ok(answer.iter().map(|doc| Document::try_from(doc).unwrap()).collect())
 }
 

@@ -4,8 +4,8 @@
 //! In front of a real MongoDB the client's command is passed on with a stricter filter, so that rights, cursors and errors are
 //! MongoDB's own.
 
-use crate::life::names;
 use crate::mql;
+use crate::rule::names;
 use document::backend::{Class, Head};
 use document::{Doc, DocWriter, Value};
 

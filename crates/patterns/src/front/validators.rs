@@ -1,8 +1,9 @@
 //! `create` and `collMod` that would give a rule's collection a validator which refuses what the rule writes: they are refused by the
 //! same look at the data that `apply` takes, before every later write of a client fails.
 
-use crate::layer::{Executor, admin};
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::executor::Executor;
+use crate::layer::refused::exists;
 use crate::life::preview::refused_validator;
 use crate::life::relocate::stored;
 use crate::rule::Rule;
@@ -28,7 +29,7 @@ pub(super) async fn check(executor: &Executor, context: &Context, op: &AdminOp) 
     let hosted: Vec<&Arc<Rule>> = local.hosted.iter().map(|kept| &kept.rule).collect();
     let options = match op {
         // MongoDB says that a name is taken.
-        AdminOp::Create { .. } if admin::exists(executor, context, ns).await? => return Ok(()),
+        AdminOp::Create { .. } if exists(executor, context, ns).await? => return Ok(()),
         AdminOp::Create { .. } => said,
         _ => changed(executor, context, ns, &said).await?,
     };

@@ -2,8 +2,9 @@
 //! seeded, what seeding did, and how far the values were given back.
 
 use crate::execute::evaluate::Difference;
-use crate::life::catalog::long;
-use crate::rule::Fate;
+use crate::mql::long;
+use crate::rule::{Fate, State};
+use document::value::order;
 use document::{Doc, DocWriter, Value};
 
 /// What seeding or conversion did to the documents that were there.
@@ -52,6 +53,19 @@ impl Progress {
             },
             restore: doc.get("restore").is_some_and(|restore| restore.is_truthy()),
             restored_to: value("restored_to"),
+        }
+    }
+
+    /// Hosts before it have values of the rule's own; `None` if no host has been seeded.
+    pub(crate) fn seeded_to(&self, state: &State) -> Option<Value<'static>> {
+        let now = match state {
+            State::On => Some(Value::MaxKey),
+            State::Seeding { position } => position.clone(),
+            State::Maintaining | State::Retiring | State::Restoring => None,
+        };
+        match (now, self.seeded_to.clone()) {
+            (Some(now), Some(before)) if order::compare(&now, &before).is_lt() => Some(before),
+            (now, before) => now.or(before),
         }
     }
 
@@ -118,5 +132,28 @@ impl Seeded {
             changed += 1;
         }
         self.left += i64::try_from(hosts).unwrap_or(i64::MAX) - changed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_an_earlier_form_has_seeded_stay_seeded() {
+        let (at, before) = (
+            |id| State::Seeding { position: Some(Value::Int32(id)) },
+            |id| Progress { seeded_to: Some(Value::Int32(id)), ..Progress::default() },
+        );
+        for (state, progress, expected) in [
+            (State::Maintaining, Progress::default(), None),
+            (State::Maintaining, before(3), Some(Value::Int32(3))),
+            (at(5), before(3), Some(Value::Int32(5))),
+            (at(2), before(3), Some(Value::Int32(3))),
+            (State::On, before(3), Some(Value::MaxKey)),
+            (State::Retiring, Progress::default(), None),
+        ] {
+            assert_eq!(progress.seeded_to(&state), expected, "{state:?}");
+        }
     }
 }

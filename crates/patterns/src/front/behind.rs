@@ -3,11 +3,12 @@
 //! They are refused; what only looks, or only costs time, passes.
 
 use crate::active::{ActiveRule, Rules, side_writes};
-use crate::layer::admin::{other_of, refused};
-use crate::layer::write::bookkeeping;
-use crate::layer::{Executor, admin, rights};
-use crate::life::access::Access;
-use crate::life::{expiry, indexes, names};
+use crate::execute::access::Access;
+use crate::execute::executor::Executor;
+use crate::front::rights;
+use crate::layer::refused::{bookkeeping, exists, other_of, refused};
+use crate::life::{expiry, indexes};
+use crate::rule::names;
 use document::backend::{Head, Relay, Session};
 use document::op::{AdminOp, Context, Namespace};
 use document::{Code, Doc, Error, Result, Value};
@@ -67,7 +68,7 @@ pub(super) async fn check(executor: &Arc<Executor>, context: &Context, op: &Admi
     };
     // MongoDB says that a name is taken.
     let Some(kept) = rule(ns) else { return Ok(()) };
-    if admin::exists(executor, context, ns).await? {
+    if exists(executor, context, ns).await? {
         return Ok(());
     }
     let message = format!("'{ns}' cannot be {what}: rule {} ({}) uses it", kept.rule.name, kept.rule.described());

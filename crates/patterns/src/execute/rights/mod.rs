@@ -1,13 +1,13 @@
-//! What a client may do, by its own privileges (SEMANTICS R37): asked before a verb shows or changes anything.
-//!
-//! A verb's work is done by the background connection, which may do everything. So each verb lists what the client would need
-//! if it sent the same commands itself (`verbs/privileges.rs`), and is refused as MongoDB refuses: 13, before anything has changed.
+//! What a client may do, by its own privileges (SEMANTICS R37): asked before anything is shown or changed that MongoDB does not
+//! see sent by that client. Refusals are MongoDB's own: 13, before anything has changed.
 
-use crate::life::names;
-use crate::rule::Rule;
+pub(crate) mod discreet;
+pub(crate) mod remembered;
+
+use crate::rule::{Rule, names};
 use crate::shapes::Stack;
 use document::backend::{Backend, Privileges, Relay};
-use document::op::{Modify, Namespace, WriteOp};
+use document::op::{Modify, Namespace, ReadOp, WriteOp};
 use document::{Code, Error, Result};
 use std::sync::Arc;
 
@@ -177,4 +177,26 @@ fn actions(op: &WriteOp) -> Vec<&'static str> {
         actions.push("bypassDocumentValidation");
     }
     actions
+}
+
+/// A write as a refusal names it.
+pub(crate) fn named(op: &WriteOp) -> String {
+    let command = match op {
+        WriteOp::Insert(_) => "insert",
+        WriteOp::Update(_) => "update",
+        WriteOp::Delete(_) => "delete",
+        WriteOp::FindAndModify(_) => "findAndModify",
+    };
+    format!("{command}: \"{}\"", op.ns().collection)
+}
+
+/// A read likewise.
+pub(crate) fn named_read(op: &ReadOp) -> String {
+    let command = match op {
+        ReadOp::Find(_) => "find",
+        ReadOp::Count(_) => "count",
+        ReadOp::Distinct(_) => "distinct",
+        ReadOp::Aggregate(_) => "aggregate",
+    };
+    format!("{command}: \"{}\"", op.ns().collection)
 }

@@ -2,10 +2,10 @@
 //! `--restore`. Pure: no document is read or written here.
 //!
 //! A record is a list of `{ path, value, previous, next, above, by }`. The path is concrete (`items.0.product`), `previous` and `next`
-//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](crate::life::replaced::fields)), `by` is the
+//! name the fields beside the value, `above` those beside each document on the way to it (see [`fields`](crate::execute::replaced::fields)), `by` is the
 //! reference of the array element that held it: elements move. What a record does not name was absent.
 
-use crate::life::replaced::fields::{Beside, with_field};
+use crate::execute::replaced::fields::{Beside, with_field};
 use crate::rule::{Refers, Rule};
 use document::pipeline::expr::field;
 use document::value::Path;
@@ -57,8 +57,8 @@ impl Places {
     pub(crate) fn of(rule: &Rule) -> Places {
         let state = Path::new(&format!("{}.{}", crate::rule::owned::STATE, rule.field.dotted()));
         let reference = rule.link().filter(|link| link.refers == Refers::Host).map(|link| {
-            let executor = link.shared_with(&rule.field);
-            (executor, link.local.path.parts.get(executor..).unwrap_or_default().to_vec())
+            let shared = link.shared_with(&rule.field);
+            (shared, link.local.path.parts.get(shared..).unwrap_or_default().to_vec())
         });
         // An earlier form of the rule may have had a state where this one has none.
         Places { paths: vec![rule.field.clone(), state], reference }

@@ -11,7 +11,7 @@ pub(crate) struct Readers {
 
 impl Readers {
     /// Counts while what it gives is held.
-    pub(super) fn add(&self, namespace: &str) -> Arc<()> {
+    pub(crate) fn add(&self, namespace: &str) -> Arc<()> {
         let reader = Arc::new(());
         let mut open = self.open.lock();
         if open.len() == open.capacity() {

@@ -1,6 +1,6 @@
 //! Short words for reading and writing documents through a backend: what the life of a rule does with bookkeeping and hosts.
 
-use crate::life::names;
+use crate::rule::names;
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
 use document::op::{

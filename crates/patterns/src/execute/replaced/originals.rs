@@ -2,11 +2,10 @@
 //! before the walk comes to them (SEMANTICS R2). Once the rules are on this costs nothing.
 
 use crate::active::ActiveRule;
+use crate::execute::access::{Access, find};
 use crate::execute::attempt::Attempt;
-use crate::life::State;
-use crate::life::access::{Access, find};
-use crate::life::replaced::{Keeping, Replaced, keep_some};
-use crate::rule::Rule;
+use crate::execute::replaced::{Keeping, Replaced, keep_some};
+use crate::rule::{Rule, State};
 use document::filter::Filter;
 use document::op::Namespace;
 use document::{Doc, Result, Value};

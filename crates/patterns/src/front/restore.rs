@@ -1,56 +1,73 @@
 //! What a client may do that restores a dump (see [`crate::life::restore`]): write rules into the catalog, bring whole buckets, drop
 //! collections that rules use. Of the other bookkeeping nothing is taken from a dump.
 
-use crate::layer::Executor;
-use crate::layer::refused;
-use crate::life::access::Access;
+use crate::active::route::Role;
+use crate::execute::access::Access;
+use crate::execute::executor::Executor;
+use crate::front::{ClientFront, rights};
+use crate::layer::{logical_names, switchover_wait};
+use crate::life::Life;
 use crate::life::restorers::RestoredBy;
-use crate::life::rights::Rights;
-use crate::life::{Life, names};
 use crate::mql;
-use crate::shapes::Stack;
-use document::backend::{Relay, Session};
+use crate::rule::{Stack, names};
+use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Capture, Context, Insert, Namespace, WriteOp, Written};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// Whether rules of the database come with a dump, so that writes wait for them.
-pub(super) fn is_pending(executor: &Executor, db: &str) -> bool {
-    executor.restoring.load(Ordering::Relaxed) && executor.life().is_some_and(|life| life.is_pending(db))
-}
-
-/// Lets a write wait that comes behind a restore, until the rules are in force.
-pub(super) async fn until_over(executor: &Executor, session: &mut Session, ns: &Namespace) {
-    let is_apart = session.restores() || session.transaction.is_some() || session.joined.is_some();
-    if !is_apart
-        && is_pending(executor, &ns.db)
-        && let Some(life) = executor.life()
-    {
-        life.after_restore(Some(&ns.db), false).await;
+/// Takes a write of such a client that is not as any other client's; `None` if it is. Others wait until the rules that come with
+/// a dump are in force.
+pub(super) async fn write(
+    front: &ClientFront,
+    session: &mut Session,
+    context: &Context,
+    op: &WriteOp,
+) -> Result<Option<Written>> {
+    let (executor, ns) = (front.executor(), op.ns());
+    if !session.restores() {
+        if front.life.is_pending(&ns.db) {
+            executor.lease.check()?;
+            front.life.until_restored(session, ns).await;
+        }
+        return Ok(None);
+    }
+    let WriteOp::Insert(insert) = op else { return Ok(None) };
+    executor.lease.check()?;
+    // Held for the whole write, as by the layer.
+    let rules = switchover_wait::until_free(executor, session, context, ns).await?;
+    match rules.role(ns.by_ref()) {
+        Role::Stored(shaped) => buckets(executor, session, context, insert, shaped).await,
+        Role::Bookkeeping if session.transaction.is_none() => {
+            drop(rules);
+            take(front, session, context, insert).await.map(Some)
+        }
+        _ => Ok(None),
     }
 }
 
 /// Runs a command of such a client about a whole collection; `None` if it is as any other client's.
 pub(super) async fn run(
-    executor: &Arc<Executor>,
+    front: &ClientFront,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
-    let Some(life) = executor.life().filter(|_| session.restores()) else { return Ok(None) };
-    if !executor.inner.facts().own_time_series
-        && let Some(answer) = timeseries(executor, &life, context, op).await?
+    if !session.restores() {
+        return Ok(None);
+    }
+    let (executor, life) = (front.executor(), &front.life);
+    if life.keeps_timeseries()
+        && let Some(answer) = timeseries(executor, life, context, op).await?
     {
         return Ok(Some(answer));
     }
     match op {
         AdminOp::Drop { ns } => {
-            let rights = rights(executor, session.relay.as_ref(), "drop", ns).await?;
+            let rights = rights::for_collection(executor, session.relay.as_ref(), "drop", ns).await?;
             rights.need("dropCollection", ns)?;
             let by = RestoredBy::of(session);
-            if is_dumped(&life, ns) {
+            if is_dumped(life, ns) {
                 life.rest(&rights, by, context, ns).await?;
                 return match names::is_bookkeeping(ns) {
                     true => executor.inner.admin(session, context, op.clone()).await.map(Some),
@@ -63,14 +80,18 @@ pub(super) async fn run(
             Ok(Some(vec![dropped(ns)]))
         }
         AdminOp::Create { ns, .. } if names::is_bookkeeping(ns) => {
-            rights(executor, session.relay.as_ref(), "create", ns).await?.need("createCollection", ns)?;
-            match is_dumped(&life, ns) {
+            rights::for_collection(executor, session.relay.as_ref(), "create", ns)
+                .await?
+                .need("createCollection", ns)?;
+            match is_dumped(life, ns) {
                 true => executor.inner.admin(session, context, op.clone()).await.map(Some),
                 false => Ok(Some(vec![Doc::empty()])),
             }
         }
-        AdminOp::CreateIndexes { ns, .. } if names::is_bookkeeping(ns) && !is_dumped(&life, ns) => {
-            rights(executor, session.relay.as_ref(), "createIndexes", ns).await?.need("createIndex", ns)?;
+        AdminOp::CreateIndexes { ns, .. } if names::is_bookkeeping(ns) && !is_dumped(life, ns) => {
+            rights::for_collection(executor, session.relay.as_ref(), "createIndexes", ns)
+                .await?
+                .need("createIndex", ns)?;
             Ok(Some(vec![Doc::empty()]))
         }
         _ => Ok(None),
@@ -119,29 +140,22 @@ fn is_dumped(life: &Life, ns: &Namespace) -> bool {
 }
 
 /// Takes an insert of such a client into a collection of ours.
-pub(super) async fn insert(
-    executor: &Arc<Executor>,
-    session: &mut Session,
-    context: &Context,
-    op: &Insert,
-) -> Result<Option<Written>> {
-    let Some(life) = executor.life().filter(|_| session.restores() && session.transaction.is_none()) else {
-        return Ok(None);
-    };
-    if is_dumped(&life, &op.ns) {
+async fn take(front: &ClientFront, session: &mut Session, context: &Context, op: &Insert) -> Result<Written> {
+    let (executor, life) = (front.executor(), &front.life);
+    if is_dumped(life, &op.ns) {
         let op = WriteOp::Insert(op.clone());
-        return executor.inner.write(session, context, &op, &Capture::Nothing).await.map(Some);
+        return executor.inner.write(session, context, &op, &Capture::Nothing).await;
     }
-    let rights = rights(executor, session.relay.as_ref(), "insert", &op.ns).await?;
+    let rights = rights::for_collection(executor, session.relay.as_ref(), "insert", &op.ns).await?;
     rights.need("insert", &op.ns)?;
     if op.ns == names::catalog(&op.ns.db) {
-        return life.restore_rows(&rights, RestoredBy::of(session), context, op).await.map(Some);
+        return life.restore_rows(&rights, RestoredBy::of(session), context, op).await;
     }
     if op.ns == names::replaced(&op.ns.db) {
-        return keep_values(executor, session, context, op).await.map(Some);
+        return keep_values(executor, session, context, op).await;
     }
     // Fences, jobs and leases are of the Pleach that was dumped: seeding does what its jobs would have done.
-    Ok(Some(Written { n: op.documents.len() as u64, ..Written::default() }))
+    Ok(Written { n: op.documents.len() as u64, ..Written::default() })
 }
 
 /// What rules have replaced is worth having; what is here stays.
@@ -155,14 +169,13 @@ async fn keep_values(executor: &Executor, session: &mut Session, context: &Conte
 }
 
 /// Takes whole buckets: each must be as the rule would have made it.
-pub(super) async fn buckets(
-    executor: &Arc<Executor>,
+async fn buckets(
+    executor: &Executor,
     session: &mut Session,
     context: &Context,
-    op: &WriteOp,
+    insert: &Insert,
     shaped: &Stack,
 ) -> Result<Option<Written>> {
-    let WriteOp::Insert(insert) = op else { return Ok(None) };
     let place = shaped.place(&insert.ns);
     let bucket = match (place.and_then(|place| place.bucket()), shaped.rule.bucket()) {
         (Some(bucket), _) => bucket,
@@ -170,16 +183,9 @@ pub(super) async fn buckets(
         (None, Some(bucket)) if place.is_none() && bucket.into == insert.ns => bucket,
         _ => return Ok(None),
     };
-    if !session.restores() {
-        return Ok(None);
-    }
     if insert.documents.iter().any(|document| !bucket.flaws(document).is_empty()) {
-        return Err(refused::stored(&insert.ns, shaped));
+        return Err(logical_names::stored(&insert.ns, shaped));
     }
-    executor.inner.write(session, context, op, &Capture::Nothing).await.map(Some)
-}
-
-async fn rights(executor: &Executor, line: Option<&Arc<dyn Relay>>, command: &str, ns: &Namespace) -> Result<Rights> {
-    let rights = Rights::of(&*executor.inner, line, &format!("{command}: \"{}\"", ns.collection)).await?;
-    Ok(rights.naming([ns.clone()]))
+    let op = WriteOp::Insert(insert.clone());
+    executor.inner.write(session, context, &op, &Capture::Nothing).await.map(Some)
 }

@@ -1,7 +1,9 @@
 //! Time-series collections on the embedded store: commands about whole collections treat and show them as MongoDB does. In front
 //! of a real MongoDB they are its own.
 
-use crate::layer::Executor;
+use crate::execute::executor::Executor;
+use crate::front::ClientFront;
+use crate::life::Life;
 use crate::life::timeseries::{listed, refused_on_timeseries};
 use crate::mql;
 use document::backend::{Head, Session};
@@ -12,15 +14,15 @@ use std::sync::Arc;
 
 /// Answers what is about them; nothing for everything else.
 pub(super) async fn run(
-    executor: &Arc<Executor>,
+    front: &ClientFront,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
 ) -> Result<Option<Vec<Doc<'static>>>> {
-    if executor.inner.facts().own_time_series {
+    let (executor, life) = (front.executor(), &front.life);
+    if !life.keeps_timeseries() {
         return Ok(None);
     }
-    let Some(life) = executor.life() else { return Ok(None) };
     match op {
         AdminOp::CreateView { ns, .. } if life.is_timeseries(ns) => {
             Err(Error::new(Code::NamespaceExists, "Namespace already exists"))
@@ -101,14 +103,9 @@ pub(super) async fn run(
     }
 }
 
-/// Why a time-series collection of the embedded store cannot be watched or written by `$out`; nothing if it is none.
-pub(super) fn refused(executor: &Executor, command: &Head<'_>) -> Option<Error> {
-    refused_on(executor, &Namespace::new(command.db, command.target?))
-}
-
-pub(super) fn refused_on(executor: &Executor, ns: &Namespace) -> Option<Error> {
-    let life = executor.life().filter(|_| !executor.inner.facts().own_time_series)?;
-    life.is_timeseries(ns).then(|| refused_on_timeseries(ns))
+/// Why a time-series collection of the embedded store cannot be watched; `None` if it is none.
+pub(super) fn refused(life: &Life, command: &Head<'_>) -> Option<Error> {
+    life.refused_as_timeseries(&Namespace::new(command.db, command.target?))
 }
 
 fn names(row: &Doc<'static>) -> Doc<'static> {
@@ -171,9 +168,10 @@ async fn stats(
 }
 
 /// A read with the index of the buckets that its hint means.
-pub(super) async fn hinted(executor: &Arc<Executor>, context: &Context, op: ReadOp) -> Result<ReadOp> {
-    let Some(life) = executor.life().filter(|_| !executor.inner.facts().own_time_series) else { return Ok(op) };
-    let mut op = op;
+pub(super) async fn hinted(life: &Life, context: &Context, mut op: ReadOp) -> Result<ReadOp> {
+    if !life.keeps_timeseries() {
+        return Ok(op);
+    }
     let ns = op.ns().clone();
     let hint = match &mut op {
         ReadOp::Find(op) => &mut op.hint,

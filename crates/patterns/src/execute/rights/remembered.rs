@@ -1,8 +1,8 @@
 //! What users may do, as the server behind has said a moment ago: for what is looked at so often that a question each time would
 //! cost too much.
 
-use crate::layer::Executor;
-use crate::life::rights::Rights;
+use crate::execute::executor::Executor;
+use crate::execute::rights::Rights;
 use document::Result;
 use document::backend::{Privileges, Relay};
 use hashbrown::HashMap;

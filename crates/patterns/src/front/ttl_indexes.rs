@@ -1,21 +1,20 @@
 //! Commands about indexes of a collection that a rule reads, in front of a real MongoDB: their expiry is ours (SEMANTICS R7), and
 //! clients see nothing of that.
 
-use crate::layer::Executor;
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::front::ClientFront;
 use crate::life::expiry;
 use crate::life::expiry::{Expiry, can_expire, seconds};
 use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace};
 use document::value::show;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
-use std::sync::Arc;
 
 const FIELD: &str = "expireAfterSeconds";
 
 /// Runs a command about indexes so that nothing expires behind the rules' back; nothing if it is none.
 pub(super) async fn run(
-    executor: &Arc<Executor>,
+    front: &ClientFront,
     session: &mut Session,
     context: &Context,
     op: &AdminOp,
@@ -28,8 +27,11 @@ pub(super) async fn run(
     else {
         return Ok(None);
     };
-    let Some(life) = executor.life().filter(|_| executor.inner.facts().own_expiry) else { return Ok(None) };
-    let known = executor.expiries().iter().any(|row| row.ns == *ns);
+    let (executor, life) = (front.executor(), &front.life);
+    if !executor.inner.facts().own_expiry {
+        return Ok(None);
+    }
+    let known = life.expiries().iter().any(|row| row.ns == *ns);
     if !known && !executor.rules().reads(ns.by_ref()) {
         return Ok(None);
     }
@@ -43,7 +45,7 @@ pub(super) async fn run(
         },
         AdminOp::ListIndexes { .. } => {
             let listed = executor.inner.admin(session, context, op.clone()).await?;
-            let rows = executor.expiries();
+            let rows = life.expiries();
             return Ok(Some(listed.iter().map(|index| shown(index, &rows, ns)).collect()));
         }
         _ => {

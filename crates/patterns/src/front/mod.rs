@@ -1,0 +1,224 @@
+//! What clients meet: [`ClientFront`] is the layer that keeps rules true and the life of these rules, behind one door.
+//!
+//! It decides about whole commands before they are parsed ([`Front`]), answers what the rules' life knows ([`admin`]), and sees to
+//! it that whatever is answered without MongoDB is answered by the client's own rights ([`rights`], SEMANTICS R37). Documents
+//! are read and written by the layer beneath.
+
+mod admin;
+mod behind;
+mod explain;
+mod listing;
+mod restore;
+mod rights;
+mod timeseries;
+mod ttl_indexes;
+mod validators;
+mod views;
+
+use crate::active::route::Circumstances;
+use crate::active::{route, side_writes};
+use crate::execute::executor::Executor;
+use crate::layer::{Patterned, shaped};
+use crate::life::Life;
+use document::Doc;
+use document::backend::{
+    Answer, Backend, Cursor, Facts, FenceKey, Front, Head, InFlight, Mode, Pipelining, Relay, Remote, Restorer,
+    Restoring, Route, Session,
+};
+use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
+use std::any::Any;
+use std::sync::Arc;
+
+/// The layer and the life of its rules, as the server has them. Cheap to clone.
+#[derive(Clone)]
+pub struct ClientFront {
+    layer: Patterned,
+    life: Arc<Life>,
+}
+
+impl ClientFront {
+    /// Around the layer whose rules have this life.
+    pub fn new(life: Arc<Life>) -> ClientFront {
+        ClientFront { layer: life.patterned.clone(), life }
+    }
+
+    fn executor(&self) -> &Arc<Executor> {
+        &self.layer.executor
+    }
+
+    /// Who answers a command if there is a server behind.
+    pub fn route_of(&self, command: &Head<'_>) -> Route {
+        let (executor, life) = (self.executor(), &self.life);
+        let at = Circumstances {
+            rules: &executor.current(),
+            lease: &executor.lease,
+            is_restoring: &|db| life.is_pending(db),
+            expires: &|ns| life.expiries().iter().any(|row| row.ns.by_ref() == ns),
+        };
+        route::of(&at, command)
+    }
+}
+
+impl Backend for ClientFront {
+    fn facts(&self) -> Facts {
+        self.layer.facts()
+    }
+
+    fn begin<'a>(&'a self, session: &'a mut Session, context: &'a Context) -> Answer<'a, ()> {
+        self.layer.begin(session, context)
+    }
+
+    fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
+        let rules = self.executor().current();
+        if let ReadOp::Aggregate(aggregate) = &op
+            && let Err((target, error)) = self.life.check_sink(&rules, aggregate)
+        {
+            let line = session.relay.clone();
+            return Box::pin(
+                async move { Err(rights::refuse_sink(self.executor(), line, op.ns(), &target, error).await) },
+            );
+        }
+        if shaped::of_read(&rules, &op).is_none() {
+            return self.layer.read(session, context, op);
+        }
+        Box::pin(async move {
+            let op = timeseries::hinted(&self.life, context, op).await?;
+            self.layer.read(session, context, op).await
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: &'a WriteOp,
+        capture: &'a Capture,
+    ) -> Answer<'a, Written> {
+        Box::pin(async move {
+            let line = session.relay.clone();
+            let outcome = match restore::write(self, session, context, op).await {
+                Ok(None) => self.layer.write(session, context, op, capture).await,
+                Ok(Some(written)) => Ok(written),
+                Err(error) => Err(error),
+            };
+            rights::of_write(self.executor(), line, op, outcome).await
+        })
+    }
+
+    fn recall<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+    ) -> Answer<'a, Written> {
+        self.layer.recall(session, context, db, statements)
+    }
+
+    fn remember<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        db: &'a str,
+        statements: &'a [i32],
+        written: &'a Written,
+    ) -> Answer<'a, ()> {
+        self.layer.remember(session, context, db, statements, written)
+    }
+
+    fn fences<'a>(&'a self, session: &'a mut Session, keys: &'a [(FenceKey, Mode)]) -> Answer<'a, ()> {
+        self.layer.fences(session, keys)
+    }
+
+    fn explain<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: Explained,
+        verbosity: Verbosity,
+    ) -> Answer<'a, Doc<'static>> {
+        Box::pin(explain::explain(self.executor(), session, context, op, verbosity))
+    }
+
+    fn admin<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        op: AdminOp,
+    ) -> Answer<'a, Vec<Doc<'static>>> {
+        Box::pin(async move {
+            let rights = rights::before_admin(self.executor(), session.relay.clone(), &op).await?;
+            let target = rights::target(&op);
+            let outcome = admin::run(self, session, context, op).await;
+            rights::of_admin(self.executor(), rights.as_ref(), target.as_ref(), outcome)
+        })
+    }
+
+    fn committed(&self, session: &[u8; 16], number: i64) -> bool {
+        self.layer.committed(session, number)
+    }
+
+    fn cluster_time(&self) -> u64 {
+        self.layer.cluster_time()
+    }
+
+    fn pipelining(&self) -> Option<&dyn Pipelining> {
+        self.layer.pipelining()
+    }
+
+    fn remote(&self) -> Option<&dyn Remote> {
+        self.layer.remote()
+    }
+}
+
+impl Front for ClientFront {
+    fn connect(&self) -> Option<Arc<dyn Relay>> {
+        self.remote().map(Remote::connect)
+    }
+
+    fn route(&self, command: &Head<'_>) -> Route {
+        match self.route_of(command) {
+            Route::Forward if self.remote().is_none() => Route::Plain,
+            route => route,
+        }
+    }
+
+    fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
+        let executor = self.executor();
+        let Some(refused) = views::stream(&executor.current(), command) else {
+            return match side_writes::merged_into(command) {
+                Some(target) => Box::pin(async move { rights::before_sink(executor, command, line, &target).await }),
+                None => Box::pin(behind::refuse(executor, command, line)),
+            };
+        };
+        let refused = timeseries::refused(&self.life, command).unwrap_or(refused);
+        Box::pin(rights::refuse_stream(executor, command, line, refused))
+    }
+
+    fn takes_writes(&self, view: &Namespace) -> bool {
+        self.executor().current().shaped(view).is_some()
+    }
+
+    fn in_flight(&self, command: &Head<'_>) -> Option<Box<dyn InFlight>> {
+        Some(self.layer.in_flight(command))
+    }
+
+    fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
+        Some(Box::new(self.life.readers.add(namespace)))
+    }
+
+    fn restoring(&self, step: Restoring) -> Option<Restorer> {
+        Some(match step {
+            Restoring::Connects => Arc::new(self.life.restorer()),
+            Restoring::Asks => Arc::new(self.life.restorer_asks()),
+        })
+    }
+
+    fn restored<'a>(&'a self, sessions: &'a [[u8; 16]]) -> Answer<'a, ()> {
+        Box::pin(self.life.end_restore(sessions))
+    }
+
+    fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
+        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.executor().current(), command))
+    }
+}

@@ -1,0 +1,165 @@
+//! What changes of source documents add to a host: a count, or exact numbers (SEMANTICS R8).
+
+use document::value::{Decimal128, Number};
+use document::{Doc, DocWriter, Value};
+
+/// Numbers added up exactly: finite ones as decimals, the others counted, and how many there are of each type. It is both
+/// a host's state (`_pleach.<field>`) and what changes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers {
+    /// How many numbers, whatever they are.
+    pub n: i64,
+    /// The finite ones, each double entering as `$toDecimal` takes it.
+    pub sum: Decimal128,
+    pub longs: i64,
+    pub doubles: i64,
+    pub decimals: i64,
+    pub nans: i64,
+    pub infinities: i64,
+    pub negative_infinities: i64,
+}
+
+/// The counters that a state shows only while they are not zero, in this order.
+pub const COUNTERS: [&str; 6] = ["long", "double", "decimal", "nan", "inf", "negInf"];
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers {
+            n: 0,
+            sum: Decimal128::ZERO,
+            longs: 0,
+            doubles: 0,
+            decimals: 0,
+            nans: 0,
+            infinities: 0,
+            negative_infinities: 0,
+        }
+    }
+}
+
+impl Numbers {
+    /// One value: what is no number adds nothing.
+    pub fn of(value: &Value<'_>) -> Numbers {
+        let mut numbers = Numbers::default();
+        let Some(number) = Number::of(value) else { return numbers };
+        numbers.n = 1;
+        match number {
+            Number::Int32(_) => {}
+            Number::Int64(_) => numbers.longs = 1,
+            Number::Double(_) => numbers.doubles = 1,
+            Number::Decimal(_) => numbers.decimals = 1,
+        }
+        if number.is_nan() {
+            numbers.nans = 1;
+        } else if number.is_infinite() {
+            match number.is_negative() {
+                true => numbers.negative_infinities = 1,
+                false => numbers.infinities = 1,
+            }
+        } else {
+            numbers.sum = number.to_decimal();
+        }
+        numbers
+    }
+
+    pub fn counters(&self) -> [i64; 6] {
+        [self.longs, self.doubles, self.decimals, self.nans, self.infinities, self.negative_infinities]
+    }
+
+    fn counters_mut(&mut self) -> [&mut i64; 6] {
+        [
+            &mut self.longs,
+            &mut self.doubles,
+            &mut self.decimals,
+            &mut self.nans,
+            &mut self.infinities,
+            &mut self.negative_infinities,
+        ]
+    }
+
+    #[must_use]
+    pub fn negated(mut self) -> Numbers {
+        self.n = -self.n;
+        self.sum = self.sum.negate();
+        self.counters_mut().into_iter().for_each(|counter| *counter = -*counter);
+        self
+    }
+
+    /// Nothing if the sum leaves 34 digits.
+    pub fn plus(mut self, other: &Numbers) -> Option<Numbers> {
+        self.n += other.n;
+        for (counter, more) in self.counters_mut().into_iter().zip(other.counters()) {
+            *counter += more;
+        }
+        self.sum = exact_sum(self.sum, other.sum)?;
+        Some(self)
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.n == 0 && self.sum.is_zero() && self.counters().iter().all(|counter| *counter == 0)
+    }
+
+    /// Equal numbers: the sum whatever its exponent.
+    pub fn equals(&self, other: &Numbers) -> bool {
+        self.n == other.n && self.counters() == other.counters() && self.sum.compare(other.sum).is_eq()
+    }
+
+    /// As the host keeps it.
+    pub fn to_state(&self) -> Doc<'static> {
+        let mut writer = DocWriter::with_capacity(64);
+        writer.append("n", &count(self.n));
+        writer.append("sum", &Value::Decimal(self.sum));
+        for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
+            if counter != 0 {
+                writer.append(name, &count(counter));
+            }
+        }
+        writer.finish()
+    }
+
+    /// All parts, zeros too: what a pipeline's variable holds.
+    pub fn to_constant(&self) -> Doc<'static> {
+        let mut writer = DocWriter::with_capacity(112);
+        writer.append("n", &count(self.n));
+        writer.append("sum", &Value::Decimal(self.sum));
+        for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
+            writer.append(name, &count(counter));
+        }
+        writer.finish()
+    }
+
+    /// A host's state; a missing one is empty. Nothing if it is no state at all.
+    pub fn from_state(state: &Value<'_>) -> Option<Numbers> {
+        let mut numbers = Numbers::default();
+        let state = match state {
+            Value::Document(state) => state,
+            nullish if nullish.is_nullish() => return Some(numbers),
+            _ => return None,
+        };
+        let whole = |name: &str| match state.get(name) {
+            None | Some(Value::Null) => Some(0),
+            Some(value) => value.as_i64_exact(),
+        };
+        numbers.n = whole("n")?;
+        for (name, counter) in COUNTERS.into_iter().zip(numbers.counters_mut()) {
+            *counter = whole(name)?;
+        }
+        if let Some(sum) = state.get("sum").filter(|sum| !sum.is_nullish()) {
+            numbers.sum = sum.as_number()?.to_decimal();
+        }
+        Some(numbers)
+    }
+}
+
+/// A counter as MongoDB's `$sum: 1` gives it: an int while it fits.
+pub fn count(n: i64) -> Value<'static> {
+    Number::int_or_long(n).into()
+}
+
+/// The sum, if it is exact: taking either operand away gives the other back exactly if nothing was rounded.
+pub fn exact_sum(a: Decimal128, b: Decimal128) -> Option<Decimal128> {
+    let sum = a.plus(b);
+    let same = |x: Decimal128, y: Decimal128| x.compare(y).is_eq();
+    // As MongoDB's `$add` does, the sum of all that is no decimal is added last: a zero, which may change the exponent.
+    (same(sum.minus(a), b) && same(sum.minus(b), a)).then(|| sum.plus(Decimal128::ZERO))
+}
