@@ -5,11 +5,11 @@ use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
 use crate::execute::plan::Plan;
 use crate::execute::retry::RetryWindow;
-use crate::execute::run;
 use crate::execute::run::Outcome;
+use crate::execute::{digits, read, run};
 use crate::layer::{Executor, bulk, rights, shaped, statements};
 use document::backend::Session;
-use document::op::{Context, Explained, ReadOp, Verbosity, WriteError, WriteOp};
+use document::op::{Context, Explained, Verbosity, WriteError, WriteOp};
 use document::{Doc, DocWriter, Error, Result, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) async fn explain(
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let op = match op {
-        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&executor.rules(), read, context)?),
+        Explained::Read(read) => Explained::Read(digits::read_owned(&executor.rules(), read, context)?),
         write => write,
     };
     let write = match &op {
@@ -40,12 +40,15 @@ pub(super) async fn explain(
         }
         Explained::Read(read) => {
             let rules = executor.rules();
-            if let Some(shaped) = shaped::of_read(&rules, read) {
+            if let Some(shaped) = read::stack_of(&rules, read) {
                 let line = session.relay.clone();
                 let sees_stored = rights::sees_stored(executor, line.as_ref(), read, shaped).await?;
                 let outcome = match !sees_stored && shaped.sides.len() == 1 {
                     true => executor.inner.explain(session, context, op.clone(), verbosity).await,
-                    false => shaped::read::explain(executor, session, context, read, shaped, verbosity).await,
+                    false => {
+                        let backend = &*executor.inner;
+                        read::explain(backend, &rules, session, context, read, shaped, verbosity).await
+                    }
                 };
                 return rights::of_read(executor, line, read, outcome).await;
             }
@@ -68,12 +71,6 @@ pub(crate) fn with_plan(stored: &Doc<'_>, plan: &Plan) -> Doc<'static> {
     }
     writer.append("pleach", &Value::Document(plan.to_mql()));
     writer.finish()
-}
-
-/// The steps of a read of a collection that is stored in another form; nothing for other reads.
-pub(crate) fn read_plan(executor: &Executor, context: &Context, op: &ReadOp) -> Result<Option<Doc<'static>>> {
-    let rules = executor.rules();
-    shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(executor, context, op, shaped)).transpose()
 }
 
 /// The steps of a write, without keeping anything of it. Statements that fail are left out, as when it is run.

@@ -27,6 +27,7 @@ mod write;
 use crate::active::lease::Lease;
 use crate::active::route::Circumstances;
 use crate::active::{Rules, route, side_writes};
+use crate::execute::digits;
 use crate::execute::gate::Gate;
 use crate::life::Life;
 use crate::life::expiry::Expiry;
@@ -358,6 +359,6 @@ impl Front for Patterned {
     }
 
     fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
-        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.executor.rules(), command))
+        listing::rewritten(command).or_else(|| digits::command(&self.executor.rules(), command))
     }
 }

@@ -1,6 +1,7 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
-use crate::layer::{Executor, admin, rights, shaped, switchover_wait, timeseries};
+use crate::execute::{digits, read};
+use crate::layer::{Executor, admin, rights, switchover_wait, timeseries};
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
 use std::sync::Arc;
@@ -18,10 +19,10 @@ pub(super) fn read<'a>(
         return Box::pin(async move { Err(rights::refuse_sink(executor, line, op.ns(), &target, error).await) });
     }
     let rules = executor.rules();
-    if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
+    if !rules.holds_any() && read::stack_of(&rules, &op).is_none() {
         // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
         return Box::pin(async move {
-            let op = shaped::digits::lowered(&rules, op, context)?;
+            let op = digits::read_owned(&rules, op, context)?;
             let cursor = executor.inner.read(session, context, op).await;
             drop(rules);
             cursor
@@ -30,22 +31,22 @@ pub(super) fn read<'a>(
     drop(rules);
     Box::pin(async move {
         let rules = switchover_wait::until_read(executor, session, context, &op).await?;
-        match shaped::of_read(&rules, &op) {
+        match read::stack_of(&rules, &op) {
             Some(shaped) => {
                 let line = session.relay.clone();
                 let sees_stored = rights::sees_stored(executor, line.as_ref(), &op, shaped).await?;
                 let op = timeseries::hinted(executor, context, op).await?;
                 let outcome = match !sees_stored && shaped.sides.len() == 1 {
                     true => {
-                        let op = shaped::digits::lowered(&rules, op.clone(), context)?;
+                        let op = digits::read_owned(&rules, op.clone(), context)?;
                         executor.inner.read(session, context, op).await
                     }
-                    false => shaped::read::open(executor, session, context, &op, shaped).await,
+                    false => read::open(&*executor.inner, &rules, session, context, &op, shaped).await,
                 };
                 rights::of_read(executor, line, &op, outcome).await
             }
             None => {
-                let op = shaped::digits::lowered(&rules, op, context)?;
+                let op = digits::read_owned(&rules, op, context)?;
                 executor.inner.read(session, context, op).await
             }
         }

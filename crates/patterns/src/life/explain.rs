@@ -6,6 +6,7 @@ mod sink;
 mod write;
 
 use crate::execute::plan::{Action, Plan, Step};
+use crate::execute::read::planned;
 use crate::layer::admin::may_drop;
 use crate::layer::explain;
 use crate::layer::rights::checked;
@@ -81,7 +82,10 @@ impl Life {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
                 self.explain_sink(client, context, said, op, rights).await
             }
-            read => explain::read_plan(&self.patterned.executor, context, read),
+            read => {
+                let executor = &self.patterned.executor;
+                planned(&*executor.inner, &executor.rules(), context, read)
+            }
         }
     }
 

@@ -9,6 +9,7 @@ pub mod obstacle;
 pub mod order;
 pub mod owned;
 pub(crate) mod owners;
+pub mod read;
 pub mod recipe;
 pub mod state;
 

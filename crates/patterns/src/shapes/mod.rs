@@ -4,10 +4,16 @@
 //! stored. There are two while a collection is being brought into another shape: every logical document is on exactly one.
 
 pub mod bucket;
+pub(crate) mod hex;
+pub(crate) mod unpack;
 
 use crate::rule::Rule;
+use crate::rule::read::{Dialect, Each, ReadShape};
 use bucket::Bucket;
+use document::filter::Filter;
 use document::op::Namespace;
+use document::value::Path;
+use document::{Array, Doc, Result};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,10 +48,46 @@ pub struct Place {
     pub form: Form,
 }
 
+impl Place {
+    /// What reads need to know of its form.
+    pub(crate) fn shape(&self) -> Arc<dyn ReadShape> {
+        match &self.form {
+            Form::Plain => Arc::new(Plain),
+            Form::Bucket(bucket) => Arc::<Bucket>::clone(bucket),
+        }
+    }
+}
+
 /// In which form they are stored there.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
     /// As they are.
     Plain,
     Bucket(Arc<Bucket>),
+}
+
+/// Documents as they are.
+#[derive(Debug)]
+struct Plain;
+
+impl ReadShape for Plain {
+    fn view(&self, _: Dialect) -> Array<'static> {
+        Array::empty()
+    }
+
+    fn decode(&self, stored: &Doc<'_>, each: &mut Each<'_>) -> Result<()> {
+        each(stored.clone().into_owned())
+    }
+
+    fn push(&self, filter: &Filter) -> Filter {
+        filter.clone()
+    }
+
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    fn keeps(&self, _: &Path) -> bool {
+        true
+    }
 }

@@ -14,7 +14,11 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("shapes", "the forms in which collections are stored", &["mql", "rule"]),
     ("declare", "from text to checked rules", &["mql", "rule", "fields", "shapes"]),
     ("active", "the rules in force", &["mql", "rule", "fields", "shapes", "declare"]),
-    ("execute", "how a client's write is run", &["mql", "rule", "fields", "shapes", "declare", "active"]),
+    (
+        "execute",
+        "how a client's write, or read of a shape, is run",
+        &["mql", "rule", "fields", "shapes", "declare", "active"],
+    ),
     ("layer", "the backend around a backend", &["mql", "rule", "fields", "shapes", "declare", "active", "execute"]),
     ("life", "rules over time", &["mql", "rule", "fields", "shapes", "declare", "active", "execute", "layer"]),
     ("print", "code for `plan --as`", &["mql", "rule", "fields", "shapes", "declare"]),

@@ -1,20 +1,4 @@
-//! Collections that are stored in another form than clients see: their reads and writes, translated.
+//! Collections that are stored in another form than clients see: their writes, translated, and what clients cannot ask of them.
 
-pub(super) mod digits;
-pub(crate) mod read;
 pub(super) mod refused;
 pub(crate) mod write;
-
-use crate::active::Rules;
-use crate::shapes::Stack;
-use document::op::ReadOp;
-use std::sync::Arc;
-
-/// The collection that a read asks for, if it is stored in another form.
-pub(super) fn of_read<'r>(rules: &'r Rules, op: &ReadOp) -> Option<&'r Arc<Stack>> {
-    let makes_documents = match op {
-        ReadOp::Aggregate(op) => op.collectionless || op.pipeline.makes_documents(),
-        ReadOp::Find(_) | ReadOp::Count(_) | ReadOp::Distinct(_) => false,
-    };
-    rules.shaped(op.ns()).filter(|_| !makes_documents)
-}

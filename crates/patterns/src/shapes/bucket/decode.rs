@@ -1,14 +1,12 @@
 //! A stored bucket as logical documents, and as entries.
 
+use crate::rule::read::Each;
 use crate::shapes::bucket::entry::Entry;
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Layout, ReadingId, Readings, Slot, Slots, slot_key, slot_start};
 use document::value::show;
 use document::{Array, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
-
-/// Takes each logical document of a bucket.
-pub type Each<'e> = dyn FnMut(Doc<'static>) -> Result<()> + 'e;
 
 impl Bucket {
     /// The logical documents, in stored order.

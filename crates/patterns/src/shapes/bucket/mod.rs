@@ -20,10 +20,10 @@ mod memo;
 mod period;
 mod push;
 mod push_packed;
+mod read;
 mod schema;
 mod slot_key;
 mod stats;
-mod unpack;
 mod view;
 
 #[cfg(test)]
@@ -37,15 +37,13 @@ mod tests;
 #[cfg(test)]
 mod view_tests;
 
-pub use decode::Each;
+pub use crate::rule::read::Dialect;
 pub use entry::{Encoded, Entry};
 pub use flaws::Flaw;
 pub use grammar::Grammar;
-pub(crate) use hex::Digits;
 pub use key::Key;
 pub(crate) use slot_key::parts as slot_parts;
 pub use slot_key::{slot_key, slot_start};
-pub use view::Dialect;
 
 use document::op::Namespace;
 use std::sync::Arc;

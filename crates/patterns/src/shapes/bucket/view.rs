@@ -1,16 +1,10 @@
 //! The view: logical documents from stored ones, as pipeline stages for any reader.
 
 use crate::mql::{call, call_with, cond, field, object};
+use crate::rule::read::Dialect;
 use crate::shapes::bucket::key::packed_length;
 use crate::shapes::bucket::{Body, Bucket, Grain, Layout, Period, ReadingId, Readings, Slot, Slots, slot_key};
 use document::{Array, DocWriter, Value};
-
-/// Who runs the stages. Only the way from bytes to hex digits differs: MongoDB 6.0 has none but a function in JavaScript.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    Embedded,
-    MongoDb,
-}
 
 impl Bucket {
     /// The stages of the view. They give what [`Bucket::decode`] gives.

@@ -1,11 +1,11 @@
 //! What a write to a logical name would do: its steps, run in a transaction that is given up, beside MongoDB's answer for the
 //! buckets it looks at.
 
+use crate::execute::digits;
 use crate::execute::plan::Plan;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run;
 use crate::layer::explain::{Left, with_plan};
-use crate::layer::shaped::digits;
 use crate::layer::shaped::write::candidates::holding;
 use crate::layer::shaped::write::steps::{Steps, Stop};
 use crate::layer::shaped::write::{followed, how, insert, ones};

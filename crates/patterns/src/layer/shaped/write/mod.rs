@@ -22,7 +22,7 @@ mod slots;
 mod statement;
 mod steps;
 
-use crate::layer::shaped::digits;
+use crate::execute::digits;
 use crate::layer::{Executor, bulk, statements};
 use crate::shapes::Stack;
 use attempt::Part;
