@@ -1,8 +1,8 @@
 //! Reads of so few buckets that moving them costs a real MongoDB less than taking them apart there.
 //!
 //! A stored bucket is smaller than its readings, and copying it is cheaper for the server than any stage over its entries. So
-//! where a filter names the series and bounds the time, buckets are read as they are and everything else is done in this process. What
-//! is moved has a bound: where it might be much, MongoDB gets the pipeline.
+//! where a filter names the series and bounds the time, buckets are read as they are and everything else is done in this
+//! process. What is moved has a bound: where it might be much, MongoDB gets the pipeline.
 
 use crate::shapes::bucket::{Body, Bucket, Slot};
 use document::Value;

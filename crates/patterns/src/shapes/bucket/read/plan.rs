@@ -139,7 +139,7 @@ impl<'r> Planner<'r> {
         let op = self.request.aggregate(self.stored, Pipeline { source, ..Pipeline::default() });
         let plan = self.without_javascript().map(Box::new);
         Some(ReadPlan {
-            local: Some(summaries.clone().from_mql()),
+            local: Some(summaries.clone().behind_mql()),
             // One row, or none: a second is asked for so that the answer says that it is the last.
             first_rows: 2,
             summaries: Some(summaries.name()),

@@ -254,7 +254,7 @@ impl SummaryRead {
     }
 
     /// What makes the answer of the row that the pipeline gives, and what follows.
-    pub(in super::super) fn from_mql(mut self) -> Pipeline {
+    pub(in super::super) fn behind_mql(mut self) -> Pipeline {
         let rest = std::mem::take(&mut self.rest);
         Pipeline::of_stage(FromMql(self), None).then(rest)
     }

@@ -24,7 +24,7 @@ impl Stage for SummaryRead {
     }
 
     fn start(self: Arc<Self>, input: Rows, run: &Run) -> Result<Rows> {
-        Ok(Box::new(Adding {
+        Ok(Box::new(GroupRows {
             stage: self,
             input: Some(input),
             env: run.env.clone(),
@@ -34,7 +34,7 @@ impl Stage for SummaryRead {
     }
 }
 
-struct Adding {
+struct GroupRows {
     stage: Arc<SummaryRead>,
     input: Option<Rows>,
     env: Env,
@@ -42,7 +42,7 @@ struct Adding {
     next: usize,
 }
 
-impl Stream for Adding {
+impl Stream for GroupRows {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
         if let Some(mut input) = self.input.take() {
             let mut seen = 0_usize;
