@@ -11,8 +11,8 @@ use crate::execute::gate::Point;
 use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
+use crate::execute::read;
 use crate::fields::tally::amount::translated;
-use crate::layer::shaped;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
@@ -166,8 +166,11 @@ impl<'a> Attempt<'a> {
     }
 
     async fn rows(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
-        let mut cursor = match self.rules.shaped(op.ns()).cloned() {
-            Some(stack) => shaped::read::open(self.executor, self.session, self.context, &op, &stack).await?,
+        let mut cursor = match self.rules.shaped(op.ns()) {
+            Some(stack) => {
+                let (backend, rules) = (&*self.executor.inner, &self.rules);
+                read::open(backend, rules, self.session, self.context, &op, stack).await?
+            }
             None => self.executor.inner.read(self.session, self.context, op).await?,
         };
         let mut rows = Vec::new();

@@ -3,7 +3,8 @@
 //! [`run`] is the loop: begin, attempt, commit or try again. [`attempt`] is one attempt in one transaction: it executes steps,
 //! keeps shared fences for the end (SEMANTICS R1) and passes the [`gate`] before each step. What the steps are is decided by
 //! [`client_statement`] (the client's own), [`host_fields`] (the fields of a written host) and [`effects`] (what a changed source
-//! means for its hosts), in [`react`]'s order. [`evaluate`] computes values from scratch.
+//! means for its hosts), in [`react`]'s order. [`evaluate`] computes values from scratch. [`mod@read`] makes and runs the plans of
+//! reads of collections that have a shape; [`digits`] brings hex digits in clients' commands to the case that documents have.
 
 pub(crate) mod access;
 pub(crate) mod attempt;
@@ -12,6 +13,7 @@ pub(crate) mod client_statement;
 pub(crate) mod collect;
 pub(crate) mod convoy;
 pub(crate) mod deferred;
+pub(crate) mod digits;
 pub(crate) mod direct;
 pub(crate) mod effects;
 pub(crate) mod evaluate;
@@ -28,6 +30,7 @@ pub(crate) mod missing_hosts;
 pub(crate) mod pipelined_statements;
 pub mod plan;
 pub(crate) mod react;
+pub(crate) mod read;
 pub(crate) mod recent_copies;
 pub mod replaced;
 pub(crate) mod resend_after_move;

@@ -18,7 +18,8 @@ mod views;
 use crate::active::route::Circumstances;
 use crate::active::{route, side_writes};
 use crate::execute::executor::Executor;
-use crate::layer::{Patterned, shaped};
+use crate::execute::{digits, read};
+use crate::layer::Patterned;
 use crate::life::Life;
 use document::Doc;
 use document::backend::{
@@ -78,7 +79,7 @@ impl Backend for ClientFront {
                 async move { Err(rights::refuse_sink(self.executor(), line, op.ns(), &target, error).await) },
             );
         }
-        if shaped::of_read(&rules, &op).is_none() {
+        if read::stack_of(&rules, &op).is_none() {
             return self.layer.read(session, context, op);
         }
         Box::pin(async move {
@@ -219,6 +220,6 @@ impl Front for ClientFront {
     }
 
     fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
-        listing::rewritten(command).or_else(|| shaped::digits::rewritten(&self.executor().current(), command))
+        listing::rewritten(command).or_else(|| digits::command(&self.executor().current(), command))
     }
 }

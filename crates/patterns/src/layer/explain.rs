@@ -4,11 +4,11 @@
 use crate::execute::client_statement::namespace;
 use crate::execute::plan::Plan;
 use crate::execute::run::rehearse;
-use crate::execute::statements;
 use crate::execute::work::Work;
+use crate::execute::{digits, read, statements};
 use crate::layer::bulk::Target;
 use crate::layer::write::concerns;
-use crate::layer::{Executor, bulk, named_collection, owned, shaped};
+use crate::layer::{Executor, bulk, named_collection, owned};
 use crate::rule::Stack;
 use crate::shapes::evaluate::holding;
 use document::backend::Session;
@@ -28,7 +28,7 @@ pub(crate) async fn stored(
 ) -> Result<(Doc<'static>, Option<WriteOp>)> {
     let rules = executor.rules();
     let op = match op {
-        Explained::Read(read) => Explained::Read(shaped::digits::lowered(&rules, read, context)?),
+        Explained::Read(read) => Explained::Read(digits::read_owned(&rules, read, context)?),
         write => write,
     };
     let planned = match &op {
@@ -40,12 +40,15 @@ pub(crate) async fn stored(
             rules.of(namespace(write)).filter(|local| concerns(local, write)).map(|_| write.clone())
         }
         Explained::Read(read) => {
-            if let Some(shaped) = shaped::of_read(&rules, read) {
+            if let Some(shaped) = read::stack_of(&rules, read) {
                 let line = session.relay.clone();
                 let sees_stored = named_collection::sees_stored(executor, line.as_ref(), read, shaped).await?;
                 let outcome = match !sees_stored && shaped.places.len() == 1 {
                     true => executor.inner.explain(session, context, op.clone(), verbosity).await,
-                    false => shaped::read::explain(executor, session, context, read, shaped, verbosity).await,
+                    false => {
+                        let backend = &*executor.inner;
+                        read::explain(backend, &rules, session, context, read, shaped, verbosity).await
+                    }
                 };
                 return named_collection::of_read(executor, line, read, outcome).await.map(|told| (told, None));
             }
@@ -80,12 +83,6 @@ pub(crate) fn with_plan(stored: &Doc<'_>, plan: &Plan) -> Doc<'static> {
     writer.finish()
 }
 
-/// The steps of a read of a collection that is stored in another form; nothing for other reads.
-pub(crate) fn read_plan(executor: &Executor, context: &Context, op: &ReadOp) -> Result<Option<Doc<'static>>> {
-    let rules = executor.rules();
-    shaped::of_read(&rules, op).map(|shaped| shaped::read::planned(executor, context, op, shaped)).transpose()
-}
-
 /// What a write to a logical name would do, beside MongoDB's answer for the stored documents that it looks at.
 async fn shaped_write(
     executor: &Arc<Executor>,
@@ -96,7 +93,7 @@ async fn shaped_write(
     verbosity: Verbosity,
 ) -> Result<Doc<'static>> {
     let plan = plan(executor, session, context, op).await?;
-    let op = shaped::digits::write(stack, op, context)?;
+    let op = digits::write(stack, op, context)?;
     let all = Filter::all();
     let filter = match &*op {
         WriteOp::Insert(_) => &all,
@@ -126,7 +123,7 @@ pub(crate) async fn plan(
         (None, None) => None,
     };
     let op = match target {
-        Some(Target::Shaped(stack)) => shaped::digits::write(stack, op, context)?,
+        Some(Target::Shaped(stack)) => digits::write(stack, op, context)?,
         Some(Target::Plain(local)) => owned::rewritten(local, op)?,
         None => Cow::Borrowed(op),
     };

@@ -12,7 +12,6 @@ mod open_transactions;
 mod owned;
 mod read;
 pub(crate) mod refused;
-pub(crate) mod shaped;
 pub(crate) mod switchover_wait;
 mod write;
 

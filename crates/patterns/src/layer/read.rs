@@ -1,6 +1,7 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
-use crate::layer::{Executor, named_collection, shaped, switchover_wait};
+use crate::execute::{digits, read};
+use crate::layer::{Executor, named_collection, switchover_wait};
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
 use std::sync::Arc;
@@ -12,10 +13,10 @@ pub(super) fn read<'a>(
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     let rules = executor.rules();
-    if !rules.holds_any() && shaped::of_read(&rules, &op).is_none() {
+    if !rules.holds_any() && read::stack_of(&rules, &op).is_none() {
         // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
         return Box::pin(async move {
-            let op = shaped::digits::lowered(&rules, op, context)?;
+            let op = digits::read_owned(&rules, op, context)?;
             let cursor = executor.inner.read(session, context, op).await;
             drop(rules);
             cursor
@@ -24,21 +25,21 @@ pub(super) fn read<'a>(
     drop(rules);
     Box::pin(async move {
         let rules = switchover_wait::until_read(executor, session, context, &op).await?;
-        match shaped::of_read(&rules, &op) {
+        match read::stack_of(&rules, &op) {
             Some(shaped) => {
                 let line = session.relay.clone();
                 let sees_stored = named_collection::sees_stored(executor, line.as_ref(), &op, shaped).await?;
                 let outcome = match !sees_stored && shaped.places.len() == 1 {
                     true => {
-                        let op = shaped::digits::lowered(&rules, op.clone(), context)?;
+                        let op = digits::read_owned(&rules, op.clone(), context)?;
                         executor.inner.read(session, context, op).await
                     }
-                    false => shaped::read::open(executor, session, context, &op, shaped).await,
+                    false => read::open(&*executor.inner, &rules, session, context, &op, shaped).await,
                 };
                 named_collection::of_read(executor, line, &op, outcome).await
             }
             None => {
-                let op = shaped::digits::lowered(&rules, op, context)?;
+                let op = digits::read_owned(&rules, op, context)?;
                 executor.inner.read(session, context, op).await
             }
         }

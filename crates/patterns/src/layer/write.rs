@@ -7,10 +7,10 @@ use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
 use crate::execute::run::{Outcome, transact};
 use crate::execute::work::Work;
-use crate::execute::{direct, statements};
+use crate::execute::{digits, direct, statements};
 use crate::layer::bulk::Target;
 use crate::layer::refused::bookkeeping;
-use crate::layer::{Executor, bulk, logical_names, named_collection, owned, shaped, switchover_wait};
+use crate::layer::{Executor, bulk, logical_names, named_collection, owned, switchover_wait};
 use crate::rule::Stack;
 use document::Result;
 use document::backend::Session;
@@ -32,7 +32,7 @@ pub(super) async fn write(
     match rules.role(ns.by_ref()) {
         Role::Logical(shaped) => {
             named_collection::before_write(executor, session.relay.as_ref(), op).await?;
-            let (op, stack) = (shaped::digits::write(shaped, op, context)?, shaped.clone());
+            let (op, stack) = (digits::write(shaped, op, context)?, shaped.clone());
             planned(executor, session, context, &op, rules, Target::Shaped(&stack)).await
         }
         // Whole buckets expire, by an index of theirs.

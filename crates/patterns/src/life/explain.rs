@@ -7,6 +7,7 @@ mod write;
 
 use crate::active::Rules;
 use crate::execute::plan::{Action, Plan, Step};
+use crate::execute::read::planned;
 use crate::execute::rights::discreet::discreet;
 use crate::execute::rights::{Rights, namespaces};
 use crate::layer::explain;
@@ -83,7 +84,10 @@ impl Life {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
                 self.explain_sink(client, context, said, op, rights).await
             }
-            read => explain::read_plan(&self.patterned.executor, context, read),
+            read => {
+                let executor = &self.patterned.executor;
+                planned(&*executor.inner, &executor.rules(), context, read)
+            }
         }
     }
 

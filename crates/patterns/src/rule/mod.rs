@@ -11,6 +11,7 @@ pub mod obstacle;
 pub mod order;
 pub mod owned;
 pub(crate) mod owners;
+pub mod read;
 pub mod recipe;
 pub mod shape;
 pub mod stack;

@@ -3,11 +3,10 @@
 //! transaction and is written once, above all shapes.
 
 use document::backend::Answer;
-use document::filter::Filter;
 use document::op::{
     Context, DeleteStatement, Find, Namespace, SortSpec, UpdateStatement, WriteError, WriteOp, Written,
 };
-use document::{Array, Doc, Error, Result, Value};
+use document::{Doc, Error, Result, Value};
 use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -15,22 +14,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::rule::Stack;
-
-/// Takes each logical document of a stored one.
-pub type Each<'e> = dyn FnMut(Doc<'static>) -> Result<()> + 'e;
+use crate::rule::read::ReadShape;
 
 /// Takes a document; returns whether more are wanted.
 pub type Visit<'v> = dyn FnMut(Doc<'static>) -> Result<bool> + Send + 'v;
 
 /// Remembers something after a commit.
 pub type Learn = Box<dyn FnOnce() + Send + Sync>;
-
-/// What runs stages. Only the way from bytes to hex digits differs: MongoDB 6.0 has none but a function in JavaScript.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    Embedded,
-    MongoDb,
-}
 
 /// One place where logical documents are stored, and in which form.
 #[derive(Clone, Debug)]
@@ -195,27 +185,14 @@ pub struct NewDocuments<'n> {
     pub bypass_validation: bool,
 }
 
-pub trait Shape: Any + Debug + Send + Sync {
-    /// Whether documents are stored as clients see them.
-    fn is_plain(&self) -> bool {
-        false
-    }
-
+/// What writes, and the life of a rule, need to know of a form.
+pub trait Shape: ReadShape + Any {
     fn is_same(&self, other: &dyn Shape) -> bool;
 
     /// The stored collection that the declaration names; `None` if documents keep the collection's own name.
     fn declared_place(&self) -> Option<&Namespace> {
         None
     }
-
-    /// The stages that make logical documents of stored ones.
-    fn view(&self, dialect: Dialect) -> Array<'static>;
-
-    /// The logical documents of a stored one, in stored order. They are what [`Shape::view`] gives.
-    fn decode(&self, stored: &Doc<'static>, each: &mut Each<'_>) -> Result<()>;
-
-    /// A filter on stored documents that finds all that hold a match.
-    fn push(&self, filter: &Filter) -> Filter;
 
     /// The order of logical documents that "the first match" follows, where a statement names none.
     fn order(&self) -> SortSpec;

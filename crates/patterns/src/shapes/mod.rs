@@ -3,8 +3,10 @@
 
 pub mod bucket;
 pub(crate) mod evaluate;
+pub(crate) mod hex;
 pub mod plain;
 pub(crate) mod refused;
+pub(crate) mod unpack;
 
 pub use crate::rule::Stack;
 pub use crate::rule::shape::Place;

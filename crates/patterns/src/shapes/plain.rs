@@ -1,15 +1,16 @@
 //! Documents that are stored as clients see them: where a collection comes from before it has a shape, and where it goes back to.
 
 use crate::rule::Stack;
+use crate::rule::read::{Dialect, Each, ReadShape};
 use crate::rule::shape::{
-    CommandOptions, Dialect, DirectAccess, Each, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop,
-    StoredAccess, StoredChange,
+    CommandOptions, DirectAccess, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess, StoredChange,
 };
 use crate::shapes::evaluate::rewrite::{delete, replace};
 use crate::shapes::with_id;
 use document::backend::Answer;
 use document::filter::Filter;
 use document::op::{Insert, Namespace, SortSpec, WriteError, WriteOp, Written};
+use document::value::Path;
 use document::{Array, Code, Doc, Error, Result, Value};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,25 +24,31 @@ impl Place {
     }
 }
 
-impl Shape for Plain {
-    fn is_plain(&self) -> bool {
-        true
-    }
-
-    fn is_same(&self, other: &dyn Shape) -> bool {
-        other.is_plain()
-    }
-
+impl ReadShape for Plain {
     fn view(&self, _dialect: Dialect) -> Array<'static> {
         Array::empty()
     }
 
-    fn decode(&self, stored: &Doc<'static>, each: &mut Each<'_>) -> Result<()> {
-        each(stored.clone())
+    fn decode(&self, stored: &Doc<'_>, each: &mut Each<'_>) -> Result<()> {
+        each(stored.clone().into_owned())
     }
 
     fn push(&self, filter: &Filter) -> Filter {
         filter.clone()
+    }
+
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    fn keeps(&self, _path: &Path) -> bool {
+        true
+    }
+}
+
+impl Shape for Plain {
+    fn is_same(&self, other: &dyn Shape) -> bool {
+        other.is_plain()
     }
 
     fn order(&self) -> SortSpec {

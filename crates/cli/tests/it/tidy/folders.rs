@@ -15,7 +15,11 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("declare", "from text to checked rules", &["mql", "rule", "fields", "shapes"]),
     ("print", "code that a person would write by hand", &["mql", "rule", "fields", "shapes", "declare"]),
     ("active", "the rules in force", &["mql", "rule", "fields", "shapes", "declare"]),
-    ("execute", "how a client's write is run", &["mql", "rule", "fields", "shapes", "declare", "active"]),
+    (
+        "execute",
+        "how a client's write, or read of a shape, is run",
+        &["mql", "rule", "fields", "shapes", "declare", "active"],
+    ),
     ("layer", "the backend around a backend", &["mql", "rule", "fields", "shapes", "declare", "active", "execute"]),
     ("life", "rules over time", &["mql", "rule", "fields", "shapes", "declare", "print", "active", "execute", "layer"]),
     (

@@ -1,6 +1,6 @@
 //! A stored bucket as logical documents, and as entries.
 
-use crate::rule::shape::Each;
+use crate::rule::read::Each;
 use crate::shapes::bucket::Encoded;
 use crate::shapes::bucket::entry::Entry;
 use crate::shapes::bucket::key::Key;

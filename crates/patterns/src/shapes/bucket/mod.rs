@@ -21,10 +21,10 @@ mod of;
 mod period;
 mod push;
 mod push_packed;
+mod read;
 mod schema;
 mod slot_key;
 mod stats;
-mod unpack;
 mod view;
 pub(crate) mod write;
 
@@ -39,11 +39,10 @@ mod tests;
 #[cfg(test)]
 mod view_tests;
 
-pub use crate::rule::shape::{Dialect, Each};
+pub use crate::rule::read::Dialect;
 pub use entry::{Encoded, Entry};
 pub use flaws::Flaw;
 pub use grammar::Grammar;
-pub(crate) use hex::Digits;
 pub use key::Key;
 pub(crate) use slot_key::parts as slot_parts;
 pub use slot_key::{slot_key, slot_start};

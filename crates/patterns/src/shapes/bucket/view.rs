@@ -1,7 +1,7 @@
 //! The view: logical documents from stored ones, as pipeline stages for any reader.
 
 use crate::mql::{call, call_with, cond, field, object};
-use crate::rule::shape::Dialect;
+use crate::rule::read::Dialect;
 use crate::shapes::bucket::key::packed_length;
 use crate::shapes::bucket::{Body, Bucket, Grain, Layout, Period, ReadingId, Readings, Slot, Slots, slot_key};
 use document::{Array, DocWriter, Value};

@@ -2,8 +2,8 @@
 
 use crate::rule::Stack;
 use crate::rule::shape::{
-    CommandOptions, Dialect, DirectAccess, Each, Existing, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop,
-    StoredAccess, find,
+    CommandOptions, DirectAccess, Existing, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess,
+    find,
 };
 use crate::shapes::bucket::write::open_buckets::{self, OpenBuckets};
 use crate::shapes::bucket::write::place::{self, Buckets, NewReading, NewReadings};
@@ -18,7 +18,7 @@ use document::op::{Find, Namespace, SortKey, SortSpec, UpdateOp, WriteError, Wri
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
 use document::value::{Path, key};
-use document::{Array, Doc, DocWriter, Env, Result, Value};
+use document::{Doc, DocWriter, Env, Result, Value};
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,18 +70,6 @@ impl Shape for BucketShape {
 
     fn declared_place(&self) -> Option<&Namespace> {
         Some(&self.bucket.into)
-    }
-
-    fn view(&self, dialect: Dialect) -> Array<'static> {
-        self.bucket.view(dialect)
-    }
-
-    fn decode(&self, stored: &Doc<'static>, each: &mut Each<'_>) -> Result<()> {
-        self.bucket.decode(stored, each)
-    }
-
-    fn push(&self, filter: &Filter) -> Filter {
-        self.bucket.push(filter)
     }
 
     /// Series and time, as the logical documents have them.

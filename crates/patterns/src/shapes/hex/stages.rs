@@ -2,8 +2,8 @@
 //! that `$group`, `$project` and `$set` give it, as long as a stage says plainly what becomes of it.
 
 use crate::mql::call;
-use crate::shapes::bucket::hex::Digits;
-use crate::shapes::bucket::hex::expression::literal_in_lower_case;
+use crate::shapes::hex::Digits;
+use crate::shapes::hex::expression::literal_in_lower_case;
 use document::{Array, Doc, DocWriter, Value};
 
 impl Digits {

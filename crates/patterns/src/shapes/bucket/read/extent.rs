@@ -1,8 +1,8 @@
 //! Reads of so few buckets that moving them costs a real MongoDB less than taking them apart there.
 //!
 //! A stored bucket is smaller than its readings, and copying it is cheaper for the server than any stage over its entries. So
-//! where a filter names the series and bounds the time, buckets are read as they are and everything else is done here. What
-//! is moved has a bound: where it might be much, MongoDB gets the pipeline.
+//! where a filter names the series and bounds the time, buckets are read as they are and everything else is done in this
+//! process. What is moved has a bound: where it might be much, MongoDB gets the pipeline.
 
 use crate::shapes::bucket::{Body, Bucket, Slot};
 use document::Value;
@@ -38,10 +38,8 @@ impl Extent {
             None => Extent::Perhaps(enough),
         }
     }
-}
 
-impl Extent {
-    /// How many buckets hold about so many readings of one series, full or not; nothing if the filter asks for more than
+    /// How many buckets hold about so many readings of one series, full or not. Returns `None` if the filter asks for more than
     /// series and time.
     pub(super) fn first(bucket: &Bucket, filter: &Filter, readings: u64) -> Option<usize> {
         let is_key = |name: &str| name == &*bucket.time || bucket.by.iter().any(|series| &*series.field == name);
@@ -74,12 +72,12 @@ fn capacity(bucket: &Bucket) -> u64 {
     }
 }
 
-/// How many series are asked for; nothing if the filter leaves that open.
+/// How many series are asked for; `None` if the filter leaves that open.
 fn series(bucket: &Bucket, filter: &Filter) -> Option<u64> {
     bucket.by.iter().try_fold(1_u64, |all, series| Some(all.saturating_mul(values(filter, &series.field)?)))
 }
 
-/// How many values a field may have; nothing if the filter leaves that open.
+/// How many values a field may have; `None` if the filter leaves that open.
 fn values(filter: &Filter, field: &str) -> Option<u64> {
     let mut values = None;
     filter.root.each_required_field(&mut |path, test| {
@@ -94,7 +92,7 @@ fn values(filter: &Filter, field: &str) -> Option<u64> {
     values
 }
 
-/// How many periods the time asked for touches, counted up to some more than `most`; nothing if it has no end.
+/// How many periods the time asked for touches, counted up to some more than `most`; `None` if it has no end.
 fn periods(bucket: &Bucket, filter: &Filter, most: u64) -> Option<u64> {
     if let Some(moments) = values(filter, &bucket.time) {
         return Some(moments);

@@ -1,4 +1,4 @@
-//! A pipeline run here over rows that come from a backend across a network.
+//! A pipeline run in this process over rows that come from a backend across a network.
 //!
 //! Few rows that all come at once are run through at once. For more, stages pull and do not wait, but the backend is waited
 //! for: while a batch is made, the stages run on a thread of their own and ask for more rows by a message. Between two
@@ -14,13 +14,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 type Interrupt = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// How many rows are asked for at first, if nothing says more, and then.
-pub(super) const FIRST: usize = 101;
-const NEXT: usize = 1_000;
-const BYTES: usize = 4 << 20;
+/// How many rows are asked for behind the first.
+const NEXT_ROWS: usize = 1_000;
+const BATCH_BYTES: usize = 4 << 20;
 
 /// Rows of so many bytes are run through without a thread of their own.
-const AT_ONCE: usize = 256 << 10;
+const MAX_BYTES_WITHOUT_THREAD: usize = 256 << 10;
 
 /// Stages, besides those that the optimiser knows, whose work is in proportion to their rows.
 const PLAIN: [&str; 3] = ["$group", "$_internalPleachExpand", "$_internalPleachUnpackInOrder"];
@@ -32,7 +31,7 @@ pub(super) async fn first(
     context: &Context,
     documents: usize,
 ) -> Result<Batch> {
-    inner.next(session, context, BatchLimit { documents, bytes: BYTES }).await
+    inner.next(session, context, BatchLimit { documents, bytes: BATCH_BYTES }).await
 }
 
 /// Runs a pipeline over `first` and what `inner` gives behind it.
@@ -52,17 +51,17 @@ pub(super) fn start(
         ..context.env.clone()
     };
     let run = Run { env, collections: Arc::new(NoOthers) };
-    let making = |rows| -> Result<Option<Making>> {
-        Ok(Some(Making { rows: results(pipeline.start(rows, &run)?), ahead: None, ended: false }))
+    let running = |rows| -> Result<Option<Running>> {
+        Ok(Some(Running { rows: results(pipeline.start(rows, &run)?), ahead: None, ended: false }))
     };
     let bytes: usize = first.documents.iter().map(|doc| doc.as_bytes().len()).sum();
-    if first.exhausted && bytes <= AT_ONCE && is_plain(pipeline) {
-        return Ok(Box::new(AtOnce { making: making(from_documents(first.documents))?, interrupt }));
+    if first.exhausted && bytes <= MAX_BYTES_WITHOUT_THREAD && is_plain(pipeline) {
+        return Ok(Box::new(CompleteCursor { running: running(from_documents(first.documents))?, interrupt }));
     }
     let (want, wanted) = unbounded_channel();
     let (supply, supplied) = unbounded_channel();
     let input = Supplied { want, supplied, batch: first.documents.into_iter(), ended: first.exhausted };
-    Ok(Box::new(Here { inner, making: making(Box::new(input))?, wanted, supply, interrupt }))
+    Ok(Box::new(LocalCursor { inner, running: running(Box::new(input))?, wanted, supply, interrupt }))
 }
 
 /// Whether a few rows cannot become much work.
@@ -79,54 +78,54 @@ fn failed() -> Error {
 }
 
 /// All rows are there.
-struct AtOnce {
-    /// Nothing after a failure.
-    making: Option<Making>,
+struct CompleteCursor {
+    /// `None` after a failure.
+    running: Option<Running>,
     /// Of the command that asked for the current batch.
     interrupt: Arc<Mutex<Interrupt>>,
 }
 
-impl Cursor for AtOnce {
+impl Cursor for CompleteCursor {
     fn next<'a>(&'a mut self, _: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
         Box::pin(async move {
-            let making = self.making.take().ok_or_else(failed)?;
+            let running = self.running.take().ok_or_else(failed)?;
             *self.interrupt.lock() = context.env.interrupt.clone();
-            let (making, batch) = making.batch(limit);
+            let (running, batch) = running.batch(limit);
             let batch = batch?;
-            self.making = Some(making);
+            self.running = Some(running);
             Ok(batch)
         })
     }
 }
 
-struct Here {
+struct LocalCursor {
     inner: Box<dyn Cursor>,
-    /// Nothing after a failure.
-    making: Option<Making>,
+    /// `None` after a failure.
+    running: Option<Running>,
     wanted: UnboundedReceiver<()>,
     supply: UnboundedSender<Result<Batch>>,
     /// Of the command that asked for the current batch.
     interrupt: Arc<Mutex<Interrupt>>,
 }
 
-impl Cursor for Here {
+impl Cursor for LocalCursor {
     fn next<'a>(&'a mut self, session: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
         Box::pin(async move {
             let gone = |_| Error::new(Code::InternalError, "a pipeline stopped before its end");
-            let making = self.making.take().ok_or_else(failed)?;
+            let running = self.running.take().ok_or_else(failed)?;
             *self.interrupt.lock() = context.env.interrupt.clone();
-            let mut making = tokio::task::spawn_blocking(move || making.batch(limit));
+            let mut running = tokio::task::spawn_blocking(move || running.batch(limit));
             loop {
                 tokio::select! {
                     biased;
-                    made = &mut making => {
-                        let (making, batch) = made.map_err(gone)?;
+                    made = &mut running => {
+                        let (running, batch) = made.map_err(gone)?;
                         let batch = batch?;
-                        self.making = Some(making);
+                        self.running = Some(running);
                         return Ok(batch);
                     }
                     Some(()) = self.wanted.recv() => {
-                        let limit = BatchLimit { documents: NEXT, bytes: BYTES };
+                        let limit = BatchLimit { documents: NEXT_ROWS, bytes: BATCH_BYTES };
                         let batch = self.inner.next(session, context, limit).await;
                         // If nobody takes it, the thread has ended and is met above.
                         let _ = self.supply.send(batch);
@@ -138,15 +137,15 @@ impl Cursor for Here {
 }
 
 /// The running pipeline.
-struct Making {
+struct Running {
     rows: Rows,
     /// Did not fit into the last batch.
     ahead: Option<Doc<'static>>,
     ended: bool,
 }
 
-impl Making {
-    fn batch(mut self, limit: BatchLimit) -> (Making, Result<Batch>) {
+impl Running {
+    fn batch(mut self, limit: BatchLimit) -> (Running, Result<Batch>) {
         let batch = self.fill(limit);
         (self, batch)
     }
@@ -204,7 +203,7 @@ impl Stream for Supplied {
     fn pause(&mut self) {}
 }
 
-/// Pipelines that name other collections are not run here.
+/// Pipelines that name other collections are not run in this process.
 struct NoOthers;
 
 impl Collections for NoOthers {

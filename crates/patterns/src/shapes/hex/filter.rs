@@ -1,7 +1,7 @@
 //! Filters of clients with the hex digits in them in lower case.
 
 use crate::mql::{list, object};
-use crate::shapes::bucket::hex::{Digits, lowered, lowered_fields};
+use crate::shapes::hex::{Digits, lowered, lowered_fields};
 use document::{Array, Doc, DocWriter, Value};
 
 /// Operators that compare with one value …

@@ -2,7 +2,7 @@
 //! computed from whole buckets, and at the edges of the time asked for from single slots or readings, without making logical
 //! documents of them.
 //!
-//! The answer is the same as over logical documents. A figure that might differ is not used: sums of doubles are added up
+//! The answer is the same as over logical documents. A summary that might differ is not used: sums of doubles are added up
 //! one by one, in an order that matters in the last digit only if MongoDB's own does.
 
 mod group_stage;
@@ -11,37 +11,36 @@ mod native;
 mod scope;
 mod state;
 
+use crate::rule::read::ReadRequest;
 use crate::shapes::bucket::{Body, Bucket};
-use document::Array;
-use document::op::Context;
 use document::pipeline::Pipeline;
-use group_stage::Group;
+use group_stage::GroupSpec;
 use scope::Scope;
 use std::sync::Arc;
 
-pub(super) use mql::settled;
+pub(super) use mql::is_exact;
 
 /// A report that the buckets can answer.
 #[derive(Clone, Debug)]
-pub(super) struct Figures {
+pub(super) struct SummaryRead {
     bucket: Arc<Bucket>,
     scope: Scope,
-    group: Group,
+    group: GroupSpec,
     /// What follows the group.
     rest: Pipeline,
 }
 
-impl Figures {
-    /// The report that a pipeline over logical documents is; nothing if it is none.
-    pub(super) fn of(bucket: &Arc<Bucket>, stages: &Array<'_>, context: &Context) -> Option<Figures> {
-        let (filter, group, rest) = group_stage::split(bucket, stages)?;
+impl SummaryRead {
+    /// The report that was asked for. Returns `None` if the request is another one.
+    pub(super) fn of(bucket: &Arc<Bucket>, request: &ReadRequest) -> Option<SummaryRead> {
+        let (filter, group, rest) = group_stage::split(bucket, request.pipeline.source.as_ref()?)?;
         // What follows is compiled again, without the variables of the command.
-        if !rest.is_empty() && context.sent.variables.is_some() {
+        if !rest.is_empty() && request.has_variables {
             return None;
         }
         let scope = Scope::of(bucket, &filter)?;
         let rest = Pipeline::parse(&rest, &mut document::pipeline::expr::Names::new()).ok()?;
-        Some(Figures { bucket: bucket.clone(), scope, group, rest })
+        Some(SummaryRead { bucket: bucket.clone(), scope, group, rest })
     }
 
     /// What the answer is made of.

@@ -8,38 +8,38 @@ use std::sync::Arc;
 
 /// One document for all, or for each series.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) id: Id,
+pub(super) struct GroupSpec {
+    pub(super) id: GroupId,
     /// `$count` gives a document without `_id`.
     pub(super) shows_id: bool,
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<GroupField>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Id {
+pub(super) enum GroupId {
     Constant(Value<'static>),
     /// One field of the series.
     Series(Arc<str>),
     /// `{ name: field of the series, … }`
-    Fields(Vec<(Arc<str>, Part)>),
+    Fields(Vec<(Arc<str>, IdPart)>),
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Part {
+pub(super) enum IdPart {
     Series(Arc<str>),
     Constant(Value<'static>),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub(super) struct GroupField {
     pub(super) name: Arc<str>,
-    pub(super) kind: Kind,
+    pub(super) kind: Accumulator,
     /// The stored name of the field that it is about; of counts the number that stands for each document.
-    pub(super) of: Of,
+    pub(super) of: Operand,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Accumulator {
     Count,
     Sum,
     Avg,
@@ -48,7 +48,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Of {
+pub(super) enum Operand {
     Each(Value<'static>),
     Stored {
         field: Arc<str>,
@@ -57,28 +57,31 @@ pub(super) enum Of {
     },
 }
 
-/// Filter, group, and the stages that follow.
-pub(super) fn split(bucket: &Bucket, stages: &Array<'_>) -> Option<(Filter, Group, Array<'static>)> {
-    let mut filter = Filter::all();
-    let mut stages = stages.iter();
+/// Filter, group, and the stages that follow. Returns `None` if the stages are others: of a plain find nothing is parsed.
+pub(super) fn split(bucket: &Bucket, stages: &Array<'_>) -> Option<(Filter, GroupSpec, Array<'static>)> {
+    let (mut conditions, mut stages) = (Vec::new(), stages.iter());
     let group = loop {
         let Value::Document(stage) = stages.next()? else { return None };
         let (name, spec) = stage.iter().next()?;
         match (name.as_str(), spec) {
-            ("$match", Value::Document(source)) => filter = filter.and(Filter::parse(&source, &mut Names::new()).ok()?),
+            ("$match", Value::Document(source)) => conditions.push(source),
             ("$group", Value::Document(spec)) => break group(bucket, &spec)?,
             ("$count", Value::String(name)) => {
-                let each = Of::Each(Value::Int32(1));
-                let field = Field { name: name.as_str().into(), kind: Kind::Count, of: each };
-                break Group { id: Id::Constant(Value::Null), shows_id: false, fields: vec![field] };
+                let each = Operand::Each(Value::Int32(1));
+                let field = GroupField { name: name.as_str().into(), kind: Accumulator::Count, of: each };
+                break GroupSpec { id: GroupId::Constant(Value::Null), shows_id: false, fields: vec![field] };
             }
             _ => return None,
         }
     };
+    let mut filter = Filter::all();
+    for condition in &conditions {
+        filter = filter.and(Filter::parse(condition, &mut Names::new()).ok()?);
+    }
     Some((filter, group, stages.map(Value::into_owned).collect()))
 }
 
-fn group(bucket: &Bucket, spec: &Doc<'_>) -> Option<Group> {
+fn group(bucket: &Bucket, spec: &Doc<'_>) -> Option<GroupSpec> {
     let (mut id, mut fields) = (None, Vec::new());
     for (name, value) in spec.iter() {
         match name.as_str() {
@@ -86,27 +89,27 @@ fn group(bucket: &Bucket, spec: &Doc<'_>) -> Option<Group> {
             name => fields.push(field(bucket, name, &value)?),
         }
     }
-    Some(Group { id: id?, shows_id: true, fields })
+    Some(GroupSpec { id: id?, shows_id: true, fields })
 }
 
-fn group_id(bucket: &Bucket, value: &Value<'_>) -> Option<Id> {
+fn group_id(bucket: &Bucket, value: &Value<'_>) -> Option<GroupId> {
     match value {
         Value::Null | Value::Bool(_) | Value::Int32(_) | Value::Int64(_) => {
-            Some(Id::Constant(value.clone().into_owned()))
+            Some(GroupId::Constant(value.clone().into_owned()))
         }
-        Value::String(_) => series(bucket, value).map(Id::Series),
+        Value::String(_) => series(bucket, value).map(GroupId::Series),
         Value::Document(fields) if !fields.is_empty() => fields
             .iter()
             .map(|(name, value)| {
                 let plain = !name.as_str().starts_with('$') && !name.as_str().contains('.');
                 let part = match value.as_str()?.starts_with('$') {
-                    true => Part::Series(series(bucket, &value)?),
-                    false => Part::Constant(value.into_owned()),
+                    true => IdPart::Series(series(bucket, &value)?),
+                    false => IdPart::Constant(value.into_owned()),
                 };
                 plain.then(|| (Arc::from(name.as_str()), part))
             })
             .collect::<Option<_>>()
-            .map(Id::Fields),
+            .map(GroupId::Fields),
         _ => None,
     }
 }
@@ -117,20 +120,22 @@ fn series(bucket: &Bucket, value: &Value<'_>) -> Option<Arc<str>> {
     bucket.by.iter().find(|series| *series.field == *name).map(|series| series.field.clone())
 }
 
-fn field(bucket: &Bucket, name: &str, value: &Value<'_>) -> Option<Field> {
+fn field(bucket: &Bucket, name: &str, value: &Value<'_>) -> Option<GroupField> {
     let Value::Document(accumulator) = value else { return None };
     let mut parts = accumulator.iter();
     let (Some((operator, argument)), None) = (parts.next(), parts.next()) else { return None };
-    let named = |kind, of| Some(Field { name: name.into(), kind, of });
+    let named = |kind, of| Some(GroupField { name: name.into(), kind, of });
     let kind = match (operator.as_str(), &argument) {
-        ("$count", Value::Document(none)) if none.is_empty() => return named(Kind::Count, Of::Each(Value::Int32(1))),
-        ("$sum", Value::Int32(_) | Value::Int64(_)) => {
-            return named(Kind::Count, Of::Each(argument.into_owned()));
+        ("$count", Value::Document(none)) if none.is_empty() => {
+            return named(Accumulator::Count, Operand::Each(Value::Int32(1)));
         }
-        ("$sum", _) => Kind::Sum,
-        ("$avg", _) => Kind::Avg,
-        ("$min", _) => Kind::Min,
-        ("$max", _) => Kind::Max,
+        ("$sum", Value::Int32(_) | Value::Int64(_)) => {
+            return named(Accumulator::Count, Operand::Each(argument.into_owned()));
+        }
+        ("$sum", _) => Accumulator::Sum,
+        ("$avg", _) => Accumulator::Avg,
+        ("$min", _) => Accumulator::Min,
+        ("$max", _) => Accumulator::Max,
         _ => return None,
     };
     let path = argument.as_str()?.strip_prefix('$').filter(|path| !path.contains(['.', '$']) && !path.is_empty())?;
@@ -138,11 +143,11 @@ fn field(bucket: &Bucket, name: &str, value: &Value<'_>) -> Option<Field> {
 }
 
 /// Under which name, if any, an own field of the readings is stored.
-fn stored(bucket: &Bucket, kind: Kind, path: &str) -> Option<Of> {
+fn stored(bucket: &Bucket, kind: Accumulator, path: &str) -> Option<Operand> {
     match &bucket.body {
         Body::Slots(slots) => {
             let (_, short) = slots.sums.iter().find(|(sum, _)| **sum == *path)?;
-            Some(Of::Stored { field: short.clone(), stat: None })
+            Some(Operand::Stored { field: short.clone(), stat: None })
         }
         Body::Readings(readings) => {
             let beside =
@@ -151,15 +156,15 @@ fn stored(bucket: &Bucket, kind: Kind, path: &str) -> Option<Of> {
                 return None;
             }
             let wanted = match kind {
-                Kind::Sum => Some(Stat::Sum),
-                Kind::Min => Some(Stat::Min),
-                Kind::Max => Some(Stat::Max),
+                Accumulator::Sum => Some(Stat::Sum),
+                Accumulator::Min => Some(Stat::Min),
+                Accumulator::Max => Some(Stat::Max),
                 // A mean of means is none.
-                Kind::Avg | Kind::Count => None,
+                Accumulator::Avg | Accumulator::Count => None,
             };
             let declared = readings.stats.iter().filter(|(of, _)| **of == *path).flat_map(|(_, stats)| stats);
             let stat = declared.copied().find(|stat| Some(*stat) == wanted).map(|stat| stat.of(path));
-            Some(Of::Stored { field: path.into(), stat })
+            Some(Operand::Stored { field: path.into(), stat })
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Scope {
     pub(super) to: i64,
     /// On stored buckets: exactly those of the series that were asked for. Packed, all.
     pub(super) series: Filter,
-    /// The bytes of the series that were asked for, if they are part of a packed `_id`; nothing means all.
+    /// The bytes of the series that were asked for, if they are part of a packed `_id`; `None` means all.
     pub(super) packed: Option<Vec<Vec<u8>>>,
 }
 
@@ -61,7 +61,7 @@ impl Scope {
         Some(())
     }
 
-    /// Hex digits are what readings have; nothing else is worth a figure.
+    /// Hex digits are what readings have; no other value is worth a summary.
     fn hex(&mut self, bucket: &Bucket, path: &Path, test: &Test, nodes: &mut Vec<Node>) -> Option<()> {
         let keys: Vec<Vec<u8>> = match test {
             Test::Eq(value) => vec![bytes(value)?],

@@ -8,16 +8,16 @@ use document::{Doc, Env, Result, Value};
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub(super) struct Projecting {
+pub(super) struct FindProjection {
     projection: Arc<Projection>,
     /// What the match found out about arrays is found out again, if the projection asks for it.
     filter: Option<Filter>,
 }
 
-impl Projecting {
-    pub(super) fn new(projection: Arc<Projection>, filter: &Filter) -> Projecting {
+impl FindProjection {
+    pub(super) fn new(projection: Arc<Projection>, filter: &Filter) -> FindProjection {
         let filter = projection.needs_details().then(|| filter.clone());
-        Projecting { projection, filter }
+        FindProjection { projection, filter }
     }
 
     pub(super) fn apply(&self, doc: &Doc<'_>, env: &Env) -> Result<Doc<'static>> {
@@ -28,8 +28,8 @@ impl Projecting {
         self.projection.apply(doc, &details, env)
     }
 
-    /// The stage that says the same to a real MongoDB, if there is one.
-    pub(super) fn said(&self) -> Option<Value<'static>> {
+    /// The stage that says the same to a real MongoDB; `None` if it has none.
+    pub(super) fn to_mql(&self) -> Option<Value<'static>> {
         let spec = self.projection.source()?;
         let only_find = |value: &Value<'_>| match value {
             Value::Document(inner) => ["$slice", "$elemMatch", "$meta"].iter().any(|name| inner.contains(name)),
@@ -40,7 +40,7 @@ impl Projecting {
     }
 }
 
-impl Stage for Projecting {
+impl Stage for FindProjection {
     fn name(&self) -> &'static str {
         "$project"
     }
@@ -55,7 +55,7 @@ impl Stage for Projecting {
 }
 
 struct Projected {
-    stage: Arc<Projecting>,
+    stage: Arc<FindProjection>,
     input: Rows,
     env: Env,
 }

@@ -1,8 +1,8 @@
-//! Figures over raw buckets: a stage that takes stored documents and gives the groups.
+//! Summaries over raw buckets: a stage that takes stored documents and gives the groups.
 
-use crate::layer::shaped::read::summaries::Figures;
-use crate::layer::shaped::read::summaries::group_stage::{Id, Of, Part};
-use crate::layer::shaped::read::summaries::state::State;
+use crate::shapes::bucket::read::summaries::SummaryRead;
+use crate::shapes::bucket::read::summaries::group_stage::{GroupId, IdPart, Operand};
+use crate::shapes::bucket::read::summaries::state::AccumulatorState;
 use crate::shapes::bucket::{Body, Bucket, Layout, Readings, Slot, Slots, slot_start};
 use document::pipeline::{Pipeline, Rows, Run, Stage, Stream};
 use document::value::key;
@@ -10,7 +10,7 @@ use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-impl Figures {
+impl SummaryRead {
     /// The stages over stored documents that give the answer.
     pub(in super::super) fn native(mut self) -> Pipeline {
         let rest = std::mem::take(&mut self.rest);
@@ -18,31 +18,31 @@ impl Figures {
     }
 }
 
-impl Stage for Figures {
+impl Stage for SummaryRead {
     fn name(&self) -> &'static str {
         "$group"
     }
 
     fn start(self: Arc<Self>, input: Rows, run: &Run) -> Result<Rows> {
-        Ok(Box::new(Adding {
+        Ok(Box::new(GroupRows {
             stage: self,
             input: Some(input),
             env: run.env.clone(),
-            groups: Groups::default(),
+            groups: OpenGroups::default(),
             next: 0,
         }))
     }
 }
 
-struct Adding {
-    stage: Arc<Figures>,
+struct GroupRows {
+    stage: Arc<SummaryRead>,
     input: Option<Rows>,
     env: Env,
-    groups: Groups,
+    groups: OpenGroups,
     next: usize,
 }
 
-impl Stream for Adding {
+impl Stream for GroupRows {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
         if let Some(mut input) = self.input.take() {
             let mut seen = 0_usize;
@@ -68,37 +68,37 @@ impl Stream for Adding {
 }
 
 #[derive(Default)]
-struct Groups {
+struct OpenGroups {
     places: HashMap<Vec<u8>, usize>,
-    groups: Vec<Group>,
+    groups: Vec<OpenGroup>,
     bytes: usize,
 }
 
-struct Group {
+struct OpenGroup {
     id: Value<'static>,
     documents: i64,
-    states: Vec<State>,
+    states: Vec<AccumulatorState>,
 }
 
-impl Group {
-    fn new(figures: &Figures, id: Value<'static>) -> Group {
-        let states = figures.group.fields.iter().map(|field| State::new(field.kind)).collect();
-        Group { id, documents: 0, states }
+impl OpenGroup {
+    fn new(summaries: &SummaryRead, id: Value<'static>) -> OpenGroup {
+        let states = summaries.group.fields.iter().map(|field| AccumulatorState::new(field.kind)).collect();
+        OpenGroup { id, documents: 0, states }
     }
 
-    fn document(&self, figures: &Figures) -> Doc<'static> {
+    fn document(&self, summaries: &SummaryRead) -> Doc<'static> {
         let mut writer = DocWriter::new();
-        if figures.group.shows_id {
+        if summaries.group.shows_id {
             writer.append("_id", &self.id);
         }
-        for (field, state) in figures.group.fields.iter().zip(&self.states) {
+        for (field, state) in summaries.group.fields.iter().zip(&self.states) {
             writer.append(&field.name, &state.finish(field, self.documents));
         }
         writer.finish()
     }
 }
 
-impl Groups {
+impl OpenGroups {
     /// Each is counted with what a small state takes.
     const GROUP: usize = 160;
 
@@ -113,26 +113,26 @@ impl Groups {
     }
 
     /// The group of a series; it is kept only if some document comes.
-    fn place(&mut self, figures: &Figures, stored: &Doc<'_>) -> Result<usize> {
-        if let (Id::Constant(_), true) = (&figures.group.id, !self.groups.is_empty()) {
+    fn place(&mut self, summaries: &SummaryRead, stored: &Doc<'_>) -> Result<usize> {
+        if let (GroupId::Constant(_), true) = (&summaries.group.id, !self.groups.is_empty()) {
             return Ok(0);
         }
-        let id = figures.id_of(stored)?;
+        let id = summaries.id_of(stored)?;
         let mut encoded = Vec::new();
         key::encode(&id, &mut encoded);
         if let Some(place) = self.places.get(&encoded) {
             return Ok(*place);
         }
-        self.bytes += Groups::GROUP + encoded.len();
+        self.bytes += OpenGroups::GROUP + encoded.len();
         let place = self.groups.len();
-        self.groups.push(Group::new(figures, id));
+        self.groups.push(OpenGroup::new(summaries, id));
         self.places.insert(encoded, place);
         Ok(place)
     }
 }
 
-impl Figures {
-    fn add(&self, stored: &Doc<'_>, groups: &mut Groups) -> Result<()> {
+impl SummaryRead {
+    fn add(&self, stored: &Doc<'_>, groups: &mut OpenGroups) -> Result<()> {
         let stored = stored.borrow();
         let Some(start) = self.start_of(&stored)? else { return Ok(()) };
         let end = self.bucket.every.next(start);
@@ -144,14 +144,14 @@ impl Figures {
             return Ok(());
         }
         let whole = scope.from <= start && end <= scope.to;
-        let mut found = Found { figures: self, groups, stored: &stored, place: None };
+        let mut found = Contribution { summaries: self, groups, stored: &stored, place: None };
         match &self.bucket.body {
             Body::Slots(slots) => found.slots(slots, start, whole),
             Body::Readings(readings) => found.readings(readings, start, whole),
         }
     }
 
-    /// When the bucket begins; nothing if it is of another series than those asked for.
+    /// When the bucket begins; `None` if it is of another series than those asked for.
     fn start_of(&self, stored: &Doc<'_>) -> Result<Option<i64>> {
         if !self.bucket.packed {
             return Ok(match stored.get(self.bucket.every.name()) {
@@ -178,16 +178,16 @@ impl Figures {
         };
         let mut id = Value::Null;
         match &self.group.id {
-            Id::Constant(constant) => id = constant.clone(),
-            Id::Series(field) => series(&mut |doc| id = doc.get(field).unwrap_or(Value::Null).into_owned())?,
-            Id::Fields(fields) => series(&mut |doc| {
+            GroupId::Constant(constant) => id = constant.clone(),
+            GroupId::Series(field) => series(&mut |doc| id = doc.get(field).unwrap_or(Value::Null).into_owned())?,
+            GroupId::Fields(fields) => series(&mut |doc| {
                 let mut writer = DocWriter::new();
                 for (name, part) in fields {
                     // As in MongoDB, only with several fields is a missing one left out.
                     let missing = if fields.len() == 1 { Value::Null } else { Value::Missing };
                     match part {
-                        Part::Series(field) => writer.append(name, &doc.get(field).unwrap_or(missing)),
-                        Part::Constant(value) => writer.append(name, value),
+                        IdPart::Series(field) => writer.append(name, &doc.get(field).unwrap_or(missing)),
+                        IdPart::Constant(value) => writer.append(name, value),
                     };
                 }
                 id = Value::Document(writer.finish());
@@ -198,19 +198,19 @@ impl Figures {
 }
 
 /// What one bucket adds.
-struct Found<'f> {
-    figures: &'f Figures,
-    groups: &'f mut Groups,
+struct Contribution<'f> {
+    summaries: &'f SummaryRead,
+    groups: &'f mut OpenGroups,
     stored: &'f Doc<'f>,
     /// Its group, once something of the bucket counts.
     place: Option<usize>,
 }
 
-impl Found<'_> {
-    fn group(&mut self) -> Result<&mut Group> {
+impl Contribution<'_> {
+    fn group(&mut self) -> Result<&mut OpenGroup> {
         let place = match self.place {
             Some(place) => place,
-            None => self.groups.place(self.figures, self.stored)?,
+            None => self.groups.place(self.summaries, self.stored)?,
         };
         self.place = Some(place);
         self.groups.groups.get_mut(place).ok_or_else(|| Error::new(Code::InternalError, "a group is gone"))
@@ -218,12 +218,12 @@ impl Found<'_> {
 
     /// One logical document, by the fields it is stored with.
     fn document(&mut self, fields: &Doc<'_>) -> Result<()> {
-        let asked = &self.figures.group.fields;
+        let asked = &self.summaries.group.fields;
         let group = self.group()?;
         group.documents += 1;
         for (name, value) in fields.iter() {
             for (field, state) in asked.iter().zip(&mut group.states) {
-                if let Of::Stored { field, .. } = &field.of
+                if let Operand::Stored { field, .. } = &field.of
                     && **field == *name.as_str()
                 {
                     state.add(&value);
@@ -234,7 +234,7 @@ impl Found<'_> {
     }
 
     fn slots(&mut self, slots: &Slots, start: i64, whole: bool) -> Result<()> {
-        let (bucket, scope): (&Bucket, _) = (&self.figures.bucket, &self.figures.scope);
+        let (bucket, scope): (&Bucket, _) = (&self.summaries.bucket, &self.summaries.scope);
         let inside = |at: i64| scope.from <= at && at < scope.to;
         // All slots of such a bucket have its own date.
         let whole = whole || matches!(slots.slot, Slot::Field { .. });
@@ -270,7 +270,7 @@ impl Found<'_> {
     }
 
     fn readings(&mut self, readings: &Readings, start: i64, whole: bool) -> Result<()> {
-        let figures = self.figures;
+        let summaries = self.summaries;
         let count = self.stored.get("count").and_then(|count| count.as_i64_exact());
         if count == Some(0) {
             return Ok(());
@@ -283,10 +283,10 @@ impl Found<'_> {
             let group = self.group()?;
             group.documents += count;
             let mut left = Vec::new();
-            for (at, (field, state)) in figures.group.fields.iter().zip(&mut group.states).enumerate() {
+            for (at, (field, state)) in summaries.group.fields.iter().zip(&mut group.states).enumerate() {
                 let known = match &field.of {
-                    Of::Each(_) => true,
-                    Of::Stored { stat, .. } => {
+                    Operand::Each(_) => true,
+                    Operand::Stored { stat, .. } => {
                         let figure = stat.as_ref().and_then(|stat| stats.get(stat));
                         figure.is_some_and(|figure| state.take(&figure))
                     }
@@ -297,7 +297,7 @@ impl Found<'_> {
             }
             return if left.is_empty() { Ok(()) } else { self.one_by_one(&left) };
         }
-        let scope = &figures.scope;
+        let scope = &summaries.scope;
         let Some(Value::Array(elements)) = self.stored.get("readings") else { return Ok(()) };
         for element in elements.iter() {
             let Value::Document(element) = element else { continue };
@@ -312,14 +312,14 @@ impl Found<'_> {
 
     /// Fields of a whole bucket that have no figure.
     fn one_by_one(&mut self, left: &[usize]) -> Result<()> {
-        let figures = self.figures;
+        let summaries = self.summaries;
         let Some(Value::Array(elements)) = self.stored.get("readings") else { return Ok(()) };
         let group = self.group()?;
         for element in elements.iter() {
             let Value::Document(element) = element else { continue };
             for at in left {
-                if let (Some(field), Some(state)) = (figures.group.fields.get(*at), group.states.get_mut(*at))
-                    && let Of::Stored { field, .. } = &field.of
+                if let (Some(field), Some(state)) = (summaries.group.fields.get(*at), group.states.get_mut(*at))
+                    && let Operand::Stored { field, .. } = &field.of
                     && let Some(value) = element.get(field)
                 {
                     state.add(&value);

@@ -1,15 +1,15 @@
-//! Figures as one MongoDB pipeline over the stored collection, without JavaScript.
+//! Summaries as one MongoDB pipeline over the stored collection, without JavaScript.
 //!
 //! Each bucket is reduced to its figures first, whole ones without looking at dates, then they are added up. Adding sums of
 //! sums is exact for whole numbers only: the types of the parts come along, and if one is no int the answer is thrown away
-//! and found one by one ([`settled`]).
+//! and found one by one ([`is_exact`]).
 
-use crate::layer::shaped::read::summaries::Figures;
-use crate::layer::shaped::read::summaries::group_stage::{Id, Kind, Of};
 use crate::mql::{call, call_with, cond, field, list, object};
+use crate::rule::read::names_others;
+use crate::shapes::bucket::read::summaries::SummaryRead;
+use crate::shapes::bucket::read::summaries::group_stage::{Accumulator, GroupId, Operand};
+use crate::shapes::bucket::read::summaries::state::AccumulatorState;
 use crate::shapes::bucket::{Body, Key, Layout, Slot, slot_key};
-use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
-use document::op::Context;
 use document::pipeline::{Pipeline, Rows, Run, Stage, Stream};
 use document::{Array, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
@@ -25,11 +25,11 @@ struct Edge {
     operator: &'static str,
 }
 
-impl Figures {
-    /// The stages behind the conditions on series and period; nothing if this report is better found in another way.
-    pub(in super::super) fn said(&self) -> Option<Array<'static>> {
-        let Id::Constant(_) = self.group.id else { return None };
-        if crate::layer::shaped::read::read_request::names_others(self.rest.source.as_ref()?) {
+impl SummaryRead {
+    /// The stages behind the conditions on series and period; `None` if this report is better found in another way.
+    pub(in super::super) fn to_mql(&self) -> Option<Array<'static>> {
+        let GroupId::Constant(_) = self.group.id else { return None };
+        if names_others(self.rest.source.as_ref()?) {
             return None;
         }
         let mut stages = Vec::new();
@@ -51,8 +51,8 @@ impl Figures {
         Some(stages.into_iter().collect())
     }
 
-    /// What the conditions on the period leave open: they let the bucket through that begins where the time ends. Nothing if
-    /// it cannot be said.
+    /// What the conditions on the period leave open: they let the bucket through that begins where the time ends. Returns `None`
+    /// if it cannot be said.
     #[expect(clippy::option_option, reason = "nothing to be said, and nothing that can be said")]
     fn in_time(&self) -> Option<Option<Value<'static>>> {
         let (scope, every) = (&self.scope, self.bucket.every);
@@ -95,7 +95,7 @@ impl Figures {
         edges
     }
 
-    /// An expression on the bucket: is it one of these? Inner nothing: there are none.
+    /// An expression on the bucket: is it one of these? An inner `None`: there are none.
     #[expect(clippy::option_option, reason = "nothing to be said, and nothing that can be said")]
     fn is_edge(&self, edges: &[Edge]) -> Option<Option<Value<'static>>> {
         if edges.is_empty() {
@@ -177,20 +177,20 @@ impl Figures {
                 (call("$objectToArray", call_with("$ifNull", [field("items"), Value::Document(Doc::empty())])), "i.v")
             }
         };
-        let found = object([("_id", Value::Int32(0)), ("i", Figures::counted(all, part))]);
-        let mut figures = vec![("_id".to_owned(), Value::Int32(0)), ("n".to_owned(), call("$size", field("i")))];
+        let found = object([("_id", Value::Int32(0)), ("i", SummaryRead::counted(all, part))]);
+        let mut summaries = vec![("_id".to_owned(), Value::Int32(0)), ("n".to_owned(), call("$size", field("i")))];
         for (at, asked) in self.group.fields.iter().enumerate() {
-            let Of::Stored { field: of, .. } = &asked.of else { continue };
+            let Operand::Stored { field: of, .. } = &asked.of else { continue };
             let values = field(&format!("{inner}.{of}"));
             let operator = match asked.kind {
-                Kind::Sum => "$sum",
-                Kind::Min => "$min",
-                Kind::Max => "$max",
-                Kind::Avg | Kind::Count => return None,
+                Accumulator::Sum => "$sum",
+                Accumulator::Min => "$min",
+                Accumulator::Max => "$max",
+                Accumulator::Avg | Accumulator::Count => return None,
             };
-            figures.push((format!("f{at}"), call(operator, values)));
+            summaries.push((format!("f{at}"), call(operator, values)));
         }
-        Some(vec![call("$project", found), call("$project", named(figures))])
+        Some(vec![call("$project", found), call("$project", named(summaries))])
     }
 
     fn readings(&self, part: Option<(Value<'static>, Value<'static>)>) -> Option<Vec<Value<'static>>> {
@@ -199,20 +199,20 @@ impl Figures {
             Some(_) => cond(call_with("$isArray", [field("i")]), of_part, of_whole),
             None => of_whole,
         };
-        let mut figures = vec![
+        let mut summaries = vec![
             ("_id".to_owned(), Value::Int32(0)),
             ("n".to_owned(), either(call("$size", field("i")), field("count"))),
         ];
         for (at, asked) in self.group.fields.iter().enumerate() {
-            let Of::Stored { field: of, stat } = &asked.of else { continue };
+            let Operand::Stored { field: of, stat } = &asked.of else { continue };
             let operator = match asked.kind {
-                Kind::Sum => "$sum",
-                Kind::Min => "$min",
-                Kind::Max => "$max",
-                Kind::Avg | Kind::Count => return None,
+                Accumulator::Sum => "$sum",
+                Accumulator::Min => "$min",
+                Accumulator::Max => "$max",
+                Accumulator::Avg | Accumulator::Count => return None,
             };
             let figure = field(&format!("stats.{}", stat.as_ref()?));
-            figures.push((format!("f{at}"), either(call(operator, field(&format!("i.{of}"))), figure)));
+            summaries.push((format!("f{at}"), either(call(operator, field(&format!("i.{of}"))), figure)));
         }
         let mut stages = Vec::new();
         if let Some((is_edge, condition)) = part {
@@ -225,7 +225,7 @@ impl Figures {
             ]);
             stages.push(call("$project", found));
         }
-        stages.push(call("$project", named(figures)));
+        stages.push(call("$project", named(summaries)));
         Some(stages)
     }
 
@@ -235,10 +235,10 @@ impl Figures {
         for (at, asked) in self.group.fields.iter().enumerate() {
             let name = format!("f{at}");
             let operator = match asked.kind {
-                Kind::Count => continue,
-                Kind::Min => "$min",
-                Kind::Max => "$max",
-                Kind::Sum | Kind::Avg => {
+                Accumulator::Count => continue,
+                Accumulator::Min => "$min",
+                Accumulator::Max => "$max",
+                Accumulator::Sum | Accumulator::Avg => {
                     types.push(call("$type", field(&name)));
                     "$sum"
                 }
@@ -254,9 +254,9 @@ impl Figures {
     }
 
     /// What makes the answer of the row that the pipeline gives, and what follows.
-    pub(in super::super) fn into_answer(mut self) -> Pipeline {
+    pub(in super::super) fn behind_mql(mut self) -> Pipeline {
         let rest = std::mem::take(&mut self.rest);
-        Pipeline::of_stage(FromSaid(self), None).then(rest)
+        Pipeline::of_stage(FromMql(self), None).then(rest)
     }
 }
 
@@ -269,39 +269,39 @@ fn named(fields: Vec<(String, Value<'static>)>) -> Value<'static> {
 }
 
 #[derive(Debug)]
-struct FromSaid(Figures);
+struct FromMql(SummaryRead);
 
-impl Stage for FromSaid {
+impl Stage for FromMql {
     fn name(&self) -> &'static str {
         "$group"
     }
 
     fn start(self: Arc<Self>, input: Rows, _: &Run) -> Result<Rows> {
-        Ok(Box::new(Answers { stage: self, input }))
+        Ok(Box::new(AnswerRows { stage: self, input }))
     }
 }
 
-struct Answers {
-    stage: Arc<FromSaid>,
+struct AnswerRows {
+    stage: Arc<FromMql>,
     input: Rows,
 }
 
-impl Stream for Answers {
+impl Stream for AnswerRows {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
-        let figures = &self.stage.0;
+        let summaries = &self.stage.0;
         while let Some(row) = self.input.next()? {
             let documents = row.get("n").and_then(|number| number.as_i64_exact()).unwrap_or_default();
             if documents == 0 {
                 continue;
             }
             let mut writer = DocWriter::new();
-            if let (true, Id::Constant(id)) = (figures.group.shows_id, &figures.group.id) {
+            if let (true, GroupId::Constant(id)) = (summaries.group.shows_id, &summaries.group.id) {
                 writer.append("_id", id);
             }
-            for (at, field) in figures.group.fields.iter().enumerate() {
+            for (at, field) in summaries.group.fields.iter().enumerate() {
                 let value = match &field.of {
-                    Of::Each(_) => crate::layer::shaped::read::summaries::state::State::Count.finish(field, documents),
-                    Of::Stored { .. } => row.get(&format!("f{at}")).unwrap_or(Value::Null),
+                    Operand::Each(_) => AccumulatorState::Count.finish(field, documents),
+                    Operand::Stored { .. } => row.get(&format!("f{at}")).unwrap_or(Value::Null),
                 };
                 writer.append(&field.name, &value);
             }
@@ -315,28 +315,8 @@ impl Stream for Answers {
     }
 }
 
-/// The cursor again, if what it gives is exact.
-pub(in super::super) async fn settled(
-    mut cursor: Box<dyn Cursor>,
-    session: &mut Session,
-    context: &Context,
-) -> Result<Option<Box<dyn Cursor>>> {
-    let batch = cursor.next(session, context, BatchLimit { documents: 2, bytes: 16 << 20 }).await?;
-    let exact = batch.documents.iter().all(|row| {
-        let is = |name: &str, types: &[&str]| {
-            row.get(name).is_none_or(|found| found.as_str().is_some_and(|found| types.contains(&found)))
-        };
-        is("least", &["int"]) && is("greatest", &["int"])
-    });
-    Ok(exact.then(|| -> Box<dyn Cursor> { Box::new(Read(Some(batch))) }))
-}
-
-/// Rows that have been read.
-struct Read(Option<Batch>);
-
-impl Cursor for Read {
-    fn next<'a>(&'a mut self, _: &'a mut Session, _: &'a Context, _: BatchLimit) -> Answer<'a, Batch> {
-        let batch = self.0.take().unwrap_or_default();
-        Box::pin(std::future::ready(Ok(Batch { exhausted: true, ..batch })))
-    }
+/// Whether the sums in a row of the pipeline are exact: all that was added up were ints.
+pub(in super::super) fn is_exact(row: &Doc<'_>) -> bool {
+    let is_int = |name: &str| row.get(name).is_none_or(|found| found.as_str() == Some("int"));
+    is_int("least") && is_int("greatest")
 }

@@ -1,7 +1,7 @@
 //! Expressions of clients with the hex digits that they compare a series with in lower case.
 
 use crate::mql::{list, object};
-use crate::shapes::bucket::hex::{Digits, lowered};
+use crate::shapes::hex::{Digits, lowered};
 use document::{Array, Doc, DocWriter, Value};
 
 /// Operators that compare their operands.

@@ -1,6 +1,6 @@
 //! What is made of rows at the end: the one document of a count or a distinct, or what a find shows of each.
 
-use crate::layer::shaped::read::find_projection::Projecting;
+use crate::execute::read::find_projection::FindProjection;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::Context;
 use document::value::Path;
@@ -8,61 +8,50 @@ use document::value::distinct::{Values, each_value};
 use document::{Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
-pub(super) enum Finish {
+/// What a command makes of the rows.
+pub(super) enum ResultForm {
     Rows,
     /// Rows are `{ n }`, or there is none.
     Count,
     /// Rows are `{ _id: { v } }`: all different values of the path's first field.
     Distinct(Path),
-    Project(Arc<Projecting>),
-}
-
-impl Finish {
-    /// The same for another cursor.
-    pub(super) fn again(&self) -> Finish {
-        match self {
-            Finish::Rows => Finish::Rows,
-            Finish::Count => Finish::Count,
-            Finish::Distinct(path) => Finish::Distinct(path.clone()),
-            Finish::Project(projecting) => Finish::Project(projecting.clone()),
-        }
-    }
+    Project(Arc<FindProjection>),
 }
 
 /// How many rows of a distinct are taken at once.
 const BATCH: BatchLimit = BatchLimit { documents: 10_000, bytes: 16 << 20 };
 
-pub(super) fn finished(cursor: Box<dyn Cursor>, finish: Finish) -> Box<dyn Cursor> {
-    match finish {
-        Finish::Rows => cursor,
-        finish => Box::new(Finished { cursor, finish }),
+pub(super) fn cursor(cursor: Box<dyn Cursor>, form: ResultForm) -> Box<dyn Cursor> {
+    match form {
+        ResultForm::Rows => cursor,
+        form => Box::new(ResultCursor { cursor, form }),
     }
 }
 
-struct Finished {
+struct ResultCursor {
     cursor: Box<dyn Cursor>,
-    finish: Finish,
+    form: ResultForm,
 }
 
-impl Cursor for Finished {
+impl Cursor for ResultCursor {
     fn next<'a>(&'a mut self, session: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
         Box::pin(async move {
-            let Finished { cursor, finish } = self;
+            let ResultCursor { cursor, form } = self;
             let only = |doc| Ok(Batch { documents: vec![doc], exhausted: true });
-            match finish {
-                Finish::Rows => cursor.next(session, context, limit).await,
-                Finish::Count => {
+            match form {
+                ResultForm::Rows => cursor.next(session, context, limit).await,
+                ResultForm::Count => {
                     let batch = cursor.next(session, context, BATCH).await?;
                     let number = batch.documents.first().and_then(|row| row.get("n")?.as_i64_exact());
                     let mut writer = DocWriter::new();
                     writer.append("n", &Value::Int64(number.unwrap_or_default()));
                     only(writer.finish())
                 }
-                Finish::Distinct(path) => only(distinct(&mut **cursor, session, context, path).await?),
-                Finish::Project(projecting) => {
+                ResultForm::Distinct(path) => only(distinct(&mut **cursor, session, context, path).await?),
+                ResultForm::Project(projection) => {
                     let mut batch = cursor.next(session, context, limit).await?;
                     for doc in &mut batch.documents {
-                        *doc = projecting.apply(doc, &context.env)?;
+                        *doc = projection.apply(doc, &context.env)?;
                     }
                     Ok(batch)
                 }

@@ -15,7 +15,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Nothing if the order is another one, or if buckets of several series would have to be mixed.
+    /// Returns `None` if the order is another one, or if buckets of several series would have to be mixed.
     pub(super) fn of(bucket: &Arc<Bucket>, filter: &document::filter::Filter, sort: &SortSpec) -> Option<InOrder> {
         let by_time =
             sort.keys.first().is_some_and(|key| key.path.parts.len() == 1 && key.path.first() == &*bucket.time);
@@ -50,7 +50,7 @@ struct Ordered {
 }
 
 impl Ordered {
-    /// All readings of the next period; nothing at the end.
+    /// All readings of the next period; `None` at the end.
     fn period(&mut self) -> Result<Option<Vec<Doc<'static>>>> {
         let bucket = &self.stage.bucket;
         let first = match self.next.take() {

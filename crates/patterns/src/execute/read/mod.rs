@@ -1,0 +1,36 @@
+//! Reads of collections that have a shape: a [`ReadPlan`], made and run, once for all shapes.
+//!
+//! [`request`] makes a [`ReadRequest`] of a reading command. The shape may know a short cut; else [`general`] pushes the filter,
+//! unpacks the stored documents and lets the rest follow. On the embedded store that is one pipeline of our code, a real MongoDB
+//! gets the same as MQL. [`run`] reads through the backend; [`local_pipeline`] runs what is left in this process, and [`result`]
+//! makes the answer of a count or a distinct.
+//!
+//! [`ReadPlan`]: crate::rule::read::ReadPlan
+//! [`ReadRequest`]: crate::rule::read::ReadRequest
+
+mod explain;
+mod find_projection;
+mod general;
+mod local_pipeline;
+mod request;
+mod result;
+mod run;
+mod snapshot;
+mod union;
+
+pub(crate) use explain::{explain, planned};
+pub(crate) use run::open;
+
+use crate::active::Rules;
+use crate::shapes::Stack;
+use document::op::ReadOp;
+use std::sync::Arc;
+
+/// The stack of the collection that a read asks for. Returns `None` if it has no shape, or if the read makes its documents itself.
+pub(crate) fn stack_of<'r>(rules: &'r Rules, op: &ReadOp) -> Option<&'r Arc<Stack>> {
+    let makes_documents = match op {
+        ReadOp::Aggregate(op) => op.collectionless || op.pipeline.makes_documents(),
+        ReadOp::Find(_) | ReadOp::Count(_) | ReadOp::Distinct(_) => false,
+    };
+    rules.shaped(op.ns()).filter(|_| !makes_documents)
+}
