@@ -4,7 +4,7 @@ use crate::active::{ActiveRule, Rules};
 use crate::layer::write::bookkeeping;
 use crate::layer::{Executor, behind, expiry, listing, restore, shaped, switchover_wait, timeseries, validators};
 use crate::life::access::Access;
-use crate::life::{drop_database, indexes, names};
+use crate::life::{drop_database, install, names};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Aggregate, Context, Namespace};
@@ -110,7 +110,7 @@ pub(super) async fn run(
     {
         let (mut own, own_context) = (Session::default(), life.context());
         let mut at = Access { backend: &*executor.inner, session: &mut own, context: &own_context };
-        indexes::made::forget_gone(&mut at, &ns).await?;
+        install::made::forget_gone(&mut at, &ns).await?;
     }
     Ok(answer)
 }

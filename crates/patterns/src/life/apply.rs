@@ -2,19 +2,18 @@
 
 use crate::declare::{Declaration, compatible};
 use crate::life::access::Access;
-use crate::life::indexes::Needed;
 use crate::life::plan::{Changes, Work};
 use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::{Progress, amount};
 use crate::life::rights::{Rights, namespaces};
-use crate::life::{Entry, Life, catalog, indexes, plan, relocate, replaced, retire};
+use crate::life::{Entry, Life, catalog, install, plan, relocate, replaced, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::Session;
-use document::op::{AdminOp, Namespace};
-use document::{Code, Error, Result, Value};
+use document::op::Namespace;
+use document::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -184,7 +183,7 @@ impl Life {
         }
         let changes = decided.changes;
         self.refuse_being_restored(db, &changes)?;
-        self.make_indexes(at, &changes).await?;
+        install::create_all(at, &changes.indexes().collect::<Vec<_>>()).await?;
         self.prepare(at.session, db).await?;
         replaced::prepare(at, db).await?;
         for step in &changes.steps {
@@ -204,31 +203,6 @@ impl Life {
         drop(pending);
         self.try_again(db);
         Ok(decided.applied)
-    }
-
-    /// Makes the indexes that the rules need. If one cannot be made, those that were made before it are dropped again.
-    async fn make_indexes(&self, at: &mut Access<'_>, changes: &Changes) -> Result<()> {
-        let needed = |unique: bool| {
-            changes.steps.iter().filter_map(move |step| match &step.work {
-                Work::Index(needed) if needed.unique == unique => Some((&step.rule, needed)),
-                _ => None,
-            })
-        };
-        let mut made = Vec::new();
-        // Those that may fail come first.
-        for (rule, needed) in needed(true).chain(needed(false)) {
-            let is_new = relocate::stored::found(at, &needed.ns).await?.is_none();
-            match indexes::create(at, rule, needed).await {
-                Ok(()) => made.push((needed, is_new)),
-                Err(error) => {
-                    for (needed, is_new) in made.into_iter().rev() {
-                        undo_index(at, needed, is_new).await;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
     }
 
     async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &Changes, extent: Consent) -> Result<()> {
@@ -395,20 +369,5 @@ impl Life {
 impl Decided {
     fn pending_names(&self) -> Vec<Arc<str>> {
         self.pending.iter().map(|pending| pending.rule.clone()).collect()
-    }
-}
-
-/// Drops an index again, and the collection if it was made with it. What fails stays: the error that led here is told.
-async fn undo_index(at: &mut Access<'_>, needed: &Needed, is_new: bool) {
-    let which = Value::string(needed.name());
-    let op = AdminOp::DropIndexes { ns: needed.ns.clone(), which };
-    if let Err(error) = at.backend.admin(at.session, at.context, op).await {
-        tracing::warn!(%error, index = needed.name(), collection = %needed.ns, "the index could not be dropped again");
-    }
-    if is_new && matches!(relocate::stored::is_empty(at, &needed.ns).await, Ok(true)) {
-        let dropped = relocate::stored::drop_if_there(at, &needed.ns).await;
-        if let Err(error) = dropped {
-            tracing::warn!(%error, collection = %needed.ns, "the empty collection could not be dropped again");
-        }
     }
 }

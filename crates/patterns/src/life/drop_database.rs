@@ -7,7 +7,7 @@
 use crate::life::access::Access;
 use crate::life::replaced::Progress;
 use crate::life::rights::Rights;
-use crate::life::{Entry, Life, State, catalog, emptied, indexes, names, relocate, replaced};
+use crate::life::{Entry, Life, State, catalog, emptied, install, names, relocate, replaced};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
@@ -72,9 +72,7 @@ impl Life {
         self.settle_expiry(at, db).await?;
         // Those of a shape are made with its collections.
         for entry in self.entries().into_iter().filter(of_db).filter(is_link) {
-            for needed in indexes::missing(at, &entry.rule).await? {
-                indexes::create(at, &entry.rule, &needed).await?;
-            }
+            install::ensure_indexes(at, &entry.rule).await?;
         }
         Ok(())
     }

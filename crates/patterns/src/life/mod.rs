@@ -14,7 +14,7 @@ pub(crate) mod drop_database;
 mod emptied;
 pub(crate) mod expiry;
 mod explain;
-pub mod indexes;
+pub(crate) mod install;
 mod leases;
 mod load;
 pub mod names;

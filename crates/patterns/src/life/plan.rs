@@ -3,13 +3,13 @@
 use crate::declare::{Change, Difference, diff};
 use crate::life::access::Access;
 use crate::life::expiry::Expiry;
-use crate::life::indexes::Needed;
+use crate::life::install::PlannedIndex;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
 use crate::life::rights::Rights;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, expiry, indexes, names, relocate};
+use crate::life::{Entry, Life, expiry, install, names, relocate};
 use crate::rule::Rule;
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// What happens to one rule.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    Index(Needed),
+    Index(PlannedIndex),
     /// A real MongoDB no longer expires documents that the rule reads: Pleach does (SEMANTICS R7).
     Expiry(Expiry),
     /// Every host's field is made right.
@@ -72,11 +72,11 @@ impl Changes {
                 Work::Index(needed) => Some(needed),
                 _ => None,
             });
-            let planned: Vec<&Needed> = planned.collect();
-            let missing = indexes::missing_beside(at, rule, &planned).await?;
+            let planned: Vec<&PlannedIndex> = planned.collect();
+            let missing = install::missing_beside(at, rule, &planned).await?;
             steps.extend(missing.into_iter().map(|needed| Step { rule: executor.clone(), work: Work::Index(needed) }));
-            if let Some(link) = rule.link() {
-                for expiry in expiry::live(at, &link.source).await? {
+            for ns in rule.needs().expires {
+                for expiry in expiry::live(at, &ns).await? {
                     let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
                     if !steps.iter().any(twice) {
                         steps.push(Step { rule: executor.clone(), work: Work::Expiry(expiry) });
@@ -108,7 +108,7 @@ impl Changes {
         for step in &self.steps {
             let host = &step.rule.host;
             match &step.work {
-                Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, &needed.ns)?,
+                Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
                 Work::Shape(_) => APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?,
                 Work::Remove if step.rule.bucket().is_some() => {
@@ -119,6 +119,14 @@ impl Changes {
             }
         }
         Ok(())
+    }
+
+    /// The indexes that are made, each with the rule that needs it.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = (&Rule, &PlannedIndex)> {
+        self.steps.iter().filter_map(|step| match &step.work {
+            Work::Index(planned) => Some((&*step.rule, planned)),
+            _ => None,
+        })
     }
 
     pub(crate) fn removed(&self) -> impl Iterator<Item = &Arc<Rule>> {
@@ -223,8 +231,8 @@ impl Step {
     /// As steps that a person could run.
     fn shown(&self, at: &Access<'_>) -> Result<Vec<Shown>> {
         match (&self.work, self.rule.bucket()) {
-            (Work::Shape(change), Some(bucket)) => {
-                relocate::plan::declared(&self.rule, bucket, change, relocate::stored::dialect(at))
+            (Work::Shape(change), Some(_)) => {
+                relocate::plan::declared(&self.rule, change, relocate::stored::dialect(at))
             }
             (Work::Remove, Some(bucket)) => {
                 Ok(relocate::plan::removed(&self.rule, bucket, relocate::stored::dialect(at)))
@@ -250,7 +258,7 @@ impl Step {
 
     fn namespace(&self) -> &Namespace {
         match &self.work {
-            Work::Index(needed) => &needed.ns,
+            Work::Index(needed) => needed.ns(),
             Work::Expiry(expiry) => &expiry.ns,
             _ => &self.rule.host,
         }

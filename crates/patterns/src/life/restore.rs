@@ -10,13 +10,13 @@ use crate::declare::compatible;
 use crate::life::access::Access;
 use crate::life::catalog::Row;
 use crate::life::expiry::Expiry;
-use crate::life::indexes::Made;
+use crate::life::install::Made;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::{Rights, namespaces};
 use crate::life::verbs::{APPLY, Resource};
-use crate::life::{Entry, Life, State, catalog, indexes, names, plan, relocate};
+use crate::life::{Entry, Life, State, catalog, install, names, plan, relocate};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -215,9 +215,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
             row.shape = Some(Relocation { turn: Some(change.turn), ..row.shape.unwrap_or_default().begun_anew() });
         }
         None => {
-            for needed in indexes::missing(&mut at, &entry.rule).await? {
-                indexes::create(&mut at, &entry.rule, &needed).await?;
-            }
+            install::ensure_indexes(&mut at, &entry.rule).await?;
             row.total = plan::documents(&mut at, &entry.rule.host).await?;
         }
     }
@@ -237,7 +235,7 @@ fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
         if rule.bucket().is_some() {
             return APPLY.need_for_rule(rights, Resource::MovedCollections, rule);
         }
-        let mut indexed = indexes::needed(rule).into_iter().map(|needed| needed.ns);
+        let mut indexed = rule.needs().indexes.into_iter().map(|need| need.ns);
         indexed.try_for_each(|ns| APPLY.need(rights, Resource::IndexedCollection, &ns))?;
         APPLY.need(rights, Resource::Host, &rule.host)
     };

@@ -2,7 +2,7 @@
 //! It can be stopped anywhere: run again, it goes on with what is left.
 
 use crate::life::access::Access;
-use crate::life::indexes::made;
+use crate::life::install::made;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::stored;
 use crate::life::relocate::way_back::WayBack;

@@ -5,6 +5,7 @@ pub mod fence;
 pub mod field;
 pub mod key;
 pub mod link;
+pub mod needs;
 pub mod obstacle;
 pub mod order;
 pub mod owned;
@@ -15,6 +16,7 @@ pub mod state;
 pub use fate::Fate;
 pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, Rows, Wanted};
 pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
+pub use needs::{IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
 pub use state::State;
@@ -77,6 +79,14 @@ impl Rule {
         match &self.kind {
             Kind::Shape(bucket) => Some(bucket),
             Kind::Field(_) => None,
+        }
+    }
+
+    /// What must be in the database beside documents.
+    pub fn needs(&self) -> Needs {
+        match &self.kind {
+            Kind::Field(field) => field.needs(),
+            Kind::Shape(bucket) => bucket.needs(&bucket.into),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, record, stored, way_back};
 use crate::life::{Entry, Life, State, catalog, plan, timeseries};
 use crate::rule::Rule;
-use crate::shapes::{Form, Place};
+use crate::shapes::Place;
 use document::backend::Session;
 use document::op::Namespace;
 use document::{Code, Doc, Error, Result};
@@ -103,10 +103,9 @@ impl FirstPlace<'_> {
     }
 
     async fn make(&self, at: &mut Access<'_>, sides: &[Place]) -> Result<()> {
-        let Some(side) = sides.first() else { return Ok(()) };
-        match &side.form {
-            Form::Plain => stored::ensure_plain(at, &side.stored, self.plain_options).await,
-            Form::Bucket(bucket) => stored::ensure_stored(at, self.rule, bucket).await,
+        match sides.first() {
+            Some(side) => stored::ensure_place(at, self.rule, side, self.plain_options).await,
+            None => Ok(()),
         }
     }
 }
