@@ -30,7 +30,7 @@ const FACTS: &[&str] = &[
     "crates/patterns/src/layer/shaped/write/single_statement.rs",
     "crates/patterns/src/layer/shaped/write/resend_after_move.rs",
     "crates/patterns/src/layer/timeseries.rs",
-    "crates/patterns/src/life/audit/mod.rs",
+    "crates/patterns/src/life/lifecycle/of_field.rs",
     "crates/patterns/src/life/derived.rs",
     "crates/patterns/src/execute/evaluate.rs",
     "crates/patterns/src/life/expiry.rs",

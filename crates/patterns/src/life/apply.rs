@@ -5,10 +5,9 @@ use crate::life::access::Access;
 use crate::life::plan::{Changes, Work};
 use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
 use crate::life::relocate::drop::Leaving;
-use crate::life::relocate::record::Relocation;
-use crate::life::replaced::{Progress, amount};
+use crate::life::replaced::Progress;
 use crate::life::rights::{Rights, namespaces};
-use crate::life::{Entry, Life, catalog, install, plan, relocate, replaced, retire};
+use crate::life::{Entry, Life, catalog, install, lifecycle, replaced, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -208,6 +207,7 @@ impl Life {
     async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &Changes, extent: Consent) -> Result<()> {
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         for step in &changes.steps {
+            let lifecycle = lifecycle::of(&step.rule);
             let known = self.entries().into_iter().find(|entry| *entry.db == *db && entry.rule.name == step.rule.name);
             let mut row = catalog::Row {
                 rule: step.rule.name.to_string(),
@@ -226,18 +226,8 @@ impl Life {
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
-                Work::Seed | Work::Rebuild => {
-                    row.total = plan::documents(at, &step.rule.host).await?;
-                    if known.as_ref().is_none_or(|known| !known.row.state.is_kept()) {
-                        if let Some(known) = known
-                            && let Some(since) = known.row.replaced.since
-                        {
-                            amount::leave(at, &known.rule, since, known.row.seeded_to().as_ref()).await?;
-                        }
-                        // Whatever is there now is from before it.
-                        row.replaced =
-                            Progress { since: Some(replaced::begin(at, &step.rule).await?), ..Progress::default() };
-                    }
+                Work::Seed | Work::Rebuild | Work::Shape(_) => {
+                    lifecycle.begin(at, known.as_ref(), step, &mut row).await?;
                 }
                 Work::Keep => {
                     let Some(known) = known else { continue };
@@ -247,37 +237,17 @@ impl Life {
                     row.shape =
                         known.row.shape.map(|shape| shape.declared_as(&known.row.declaration, &row.declaration));
                 }
-                Work::Shape(change) => {
-                    if row.replaced.since.is_none() {
-                        row.replaced.since = Some(replaced::begin(at, &step.rule).await?);
-                    }
-                    let shape = known.and_then(|known| known.row.shape).unwrap_or_default();
-                    row.shape = Some(Relocation {
-                        turn: Some(change.turn.clone()),
-                        timeseries: None,
-                        indexes: Vec::new(),
-                        ..shape
-                    });
-                }
-                Work::Remove if step.rule.bucket().is_some() => {
+                Work::Remove => {
                     if let Some(known) = known {
                         let leaving = Leaving { with_data: extent.with_data, ..Leaving::default() };
-                        relocate::drop::begin(self, at, &known, leaving).await?;
+                        lifecycle.drop(self, at, &known, leaving).await?;
                     }
                     continue;
                 }
-                Work::Remove => {
-                    row.state = State::Retiring;
-                    row.with_data = extent.with_data;
-                }
             }
             let written = catalog::write_over(self, db, &row, None, |now, row| match &step.work {
-                Work::Keep if step.rule.bucket().is_none() => {
-                    (row.state, row.replaced) = (now.state.clone(), now.replaced.clone());
-                    (row.done, row.total) = (now.done, now.total);
-                }
+                Work::Keep => lifecycle.take_over(now, row),
                 Work::Rebuild if now.state.is_kept() => row.replaced = carried(now),
-                Work::Remove => row.replaced = carried(now),
                 _ => {}
             });
             if let Some(row) = written.await? {

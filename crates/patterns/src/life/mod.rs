@@ -16,6 +16,7 @@ pub(crate) mod expiry;
 mod explain;
 pub(crate) mod install;
 mod leases;
+pub(crate) mod lifecycle;
 mod load;
 pub mod names;
 mod outbox;

@@ -9,7 +9,7 @@ use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
 use crate::life::rights::Rights;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, expiry, install, names, relocate};
+use crate::life::{Entry, Life, expiry, install, lifecycle, names, relocate};
 use crate::rule::Rule;
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
@@ -61,11 +61,17 @@ impl Changes {
                 Difference::Changed { new, change: Change::Upkeep, .. } if std::ptr::eq(*new, rule) => Some(Work::Keep),
                 _ => None,
             });
-            let executor = Arc::new(rule.clone());
-            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (rule.bucket(), &work) {
-                let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
-                let change = relocate::change::to_declared(at, entry, rule, bucket).await?;
-                steps.push(Step { rule: executor, work: Work::Shape(Box::new(change)) });
+            let declared = Arc::new(rule.clone());
+            let work = match work {
+                Some(work @ (Work::Seed | Work::Rebuild)) => {
+                    let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
+                    Some(lifecycle::of(rule).plan(at, entry, rule, work).await?)
+                }
+                other => other,
+            };
+            if let Some(work @ Work::Shape(_)) = work {
+                // The move makes what it needs.
+                steps.push(Step { rule: declared, work });
                 continue;
             }
             let planned = steps.iter().filter_map(|step| match &step.work {
@@ -74,17 +80,17 @@ impl Changes {
             });
             let planned: Vec<&PlannedIndex> = planned.collect();
             let missing = install::missing_beside(at, rule, &planned).await?;
-            steps.extend(missing.into_iter().map(|needed| Step { rule: executor.clone(), work: Work::Index(needed) }));
+            steps.extend(missing.into_iter().map(|needed| Step { rule: declared.clone(), work: Work::Index(needed) }));
             for ns in rule.needs().expires {
                 for expiry in expiry::live(at, &ns).await? {
                     let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
                     if !steps.iter().any(twice) {
-                        steps.push(Step { rule: executor.clone(), work: Work::Expiry(expiry) });
+                        steps.push(Step { rule: declared.clone(), work: Work::Expiry(expiry) });
                     }
                 }
             }
             if let Some(work) = work {
-                steps.push(Step { rule: executor, work });
+                steps.push(Step { rule: declared, work });
             }
         }
         for difference in &differences {
@@ -106,16 +112,13 @@ impl Changes {
         self.need_to_see(APPLY, rights)?;
         APPLY.need(rights, Resource::Catalog, &names::catalog(db))?;
         for step in &self.steps {
-            let host = &step.rule.host;
             match &step.work {
                 Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
-                Work::Shape(_) => APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?,
-                Work::Remove if step.rule.bucket().is_some() => {
-                    APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?;
-                }
-                Work::Seed | Work::Rebuild | Work::Remove => APPLY.need(rights, Resource::Host, host)?,
                 Work::Keep => {}
+                Work::Shape(_) | Work::Seed | Work::Rebuild | Work::Remove => {
+                    lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
+                }
             }
         }
         Ok(())
@@ -161,7 +164,7 @@ impl Changes {
     pub(crate) async fn show(&self, at: &mut Access<'_>, preview: &Preview) -> Result<Doc<'static>> {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {
-            let moved = step.moved(at).await?;
+            let moved = lifecycle::of(&step.rule).moves(at, &step.rule, &step.work).await?;
             for Shown { kind, namespace, command } in step.shown(at)? {
                 let mut doc = DocWriter::new();
                 doc.append("rule", &Value::from(&*step.rule.name)).append("kind", &Value::from(kind));
@@ -219,29 +222,13 @@ impl Step {
         }
     }
 
-    /// What a change of form moves; nothing for other work.
-    async fn moved(&self, at: &mut Access<'_>) -> Result<Vec<Moved>> {
-        match (&self.work, self.rule.bucket()) {
-            (Work::Shape(change), _) => relocate::moved::moved(at, &self.rule, &change.turn).await,
-            (Work::Remove, Some(bucket)) => Ok(vec![relocate::moved::given_back(at, bucket).await?]),
-            _ => Ok(Vec::new()),
-        }
-    }
-
     /// As steps that a person could run.
     fn shown(&self, at: &Access<'_>) -> Result<Vec<Shown>> {
-        match (&self.work, self.rule.bucket()) {
-            (Work::Shape(change), Some(_)) => {
-                relocate::plan::declared(&self.rule, change, relocate::stored::dialect(at))
-            }
-            (Work::Remove, Some(bucket)) => {
-                Ok(relocate::plan::removed(&self.rule, bucket, relocate::stored::dialect(at)))
-            }
-            _ => {
-                let (kind, namespace) = (self.kind(), self.namespace().clone());
-                Ok(vec![Shown { kind, namespace, command: self.command()? }])
-            }
+        if let Some(steps) = lifecycle::of(&self.rule).steps(at, &self.rule, &self.work)? {
+            return Ok(steps);
         }
+        let (kind, namespace) = (self.kind(), self.namespace().clone());
+        Ok(vec![Shown { kind, namespace, command: self.command()? }])
     }
 
     pub(crate) fn kind(&self) -> &'static str {
