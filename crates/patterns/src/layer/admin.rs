@@ -97,6 +97,11 @@ pub(super) async fn run(
         _ => {}
     }
     drop(rules);
+    if let Some(life) = executor.life()
+        && let Some(answer) = life.change_own_validator(session, context, &op).await?
+    {
+        return Ok(answer);
+    }
     let indexed = match &op {
         AdminOp::DropIndexes { ns, .. } | AdminOp::Drop { ns } => Some(ns.clone()),
         _ => None,
@@ -111,6 +116,7 @@ pub(super) async fn run(
         let (mut own, own_context) = (Session::default(), life.context());
         let mut at = Access { backend: &*executor.inner, session: &mut own, context: &own_context };
         install::made::forget_gone(&mut at, &ns).await?;
+        life.constrain_again(&mut at, &ns).await?;
     }
     Ok(answer)
 }

@@ -131,7 +131,7 @@ impl Life {
                     Work::Remove => "is no longer declared",
                     Work::Rebuild | Work::Keep => "is declared differently",
                     Work::Shape(_) => "stores documents that are there in another form",
-                    Work::Index(_) | Work::Expiry(_) | Work::Seed => continue,
+                    Work::Index(_) | Work::Expiry(_) | Work::Seed | Work::Constrain(_) => continue,
                 };
                 left.push(format!(
                     "rule {} {what}: the rule that is kept stays in force until `pleach apply`",
@@ -226,7 +226,7 @@ impl Life {
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
-                Work::Seed | Work::Rebuild | Work::Shape(_) => {
+                Work::Seed | Work::Rebuild | Work::Shape(_) | Work::Constrain(_) => {
                     lifecycle.begin(at, known.as_ref(), step, &mut row).await?;
                 }
                 Work::Keep => {

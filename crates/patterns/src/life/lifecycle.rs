@@ -1,6 +1,9 @@
 //! What happens to a rule over time, one implementation for each kind of rule. What is the same for all kinds is with the verbs and with
 //! the background work that call it.
 
+#[cfg(test)]
+mod constraint_tests;
+mod of_constraint;
 mod of_field;
 mod of_shape;
 
@@ -116,5 +119,6 @@ pub(crate) fn of(rule: &Rule) -> &'static dyn Lifecycle {
     match &rule.kind {
         Kind::Field(_) => &of_field::OfField,
         Kind::Shape(_) => &of_shape::OfShape,
+        Kind::Constraint(_) => &of_constraint::OfConstraint,
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Work {
     Rebuild,
     /// The collection is stored in this form from now on.
     Shape(Box<relocate::change::Change>),
+    /// The collection refuses documents that are not as declared.
+    Constrain(Vec<Shown>),
     /// Only the upkeep changes; no value does.
     Keep,
     Remove,
@@ -116,7 +118,7 @@ impl Changes {
                 Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
                 Work::Keep => {}
-                Work::Shape(_) | Work::Seed | Work::Rebuild | Work::Remove => {
+                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Rebuild | Work::Remove => {
                     lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
                 }
             }
@@ -182,7 +184,7 @@ impl Changes {
             }
             let documents = documents(at, step.namespace()).await?;
             match &step.work {
-                Work::Shape(_) => {}
+                Work::Shape(_) | Work::Constrain(_) => {}
                 Work::Index(_) => read += documents,
                 Work::Seed | Work::Rebuild => {
                     read += documents;
@@ -208,7 +210,7 @@ impl Step {
     /// Whether it changes nothing that is there.
     fn adds(&self) -> bool {
         match &self.work {
-            Work::Seed => true,
+            Work::Seed | Work::Constrain(_) => true,
             Work::Shape(change) => !change.rewrites(),
             Work::Index(_) | Work::Expiry(_) | Work::Rebuild | Work::Keep | Work::Remove => false,
         }
@@ -238,6 +240,7 @@ impl Step {
             Work::Seed => "seed",
             Work::Rebuild => "rebuild",
             Work::Shape(_) => "move",
+            Work::Constrain(_) => "constrain",
             Work::Keep => "upkeep",
             Work::Remove => "remove",
         }
@@ -257,7 +260,7 @@ impl Step {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
             Work::Seed | Work::Rebuild => Ok(seeding(&self.rule)),
-            Work::Keep | Work::Shape(_) => Ok(Doc::empty()),
+            Work::Keep | Work::Shape(_) | Work::Constrain(_) => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
     }

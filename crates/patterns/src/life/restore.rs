@@ -11,6 +11,7 @@ use crate::life::access::Access;
 use crate::life::catalog::Row;
 use crate::life::expiry::Expiry;
 use crate::life::install::Made;
+use crate::life::install::validators::ComposedValidator;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
@@ -161,7 +162,7 @@ impl Life {
         Ok(())
     }
 
-    /// Other rows: the expiry that Pleach has taken over, and the indexes that it has made.
+    /// Other rows: the expiry that Pleach has taken over, validators that rules add to, and the indexes that it has made.
     async fn restore_note(&self, at: &mut Access<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
         let known = at.one(&names::catalog(db), &row.get("_id").unwrap_or(Value::Null)).await?;
         if known.is_some_and(|known| known == *row) {
@@ -174,6 +175,10 @@ impl Life {
                 // The embedded store expires by the index itself, which shows its expiry in no dump that was made beneath Pleach.
                 false => Ok(()),
             };
+        }
+        if let Some(composed) = ComposedValidator::read(db, row) {
+            rights.need("collMod", &composed.ns)?;
+            return composed.save(at).await;
         }
         match Made::read(db, row) {
             Some(made) => {

@@ -167,11 +167,16 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     } else if traces.state || traces.with_data {
         clean(life, entry, &traces).await?;
     }
+    end(life, entry).await
+}
+
+/// The catalog forgets the rule, and what was made for it alone goes.
+pub(super) async fn end(life: &Life, entry: &Entry) -> Result<()> {
     let _changing = life.changing.lock().await;
     if is_superseded(life, entry) {
         return Ok(());
     }
-    let context = life.context();
+    let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     replaced::ended_rules::end(&mut at, entry).await?;
     life.tidy_indexes(&mut at, &entry.db).await?;

@@ -16,7 +16,7 @@ pub mod state;
 pub use fate::Fate;
 pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, Rows, Wanted};
 pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
-pub use needs::{IndexNeed, Needs, ViewNeed};
+pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
 pub use state::State;
@@ -51,6 +51,8 @@ pub enum Kind {
     Field(Arc<dyn Field>),
     /// The form in which a whole collection is stored.
     Shape(Arc<Bucket>),
+    /// What documents of a collection must be like.
+    Constraint(Arc<Constraint>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -70,15 +72,15 @@ impl Rule {
     pub fn kept_field(&self) -> Option<&Arc<dyn Field>> {
         match &self.kind {
             Kind::Field(field) => Some(field),
-            Kind::Shape(_) => None,
+            Kind::Shape(_) | Kind::Constraint(_) => None,
         }
     }
 
-    /// The form in which the rule stores its collection; `None` if it keeps a field.
+    /// The form in which the rule stores its collection; `None` if it is stored as it is.
     pub fn bucket(&self) -> Option<&Arc<Bucket>> {
         match &self.kind {
             Kind::Shape(bucket) => Some(bucket),
-            Kind::Field(_) => None,
+            Kind::Field(_) | Kind::Constraint(_) => None,
         }
     }
 
@@ -87,6 +89,7 @@ impl Rule {
         match &self.kind {
             Kind::Field(field) => field.needs(),
             Kind::Shape(bucket) => bucket.needs(&bucket.into),
+            Kind::Constraint(constraint) => constraint.needs.clone(),
         }
     }
 

@@ -19,6 +19,13 @@ pub struct Needs {
     pub expires: Vec<Namespace>,
 }
 
+/// What documents of a collection must be like (SEMANTICS R36): validators and indexes that the database itself enforces, also against
+/// writers who do not go through Pleach.
+#[derive(Clone, Debug, Default)]
+pub struct Constraint {
+    pub needs: Needs,
+}
+
 /// A view that is the logical collection.
 #[derive(Clone, Debug)]
 pub struct ViewNeed {

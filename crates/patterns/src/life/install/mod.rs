@@ -5,6 +5,8 @@
 
 pub(crate) mod indexes;
 pub(crate) mod made;
+mod validation;
+pub(crate) mod validators;
 
 #[cfg(test)]
 mod tests;
