@@ -223,7 +223,8 @@ fn mongodb_fills_reads_and_guards_buckets_as_we_do() {
                 assert_eq!(by_id(there), by_id(here.collect()), "{filter} {bucket:?}");
             }
         }
-        for index in bucket.indexes() {
+        for need in bucket.needs(&bucket.into).indexes {
+            let index = need.spec(&need.name());
             client.must(&doc! { "createIndexes": "stored", "indexes": [readable(&index)], "$db": db }).unwrap();
         }
         guarded(&mut client, &bucket, &theirs[0], db);

@@ -85,6 +85,11 @@ impl CollectionRules {
         }
     }
 
+    /// Whether nothing is done with a write: what rules ask of documents, the database itself enforces.
+    pub(crate) fn is_only_constrained(&self) -> bool {
+        self.named_by.iter().all(|kept| kept.field.is_none() && kept.rule.bucket().is_none())
+    }
+
     pub(crate) fn is_kept(&self) -> bool {
         !self.hosted.is_empty() || !self.sourced.is_empty() || !self.owned.is_empty()
     }
@@ -264,9 +269,9 @@ impl Rules {
 
 fn add(kept: &Arc<ActiveRule>, namespaces: &mut HashMap<Namespace, CollectionRules>) {
     let rule = &kept.rule;
-    let Some(field) = &kept.field else { return };
     let host = namespaces.entry(rule.host.clone()).or_default();
     host.named_by.push(kept.clone());
+    let Some(field) = &kept.field else { return };
     if kept.state.is_kept() {
         host.owned.extend(rule.owned().into_iter().map(|path| (path, kept.clone())));
         watch(&mut host.capture, &Capture::Paths(field.reads().host.clone()));

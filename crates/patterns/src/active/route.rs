@@ -101,7 +101,11 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
             }
             _ => Route::Forward,
         },
-        _ if class.is_write() || class.defines_collection() => planned_if(!target.is_none_or(is_free)),
+        _ if class.is_write() => planned_if(target.is_some_and(|ns| match rules.role(ns) {
+            Role::Named(local) => !local.is_only_constrained(),
+            role => !matches!(role, Role::Free),
+        })),
+        _ if class.defines_collection() => planned_if(!target.is_none_or(is_free)),
         _ => Route::Forward,
     }
 }

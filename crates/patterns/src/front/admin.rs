@@ -4,7 +4,7 @@ use crate::execute::access::Access;
 use crate::front::{ClientFront, behind, listing, restore, rights, timeseries, ttl_indexes, validators, views};
 use crate::layer::refused::{may_drop, other_of, refuse_bookkeeping, refused};
 use crate::layer::switchover_wait;
-use crate::life::indexes;
+use crate::life::install;
 use document::backend::Session;
 use document::op::{AdminOp, Context};
 use document::{Doc, Result};
@@ -83,6 +83,9 @@ pub(super) async fn run(
         _ => {}
     }
     drop(rules);
+    if let Some(answer) = life.change_own_validator(session, context, &op).await? {
+        return Ok(answer);
+    }
     let indexed = match &op {
         AdminOp::DropIndexes { ns, .. } | AdminOp::Drop { ns } => Some(ns.clone()),
         _ => None,
@@ -94,7 +97,8 @@ pub(super) async fn run(
     if let Some(ns) = indexed.filter(|ns| !session.restores() && executor.rules().of(ns).is_some()) {
         let (mut own, own_context) = (Session::default(), life.context());
         let mut at = Access { backend: &*executor.inner, session: &mut own, context: &own_context };
-        indexes::made::forget_gone(&mut at, &ns).await?;
+        install::made::forget_gone(&mut at, &ns).await?;
+        life.constrain_again(&mut at, &ns).await?;
     }
     Ok(answer)
 }

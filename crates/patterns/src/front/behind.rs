@@ -7,8 +7,8 @@ use crate::execute::access::Access;
 use crate::execute::executor::Executor;
 use crate::front::rights;
 use crate::layer::refused::{bookkeeping, exists, other_of, refused};
-use crate::life::{expiry, indexes};
-use crate::rule::names;
+use crate::life::{expiry, install};
+use crate::rule::{IndexNeed, names};
 use document::backend::{Head, Relay, Session};
 use document::op::{AdminOp, Context, Namespace};
 use document::{Code, Doc, Error, Result, Value};
@@ -96,11 +96,11 @@ fn expires_unseen(rules: &Rules, ns: &Namespace, change: &Doc<'_>) -> Result<()>
 }
 
 /// The unique indexes that rules need on a collection, so that a reference means one document.
-fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<ActiveRule>, indexes::Needed)> {
+fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<ActiveRule>, IndexNeed)> {
     let Some(local) = rules.of(ns) else { return Vec::new() };
     let of = |kept: &Arc<ActiveRule>| {
         let kept = kept.clone();
-        indexes::needed(&kept.rule).into_iter().map(move |needed| (kept.clone(), needed))
+        kept.rule.needs().indexes.into_iter().map(move |needed| (kept.clone(), needed))
     };
     local.named_by.iter().flat_map(of).filter(|(_, needed)| needed.unique && needed.ns == *ns).collect()
 }
@@ -109,12 +109,12 @@ fn unique_of(rules: &Rules, ns: &Namespace) -> Vec<(Arc<ActiveRule>, indexes::Ne
 fn keeps_unique(
     ns: &Namespace,
     which: &Value<'_>,
-    unique: &[(Arc<ActiveRule>, indexes::Needed)],
+    unique: &[(Arc<ActiveRule>, IndexNeed)],
     there: &[Doc<'static>],
 ) -> Result<()> {
     let (gone, kept): (Vec<_>, Vec<_>) = there.iter().partition(|index| is_meant(which, index));
     for (rule, needed) in unique {
-        let serves = |index: &&Doc<'static>| needed.is_served_by(index);
+        let serves = |index: &&Doc<'static>| install::serves(needed, index);
         if kept.iter().copied().any(|index| serves(&index)) {
             continue;
         }
@@ -123,7 +123,7 @@ fn keeps_unique(
             let message = format!(
                 "index '{}' of '{ns}' cannot be dropped: it keeps '{}' unique for rule {} ({})",
                 index.as_str().unwrap_or_default(),
-                needed.paths.join(", "),
+                needed.paths(),
                 rule.name,
                 rule.described()
             );

@@ -2,19 +2,17 @@
 
 use crate::declare::{Declaration, compatible};
 use crate::life::access::Access;
-use crate::life::indexes::Needed;
 use crate::life::plan::{Changes, Work};
 use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
 use crate::life::relocate::drop::Leaving;
-use crate::life::relocate::record::Relocation;
-use crate::life::replaced::{Progress, amount};
+use crate::life::replaced::Progress;
 use crate::life::rights::{Rights, namespaces};
-use crate::life::{Entry, Life, catalog, indexes, plan, relocate, replaced, retire};
+use crate::life::{Entry, Life, catalog, install, lifecycle, replaced, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::Session;
-use document::op::{AdminOp, Namespace};
-use document::{Code, Error, Result, Value};
+use document::op::Namespace;
+use document::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -133,7 +131,7 @@ impl Life {
                     Work::Remove => "is no longer declared",
                     Work::Rebuild | Work::Keep => "is declared differently",
                     Work::Shape(_) => "stores documents that are there in another form",
-                    Work::Index(_) | Work::Expiry(_) | Work::Seed => continue,
+                    Work::Index(_) | Work::Expiry(_) | Work::Seed | Work::Constrain(_) => continue,
                 };
                 left.push(format!(
                     "rule {} {what}: the rule that is kept stays in force until `pleach apply`",
@@ -184,7 +182,7 @@ impl Life {
         }
         let changes = decided.changes;
         self.refuse_being_restored(db, &changes)?;
-        self.make_indexes(at, &changes).await?;
+        install::create_all(at, &changes.indexes().collect::<Vec<_>>()).await?;
         self.prepare(at.session, db).await?;
         replaced::prepare(at, db).await?;
         for step in &changes.steps {
@@ -206,34 +204,10 @@ impl Life {
         Ok(decided.applied)
     }
 
-    /// Makes the indexes that the rules need. If one cannot be made, those that were made before it are dropped again.
-    async fn make_indexes(&self, at: &mut Access<'_>, changes: &Changes) -> Result<()> {
-        let needed = |unique: bool| {
-            changes.steps.iter().filter_map(move |step| match &step.work {
-                Work::Index(needed) if needed.unique == unique => Some((&step.rule, needed)),
-                _ => None,
-            })
-        };
-        let mut made = Vec::new();
-        // Those that may fail come first.
-        for (rule, needed) in needed(true).chain(needed(false)) {
-            let is_new = relocate::stored::found(at, &needed.ns).await?.is_none();
-            match indexes::create(at, rule, needed).await {
-                Ok(()) => made.push((needed, is_new)),
-                Err(error) => {
-                    for (needed, is_new) in made.into_iter().rev() {
-                        undo_index(at, needed, is_new).await;
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
-    }
-
     async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &Changes, extent: Consent) -> Result<()> {
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         for step in &changes.steps {
+            let lifecycle = lifecycle::of(&step.rule);
             let known = self.entries().into_iter().find(|entry| *entry.db == *db && entry.rule.name == step.rule.name);
             let mut row = catalog::Row {
                 rule: step.rule.name.to_string(),
@@ -252,18 +226,8 @@ impl Life {
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
-                Work::Seed | Work::Rebuild => {
-                    row.total = plan::documents(at, &step.rule.host).await?;
-                    if known.as_ref().is_none_or(|known| !known.row.state.is_kept()) {
-                        if let Some(known) = known
-                            && let Some(since) = known.row.replaced.since
-                        {
-                            amount::leave(at, &known.rule, since, known.row.seeded_to().as_ref()).await?;
-                        }
-                        // Whatever is there now is from before it.
-                        row.replaced =
-                            Progress { since: Some(replaced::begin(at, &step.rule).await?), ..Progress::default() };
-                    }
+                Work::Seed | Work::Rebuild | Work::Shape(_) | Work::Constrain(_) => {
+                    lifecycle.begin(at, known.as_ref(), step, &mut row).await?;
                 }
                 Work::Keep => {
                     let Some(known) = known else { continue };
@@ -273,37 +237,17 @@ impl Life {
                     row.shape =
                         known.row.shape.map(|shape| shape.declared_as(&known.row.declaration, &row.declaration));
                 }
-                Work::Shape(change) => {
-                    if row.replaced.since.is_none() {
-                        row.replaced.since = Some(replaced::begin(at, &step.rule).await?);
-                    }
-                    let shape = known.and_then(|known| known.row.shape).unwrap_or_default();
-                    row.shape = Some(Relocation {
-                        turn: Some(change.turn.clone()),
-                        timeseries: None,
-                        indexes: Vec::new(),
-                        ..shape
-                    });
-                }
-                Work::Remove if step.rule.bucket().is_some() => {
+                Work::Remove => {
                     if let Some(known) = known {
                         let leaving = Leaving { with_data: extent.with_data, ..Leaving::default() };
-                        relocate::drop::begin(self, at, &known, leaving).await?;
+                        lifecycle.drop(self, at, &known, leaving).await?;
                     }
                     continue;
                 }
-                Work::Remove => {
-                    row.state = State::Retiring;
-                    row.with_data = extent.with_data;
-                }
             }
             let written = catalog::write_over(self, db, &row, None, |now, row| match &step.work {
-                Work::Keep if step.rule.bucket().is_none() => {
-                    (row.state, row.replaced) = (now.state.clone(), now.replaced.clone());
-                    (row.done, row.total) = (now.done, now.total);
-                }
+                Work::Keep => lifecycle.take_over(now, row),
                 Work::Rebuild if now.state.is_kept() => row.replaced = carried(now),
-                Work::Remove => row.replaced = carried(now),
                 _ => {}
             });
             if let Some(row) = written.await? {
@@ -395,20 +339,5 @@ impl Life {
 impl Decided {
     fn pending_names(&self) -> Vec<Arc<str>> {
         self.pending.iter().map(|pending| pending.rule.clone()).collect()
-    }
-}
-
-/// Drops an index again, and the collection if it was made with it. What fails stays: the error that led here is told.
-async fn undo_index(at: &mut Access<'_>, needed: &Needed, is_new: bool) {
-    let which = Value::string(needed.name());
-    let op = AdminOp::DropIndexes { ns: needed.ns.clone(), which };
-    if let Err(error) = at.backend.admin(at.session, at.context, op).await {
-        tracing::warn!(%error, index = needed.name(), collection = %needed.ns, "the index could not be dropped again");
-    }
-    if is_new && matches!(relocate::stored::is_empty(at, &needed.ns).await, Ok(true)) {
-        let dropped = relocate::stored::drop_if_there(at, &needed.ns).await;
-        if let Err(error) = dropped {
-            tracing::warn!(%error, collection = %needed.ns, "the empty collection could not be dropped again");
-        }
     }
 }

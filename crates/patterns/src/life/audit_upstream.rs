@@ -7,7 +7,7 @@
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::access::{Access, aggregate, find};
 use crate::life::audit::{AuditedRule, Figures, Report, count, count_before, leave_pending};
-use crate::life::{Life, indexes};
+use crate::life::{Life, install};
 use crate::mql;
 use crate::rule::field::{Field, Search};
 use crate::rule::state::State;
@@ -44,7 +44,7 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
         Some(State::On) | None => count(&mut at, host).await?,
     };
     // Who may only read may not make the index that looking host by host needs.
-    let is_indexed = indexes::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
+    let is_indexed = install::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
     let few_sources = match asked.rule.link() {
         Some(link) => count(&mut at, &link.source).await?.saturating_mul(SHARED_BY) <= figures.checked,
         None => false,

@@ -6,7 +6,7 @@
 
 use crate::life::access::Access;
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, State, catalog, emptied, indexes, names, relocate, replaced};
+use crate::life::{Entry, Life, State, catalog, emptied, install, lifecycle, names, replaced};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::filter::Filter;
@@ -46,16 +46,16 @@ impl Life {
             // No host is from before the rule any more.
             row.replaced =
                 Progress { since: row.replaced.since, seeded_to: Some(Value::MaxKey), ..Progress::default() };
-            relocate::reset::begin(&entry.rule, &mut row);
+            lifecycle::of(&entry.rule).reset(&entry.rule, &mut row);
             if catalog::replace(at, db, &row, entry.row.epoch).await? {
                 self.put_entry(Entry::new(db, row, entry.rule.clone())?);
             }
         }
         self.put_in_force()?;
         self.publish(at, db).await?;
-        let is_link = |entry: &Entry| entry.row.state.is_kept() && entry.rule.bucket().is_none();
-        let links: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_link).collect();
-        let rules: Vec<&Rule> = links.iter().map(|entry| &*entry.rule).collect();
+        let is_field = |entry: &Entry| entry.row.state.is_kept() && entry.rule.kept_field().is_some();
+        let fields: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_field).collect();
+        let rules: Vec<&Rule> = fields.iter().map(|entry| &*entry.rule).collect();
         let emptied = emptied::collections(at, &rules).await?;
         drop_collections(at, db, &emptied).await?;
         for ns in &emptied {
@@ -67,10 +67,8 @@ impl Life {
         replaced::forget::forget(at, db, None).await?;
         self.settle_expiry(at, db).await?;
         // Those of a shape are made with its collections.
-        for entry in self.entries().into_iter().filter(of_db).filter(is_link) {
-            for needed in indexes::missing(at, &entry.rule).await? {
-                indexes::create(at, &entry.rule, &needed).await?;
-            }
+        for entry in self.entries().into_iter().filter(of_db).filter(is_field) {
+            install::ensure_indexes(at, &entry.rule).await?;
         }
         Ok(())
     }

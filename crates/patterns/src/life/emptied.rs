@@ -3,9 +3,7 @@
 //! database many times between two of them.
 
 use crate::life::access::Access;
-use crate::life::indexes;
-use crate::life::indexes::Needed;
-use crate::rule::Rule;
+use crate::rule::{IndexNeed, Rule};
 use document::filter::Filter;
 use document::op::{AdminOp, Count, Namespace, ReadOp};
 use document::{Code, Doc, Result, Value};
@@ -19,8 +17,8 @@ const INDEX_FIELDS: &[&str] = &["v", "key", "name", "ns", "unique"];
 
 /// The collections that are, but for their documents, what the rules would make of nothing.
 pub(super) async fn collections(at: &mut Access<'_>, rules: &[&Rule]) -> Result<Vec<Namespace>> {
-    let mut needed: BTreeMap<Namespace, Vec<Needed>> = BTreeMap::new();
-    for index in rules.iter().flat_map(|rule| indexes::needed(rule)) {
+    let mut needed: BTreeMap<Namespace, Vec<IndexNeed>> = BTreeMap::new();
+    for index in rules.iter().flat_map(|rule| rule.needs().indexes) {
         needed.entry(index.ns.clone()).or_default().push(index);
     }
     let mut found = Vec::new();
@@ -45,22 +43,21 @@ async fn is_plain(at: &mut Access<'_>, ns: &Namespace) -> Result<bool> {
 }
 
 /// All its indexes are those of the rules, and none is missing.
-async fn has_only(at: &mut Access<'_>, ns: &Namespace, needed: &[Needed]) -> Result<bool> {
+async fn has_only(at: &mut Access<'_>, ns: &Namespace, needed: &[IndexNeed]) -> Result<bool> {
     let indexes = match at.backend.admin(at.session, at.context, AdminOp::ListIndexes { ns: ns.clone() }).await {
         Ok(indexes) => indexes,
         Err(error) if error.code() == Code::NamespaceNotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    let is_made_by = |index: &Doc<'_>, needed: &Needed| {
-        let spec = needed.spec();
+    let is_made_by = |index: &Doc<'_>, needed: &IndexNeed| {
         let unique = |index: &Doc<'_>| index.get("unique").is_some_and(|unique| unique.is_truthy());
         index.iter().all(|(name, _)| INDEX_FIELDS.contains(&name.as_str()))
-            && index.get("key") == spec.get("key")
-            && unique(index) == unique(&spec)
+            && index.get("key") == Some(Value::Document(needed.key()))
+            && unique(index) == needed.unique
     };
     let is_own = |index: &Doc<'_>| index.get("name").is_some_and(|name| name.as_str() == Some("_id_"));
     let known = |index: &Doc<'_>| is_own(index) || needed.iter().any(|needed| is_made_by(index, needed));
-    let present = |needed: &Needed| indexes.iter().any(|index| is_made_by(index, needed));
+    let present = |needed: &IndexNeed| indexes.iter().any(|index| is_made_by(index, needed));
     Ok(indexes.iter().all(known) && needed.iter().all(present))
 }
 

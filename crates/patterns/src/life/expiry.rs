@@ -177,7 +177,7 @@ pub(crate) async fn forget_gone(at: &mut Access<'_>, ns: &Namespace) -> Result<(
 impl Life {
     fn read_by_rules(&self, db: &str) -> BTreeSet<Namespace> {
         let entries = self.entries();
-        let sources = entries.iter().filter(|entry| *entry.db == *db).filter_map(|entry| entry.rule.link());
+        let sources = entries.iter().filter(|entry| *entry.db == *db).flat_map(|entry| entry.rule.needs().expires);
         // Whole buckets expire where they are stored.
         let places = |source: &Namespace| {
             let is_its_shape = |entry: &&Entry| entry.rule.bucket().is_some() && entry.rule.host == *source;
@@ -186,7 +186,7 @@ impl Life {
                 None => vec![source.clone()],
             }
         };
-        sources.flat_map(|link| places(&link.source)).collect()
+        sources.flat_map(|source| places(&source)).collect()
     }
 
     /// Makes the expiry of a database what its rules ask for; whoever calls it changes no rule meanwhile.

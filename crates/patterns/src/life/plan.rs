@@ -3,13 +3,13 @@
 use crate::declare::{Change, Difference, diff};
 use crate::life::access::Access;
 use crate::life::expiry::Expiry;
-use crate::life::indexes::Needed;
+use crate::life::install::PlannedIndex;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
 use crate::life::rights::Rights;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, expiry, indexes, names, relocate};
+use crate::life::{Entry, Life, expiry, install, lifecycle, names, relocate};
 use crate::rule::Rule;
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// What happens to one rule.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    Index(Needed),
+    Index(PlannedIndex),
     /// A real MongoDB no longer expires documents that the rule reads: Pleach does (SEMANTICS R7).
     Expiry(Expiry),
     /// Every host's field is made right.
@@ -27,6 +27,8 @@ pub(crate) enum Work {
     Rebuild,
     /// The collection is stored in this form from now on.
     Shape(Box<relocate::change::Change>),
+    /// The collection refuses documents that are not as declared.
+    Constrain(Vec<Shown>),
     /// Only the upkeep changes; no value does.
     Keep,
     Remove,
@@ -61,30 +63,36 @@ impl Changes {
                 Difference::Changed { new, change: Change::Upkeep, .. } if std::ptr::eq(*new, rule) => Some(Work::Keep),
                 _ => None,
             });
-            let executor = Arc::new(rule.clone());
-            if let (Some(bucket), Some(Work::Seed | Work::Rebuild)) = (rule.bucket(), &work) {
-                let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
-                let change = relocate::change::to_declared(at, entry, rule, bucket).await?;
-                steps.push(Step { rule: executor, work: Work::Shape(Box::new(change)) });
+            let declared = Arc::new(rule.clone());
+            let work = match work {
+                Some(work @ (Work::Seed | Work::Rebuild)) => {
+                    let entry = entries.iter().find(|entry| *entry.db == *db && entry.rule.name == rule.name);
+                    Some(lifecycle::of(rule).plan(at, entry, rule, work).await?)
+                }
+                other => other,
+            };
+            if let Some(work @ Work::Shape(_)) = work {
+                // The move makes what it needs.
+                steps.push(Step { rule: declared, work });
                 continue;
             }
             let planned = steps.iter().filter_map(|step| match &step.work {
                 Work::Index(needed) => Some(needed),
                 _ => None,
             });
-            let planned: Vec<&Needed> = planned.collect();
-            let missing = indexes::missing_beside(at, rule, &planned).await?;
-            steps.extend(missing.into_iter().map(|needed| Step { rule: executor.clone(), work: Work::Index(needed) }));
-            if let Some(link) = rule.link() {
-                for expiry in expiry::live(at, &link.source).await? {
+            let planned: Vec<&PlannedIndex> = planned.collect();
+            let missing = install::missing_beside(at, rule, &planned).await?;
+            steps.extend(missing.into_iter().map(|needed| Step { rule: declared.clone(), work: Work::Index(needed) }));
+            for ns in rule.needs().expires {
+                for expiry in expiry::live(at, &ns).await? {
                     let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
                     if !steps.iter().any(twice) {
-                        steps.push(Step { rule: executor.clone(), work: Work::Expiry(expiry) });
+                        steps.push(Step { rule: declared.clone(), work: Work::Expiry(expiry) });
                     }
                 }
             }
             if let Some(work) = work {
-                steps.push(Step { rule: executor, work });
+                steps.push(Step { rule: declared, work });
             }
         }
         for difference in &differences {
@@ -106,19 +114,24 @@ impl Changes {
         self.need_to_see(APPLY, rights)?;
         APPLY.need(rights, Resource::Catalog, &names::catalog(db))?;
         for step in &self.steps {
-            let host = &step.rule.host;
             match &step.work {
-                Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, &needed.ns)?,
+                Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
-                Work::Shape(_) => APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?,
-                Work::Remove if step.rule.bucket().is_some() => {
-                    APPLY.need_for_rule(rights, Resource::MovedCollections, &step.rule)?;
-                }
-                Work::Seed | Work::Rebuild | Work::Remove => APPLY.need(rights, Resource::Host, host)?,
                 Work::Keep => {}
+                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Rebuild | Work::Remove => {
+                    lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// The indexes that are made, each with the rule that needs it.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = (&Rule, &PlannedIndex)> {
+        self.steps.iter().filter_map(|step| match &step.work {
+            Work::Index(planned) => Some((&*step.rule, planned)),
+            _ => None,
+        })
     }
 
     pub(crate) fn removed(&self) -> impl Iterator<Item = &Arc<Rule>> {
@@ -153,7 +166,7 @@ impl Changes {
     pub(crate) async fn show(&self, at: &mut Access<'_>, preview: &Preview) -> Result<Doc<'static>> {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {
-            let moved = step.moved(at).await?;
+            let moved = lifecycle::of(&step.rule).moves(at, &step.rule, &step.work).await?;
             for Shown { kind, namespace, command } in step.shown(at)? {
                 let mut doc = DocWriter::new();
                 doc.append("rule", &Value::from(&*step.rule.name)).append("kind", &Value::from(kind));
@@ -171,7 +184,7 @@ impl Changes {
             }
             let documents = documents(at, step.namespace()).await?;
             match &step.work {
-                Work::Shape(_) => {}
+                Work::Shape(_) | Work::Constrain(_) => {}
                 Work::Index(_) => read += documents,
                 Work::Seed | Work::Rebuild => {
                     read += documents;
@@ -197,7 +210,7 @@ impl Step {
     /// Whether it changes nothing that is there.
     fn adds(&self) -> bool {
         match &self.work {
-            Work::Seed => true,
+            Work::Seed | Work::Constrain(_) => true,
             Work::Shape(change) => !change.rewrites(),
             Work::Index(_) | Work::Expiry(_) | Work::Rebuild | Work::Keep | Work::Remove => false,
         }
@@ -211,29 +224,13 @@ impl Step {
         }
     }
 
-    /// What a change of form moves; nothing for other work.
-    async fn moved(&self, at: &mut Access<'_>) -> Result<Vec<Moved>> {
-        match (&self.work, self.rule.bucket()) {
-            (Work::Shape(change), _) => relocate::moved::moved(at, &self.rule, &change.turn).await,
-            (Work::Remove, Some(bucket)) => Ok(vec![relocate::moved::given_back(at, bucket).await?]),
-            _ => Ok(Vec::new()),
-        }
-    }
-
     /// As steps that a person could run.
     fn shown(&self, at: &Access<'_>) -> Result<Vec<Shown>> {
-        match (&self.work, self.rule.bucket()) {
-            (Work::Shape(change), Some(bucket)) => {
-                relocate::plan::declared(&self.rule, bucket, change, relocate::stored::dialect(at))
-            }
-            (Work::Remove, Some(bucket)) => {
-                Ok(relocate::plan::removed(&self.rule, bucket, relocate::stored::dialect(at)))
-            }
-            _ => {
-                let (kind, namespace) = (self.kind(), self.namespace().clone());
-                Ok(vec![Shown { kind, namespace, command: self.command()? }])
-            }
+        if let Some(steps) = lifecycle::of(&self.rule).steps(at, &self.rule, &self.work)? {
+            return Ok(steps);
         }
+        let (kind, namespace) = (self.kind(), self.namespace().clone());
+        Ok(vec![Shown { kind, namespace, command: self.command()? }])
     }
 
     pub(crate) fn kind(&self) -> &'static str {
@@ -243,6 +240,7 @@ impl Step {
             Work::Seed => "seed",
             Work::Rebuild => "rebuild",
             Work::Shape(_) => "move",
+            Work::Constrain(_) => "constrain",
             Work::Keep => "upkeep",
             Work::Remove => "remove",
         }
@@ -250,7 +248,7 @@ impl Step {
 
     fn namespace(&self) -> &Namespace {
         match &self.work {
-            Work::Index(needed) => &needed.ns,
+            Work::Index(needed) => needed.ns(),
             Work::Expiry(expiry) => &expiry.ns,
             _ => &self.rule.host,
         }
@@ -262,7 +260,7 @@ impl Step {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
             Work::Seed | Work::Rebuild => Ok(seeding(&self.rule)),
-            Work::Keep | Work::Shape(_) => Ok(Doc::empty()),
+            Work::Keep | Work::Shape(_) | Work::Constrain(_) => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::execute::gate::Point;
 use crate::life::access::Access;
-use crate::life::{Entry, Life, catalog, seed};
+use crate::life::{Entry, Life, catalog, lifecycle};
 use crate::rule::state::State;
 use document::Result;
 use document::backend::Session;
@@ -74,30 +74,11 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
     if entry.row.state == State::Restoring {
         return crate::life::restore::wake(life, entry).await;
     }
-    if entry.rule.bucket().is_some() {
-        return crate::life::relocate::advance(life, entry).await;
-    }
-    match &entry.row.state {
-        State::Maintaining => {
-            // Nobody may still be writing who does not know of the rule.
-            life.settled_everywhere(&entry.db).await?;
-            set_state(life, entry, State::Seeding { position: None }).await
-        }
-        State::Seeding { .. } => {
-            seed::seed(life, entry).await?;
-            if entry.row.tidy {
-                crate::life::retire::tidy(life, entry).await?;
-            }
-            set_state(life, entry, State::On).await?;
-            tracing::info!(rule = &*entry.rule.name, "on");
-            Ok(())
-        }
-        State::On | State::Restoring => Ok(()),
-        State::Retiring => crate::life::retire::retire(life, entry).await,
-    }
+    lifecycle::of(&entry.rule).advance(life, entry).await
 }
 
-async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
+/// Writes down that the rule has come to another state, unless somebody has changed it meanwhile.
+pub(super) async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
     let _changing = life.changing.lock().await;
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };

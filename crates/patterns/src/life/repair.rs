@@ -8,10 +8,11 @@
 
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::access::{Access, find};
-use crate::life::audit::{AuditedRule, Drift, Figures, Hosts, Report};
+use crate::life::audit::{AuditedRule, Differences, Drift, Figures, Hosts, Report};
 use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Life, audit_upstream, derived, relocate};
+use crate::life::{Life, audit_upstream, derived, lifecycle};
+use document::backend::Answer;
 use document::filter::Filter;
 use document::{Code, Error, Result, Value};
 use std::time::Instant;
@@ -45,11 +46,7 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match asked.rule.bucket() {
-                    Some(_) => relocate::repair::repair(self, asked, &mut figures, &mut report).await?,
-                    None => self.repair_rule(asked, upkeep, &mut figures, &mut report).await?,
-                }
-                self.note_extent(asked, &mut figures).await?;
+                lifecycle::of(&asked.rule).repair(self, asked, upkeep, &mut figures, &mut report).await?;
             }
             figures.time = began.elapsed();
             report.rules.push(figures);
@@ -57,25 +54,18 @@ impl Life {
         Ok(report)
     }
 
-    async fn repair_rule(
+    pub(super) async fn repair_rule(
         &self,
         asked: &AuditedRule,
         upkeep: Upkeep,
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
-        let mut hosts = match upkeep {
+        let hosts = match upkeep {
             Upkeep::Applied => Hosts::of(asked)?,
             Upkeep::Once => Hosts::once(asked)?,
         };
-        let mut waiting = 0;
-        while let Some(part) = hosts.next(self).await? {
-            figures.checked += part.checked;
-            waiting += part.waiting;
-            for batch in part.differences.chunks(BATCH) {
-                self.repair_batch(&hosts.evaluator, upkeep, batch, figures, report).await?;
-            }
-        }
+        let waiting = hosts.compare(self, &mut Repairing { life: self, upkeep, figures, report }).await?;
         figures.note_waiting(waiting);
         Ok(())
     }
@@ -167,6 +157,26 @@ impl Life {
             began.commit().await?;
         }
         Ok(differences)
+    }
+}
+
+/// The differences are made right.
+struct Repairing<'a> {
+    life: &'a Life,
+    upkeep: Upkeep,
+    figures: &'a mut Figures,
+    report: &'a mut Report,
+}
+
+impl Differences for Repairing<'_> {
+    fn add<'a>(&'a mut self, evaluator: &'a Evaluator, checked: u64, differences: Vec<Difference>) -> Answer<'a, ()> {
+        Box::pin(async move {
+            self.figures.checked += checked;
+            for batch in differences.chunks(BATCH) {
+                self.life.repair_batch(evaluator, self.upkeep, batch, self.figures, self.report).await?;
+            }
+            Ok(())
+        })
     }
 }
 

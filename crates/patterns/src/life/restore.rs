@@ -10,13 +10,14 @@ use crate::declare::compatible;
 use crate::life::access::Access;
 use crate::life::catalog::Row;
 use crate::life::expiry::Expiry;
-use crate::life::indexes::Made;
+use crate::life::install::Made;
+use crate::life::install::validators::ComposedValidator;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
 use crate::life::rights::{Rights, namespaces};
 use crate::life::verbs::{APPLY, Resource};
-use crate::life::{Entry, Life, State, catalog, indexes, names, plan, relocate};
+use crate::life::{Entry, Life, State, catalog, lifecycle, names, relocate};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
@@ -153,12 +154,7 @@ impl Life {
         row.replaced = own_values(&row);
         (row.state, row.by) = (State::Restoring, self.process.clone());
         (row.done, row.total, row.tidy, row.with_data) = (0, 0, false, false);
-        row.shape = match (rule.bucket(), row.shape.take()) {
-            (None, _) => None,
-            // Its documents are in two collections, and so they come.
-            (Some(_), Some(shape)) if shape.is_moving() => Some(moving(rights, &rule, shape)?),
-            (Some(_), shape) => Some(shape.unwrap_or_default().begun_anew()),
-        };
+        lifecycle::of(&rule).adopt(rights, &rule, &mut row)?;
         let entry = Entry::new(db, row, Arc::new(rule))?;
         catalog::save(at, db, &entry.row).await?;
         tracing::info!(rule = &*entry.rule.name, "comes with a dump");
@@ -166,7 +162,7 @@ impl Life {
         Ok(())
     }
 
-    /// Other rows: the expiry that Pleach has taken over, and the indexes that it has made.
+    /// Other rows: the expiry that Pleach has taken over, validators that rules add to, and the indexes that it has made.
     async fn restore_note(&self, at: &mut Access<'_>, rights: &Rights, db: &str, row: &Doc<'static>) -> Result<()> {
         let known = at.one(&names::catalog(db), &row.get("_id").unwrap_or(Value::Null)).await?;
         if known.is_some_and(|known| known == *row) {
@@ -179,6 +175,10 @@ impl Life {
                 // The embedded store expires by the index itself, which shows its expiry in no dump that was made beneath Pleach.
                 false => Ok(()),
             };
+        }
+        if let Some(composed) = ComposedValidator::read(db, row) {
+            rights.need("collMod", &composed.ns)?;
+            return composed.save(at).await;
         }
         match Made::read(db, row) {
             Some(made) => {
@@ -198,29 +198,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut row = entry.row.clone();
     row.state = State::Maintaining;
-    match entry.rule.bucket() {
-        Some(_) if is_moving(&row) => {
-            let has_turn = row.shape.as_ref().is_some_and(|shape| shape.turn.is_some());
-            if !has_turn {
-                relocate::stored::ensure_view(&mut at, &entry.rule.host, &entry.sides).await?;
-            }
-        }
-        Some(bucket) => {
-            let change = relocate::change::to_declared(&mut at, Some(&entry), &entry.rule, bucket).await?;
-            if change.rewrites() {
-                let message = format!("{} is an ordinary collection with documents of its own", entry.rule.host);
-                return Err(Error::new(Code::NamespaceExists, message)
-                    .with_hint("`pleach apply` brings them into buckets, or drop the collection and restore again"));
-            }
-            row.shape = Some(Relocation { turn: Some(change.turn), ..row.shape.unwrap_or_default().begun_anew() });
-        }
-        None => {
-            for needed in indexes::missing(&mut at, &entry.rule).await? {
-                indexes::create(&mut at, &entry.rule, &needed).await?;
-            }
-            row.total = plan::documents(&mut at, &entry.rule.host).await?;
-        }
-    }
+    lifecycle::of(&entry.rule).restore(&mut at, &entry, &mut row).await?;
     if !catalog::replace(&mut at, &entry.db, &row, row.epoch).await? {
         return life.refresh(&mut at).await;
     }
@@ -234,12 +212,9 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
 fn need_to_restore(rights: &Rights, rule: &Rule) -> Result<()> {
     let needed = || {
         APPLY.need_for_rule(rights, Resource::RuleCollections, rule)?;
-        if rule.bucket().is_some() {
-            return APPLY.need_for_rule(rights, Resource::MovedCollections, rule);
-        }
-        let mut indexed = indexes::needed(rule).into_iter().map(|needed| needed.ns);
+        let mut indexed = rule.needs().indexes.into_iter().map(|need| need.ns);
         indexed.try_for_each(|ns| APPLY.need(rights, Resource::IndexedCollection, &ns))?;
-        APPLY.need(rights, Resource::Host, &rule.host)
+        lifecycle::of(rule).need_to_change(APPLY, rights, rule)
     };
     needed().map_err(|_| naming_roles(rights, &rule.host.db))
 }
@@ -260,15 +235,6 @@ fn naming_roles(rights: &Rights, db: &str) -> Error {
     Error::new(Code::Unauthorized, message)
 }
 
-/// What the dump says about a move that was under way. Its collections must be the rule's, and the client's to move.
-fn moving(rights: &Rights, rule: &Rule, shape: Relocation) -> Result<Relocation> {
-    let shape = shape.redeclared(|declaration| in_database(declaration, &rule.host.db));
-    relocate::own::check(rule, &shape)?;
-    let collections = relocate::own::collections(rule, &shape);
-    collections.iter().try_for_each(|ns| APPLY.need(rights, Resource::MovedCollections, ns))?;
-    Ok(shape)
-}
-
 /// What is restored are values of the rule's own, as far as it had seeded them: they are not kept as what was there before it.
 fn own_values(row: &Row) -> Progress {
     Progress { since: row.replaced.since, seeded_to: row.seeded_to(), ..Progress::default() }
@@ -279,7 +245,7 @@ fn is_moving(row: &Row) -> bool {
 }
 
 /// A dump may be restored under another name.
-fn in_database(declaration: &Doc<'static>, db: &str) -> Doc<'static> {
+pub(super) fn in_database(declaration: &Doc<'static>, db: &str) -> Doc<'static> {
     let mut writer = DocWriter::with_capacity(declaration.as_bytes().len() + 16);
     for (name, value) in declaration.iter() {
         match name.as_str() {

@@ -5,11 +5,12 @@ use crate::fields::value_at;
 use crate::life::access::{Access, update_one, update_op};
 use crate::life::relocate::drop::Leaving;
 use crate::life::rights::Rights;
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{DROP, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, catalog, names, plan, relocate, replaced, walk};
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
+use crate::life::{Entry, Life, State, catalog, lifecycle, names, plan, replaced};
 use crate::rule::Rule;
-use document::backend::Session;
+use document::backend::{Answer, Session};
 use document::filter::Filter;
 use document::op::{Context, Durability};
 use document::value::Path;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How many hosts are looked at in one transaction.
-const PART: u64 = 1_000;
+const PACE: Pace = Pace::even(1_000);
 
 impl Life {
     /// Drops a rule on behalf of this process; what it leaves behind is removed in the background. Returns its database.
@@ -77,7 +78,7 @@ impl Life {
     }
 
     async fn write_drop(&self, at: &mut Access<'_>, entry: &Entry, leaving: Leaving, rights: &Rights) -> Result<()> {
-        let Some(mut row) = self.row_of(entry) else {
+        let Some(row) = self.row_of(entry) else {
             return match leaving.restore {
                 true => self.restore_gone(at, entry).await,
                 false => Err(no_such_rule(self, Some(&entry.db), &entry.rule.name, rights)),
@@ -90,47 +91,44 @@ impl Life {
         if leaving.restore {
             replaced::restore::check(at, &row, &entry.rule).await?;
         }
-        if entry.rule.bucket().is_some() {
-            let current = Entry::new(&entry.db, row, entry.rule.clone())?;
-            relocate::drop::begin(self, at, &current, leaving).await?;
-            self.publish(at, &entry.db).await?;
-            self.wake_keeper.notify_one();
-            return Ok(());
-        }
-        leaving.refuse_buckets(&entry.rule)?;
-        let since = row.epoch;
-        row.state = crate::life::State::Retiring;
-        row.replaced.restore = leaving.restore;
-        if leaving.restore {
-            (row.done, row.total) = (0, plan::documents(at, &entry.rule.host).await?);
-        }
-        row.with_data = leaving.with_data;
-        row.epoch += 1;
-        row.by = self.process.clone();
-        self.unpublished.store(true, Ordering::Relaxed);
-        let written = catalog::write_over(self, &entry.db, &row, Some(since), |now, row| {
-            row.replaced.seeded_to = now.seeded_to();
-            row.replaced.seeded = now.replaced.seeded;
-        });
-        let Some(row) = written.await? else {
-            self.refresh(at).await?;
-            return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
-        };
-        self.put_entry(Entry { row, reached: None, problem: None, ..entry.clone() });
-        self.put_in_force()?;
+        let current = Entry::new(&entry.db, row, entry.rule.clone())?;
+        lifecycle::of(&entry.rule).drop(self, at, &current, leaving).await?;
         self.publish(at, &entry.db).await?;
         self.wake_keeper.notify_one();
         Ok(())
     }
 }
 
+/// Writes down that a field goes; the keeper removes what it leaves.
+pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+    leaving.refuse_buckets(&entry.rule)?;
+    let mut row = entry.row.clone();
+    let since = row.epoch;
+    row.state = State::Retiring;
+    row.replaced.restore = leaving.restore;
+    if leaving.restore {
+        (row.done, row.total) = (0, plan::documents(at, &entry.rule.host).await?);
+    }
+    row.with_data = leaving.with_data;
+    row.epoch += 1;
+    row.by.clone_from(&life.process);
+    life.unpublished.store(true, Ordering::Relaxed);
+    let written = catalog::write_over(life, &entry.db, &row, Some(since), |now, row| {
+        row.replaced.seeded_to = now.seeded_to();
+        row.replaced.seeded = now.replaced.seeded;
+    });
+    let Some(row) = written.await? else {
+        life.refresh(at).await?;
+        return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
+    };
+    life.put_entry(Entry { row, reached: None, problem: None, ..entry.clone() });
+    life.put_in_force()
+}
+
 /// What the client would need to drop the rule's documents and fields by commands of its own. `needed`: as the verb lists it.
 pub(crate) fn need_to_drop(needed: RequiredPrivileges, rights: &Rights, entry: &Entry) -> Result<()> {
     needed.need(rights, Resource::Catalog, &names::catalog(&entry.db))?;
-    match entry.rule.bucket() {
-        Some(_) => needed.need_for_rule(rights, Resource::MovedCollections, &entry.rule),
-        None => needed.need(rights, Resource::Host, &entry.rule.host),
-    }
+    lifecycle::of(&entry.rule).need_to_change(needed, rights, &entry.rule)
 }
 
 /// The error of who wants to change a rule whose hosts are getting back what they had.
@@ -169,11 +167,16 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
     } else if traces.state || traces.with_data {
         clean(life, entry, &traces).await?;
     }
+    end(life, entry).await
+}
+
+/// The catalog forgets the rule, and what was made for it alone goes.
+pub(super) async fn end(life: &Life, entry: &Entry) -> Result<()> {
     let _changing = life.changing.lock().await;
     if is_superseded(life, entry) {
         return Ok(());
     }
-    let context = life.context();
+    let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     replaced::ended_rules::end(&mut at, entry).await?;
     life.tidy_indexes(&mut at, &entry.db).await?;
@@ -233,57 +236,50 @@ impl Traces {
     }
 }
 
-enum Part {
-    Clean,
-    /// Another process has changed the rule.
-    Superseded,
-}
-
 /// Walks the hosts. It begins anew after a restart: what is clean is only read.
 async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
-    let host = &entry.rule.host;
-    let mut from: Option<Value<'static>> = None;
-    while !is_superseded(life, entry) {
-        life.check_stopped()?;
-        let context = Context { durability: Durability::Relaxed, ..life.context() };
-        let mut session = Session::default();
-        let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
-        let to = walk::boundary(&mut at, host, from.as_ref(), PART).await?;
-        loop {
-            let part = async {
-                // Held until the commit: who declares the rule anew in another process waits for this one.
-                let _held = life.patterned.rules();
-                let mut began = OwnTransaction::begin(life, &context).await?;
-                let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
-                if catalog::epoch(&mut at, &entry.db, &entry.row.rule).await? != Some(entry.row.epoch) {
-                    return Ok(Part::Superseded);
-                }
-                let hosts = at.find(walk::range(host, from.as_ref(), to.as_ref())).await?;
-                let statements: Vec<_> = hosts
-                    .iter()
-                    .filter(|host| traces.has_any(host))
-                    .filter_map(|host| {
-                        let update = becomes(host, &traces.removed(host));
-                        Some(update_one(Filter::equality("_id", &host.get("_id")?), update))
-                    })
-                    .collect();
-                if !statements.is_empty() {
-                    at.write(&update_op(host, statements)).await?;
-                    began.commit().await?;
-                }
-                Ok::<_, Error>(Part::Clean)
-            };
-            match part.await {
-                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-                Ok(Part::Superseded) => return life.reload().await,
-                Ok(Part::Clean) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        from = to;
-        if from.is_none() {
-            break;
-        }
+    match walk(life, PACE, None, &mut Cleaning { life, entry, traces }).await? {
+        WalkEnd::Reached => Ok(()),
+        WalkEnd::Superseded => life.reload().await,
     }
-    Ok(())
+}
+
+struct Cleaning<'a> {
+    life: &'a Life,
+    entry: &'a Entry,
+    traces: &'a Traces,
+}
+
+impl PartWork for Cleaning<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(self.one_part(part))
+    }
+}
+
+impl Cleaning<'_> {
+    async fn one_part(&self, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
+        let (life, entry, host) = (self.life, self.entry, &self.entry.rule.host);
+        if is_superseded(life, entry) {
+            return Ok(None);
+        }
+        let context = Context { durability: Durability::Relaxed, ..life.context() };
+        // Held until the commit: who declares the rule anew in another process waits for this one.
+        let _held = life.patterned.rules();
+        let mut began = OwnTransaction::begin(life, &context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
+        if catalog::epoch(&mut at, &entry.db, &entry.row.rule).await? != Some(entry.row.epoch) {
+            return Ok(None);
+        }
+        let (hosts, next) = walk::read(&mut at, host, part, None).await?;
+        let cleaned = |host: &Doc<'static>| {
+            let update = becomes(host, &self.traces.removed(host));
+            Some(update_one(Filter::equality("_id", &host.get("_id")?), update))
+        };
+        let statements: Vec<_> = hosts.iter().filter(|host| self.traces.has_any(host)).filter_map(cleaned).collect();
+        if !statements.is_empty() {
+            at.write(&update_op(host, statements)).await?;
+            began.commit().await?;
+        }
+        Ok(Some(PartDone::of(&hosts, next)))
+    }
 }

@@ -4,7 +4,7 @@ use crate::life::access::{Access, aggregate};
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::{Seeded, amount};
 use crate::life::rights::Rights;
-use crate::life::{Entry, Life, apply, catalog, load, names, relocate};
+use crate::life::{Entry, Life, apply, catalog, lifecycle, load, names};
 use crate::mql;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -70,7 +70,7 @@ impl Life {
         for entry in &entries {
             let key = (entry.db.to_string(), entry.rule.name.to_string());
             let waiting = waiting.get(&key).copied().unwrap_or_default();
-            let health = relocate::health::health(self, at, entry).await?;
+            let health = lifecycle::of(&entry.rule).status(self, at, entry).await?;
             rules.push(&Value::Document(self.show(entry, waiting, health, kept.remove(&key))));
         }
         let mut status = DocWriter::new();

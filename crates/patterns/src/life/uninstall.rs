@@ -2,7 +2,7 @@
 //! It can be stopped anywhere: run again, it goes on with what is left.
 
 use crate::life::access::Access;
-use crate::life::indexes::made;
+use crate::life::install::{made, validators};
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::stored;
 use crate::life::relocate::way_back::WayBack;
@@ -131,6 +131,9 @@ impl Life {
             UNINSTALL.need(rights, Resource::ExpiringCollection, &row.ns)?;
             outcome.expiries.push(format!("{}.{}", row.ns.collection, row.index));
         }
+        for row in validators::rows(&mut at, db).await? {
+            UNINSTALL.need(rights, Resource::ConstrainedCollection, &row.ns)?;
+        }
         let needed = !made_by_create.is_empty() || (!forget && keeps_values(&mut at, db).await?);
         for name in ours_in(&mut at, db).await? {
             let ns = Namespace::new(db, &name);
@@ -196,6 +199,7 @@ impl Life {
 
     async fn remove_ours(&self, at: &mut Access<'_>, db: &str, forget: bool, outcome: &mut Uninstalled) -> Result<()> {
         self.settle_expiry(at, db).await?;
+        self.settle_validators(at, db).await?;
         self.drop_unneeded_indexes(at, db).await?;
         let rows = expiry::rows(at, db).await?;
         for row in &rows {

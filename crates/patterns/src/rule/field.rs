@@ -6,7 +6,7 @@
 //! ([`Field::expected`])? The first two must agree with the third: tests hold them against it.
 
 use crate::rule::numbers::Numbers;
-use crate::rule::{Fate, Link, Obstacle, Recipe, key};
+use crate::rule::{Fate, Link, Needs, Obstacle, Recipe, key};
 use document::backend::Mode;
 use document::filter::Filter;
 use document::op::{Capture, Change, Namespace, ReadOp, UpdateStatement};
@@ -206,6 +206,11 @@ pub trait Field: Debug + Send + Sync {
     }
 
     fn fences(&self) -> Fences;
+
+    /// What must be in the database beside the hosts: the indexes of its link.
+    fn needs(&self) -> Needs {
+        self.link().map(|link| Needs::of_link(&self.target().host, link)).unwrap_or_default()
+    }
 
     /// What it keeps, in a few words: `count of reviews by productId`.
     fn describe(&self) -> String;

@@ -6,6 +6,7 @@ pub mod field;
 pub mod key;
 pub mod link;
 pub mod names;
+pub mod needs;
 pub mod numbers;
 pub mod obstacle;
 pub mod order;
@@ -20,6 +21,7 @@ pub mod state;
 pub use fate::Fate;
 pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, Rows, Wanted};
 pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
+pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
 pub use stack::Stack;
@@ -55,6 +57,8 @@ pub enum Kind {
     Field(Arc<dyn Field>),
     /// The form in which a whole collection is stored.
     Shape(Arc<dyn Shape>),
+    /// What documents of a collection must be like.
+    Constraint(Arc<Constraint>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -74,15 +78,24 @@ impl Rule {
     pub fn kept_field(&self) -> Option<&Arc<dyn Field>> {
         match &self.kind {
             Kind::Field(field) => Some(field),
-            Kind::Shape(_) => None,
+            Kind::Shape(_) | Kind::Constraint(_) => None,
         }
     }
 
-    /// The form in which the rule stores its collection; `None` if it keeps a field.
+    /// The form in which the rule stores its collection; `None` if it is stored as it is.
     pub fn shape(&self) -> Option<&Arc<dyn Shape>> {
         match &self.kind {
             Kind::Shape(shape) => Some(shape),
-            Kind::Field(_) => None,
+            Kind::Field(_) | Kind::Constraint(_) => None,
+        }
+    }
+
+    /// What must be in the database beside documents.
+    pub fn needs(&self) -> Needs {
+        match &self.kind {
+            Kind::Field(field) => field.needs(),
+            Kind::Shape(shape) => shape.needs(shape.declared_place().unwrap_or(&self.host)),
+            Kind::Constraint(constraint) => constraint.needs.clone(),
         }
     }
 

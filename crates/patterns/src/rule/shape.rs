@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::rule::Stack;
 use crate::rule::read::ReadShape;
+use crate::rule::{Needs, Stack};
 
 /// Takes a document; returns whether more are wanted.
 pub type Visit<'v> = dyn FnMut(Doc<'static>) -> Result<bool> + Send + 'v;
@@ -193,6 +193,9 @@ pub trait Shape: ReadShape + Any {
     fn declared_place(&self) -> Option<&Namespace> {
         None
     }
+
+    /// What must be in the database where documents are stored in this form: collections, indexes, validators.
+    fn needs(&self, stored: &Namespace) -> Needs;
 
     /// The order of logical documents that "the first match" follows, where a statement names none.
     fn order(&self) -> SortSpec;

@@ -1,10 +1,10 @@
 //! Documents that are stored as clients see them: where a collection comes from before it has a shape, and where it goes back to.
 
-use crate::rule::Stack;
 use crate::rule::read::{Dialect, Each, ReadShape};
 use crate::rule::shape::{
     CommandOptions, DirectAccess, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess, StoredChange,
 };
+use crate::rule::{Needs, Stack};
 use crate::shapes::evaluate::rewrite::{delete, replace};
 use crate::shapes::with_id;
 use document::backend::Answer;
@@ -49,6 +49,10 @@ impl ReadShape for Plain {
 impl Shape for Plain {
     fn is_same(&self, other: &dyn Shape) -> bool {
         other.is_plain()
+    }
+
+    fn needs(&self, _stored: &Namespace) -> Needs {
+        Needs::default()
     }
 
     fn order(&self) -> SortSpec {

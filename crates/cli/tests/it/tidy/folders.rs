@@ -48,7 +48,6 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Form", 2),
     ("Key", 2),
     ("Outlook", 2),
-    ("Part", 2),
     ("Shown", 2),
     ("Step", 2),
     ("Target", 2),

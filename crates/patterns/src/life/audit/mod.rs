@@ -14,17 +14,17 @@ pub(crate) use report::{Drift, Figures, Report};
 use crate::declare::Change;
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::access::{Access, aggregate, find};
-use crate::life::preview::unfollowed;
 use crate::life::rights::Rights;
-use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Life, audit_upstream, catalog, names, relocate, walk};
+use crate::life::transaction::OwnTransaction;
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
+use crate::life::{Life, audit_upstream, catalog, lifecycle, names};
 use crate::mql;
 use crate::rule::state::State;
 use crate::rule::{Rule, key};
 use crate::shapes::Place;
-use document::backend::Session;
+use document::backend::{Answer, Session};
 use document::filter::Filter;
-use document::op::{Count, Find, Namespace, ReadOp};
+use document::op::{Count, Namespace, ReadOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::{Doc, Result, Value};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// How many hosts are compared at a time.
-const PART: u64 = 4_000;
+const PACE: Pace = Pace::even(4_000);
 
 /// A rule to compare by.
 #[derive(Clone)]
@@ -89,12 +89,7 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match (asked.rule.bucket().is_some(), self.backend.facts().runs_our_code) {
-                    (true, _) => relocate::audit::audit(self, asked, &mut figures, &mut report).await?,
-                    (false, false) => audit_upstream::audit(self, asked, &mut figures, &mut report).await?,
-                    (false, true) => self.compare(asked, &mut figures, &mut report).await?,
-                }
-                self.note_extent(asked, &mut figures).await?;
+                lifecycle::of(&asked.rule).audit(self, asked, &mut figures, &mut report).await?;
             }
             figures.is_idle = figures.extent() == Coverage::Partial && !self.is_worked_on(&asked.rule.host.db).await?;
             figures.time = began.elapsed();
@@ -103,13 +98,9 @@ impl Life {
         Ok(report)
     }
 
-    async fn compare(&self, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
-        let (mut hosts, mut waiting) = (Hosts::of(asked)?, 0);
-        while let Some(part) = hosts.next(self).await? {
-            figures.checked += part.checked;
-            waiting += part.waiting;
-            part.differences.into_iter().for_each(|difference| report.add(figures, difference));
-        }
+    pub(crate) async fn compare(&self, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
+        let hosts = Hosts::of(asked)?;
+        let waiting = hosts.compare(self, &mut Found { figures, report }).await?;
         figures.note_waiting(waiting);
         Ok(())
     }
@@ -137,32 +128,6 @@ impl Life {
         figures.notes.extend(missing);
         Ok(is_comparable)
     }
-
-    /// Notes what was not compared, that there was nothing, and that no reference led anywhere.
-    pub(crate) async fn note_extent(&self, asked: &AuditedRule, figures: &mut Figures) -> Result<()> {
-        let bucket = asked.rule.bucket();
-        if asked.is_seeding() && bucket.is_none() {
-            let (mut session, context) = (Session::default(), self.context());
-            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
-            let all = count(&mut at, &asked.rule.host).await?;
-            let unchecked = all.saturating_sub(figures.checked + figures.unchecked);
-            figures.unchecked += unchecked;
-            if unchecked > 0 {
-                figures.notes.push(Note::Seeding { checked: figures.checked, unchecked: figures.unchecked });
-            }
-        }
-        let is_compared = figures.checked > 0 && !asked.is_seeding() && !figures.lacks_source();
-        if bucket.is_none() && is_compared {
-            let (mut session, context) = (Session::default(), self.context());
-            let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
-            figures.notes.extend(unfollowed(&mut at, &asked.rule).await?.map(Note::Unfollowed));
-        }
-        if figures.checked + figures.unchecked + figures.drifted == 0 {
-            let collection = bucket.map_or(&asked.rule.host, |bucket| &bucket.into).clone();
-            figures.notes.push(Note::Empty { collection });
-        }
-        Ok(())
-    }
 }
 
 /// How many documents a collection has.
@@ -188,23 +153,35 @@ fn number(value: Option<Value<'_>>) -> u64 {
 /// The hosts of a rule, compared part by part.
 pub(crate) struct Hosts {
     pub(crate) evaluator: Evaluator,
-    from: Option<Value<'static>>,
     /// Where seeding is: what lies behind is not looked at.
     until: Option<Value<'static>>,
-    ended: bool,
+    /// Seeding has not begun: no host is looked at.
+    unseeded: bool,
     kept: bool,
 }
 
-pub(crate) struct Part {
-    pub(crate) checked: u64,
-    pub(crate) differences: Vec<Difference>,
-    /// How many differ because their job is still in the outbox.
-    pub(crate) waiting: u64,
+/// What becomes of the differences that are found.
+pub(crate) trait Differences: Send {
+    fn add<'a>(&'a mut self, evaluator: &'a Evaluator, checked: u64, differences: Vec<Difference>) -> Answer<'a, ()>;
+}
+
+/// They are reported.
+struct Found<'a> {
+    figures: &'a mut Figures,
+    report: &'a mut Report,
+}
+
+impl Differences for Found<'_> {
+    fn add<'a>(&'a mut self, _: &'a Evaluator, checked: u64, differences: Vec<Difference>) -> Answer<'a, ()> {
+        self.figures.checked += checked;
+        differences.into_iter().for_each(|difference| self.report.add(self.figures, difference));
+        Box::pin(async { Ok(()) })
+    }
 }
 
 impl Hosts {
     pub(crate) fn of(asked: &AuditedRule) -> Result<Hosts> {
-        let (until, ended) = match asked.kept() {
+        let (until, unseeded) = match asked.kept() {
             None | Some(State::On | State::Seeding { position: Some(Value::MaxKey) }) => (None, false),
             Some(State::Seeding { position: Some(position) }) => (Some(position.clone()), false),
             Some(State::Maintaining | State::Retiring | State::Restoring | State::Seeding { position: None }) => {
@@ -212,54 +189,51 @@ impl Hosts {
             }
         };
         let evaluator = Evaluator::new(&asked.rule)?;
-        Ok(Hosts { evaluator, from: None, until, ended, kept: asked.kept().is_some() })
+        Ok(Hosts { evaluator, until, unseeded, kept: asked.kept().is_some() })
     }
 
     /// Those of a rule that nobody keeps: only what clients see is compared and made right.
     pub(crate) fn once(asked: &AuditedRule) -> Result<Hosts> {
         let evaluator = Evaluator::without_state(&asked.rule)?;
-        Ok(Hosts { evaluator, from: None, until: None, ended: false, kept: false })
+        Ok(Hosts { evaluator, until: None, unseeded: false, kept: false })
     }
 
-    /// The next part; nothing after the last.
-    pub(crate) async fn next(&mut self, life: &Life) -> Result<Option<Part>> {
-        if self.ended {
-            return Ok(None);
+    /// Compares all of them; returns how many differ because their job is still in the outbox.
+    pub(crate) async fn compare(&self, life: &Life, found: &mut dyn Differences) -> Result<u64> {
+        let mut comparing = Comparing { life, hosts: self, waiting: 0, found };
+        if !self.unseeded {
+            walk(life, PACE, None, &mut comparing).await?;
         }
-        loop {
-            life.check_stopped()?;
-            match self.look(life).await {
-                Ok((part, next)) => {
-                    self.ended = next.is_none();
-                    self.from = next;
-                    return Ok(Some(part));
-                }
-                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-                Err(error) => return Err(error),
+        Ok(comparing.waiting)
+    }
+}
+
+struct Comparing<'a> {
+    life: &'a Life,
+    hosts: &'a Hosts,
+    waiting: u64,
+    found: &'a mut dyn Differences,
+}
+
+impl PartWork for Comparing<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(async move {
+            let Hosts { evaluator, until, kept, .. } = self.hosts;
+            let (life, context) = (self.life, self.life.context());
+            // A transaction that writes nothing: one snapshot for the hosts, what they come from, and the outbox.
+            let mut began = OwnTransaction::begin_for(life, &context, evaluator.rule()).await?;
+            let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
+            let (hosts, next) = walk::read(&mut at, &evaluator.rule().host, part, until.as_ref()).await?;
+            let mut differences = evaluator.differences(&mut at, &hosts).await?;
+            if !kept {
+                differences.retain(audit_upstream::is_visible);
+            } else if !differences.is_empty() {
+                self.waiting += leave_pending(&mut at, evaluator.rule(), &mut differences).await?;
             }
-        }
-    }
-
-    async fn look(&self, life: &Life) -> Result<(Part, Option<Value<'static>>)> {
-        let context = life.context();
-        // A transaction that writes nothing: one snapshot for the hosts, what they come from, and the outbox.
-        let mut began = OwnTransaction::begin_for(life, &context, self.evaluator.rule()).await?;
-        let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
-        let host = &self.evaluator.rule().host;
-        let range = walk::range(host, self.from.as_ref(), self.until.as_ref());
-        let mut hosts = at.find(Find { limit: Some(PART + 1), ..range }).await?;
-        let next = match hosts.len() as u64 > PART {
-            true => hosts.pop().and_then(|host| host.get("_id")),
-            false => None,
-        };
-        let mut differences = self.evaluator.differences(&mut at, &hosts).await?;
-        let mut waiting = 0;
-        if !self.kept {
-            differences.retain(audit_upstream::is_visible);
-        } else if !differences.is_empty() {
-            waiting = leave_pending(&mut at, self.evaluator.rule(), &mut differences).await?;
-        }
-        Ok((Part { checked: hosts.len() as u64, differences, waiting }, next))
+            drop(began);
+            self.found.add(evaluator, hosts.len() as u64, differences).await?;
+            Ok(Some(PartDone::of(&hosts, next)))
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::life::access::Access;
 use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Note, no_database};
 use crate::life::rights::Rights;
-use crate::life::{Life, names};
+use crate::life::{Life, lifecycle, names};
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};
@@ -44,7 +44,7 @@ impl Presence {
     }
 
     /// The name that was perhaps meant.
-    fn near(&self, ns: &Namespace, rights: &Rights) -> Option<String> {
+    pub(crate) fn near(&self, ns: &Namespace, rights: &Rights) -> Option<String> {
         let names = self.collections.iter().flatten().map(|name| &**name);
         let readable = names.filter(|name| {
             let other = Namespace { collection: (*name).into(), ..ns.clone() };
@@ -55,30 +55,14 @@ impl Presence {
 
     /// What of the rule does not exist.
     pub(crate) fn missing(&self, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
-        let rule = &asked.rule;
-        let lacks = |ns: &Namespace| Note::NoCollection { collection: ns.clone(), near: self.near(ns, rights) };
         if self.collections.as_ref().is_some_and(|names| names.is_empty()) {
             return Some(Note::NoDatabase { near: self.near.clone() });
         }
-        if let Some(first) = asked.sides.first() {
-            return (!asked.sides.iter().any(|side| self.has(&side.stored))).then(|| lacks(&first.stored));
-        }
-        if let Some(bucket) = rule.bucket() {
-            return match (self.has(&bucket.into), self.has(&rule.host)) {
-                (true, _) => None,
-                (false, true) => Some(Note::NotInBuckets { into: bucket.into.clone() }),
-                (false, false) => Some(lacks(&rule.host)),
-            };
-        }
-        if !self.has(&rule.host) {
-            return Some(lacks(&rule.host));
-        }
-        match rule.link() {
-            Some(link) if *link.source.db == *self.db && !self.has(&link.source) => {
-                Some(Note::NoSource { source: link.source.clone(), near: self.near(&link.source, rights) })
-            }
-            _ => None,
-        }
+        lifecycle::of(&asked.rule).lacks(self, asked, rights)
+    }
+
+    pub(crate) fn no_collection(&self, ns: &Namespace, rights: &Rights) -> Note {
+        Note::NoCollection { collection: ns.clone(), near: self.near(ns, rights) }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::mql;
 use crate::rule::Rule;
 use crate::rule::state::State;
 use crate::shapes::bucket::Flaw;
+use document::op::Namespace;
 use document::value::order;
 use document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use std::collections::BTreeSet;
@@ -89,6 +90,13 @@ impl Figures {
     /// Whether it was noted that what the values come from does not exist.
     pub(crate) fn lacks_source(&self) -> bool {
         self.has("no_source")
+    }
+
+    /// Notes that there was nothing to look at.
+    pub(crate) fn note_if_empty(&mut self, collection: &Namespace) {
+        if self.checked + self.unchecked + self.drifted == 0 {
+            self.notes.push(Note::Empty { collection: collection.clone() });
+        }
     }
 
     /// Documents that differ because their job is still in the outbox.

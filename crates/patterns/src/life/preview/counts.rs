@@ -5,13 +5,15 @@
 
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::fields::value_at;
+use crate::life::Life;
 use crate::life::access::Access;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
 use crate::life::preview::{documents, grouped, inside, long};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Life, walk};
+use crate::life::walk::{Pace, PartDone, PartOfWalk, PartWork, walk};
 use crate::rule::{Fate, Refers, Rule, WhenChanged, key};
+use document::backend::{Answer, Session};
 use document::op::Find;
 use document::pipeline::expr::Names;
 use document::project::Projection;
@@ -21,7 +23,7 @@ use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// How many hosts are looked at together.
-const PART: u64 = 4_000;
+const PACE: Pace = Pace::even(4_000);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
@@ -104,23 +106,16 @@ pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule: &Arc<Rule>) -> 
             Err(error) => tracing::debug!(%error, rule = &*rule.name, "the counts are taken document by document"),
         }
     }
-    let mut walk = Walk::of(rule)?;
-    let mut counts = Counts::default();
-    let mut from: Option<Value<'static>> = None;
-    loop {
-        life.check_stopped()?;
-        match walk.part(life, at, from.as_ref(), &mut counts).await {
-            Ok(None) => return Ok((counts, walk.failures())),
-            Ok(next) => from = next,
-            Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-            Err(error) => return Err(error),
-        }
-    }
+    let mut counting = Counting::of(life, rule)?;
+    walk(life, PACE, None, &mut counting).await?;
+    Ok((counting.counts, counting.failures()))
 }
 
-/// Walks the hosts of a rule.
-struct Walk {
+/// The hosts of a rule, as far as they were counted.
+struct Counting<'a> {
+    life: &'a Life,
     evaluator: Evaluator,
+    counts: Counts,
     /// What of a host is needed. `None` means all of it.
     paths: Option<Vec<Path>>,
     /// How many hosts cannot be evaluated; the first of them, and why.
@@ -128,52 +123,42 @@ struct Walk {
     failure: Option<String>,
 }
 
-impl Walk {
-    fn of(rule: &Arc<Rule>) -> Result<Walk> {
+impl PartWork for Counting<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(self.one_part(part))
+    }
+}
+
+impl<'a> Counting<'a> {
+    fn of(life: &'a Life, rule: &Arc<Rule>) -> Result<Counting<'a>> {
         let linked = rule.kept_field().filter(|field| field.link().is_some());
         let paths = linked.map(|field| field.reads().host.iter().cloned().chain(rule.owned()).collect());
-        Ok(Walk { evaluator: Evaluator::new(rule)?, paths, failing: 0, failure: None })
+        let (evaluator, counts) = (Evaluator::new(rule)?, Counts::default());
+        Ok(Counting { life, evaluator, counts, paths, failing: 0, failure: None })
     }
 
-    /// Counts one part; gives where the next one begins.
-    async fn part(
-        &mut self,
-        life: &Life,
-        at: &mut Access<'_>,
-        from: Option<&Value<'static>>,
-        counts: &mut Counts,
-    ) -> Result<Option<Value<'static>>> {
-        let host = &self.evaluator.rule().host;
-        let mut find = Find { limit: Some(PART + 1), ..walk::range(host, from, None) };
-        if at.backend.facts().may_lack_transactions {
+    async fn one_part(&mut self, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
+        let (life, rule, context) = (self.life, self.evaluator.rule().clone(), self.life.context());
+        let mut find = part.find(&rule.host, None);
+        if life.backend.facts().may_lack_transactions {
             // No transaction: a server without a replica set can be looked at too.
             find.projection = self.projection(&find)?;
-            let hosts = at.find(find).await?;
-            return self.count(at, hosts, counts).await;
+            let mut at = Access { backend: &*life.backend, session: &mut Session::default(), context: &context };
+            return self.count(&mut at, find, part).await;
         }
-        let context = life.context();
-        let mut began = OwnTransaction::begin_for(life, &context, self.evaluator.rule()).await?;
+        let mut began = OwnTransaction::begin_for(life, &context, &rule).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
-        let hosts = at.find(find).await?;
-        self.count(&mut at, hosts, counts).await
+        self.count(&mut at, find, part).await
     }
 
-    async fn count(
-        &mut self,
-        at: &mut Access<'_>,
-        mut hosts: Vec<Doc<'static>>,
-        counts: &mut Counts,
-    ) -> Result<Option<Value<'static>>> {
-        let next = match hosts.len() as u64 > PART {
-            true => hosts.pop().and_then(|host| host.get("_id")),
-            false => None,
-        };
+    async fn count(&mut self, at: &mut Access<'_>, find: Find, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
+        let (mut hosts, next) = part.cut(at.find(find).await?);
         let differences = match self.evaluator.differences(at, &hosts).await {
             Ok(differences) => differences,
             Err(error) if is_transient(&error) => return Err(error),
             Err(_) => self.one_by_one(at, &mut hosts).await?,
         };
-        let mut part = Counts::default();
+        let mut counts = Counts::default();
         let mut by_id = HashMap::with_capacity(differences.len());
         for difference in &differences {
             by_id.insert(key::bytes(&difference.id), difference.fate);
@@ -191,10 +176,10 @@ impl Walk {
                 true => Fate::Right,
                 false => Fate::Absent,
             };
-            part.add(by_id.get(&id).copied().unwrap_or_else(unchanged), 1);
+            counts.add(by_id.get(&id).copied().unwrap_or_else(unchanged), 1);
         }
-        *counts = counts.plus(part);
-        Ok(next)
+        self.counts = self.counts.plus(counts);
+        Ok(Some(PartDone::of(&hosts, next)))
     }
 
     /// Sorts out the hosts that cannot be evaluated.

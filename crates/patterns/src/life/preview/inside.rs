@@ -2,7 +2,7 @@
 
 use crate::life::access::{Access, aggregate};
 use crate::life::preview::counts::Counts;
-use crate::life::{catalog, indexes};
+use crate::life::{catalog, install};
 use crate::mql::{call, call_with, cond, field, object};
 use crate::rule::field::Outlook;
 use crate::rule::{Fate, Rule};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) async fn counts(at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<Option<Counts>> {
     let Some(field) = rule.kept_field() else { return Ok(None) };
     let is_indexed = match field.link() {
-        Some(link) => !indexes::missing(at, rule).await?.iter().any(|needed| needed.ns == link.source),
+        Some(link) => !install::missing(at, rule).await?.iter().any(|planned| *planned.ns() == link.source),
         None => true,
     };
     let Some(outlooks) = field.outlook(is_indexed)? else { return Ok(None) };

@@ -50,7 +50,7 @@ pub(crate) struct Preview {
 #[derive(Clone, Debug)]
 pub(crate) struct Outlook {
     pub(crate) rule: Arc<Rule>,
-    /// `seed`, `rebuild`, `move`, `upkeep`, `index`, `expiry`, `remove` or `none`.
+    /// `seed`, `rebuild`, `move`, `constrain`, `upkeep`, `index`, `expiry`, `remove` or `none`.
     pub(crate) work: &'static str,
     pub(crate) counts: Option<Counts>,
     pub(crate) references: Option<References>,
@@ -109,7 +109,7 @@ impl Preview {
                         readings::look(at, change, &mut outlook).await?;
                     }
                 }
-                Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
+                Work::Index(_) | Work::Expiry(_) | Work::Constrain(_) | Work::Keep | Work::Remove => {}
             }
             rules.push(outlook);
         }

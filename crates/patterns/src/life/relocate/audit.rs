@@ -1,17 +1,18 @@
 //! Audit of a shape: is every bucket as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
 
-use crate::life::access::{Access, by_id, find};
+use crate::life::Life;
+use crate::life::access::Access;
 use crate::life::audit::{AuditedRule, Drift, Figures, Note, Report, count};
-use crate::life::{Life, walk};
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
 use crate::rule::Rule;
 use crate::rule::shape::Place;
 use crate::shapes::bucket::{Bucket, Flaw};
-use document::backend::{BatchLimit, Session};
-use document::op::{Find, ReadOp};
+use document::backend::{Answer, Session};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
 
-const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
+/// How many buckets are looked at together.
+const PACE: Pace = Pace::even(1_000);
 
 /// Where the buckets of a rule are: the catalog says it of an applied one, else the declaration.
 pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
@@ -24,22 +25,51 @@ pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
     sides.into_iter().filter_map(bucket).collect()
 }
 
+/// What becomes of the flawed buckets that are found.
+pub(super) trait Flaws: Send {
+    fn add<'a>(
+        &'a mut self,
+        side: &'a Place,
+        bucket: &'a Bucket,
+        document: Doc<'static>,
+        flaws: Vec<Flaw>,
+    ) -> Answer<'a, ()>;
+}
+
+/// They are reported.
+struct Reported<'a> {
+    rule: &'a Arc<Rule>,
+    figures: &'a mut Figures,
+    report: &'a mut Report,
+}
+
+impl Flaws for Reported<'_> {
+    fn add<'a>(
+        &'a mut self,
+        side: &'a Place,
+        _: &'a Bucket,
+        document: Doc<'static>,
+        flaws: Vec<Flaw>,
+    ) -> Answer<'a, ()> {
+        self.report.note(self.figures, drift(self.rule, side, &document, &flaws));
+        Box::pin(async { Ok(()) })
+    }
+}
+
 /// Looks at every bucket of a rule.
 pub(crate) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
-    for (side, bucket) in places(asked) {
-        let mut flawed = Flawed::of(&side);
-        while let Some(part) = flawed.next(life, &bucket).await? {
-            figures.checked += part.checked;
-            for (document, flaws) in &part.flawed {
-                report.note(figures, drift(&asked.rule, &side, document, flaws));
-            }
-        }
-    }
-    note_moving(life, asked, figures).await
+    let checked = each_flawed(life, asked, &mut Reported { rule: &asked.rule, figures, report }).await?;
+    note_looked_at(life, asked, figures, checked).await
 }
 
 /// Documents that are not in buckets yet, or no longer, were not looked at.
-pub(crate) async fn note_moving(life: &Life, asked: &AuditedRule, figures: &mut Figures) -> Result<()> {
+pub(super) async fn note_looked_at(
+    life: &Life,
+    asked: &AuditedRule,
+    figures: &mut Figures,
+    checked: u64,
+) -> Result<()> {
+    figures.checked += checked;
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut documents = 0;
@@ -67,48 +97,40 @@ pub(super) fn drift(rule: &Arc<Rule>, side: &Place, document: &Doc<'static>, fla
     }
 }
 
-/// The buckets of a place, part by part.
-pub(super) struct Flawed {
-    side: Place,
-    from: Option<Value<'static>>,
-    ended: bool,
-}
-
-pub(super) struct Part {
-    pub(super) checked: u64,
-    pub(super) flawed: Vec<(Doc<'static>, Vec<Flaw>)>,
-}
-
-impl Flawed {
-    pub(super) fn of(side: &Place) -> Flawed {
-        Flawed { side: side.clone(), from: None, ended: false }
+/// Walks the buckets of a rule; returns how many there are.
+pub(super) async fn each_flawed(life: &Life, asked: &AuditedRule, found: &mut dyn Flaws) -> Result<u64> {
+    let mut checked = 0;
+    for (side, bucket) in places(asked) {
+        let mut looking = Looking { life, side: &side, bucket: &bucket, checked: 0, found: &mut *found };
+        walk(life, PACE, None, &mut looking).await?;
+        checked += looking.checked;
     }
+    Ok(checked)
+}
 
-    /// The next part; nothing after the last.
-    pub(super) async fn next(&mut self, life: &Life, bucket: &Bucket) -> Result<Option<Part>> {
-        if self.ended {
-            return Ok(None);
-        }
-        life.check_stopped()?;
-        let (mut session, context) = (Session::default(), life.context());
-        let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
-        // By bounds only once there is a first: a hint needs the collection to be there.
-        let range = match &self.from {
-            Some(from) => walk::range(&self.side.stored, Some(from), None),
-            None => find(&self.side.stored, document::filter::Filter::all()),
-        };
-        let op = ReadOp::Find(Find { sort: Some(by_id()), limit: Some(BATCH.documents as u64 + 1), ..range });
-        let mut documents = at.all(op).await?;
-        self.from = match documents.len() > BATCH.documents {
-            true => documents.pop().and_then(|document| document.get("_id")),
-            false => None,
-        };
-        self.ended = self.from.is_none();
-        let checked = documents.len() as u64;
-        let with_flaws = |document: Doc<'static>| {
-            let flaws = bucket.flaws(&document);
-            (!flaws.is_empty()).then_some((document, flaws))
-        };
-        Ok(Some(Part { checked, flawed: documents.into_iter().filter_map(with_flaws).collect() }))
+struct Looking<'a> {
+    life: &'a Life,
+    side: &'a Place,
+    bucket: &'a Bucket,
+    checked: u64,
+    found: &'a mut dyn Flaws,
+}
+
+impl PartWork for Looking<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(async move {
+            let (mut session, context) = (Session::default(), self.life.context());
+            let mut at = Access { backend: &*self.life.backend, session: &mut session, context: &context };
+            let (documents, next) = walk::read(&mut at, &self.side.stored, part, None).await?;
+            let done = PartDone::of(&documents, next);
+            self.checked += documents.len() as u64;
+            for document in documents {
+                let flaws = self.bucket.flaws(&document);
+                if !flaws.is_empty() {
+                    self.found.add(self.side, self.bucket, document, flaws).await?;
+                }
+            }
+            Ok(Some(done))
+        })
     }
 }

@@ -6,22 +6,21 @@
 //! pass over all that it has emptied again.
 
 use crate::execute::gate::Point;
-use crate::life::access::{Access, by_id};
+use crate::life::access::Access;
 use crate::life::relocate::stored_access::Moving;
 use crate::life::relocate::{stored, way_back};
 use crate::life::replaced::documents::Originals;
-use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Entry, Life, catalog, walk};
+use crate::life::transaction::OwnTransaction;
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
+use crate::life::{Entry, Life, catalog};
 use crate::rule::shape::{Learn, Place, Stop};
 use crate::shapes::bucket::write::place;
 use crate::shapes::bucket::write::place::{NewReading, NewReadings, Placed};
 use crate::shapes::bucket::{BucketShape, Key};
-use document::backend::Session;
+use document::backend::{Answer, Session};
 use document::filter::Filter;
-use document::op::{Context, Find};
 use document::value::show;
 use document::{Code, Doc, Error, Result, Value};
-use std::time::Duration;
 
 /// How many readings are moved in one transaction; a bucket is moved as a whole.
 const PART: u64 = 500;
@@ -31,17 +30,6 @@ const BYTES: usize = 4 << 20;
 
 /// How many of those that do not fit are named.
 const NAMED: usize = 5;
-
-/// After so many conflicts in a row it waits a little between two attempts.
-const PATIENCE: u32 = 50;
-
-/// What came of one part.
-struct Part {
-    /// Where to go on; nothing at the end.
-    next: Option<Value<'static>>,
-    row: catalog::Row,
-    misfits: Vec<(Value<'static>, String)>,
-}
 
 /// Moves everything to the first place. False if the rule was changed meanwhile.
 pub(crate) async fn drain(life: &Life, entry: &Entry) -> Result<bool> {
@@ -85,50 +73,23 @@ async fn all(
     from: &Place,
     to: &Place,
 ) -> Result<Option<Vec<(Value<'static>, String)>>> {
-    let mut mover = Mover { life, entry, from, to, learned: Vec::new(), guesses: true, separates: false, separated: 0 };
-    let saved = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
-    let (mut position, mut part, mut conflicts) = (saved, life.at_most(PART), 0);
-    let (mut misfits, mut careful) = (Vec::new(), 0);
-    loop {
-        life.check_stopped()?;
-        let context = life.adding_context();
-        let size = if careful > 0 { 1 } else { part };
-        match mover.part(&context, row, position.as_ref(), size).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(moved)) => {
-                misfits.extend(moved.misfits);
-                *row = moved.row;
-                life.advanced(&entry.db, row);
-                careful = u64::saturating_sub(careful, 1);
-                (part, conflicts, mover.guesses) = (life.at_most((part * 2).min(PART)), 0, true);
-                match moved.next {
-                    Some(next) => position = Some(next),
-                    None => return Ok(Some(misfits)),
-                }
-            }
-            Err(error) if is_transient(&error) => {
-                (part, mover.guesses) = ((part / 4).max(1), false);
-                conflicts += 1;
-                match conflicts > PATIENCE {
-                    true => tokio::time::sleep(Duration::from_micros(rand::random_range(50..2_000))).await,
-                    false => tokio::task::yield_now().await,
-                }
-            }
-            Err(error) if error.code() == Code::DuplicateKey && mover.may_separate() => mover.separates = true,
-            // One of them cannot be stored: one by one, to learn which.
-            Err(error) if is_of_document(&error) && size > 1 => careful = size,
-            Err(error) if is_of_document(&error) => {
-                let (id, next) = mover.behind(&context, position.as_ref()).await?;
-                misfits.push((id, error.to_string()));
-                careful = careful.saturating_sub(1);
-                match next {
-                    Some(next) => position = Some(next),
-                    None => return Ok(Some(misfits)),
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    let position = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
+    let (learned, misfits) = (Vec::new(), Vec::new());
+    let mut mover = Mover {
+        life,
+        entry,
+        row: row.clone(),
+        from,
+        to,
+        learned,
+        guesses: true,
+        misfits,
+        separates: false,
+        separated: 0,
+    };
+    let end = walk(life, Pace::even(PART), position, &mut mover).await?;
+    *row = mover.row;
+    Ok((end == WalkEnd::Reached).then_some(mover.misfits))
 }
 
 /// Whether a document could not be stored for what it is.
@@ -139,12 +100,15 @@ fn is_of_document(error: &Error) -> bool {
 struct Mover<'a> {
     life: &'a Life,
     entry: &'a Entry,
+    row: catalog::Row,
     from: &'a Place,
     to: &'a Place,
     /// Run once the part is committed.
     learned: Vec<Learn>,
     /// Whether what is remembered of open buckets is tried: not after a conflict.
     guesses: bool,
+    /// Documents that stay where they are, and why.
+    misfits: Vec<(Value<'static>, String)>,
     /// An `_id` was there twice: from now on each is looked for before it is put into a plain collection.
     separates: bool,
     /// How many documents of the part have got a new `_id`.
@@ -161,38 +125,57 @@ struct Load {
     misfits: Vec<(Value<'static>, String)>,
 }
 
+impl PartWork for Mover<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(self.one_part(part))
+    }
+
+    fn conflicted(&mut self) {
+        self.guesses = false;
+    }
+
+    fn failed<'a>(&'a mut self, error: Error, part: PartOfWalk<'a>) -> Answer<'a, Recovery> {
+        Box::pin(async move {
+            if error.code() == Code::DuplicateKey && self.may_separate() {
+                self.separates = true;
+                return Ok(Recovery::Again);
+            }
+            if !is_of_document(&error) {
+                return Err(error);
+            }
+            // One of them cannot be stored.
+            if part.size > 1 {
+                return Ok(Recovery::OneByOne);
+            }
+            let (id, next) = self.behind(part).await?;
+            self.misfits.push((id, error.to_string()));
+            Ok(Recovery::Skip(next))
+        })
+    }
+}
+
 impl Mover<'_> {
     /// Whether a duplicate key may be an `_id` that readings share, and that was not looked for yet.
     fn may_separate(&self) -> bool {
         self.to.shape.is_plain() && !self.separates
     }
 
-    async fn part(
-        &mut self,
-        context: &Context,
-        row: &catalog::Row,
-        position: Option<&Value<'static>>,
-        size: u64,
-    ) -> Result<Option<Part>> {
+    async fn one_part(&mut self, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
         let life = self.life;
         self.learned.clear();
+        let context = &life.adding_context();
         let mut began = OwnTransaction::begin(life, context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
-        if catalog::epoch(&mut at, &self.entry.db, &row.rule).await? != Some(row.epoch) {
+        if catalog::epoch(&mut at, &self.entry.db, &self.row.rule).await? != Some(self.row.epoch) {
             return Ok(None);
         }
         life.pass(Point::Life("take")).await?;
-        let range = walk::range(&self.from.stored, position, None);
-        let mut documents = at.find(Find { sort: Some(by_id()), limit: Some(size + 1), ..range }).await?;
-        let mut next = match documents.len() as u64 > size {
-            true => documents.pop().and_then(|document| document.get("_id")),
-            false => None,
-        };
+        let (documents, mut next) = walk::read(&mut at, &self.from.stored, part, None).await?;
         let mut load = Load::default();
         let (mut bytes, mut taken) = (0, 0);
         for document in &documents {
             bytes += document.as_bytes().len();
-            if taken > 0 && (bytes > BYTES || load.logical.len() as u64 >= size) {
+            if taken > 0 && (bytes > BYTES || load.logical.len() as u64 >= part.size) {
                 next = document.get("_id");
                 break;
             }
@@ -202,10 +185,10 @@ impl Mover<'_> {
         life.pass(Point::Life("put")).await?;
         let Load { logical, mut emptied, mut misfits } = load;
         let moved = i64::try_from(logical.len()).unwrap_or(i64::MAX);
-        let stay = self.put(&mut at, row, logical).await?;
+        let mut row = self.row.clone();
+        let stay = self.put(&mut at, &row, logical).await?;
         emptied.retain(|id| !stay.iter().any(|(owner, _)| owner == id));
         misfits.extend(stay);
-        let mut row = row.clone();
         row.done += i64::try_from(emptied.len()).unwrap_or(i64::MAX);
         if row.state.is_kept() {
             row.replaced.seeded.moved += (moved - i64::try_from(misfits.len()).unwrap_or(0)).max(0);
@@ -228,7 +211,10 @@ impl Mover<'_> {
             began.commit().await?;
             self.learned.drain(..).for_each(|learn| learn());
         }
-        Ok(Some(Part { next, row, misfits }))
+        self.misfits.extend(misfits);
+        life.advanced(&self.entry.db, &row);
+        (self.row, self.guesses) = (row, true);
+        Ok(Some(PartDone { next, ..PartDone::default() }))
     }
 
     /// Adds what a stored document holds.
@@ -335,17 +321,11 @@ impl Mover<'_> {
         Ok(stay)
     }
 
-    /// The document at the position, and where the next begins.
-    async fn behind(
-        &self,
-        context: &Context,
-        position: Option<&Value<'static>>,
-    ) -> Result<(Value<'static>, Option<Value<'static>>)> {
-        let mut session = Session::default();
-        let mut at = Access { backend: &*self.life.backend, session: &mut session, context };
-        let range = walk::range(&self.from.stored, position, None);
-        let found = at.find(Find { sort: Some(by_id()), limit: Some(2), ..range }).await?;
-        let mut ids = found.iter().filter_map(|document| document.get("_id"));
-        Ok((ids.next().unwrap_or(Value::Null), ids.next()))
+    /// The document that the part begins with, and where the next begins.
+    async fn behind(&self, part: PartOfWalk<'_>) -> Result<(Value<'static>, Option<Value<'static>>)> {
+        let (mut session, context) = (Session::default(), self.life.adding_context());
+        let mut at = Access { backend: &*self.life.backend, session: &mut session, context: &context };
+        let (documents, next) = walk::read(&mut at, &self.from.stored, part, None).await?;
+        Ok((documents.first().and_then(|document| document.get("_id")).unwrap_or(Value::Null), next))
     }
 }

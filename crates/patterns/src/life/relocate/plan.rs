@@ -1,6 +1,6 @@
 //! What a shape's changes come to, as plain MQL that a person could run: for `plan`.
 
-use crate::life::indexes;
+use crate::life::install::{self, PlannedIndex};
 use crate::life::relocate::change::{Change, name};
 use crate::life::relocate::{record, stored};
 use crate::mql;
@@ -19,7 +19,7 @@ pub(crate) struct Shown {
 }
 
 /// What a declared shape asks for.
-pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: Dialect) -> Result<Vec<Shown>> {
+pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result<Vec<Shown>> {
     let turn = &change.turn;
     let sides = record::sides(&turn.places, &rule.host.db)?;
     let mut steps = Vec::new();
@@ -30,11 +30,18 @@ pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: D
         let (from, to) = (Namespace::new(&rule.host.db, from), Namespace::new(&rule.host.db, to));
         add("rename", &from, mql::document([("renameCollection", name(&from)), ("to", name(&to))]));
     }
-    add("create", &bucket.into, stored::creation(bucket));
-    for needed in indexes::needed(rule) {
-        add("index", &needed.ns, needed.command());
+    let needs = rule.needs();
+    for (ns, options) in &needs.collections {
+        add("create", ns, install::creation(ns, options));
     }
-    add("view", &rule.host, stored::view_command(&rule.host, &sides, dialect, change.view_is_there));
+    for planned in needs.indexes.into_iter().map(PlannedIndex::new) {
+        add("index", planned.ns(), planned.command());
+    }
+    let view_command = |sides: &[Place], is_there: bool| {
+        let view = stored::view(&rule.host, sides, dialect);
+        view.map_or_else(Doc::empty, |view| install::view_command(&view, is_there))
+    };
+    add("view", &rule.host, view_command(&sides, change.view_is_there));
     if let [to, others @ ..] = sides.as_slice()
         && !others.is_empty()
     {
@@ -42,7 +49,7 @@ pub(crate) fn declared(rule: &Rule, bucket: &Bucket, change: &Change, dialect: D
             add("move", &from.stored, moving(from, to, dialect));
         }
         let only = std::slice::from_ref(to);
-        add("view", &rule.host, stored::view_command(&rule.host, only, dialect, true));
+        add("view", &rule.host, view_command(only, true));
         for from in others {
             add("drop", &from.stored, mql::document([("drop", Value::from(&*from.stored.collection))]));
         }

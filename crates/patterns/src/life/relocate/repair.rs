@@ -4,11 +4,12 @@
 use crate::life::Life;
 use crate::life::access::{Access, update_one, update_op};
 use crate::life::audit::{AuditedRule, Figures, Report};
-use crate::life::relocate::audit::{Flawed, drift, note_moving, places};
+use crate::life::relocate::audit::{Flaws, drift, each_flawed, note_looked_at};
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::rule::Rule;
 use crate::shapes::Place;
 use crate::shapes::bucket::{Bucket, Flaw};
+use document::backend::Answer;
 use document::filter::Filter;
 use document::pipeline::expr::Names;
 use document::update::Update;
@@ -16,16 +17,27 @@ use document::{Doc, Result, Value};
 use std::sync::Arc;
 
 pub(crate) async fn repair(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
-    for (side, bucket) in places(asked) {
-        let mut flawed = Flawed::of(&side);
-        while let Some(part) = flawed.next(life, &bucket).await? {
-            figures.checked += part.checked;
-            for (document, flaws) in part.flawed {
-                one(life, &asked.rule, &side, &bucket, (document, flaws), figures, report).await?;
-            }
-        }
+    let checked = each_flawed(life, asked, &mut Mending { life, rule: &asked.rule, figures, report }).await?;
+    note_looked_at(life, asked, figures, checked).await
+}
+
+struct Mending<'a> {
+    life: &'a Life,
+    rule: &'a Arc<Rule>,
+    figures: &'a mut Figures,
+    report: &'a mut Report,
+}
+
+impl Flaws for Mending<'_> {
+    fn add<'a>(
+        &'a mut self,
+        side: &'a Place,
+        bucket: &'a Bucket,
+        document: Doc<'static>,
+        flaws: Vec<Flaw>,
+    ) -> Answer<'a, ()> {
+        Box::pin(one(self.life, self.rule, side, bucket, (document, flaws), self.figures, self.report))
     }
-    note_moving(life, asked, figures).await
 }
 
 async fn one(

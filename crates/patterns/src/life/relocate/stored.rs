@@ -1,15 +1,15 @@
-//! The collections of a shape: what is there, the stored one with its validator and indexes, and the view over all places.
+//! The collections of a shape: what is there, the place of new documents, and the view over all places.
 
 use crate::life::access::Access;
 use crate::life::relocate::way_back;
-use crate::life::{indexes, names};
+use crate::life::{install, names};
 use crate::mql;
-use crate::rule::Rule;
 use crate::rule::shape::Place;
-use crate::shapes::bucket::{Bucket, Dialect};
+use crate::rule::{Rule, ViewNeed};
+use crate::shapes::bucket::Dialect;
 use document::filter::Filter;
 use document::op::{AdminOp, CollectionOptions, Namespace};
-use document::{Array, Code, Doc, Result, Value};
+use document::{Code, Doc, Result, Value};
 
 /// A collection or view as `listCollections` shows it.
 pub(crate) struct Found {
@@ -67,85 +67,39 @@ pub(crate) fn dialect(_: &Access<'_>) -> Dialect {
     Dialect::MongoDb
 }
 
-/// What the logical collection is a view of: the first place, and all others behind it.
-pub(crate) fn view(sides: &[Place], dialect: Dialect) -> Option<(String, Array<'static>)> {
+/// What the logical collection is a view of: the first place, and all others behind it. `None` if there is no place.
+pub(crate) fn view(logical: &Namespace, sides: &[Place], dialect: Dialect) -> Option<ViewNeed> {
     let (first, others) = sides.split_first()?;
     let mut stages: Vec<Value<'static>> = first.shape.view(dialect).iter().collect();
     for other in others {
         let (stored, pipeline) = (Value::from(&*other.stored.collection), other.shape.view(dialect));
         stages.push(mql::call("$unionWith", mql::object([("coll", stored), ("pipeline", Value::Array(pipeline))])));
     }
-    Some((first.stored.collection.to_string(), stages.into_iter().collect()))
+    Some(ViewNeed { ns: logical.clone(), on: first.stored.clone(), pipeline: stages.into_iter().collect() })
 }
 
-/// `{ create: …, validator: … }`: what a person would run.
-pub(crate) fn creation(bucket: &Bucket) -> Doc<'static> {
-    let name = ("create", Value::from(&*bucket.into.collection));
-    mql::document([name, ("validator", Value::Document(bucket.validator()))])
-}
-
-/// `{ create: …, viewOn, pipeline }`, or the same as a change of the view that is there.
-pub(crate) fn view_command(logical: &Namespace, sides: &[Place], dialect: Dialect, is_there: bool) -> Doc<'static> {
-    let Some((on, stages)) = view(sides, dialect) else { return Doc::empty() };
-    let verb = if is_there { "collMod" } else { "create" };
-    let name = (verb, Value::from(&*logical.collection));
-    mql::document([name, ("viewOn", Value::string(on)), ("pipeline", Value::Array(stages))])
-}
-
-/// Makes the stored collection what the rule needs; done again it changes nothing.
-pub(crate) async fn ensure_stored(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket) -> Result<()> {
-    let (ns, validator) = (&bucket.into, bucket.validator());
-    match found(at, ns).await? {
-        None => {
-            let options = CollectionOptions { validator: Some(validator), ..CollectionOptions::default() };
-            let made = at.backend.admin(at.session, at.context, AdminOp::Create { ns: ns.clone(), options }).await;
-            tolerate(made, Code::NamespaceExists)?;
+/// Makes the place that new documents go to. A plain collection gets what it had before.
+pub(crate) async fn ensure_place(
+    at: &mut Access<'_>,
+    rule: &Rule,
+    place: &Place,
+    had: Option<&Doc<'static>>,
+) -> Result<()> {
+    match place.shape.is_plain() {
+        true => {
+            let options = CollectionOptions { other: had.map(way_back::lasting), ..CollectionOptions::default() };
+            install::ensure_collection(at, &place.stored, &options).await
         }
-        Some(found) => {
-            let same = matches!(found.options.get("validator"), Some(Value::Document(there)) if there == validator);
-            if !same {
-                let change = mql::document([("validator", Value::Document(validator))]);
-                at.backend.admin(at.session, at.context, AdminOp::CollMod { ns: ns.clone(), change }).await?;
-            }
-        }
+        false => install::install(at, rule, &place.shape.needs(&place.stored)).await,
     }
-    for needed in indexes::missing(at, rule).await? {
-        indexes::create(at, rule, &needed).await?;
-    }
-    Ok(())
-}
-
-/// Makes a plain collection with what it had before, if it is not there.
-pub(crate) async fn ensure_plain(at: &mut Access<'_>, ns: &Namespace, had: Option<&Doc<'static>>) -> Result<()> {
-    if found(at, ns).await?.is_some() {
-        return Ok(());
-    }
-    let options = CollectionOptions { other: had.map(way_back::lasting), ..CollectionOptions::default() };
-    let op = AdminOp::Create { ns: ns.clone(), options };
-    let made = at.backend.admin(at.session, at.context, op).await;
-    tolerate(made, Code::NamespaceExists)
 }
 
 /// Makes the logical collection a view over these sides.
 pub(crate) async fn ensure_view(at: &mut Access<'_>, logical: &Namespace, sides: &[Place]) -> Result<()> {
-    let Some((on, pipeline)) = view(sides, dialect(at)) else { return Ok(()) };
-    let op = match found(at, logical).await? {
-        Some(found) if found.is_view() => {
-            let same = found.view_on().as_deref() == Some(&*on)
-                && matches!(found.options.get("pipeline"), Some(Value::Array(stages)) if stages.as_bytes() == pipeline.as_bytes());
-            if same {
-                return Ok(());
-            }
-            let change = mql::document([("viewOn", Value::string(on)), ("pipeline", Value::Array(pipeline))]);
-            AdminOp::CollMod { ns: logical.clone(), change }
-        }
-        Some(_) if is_empty(at, logical).await? => {
-            drop_if_there(at, logical).await?;
-            AdminOp::CreateView { ns: logical.clone(), on, pipeline }
-        }
-        _ => AdminOp::CreateView { ns: logical.clone(), on, pipeline },
-    };
-    at.backend.admin(at.session, at.context, op).await.map(drop)
+    match view(logical, sides, dialect(at)) {
+        Some(view) => install::ensure_view(at, &view).await,
+        None => Ok(()),
+    }
 }
 
 /// Drops a collection or view, if it is there.

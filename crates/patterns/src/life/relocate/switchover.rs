@@ -103,10 +103,9 @@ impl FirstPlace<'_> {
     }
 
     async fn make(&self, at: &mut Access<'_>, sides: &[Place]) -> Result<()> {
-        let Some(side) = sides.first() else { return Ok(()) };
-        match side.bucket() {
-            None => stored::ensure_plain(at, &side.stored, self.plain_options).await,
-            Some(bucket) => stored::ensure_stored(at, self.rule, bucket).await,
+        match sides.first() {
+            Some(side) => stored::ensure_place(at, self.rule, side, self.plain_options).await,
+            None => Ok(()),
         }
     }
 }

@@ -5,17 +5,17 @@
 //! anew after a stop; what was given back has no row any more.
 
 use crate::execute::gate::Point;
-use crate::life::access::{Access, by_id, find};
+use crate::life::access::{Access, find};
 use crate::life::replaced::documents::Originals;
 use crate::life::replaced::restore::among;
 use crate::life::replaced::{amount, host_id, host_of};
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::OwnTransaction;
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
 use crate::life::{Entry, Life, catalog, names};
 use crate::rule::{Rule, key};
 use crate::shapes::bucket::Bucket;
-use document::backend::{Backend, Session};
-use document::filter::{Filter, Node, Test};
-use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Find, Insert, Namespace, WriteOp};
+use document::backend::{Answer, Backend, Session};
+use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Insert, Namespace, WriteOp};
 use document::{Code, Doc, Error, Result, Value};
 use hashbrown::HashSet;
 
@@ -32,7 +32,9 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
         let then = of.rule();
         let rule = then.as_ref().unwrap_or(&entry.rule);
         let Some(bucket) = rule.bucket().filter(|_| Some(of.since) != moved) else { continue };
-        if !(Returning { life, entry, rule, bucket, since: of.since }.all().await?) {
+        let first = host_id(&rule.name, of.since, None);
+        let mut returning = ReturningDocuments { life, entry, rule, bucket, since: of.since };
+        if walk(life, Pace::even(PART), Some(first), &mut returning).await? == WalkEnd::Superseded {
             return Ok(false);
         }
     }
@@ -40,7 +42,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
 }
 
 /// One life of a bucket rule.
-struct Returning<'a> {
+struct ReturningDocuments<'a> {
     life: &'a Life,
     entry: &'a Entry,
     rule: &'a Rule,
@@ -48,62 +50,50 @@ struct Returning<'a> {
     since: i64,
 }
 
-/// What came of a part.
-enum Part {
-    /// The `_id` of its last row.
-    Done(Value<'static>),
-    End,
-    /// Somebody has changed the rule meanwhile.
-    Superseded,
-}
-
-impl Returning<'_> {
-    async fn all(&self) -> Result<bool> {
-        let most = self.life.at_most(PART);
-        let (mut position, mut size) = (host_id(&self.rule.name, self.since, None), most);
-        loop {
-            self.life.check_stopped()?;
-            let context = Context { durability: Durability::Relaxed, ..self.life.context() };
-            match self.part(&context, &position, size, true).await {
-                Ok(Part::Done(last)) => (position, size) = (last, (size * 2).min(most)),
-                Ok(Part::End) => return Ok(true),
-                Ok(Part::Superseded) => return Ok(false),
-                Err(error) if is_transient(&error) => {
-                    size = (size / 4).max(1);
-                    tokio::task::yield_now().await;
-                }
-                // Another document has the `_id` of one of them by now. One by one, to learn which.
-                Err(error) if error.code() == Code::DuplicateKey && size > 1 => size = 1,
-                Err(error) if error.code() == Code::DuplicateKey => {
-                    match self.part(&context, &position, size, false).await? {
-                        Part::Done(last) => position = last,
-                        Part::End => return Ok(true),
-                        Part::Superseded => return Ok(false),
-                    }
-                }
-                Err(error) => return Err(error),
-            }
-        }
+impl PartWork for ReturningDocuments<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(self.one_part(part))
     }
 
-    async fn part(&self, context: &Context, position: &Value<'static>, size: u64, give_back: bool) -> Result<Part> {
+    /// Another document has the `_id` of one of them by now: that one is left.
+    fn failed<'a>(&'a mut self, error: Error, part: PartOfWalk<'a>) -> Answer<'a, Recovery> {
+        Box::pin(async move {
+            match (error.code(), part.size) {
+                (Code::DuplicateKey, 1) => {
+                    let (mut session, context) = (Session::default(), self.life.context());
+                    let mut at = Access { backend: &*self.life.backend, session: &mut session, context: &context };
+                    Ok(Recovery::Skip(self.rows(&mut at, part).await?.1))
+                }
+                (Code::DuplicateKey, _) => Ok(Recovery::OneByOne),
+                _ => Err(error),
+            }
+        })
+    }
+}
+
+impl ReturningDocuments<'_> {
+    /// The rows of a part, and where the next part begins.
+    async fn rows(
+        &self,
+        at: &mut Access<'_>,
+        part: PartOfWalk<'_>,
+    ) -> Result<(Vec<Doc<'static>>, Option<Value<'static>>)> {
+        let end = host_id(&self.rule.name, self.since, Some(&Value::MaxKey));
+        walk::read(at, &names::replaced(&self.entry.db), part, Some(&end)).await
+    }
+
+    async fn one_part(&self, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
         let (life, rule) = (self.life, self.rule);
+        let context = &Context { durability: Durability::Relaxed, ..life.context() };
         // Held until the commit: who declares the rule anew in another process waits for this one.
         let _held = life.patterned.rules();
         let mut began = OwnTransaction::begin(life, context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         if catalog::epoch(&mut at, &self.entry.db, &rule.name).await? != Some(self.entry.row.epoch) {
-            return Ok(Part::Superseded);
+            return Ok(None);
         }
         life.pass(Point::Life("take")).await?;
-        let end = host_id(&rule.name, self.since, Some(&Value::MaxKey));
-        let range = vec![Node::field("_id", Test::Gt(position.clone())), Node::field("_id", Test::Lt(end))];
-        let rows = find(&names::replaced(&self.entry.db), Filter::from_node(Node::And(range)));
-        let rows = at.find(Find { sort: Some(by_id()), limit: Some(size), ..rows }).await?;
-        let Some(last) = rows.last().and_then(|row| row.get("_id")) else { return Ok(Part::End) };
-        if !give_back {
-            return Ok(Part::Done(last));
-        }
+        let (rows, next) = self.rows(&mut at, part).await?;
         let (mut ids, mut seen) = (Vec::new(), HashSet::new());
         ids.extend(rows.iter().filter_map(host_of).filter(|id| seen.insert(key::bytes(id))));
         let ns = self.entry.sides.first().map_or(&rule.host, |side| &side.stored);
@@ -121,7 +111,7 @@ impl Returning<'_> {
         }
         life.pass(Point::Life("save")).await?;
         began.commit().await?;
-        Ok(Part::Done(last))
+        Ok(Some(PartDone { next, ..PartDone::default() }))
     }
 
     /// Documents under the logical name may be what others come from: they are changed as by a client.

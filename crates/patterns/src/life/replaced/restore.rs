@@ -10,10 +10,11 @@ use crate::life::access::{Access, find};
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
-use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Entry, Life, catalog, derived, names, walk};
+use crate::life::transaction::OwnTransaction;
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
+use crate::life::{Entry, Life, catalog, derived, names};
 use crate::rule::{Fate, Rule, key};
-use document::backend::Session;
+use document::backend::{Answer, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{Context, Count, Durability, ReadOp};
 use document::value::order;
@@ -21,11 +22,8 @@ use document::{Array, Code, Doc, Error, Result, Value};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
 
-/// How many hosts are looked at in one transaction.
-const PART: u64 = 500;
-
-/// A transaction writes about so many bytes.
-const BYTES: usize = 8 << 20;
+/// How many hosts are looked at in one transaction, which writes about so many bytes.
+const PACE: Pace = Pace { first: 500, most: 500, bytes: 8 << 20 };
 
 /// Fails if what was kept of the rule's hosts is not there: then giving it back would only take values away.
 pub(crate) async fn check(at: &mut Access<'_>, row: &catalog::Row, rule: &Rule) -> Result<()> {
@@ -96,112 +94,96 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
 async fn restore_life(
     life: &Life,
     entry: &Entry,
-    mut row: catalog::Row,
+    row: catalog::Row,
     since: i64,
     places: &Places,
 ) -> Result<Option<catalog::Row>> {
-    let mut part = life.at_most(PART);
-    while !matches!(row.replaced.restored_to, Some(Value::MaxKey)) {
-        life.check_stopped()?;
-        let context = Context { durability: Durability::Relaxed, ..life.context() };
-        match one_part(life, &context, entry, &row, since, places, part).await {
-            Ok(None) => return Ok(None),
-            Ok(Some(Part { next, bytes, hosts })) => {
-                row = next;
-                life.advanced(&entry.db, &row);
-                part = sized(life, bytes, hosts);
-            }
-            Err(error) if is_transient(&error) => {
-                part = (part / 4).max(1);
-                tokio::time::sleep(std::time::Duration::from_micros(rand::random_range(20..1_000))).await;
-            }
-            Err(error) => return Err(error),
-        }
+    let position = row.replaced.restored_to.clone();
+    if matches!(position, Some(Value::MaxKey)) {
+        return Ok(Some(row));
     }
-    Ok(Some(row))
+    let mut returning = ReturningValues { life, entry, row, since, places };
+    let end = walk(life, PACE, position, &mut returning).await?;
+    Ok((end == WalkEnd::Reached).then_some(returning.row))
 }
 
-/// How many hosts of this size make a part.
-fn sized(life: &Life, bytes: usize, hosts: usize) -> u64 {
-    let each = bytes / hosts.max(1);
-    life.at_most(u64::try_from(BYTES / each.max(1)).unwrap_or(PART).clamp(1, PART))
-}
-
-struct Part {
-    next: catalog::Row,
-    bytes: usize,
-    hosts: usize,
-}
-
-/// `None` if somebody has changed the rule meanwhile.
-async fn one_part(
-    life: &Life,
-    context: &Context,
-    entry: &Entry,
-    row: &catalog::Row,
+/// What one life of the rule has kept.
+struct ReturningValues<'a> {
+    life: &'a Life,
+    entry: &'a Entry,
+    row: catalog::Row,
     since: i64,
-    places: &Places,
-    part: u64,
-) -> Result<Option<Part>> {
-    let (rule, from) = (&entry.rule, row.replaced.restored_to.as_ref());
-    let mut outside = Session::default();
-    let mut at = Access { backend: &*life.backend, session: &mut outside, context };
-    let to = walk::boundary(&mut at, &rule.host, from, part).await?;
-    // Held until the commit: who declares the rule anew in another process waits for this one.
-    let _held = life.patterned.rules();
-    let mut began = OwnTransaction::begin(life, context).await?;
-    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
-    if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
-        return Ok(None);
+    places: &'a Places,
+}
+
+impl PartWork for ReturningValues<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(self.one_part(part))
     }
-    life.pass(Point::Life("take")).await?;
-    let hosts = at.find(walk::range(&rule.host, from, to.as_ref())).await?;
-    let kept = at.find(rows_between(rule, since, from, to.as_ref())).await?;
-    let was: HashMap<Vec<u8>, &Doc<'static>> =
-        kept.iter().filter_map(|row| Some((key::bytes(&host_of(row)?), row))).collect();
-    let (mut differences, mut used, mut amount) = (Vec::new(), Vec::new(), Amount::default());
-    let mut handed = Vec::new();
-    for host in &hosts {
-        let id = host.get("_id").unwrap_or(Value::Null);
-        let record = was.get(&key::bytes(&id));
-        let right = match record.map(|row| (row, row.get("was"))) {
-            Some((row, Some(Value::Array(record)))) => {
-                used.extend(row.get("_id"));
-                if !record.is_empty() {
-                    amount.add(row);
-                }
-                let right = places.give_back(host, &record);
-                let entries = places.in_the_way(&right, &record);
-                if !entries.is_empty() {
-                    handed.push(Handed { host: id.clone(), entries });
-                }
-                right
-            }
-            _ if is_seeded(row, &id) => places.give_back(host, &Array::empty()),
-            // Seeding has not come to it: it has what it had.
-            _ => continue,
-        };
-        if right.as_bytes() != host.as_bytes() {
-            differences.push(difference(host, &right));
+}
+
+impl ReturningValues<'_> {
+    async fn one_part(&mut self, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
+        let ReturningValues { life, entry, ref row, since, places } = *self;
+        let (rule, from) = (&entry.rule, part.from);
+        let context = &Context { durability: Durability::Relaxed, ..life.context() };
+        // Held until the commit: who declares the rule anew in another process waits for this one.
+        let _held = life.patterned.rules();
+        let mut began = OwnTransaction::begin(life, context).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
+        if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
+            return Ok(None);
         }
+        life.pass(Point::Life("take")).await?;
+        let (hosts, to) = walk::read(&mut at, &rule.host, part, None).await?;
+        let kept = at.find(rows_between(rule, since, from, to.as_ref())).await?;
+        let was: HashMap<Vec<u8>, &Doc<'static>> =
+            kept.iter().filter_map(|row| Some((key::bytes(&host_of(row)?), row))).collect();
+        let (mut differences, mut used, mut amount) = (Vec::new(), Vec::new(), Amount::default());
+        let mut handed = Vec::new();
+        for host in &hosts {
+            let id = host.get("_id").unwrap_or(Value::Null);
+            let record = was.get(&key::bytes(&id));
+            let right = match record.map(|row| (row, row.get("was"))) {
+                Some((row, Some(Value::Array(record)))) => {
+                    used.extend(row.get("_id"));
+                    if !record.is_empty() {
+                        amount.add(row);
+                    }
+                    let right = places.give_back(host, &record);
+                    let entries = places.in_the_way(&right, &record);
+                    if !entries.is_empty() {
+                        handed.push(Handed { host: id.clone(), entries });
+                    }
+                    right
+                }
+                _ if is_seeded(row, &id) => places.give_back(host, &Array::empty()),
+                // Seeding has not come to it: it has what it had.
+                _ => continue,
+            };
+            if right.as_bytes() != host.as_bytes() {
+                differences.push(difference(host, &right));
+            }
+        }
+        life.pass(Point::Life("give back")).await?;
+        derived::write(life, &mut began, rule, &differences).await?;
+        let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
+        if !used.is_empty() {
+            at.delete(&names::replaced(&rule.host.db), among(used)).await?;
+            let taken = Amount { documents: -amount.documents, bytes: -amount.bytes };
+            amount::add(&mut at, rule, since, taken).await?;
+            hand_over(life, &mut at, entry, &handed).await?;
+        }
+        let mut next = row.clone();
+        next.replaced.restored_to = Some(to.clone().unwrap_or(Value::MaxKey));
+        next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
+        life.pass(Point::Life("save")).await?;
+        catalog::save(&mut at, &rule.host.db, &next).await?;
+        began.commit().await?;
+        life.advanced(&entry.db, &next);
+        self.row = next;
+        Ok(Some(PartDone::of(&hosts, to)))
     }
-    life.pass(Point::Life("give back")).await?;
-    derived::write(life, &mut began, rule, &differences).await?;
-    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
-    if !used.is_empty() {
-        at.delete(&names::replaced(&rule.host.db), among(used)).await?;
-        let taken = Amount { documents: -amount.documents, bytes: -amount.bytes };
-        amount::add(&mut at, rule, since, taken).await?;
-        hand_over(life, &mut at, entry, &handed).await?;
-    }
-    let mut next = row.clone();
-    next.replaced.restored_to = Some(to.unwrap_or(Value::MaxKey));
-    next.done += i64::try_from(hosts.len()).unwrap_or(i64::MAX);
-    life.pass(Point::Life("save")).await?;
-    catalog::save(&mut at, &rule.host.db, &next).await?;
-    began.commit().await?;
-    let bytes = hosts.iter().map(|host| host.as_bytes().len()).sum();
-    Ok(Some(Part { next, bytes, hosts: hosts.len() }))
 }
 
 /// Whether the rule had seeded the host when it was dropped.

@@ -3,9 +3,9 @@
 
 use crate::life::access::Access;
 use crate::life::expiry;
-use crate::life::indexes as needed;
 use crate::life::timeseries::Life;
 use crate::life::timeseries::options::ensure_expiry;
+use crate::rule::IndexNeed;
 use crate::shapes::bucket::Bucket;
 use document::backend::Session;
 use document::filter::Filter;
@@ -90,7 +90,7 @@ impl Life {
         if !gone.is_empty() {
             self.save_changed(&mut at, &entry, row.clone()).await?;
         }
-        let own: Vec<String> = needed::needed(&entry.rule).iter().map(needed::Needed::name).collect();
+        let own: Vec<String> = entry.rule.needs().indexes.iter().map(IndexNeed::name).collect();
         let stored = expiry::indexes(&mut at, &bucket.into).await?;
         for index in shape.indexes.iter().filter(|index| gone.contains(&name(index)) && !own.contains(&name(index))) {
             let key = stored_key(bucket, index);

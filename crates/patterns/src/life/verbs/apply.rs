@@ -25,6 +25,7 @@ pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
     privilege(Resource::ExpiringCollection, &["collMod"]),
     privilege(Resource::Host, &["update"]),
     privilege(Resource::MovedCollections, MOVE),
+    privilege(Resource::ConstrainedCollection, &["collMod"]),
 ]);
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {

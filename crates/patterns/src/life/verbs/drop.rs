@@ -24,6 +24,7 @@ pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
     privilege(Resource::Catalog, &["update", "remove"]),
     privilege(Resource::Host, &["update"]),
     privilege(Resource::MovedCollections, MOVE),
+    privilege(Resource::ConstrainedCollection, &["collMod"]),
     // With `restore`.
     privilege(Resource::Replaced, &["find", "remove"]),
 ]);

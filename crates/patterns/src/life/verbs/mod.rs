@@ -30,7 +30,7 @@ use crate::life::Life;
 use crate::life::rights::{Rights, namespaces};
 use crate::rule::Rule;
 use document::backend::{Answer, Session};
-use document::op::{Context, Namespace};
+use document::op::Context;
 use document::{Doc, Result};
 use request::Request;
 use std::sync::Arc;
@@ -87,11 +87,6 @@ impl Call<'_> {
         let declaration = self.declaration()?;
         declaration.rules.iter().try_for_each(|rule| self.need_to_read(rule))?;
         Ok(declaration)
-    }
-
-    /// Fails unless the client has the verb's privileges on the collection.
-    fn need(&self, on: Resource, ns: &Namespace) -> Result<()> {
-        self.request.verb.privileges.need(&self.rights, on, ns)
     }
 
     /// Fails unless the client may read every collection of the rule.

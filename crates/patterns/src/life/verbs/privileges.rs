@@ -36,6 +36,8 @@ pub enum Resource {
     IndexedCollection,
     /// A collection that has an index by which documents expire.
     ExpiringCollection,
+    /// A collection whose validator has a rule's part, or gets one.
+    ConstrainedCollection,
     /// `pleach.catalog` of the database.
     Catalog,
     /// `pleach.replaced` of the database.

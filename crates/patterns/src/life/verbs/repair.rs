@@ -3,6 +3,7 @@
 use crate::life::access::Access;
 use crate::life::apply::Consent;
 use crate::life::audit::AuditedRule;
+use crate::life::lifecycle;
 use crate::life::preview::{Preview, Refusal};
 use crate::life::repair::Upkeep;
 use crate::life::rights::namespaces;
@@ -36,10 +37,8 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     // Rights come first: a refusal for another reason tells of rules.
     for asked in &rules {
         call.need_to_read(&asked.rule)?;
-        match asked.rule.bucket() {
-            Some(bucket) => call.need(Resource::Buckets, &bucket.into)?,
-            None => call.need(Resource::Host, &asked.rule.host)?,
-        }
+        let needed = call.request.verb.privileges;
+        lifecycle::of(&asked.rule).need_to_repair(needed, &call.rights, &asked.rule)?;
     }
     match upkeep {
         Upkeep::Applied => {
@@ -125,10 +124,8 @@ fn refuse_applied(call: &Call<'_>, rules: &[AuditedRule]) -> Result<()> {
         return Err(Error::new(Code::OperationFailed, message)
             .with_hint("`pleach repair` without --once repairs them; --rule RULE names one that is not applied"));
     }
-    if let Some(asked) = rules.iter().find(|asked| asked.rule.bucket().is_some()) {
-        let message = format!("`{}` stores documents in another form: that cannot be done once", asked.rule.name);
-        return Err(Error::new(Code::OperationFailed, message)
-            .with_hint("`pleach apply` brings the documents into buckets; --rule RULE names a rule of a field"));
+    if let Some(error) = rules.iter().find_map(|asked| lifecycle::of(&asked.rule).refuse_once(&asked.rule)) {
+        return Err(error);
     }
     if call.life.is_unannounced() {
         let hosts: Vec<_> = rules.iter().map(|asked| &asked.rule.host).collect();

@@ -22,6 +22,7 @@ pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
     privilege(Resource::Catalog, &["update", "remove"]),
     privilege(Resource::Host, &["update"]),
     privilege(Resource::MovedCollections, MOVE),
+    privilege(Resource::ConstrainedCollection, &["collMod"]),
     privilege(Resource::IndexedCollection, &["dropIndex"]),
     privilege(Resource::ExpiringCollection, &["collMod"]),
     privilege(Resource::OwnCollections, &["dropCollection"]),

@@ -9,7 +9,7 @@ pub(super) mod python;
 use crate::mql::document;
 use crate::print::values::{Style, quoted, render};
 use crate::shapes::bucket::{Bucket, Dialect, Readings, Slots};
-use document::{Array, Doc, Value};
+use document::{Array, Value};
 use std::sync::Arc;
 
 /// What the languages have to say about one bucket.
@@ -61,11 +61,9 @@ impl Bucketed {
 
 /// `template` once for each index of the stored collection, its keys as `‹index›`.
 fn indexes(bucketed: &Bucketed, style: &Style, template: &str) -> String {
-    let one = |index: Doc<'static>| {
-        let key = index.get("key").unwrap_or(Value::Missing);
-        template.replace("‹index›", &render(&key, style, 2))
-    };
-    bucketed.bucket.indexes().into_iter().map(one).collect()
+    let needs = bucketed.bucket.needs(&bucketed.bucket.into);
+    let keys = needs.indexes.iter().map(|need| render(&Value::Document(need.key()), style, 2));
+    keys.map(|key| template.replace("‹index›", &key)).collect()
 }
 
 /// `["a", "b"]`

@@ -17,6 +17,7 @@ mod grammar;
 mod hex;
 mod key;
 mod memo;
+mod needs;
 mod of;
 mod period;
 mod push;

@@ -1,7 +1,7 @@
-//! What `apply` gives the stored collection: a validator that holds for every writer, and indexes.
+//! What `apply` gives the stored collection: a validator that holds for every writer.
 
 use crate::mql::{list, object};
-use crate::shapes::bucket::{Body, Bucket, Grain, Layout, ReadingId, Slot, Slots, slot_key};
+use crate::shapes::bucket::{Body, Bucket, Grain, Layout, Slot, Slots, slot_key};
 use document::{Doc, DocWriter, Value};
 
 impl Bucket {
@@ -94,31 +94,10 @@ impl Bucket {
             .collect();
         format!("^{pattern}$")
     }
-
-    /// The indexes that reads need, as `createIndexes` takes them.
-    pub fn indexes(&self) -> Vec<Doc<'static>> {
-        let mut indexes = Vec::new();
-        if !self.packed {
-            let fields = self.by.iter().map(|series| &*series.field).chain([self.every.name()]);
-            indexes.push(index(&fields.collect::<Vec<_>>()));
-        }
-        if let Body::Readings(readings) = &self.body
-            && readings.reading_id == ReadingId::Indexed
-        {
-            indexes.push(index(&["readings._id"]));
-        }
-        indexes
-    }
 }
 
 fn of_type(name: &'static str) -> Value<'static> {
     object([("bsonType", Value::from(name))])
-}
-
-fn index(fields: &[&str]) -> Doc<'static> {
-    let key = object(fields.iter().map(|field| (*field, Value::Int32(1))));
-    let name = fields.iter().map(|field| format!("{field}_1")).collect::<Vec<_>>().join("_");
-    crate::mql::document([("key", key), ("name", Value::from(name))])
 }
 
 #[cfg(test)]
@@ -196,20 +175,5 @@ mod tests {
         assert!(!valid(&sensors, &Doc::from(doc! { "_id": 1, "hour": 5, "count": 1, "readings": [] })));
         assert!(!valid(&sensors, &Doc::from(doc! { "_id": 1, "hour": hour, "count": 1.5, "readings": [] })));
         assert!(!valid(&sensors, &Doc::from(doc! { "_id": 1, "hour": hour, "count": 1 })));
-    }
-
-    #[test]
-    fn indexes_serve_series_and_period() {
-        let readable = |doc: Doc<'static>| bson::Document::try_from(&doc).unwrap();
-        let indexes: Vec<_> =
-            samples::with_id(samples::sensors(), ReadingId::Indexed).indexes().into_iter().map(readable).collect();
-        assert_eq!(
-            indexes,
-            [
-                doc! { "key": { "sensorId": 1, "hour": 1 }, "name": "sensorId_1_hour_1" },
-                doc! { "key": { "readings._id": 1 }, "name": "readings._id_1" },
-            ]
-        );
-        assert!(samples::events(true).indexes().is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! The bucket as a shape: what each question of [`Shape`] comes to.
 
-use crate::rule::Stack;
 use crate::rule::shape::{
     CommandOptions, DirectAccess, Existing, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess,
     find,
 };
+use crate::rule::{Needs, Stack};
 use crate::shapes::bucket::write::open_buckets::{self, OpenBuckets};
 use crate::shapes::bucket::write::place::{self, Buckets, NewReading, NewReadings};
 use crate::shapes::bucket::write::single_statement::{SingleStatement, all, failure, is_one_statement, reading};
@@ -70,6 +70,10 @@ impl Shape for BucketShape {
 
     fn declared_place(&self) -> Option<&Namespace> {
         Some(&self.bucket.into)
+    }
+
+    fn needs(&self, stored: &Namespace) -> Needs {
+        self.bucket.needs(stored)
     }
 
     /// Series and time, as the logical documents have them.

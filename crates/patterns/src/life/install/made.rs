@@ -2,10 +2,11 @@
 //! last rule that needs them; an index that was there before stays.
 
 use crate::life::access::{Access, find};
-use crate::life::indexes::{Needed, needed};
+use crate::life::install::indexes::{PlannedIndex, is_of_use, serves};
 use crate::life::rights::Rights;
 use crate::life::{Entry, Life, State, catalog, expiry, names};
 use crate::mql;
+use crate::rule::IndexNeed;
 use document::backend::Session;
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, Context, Namespace};
@@ -20,9 +21,8 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(super) fn of(needed: &Needed) -> Made {
-        let key = mql::document(needed.paths.iter().map(|path| (&**path, Value::Int32(1))));
-        Made { ns: needed.ns.clone(), index: needed.name(), key }
+    pub(super) fn of(planned: &PlannedIndex) -> Made {
+        Made { ns: planned.ns().clone(), index: planned.name.clone(), key: planned.need.key() }
     }
 
     fn id(&self) -> Value<'static> {
@@ -110,10 +110,10 @@ impl Life {
     /// changes rules of the database, and nobody else does.
     pub(crate) async fn drop_unneeded_indexes(&self, at: &mut Access<'_>, db: &str) -> Result<Vec<Made>> {
         // As the catalog has them: another process may have added one a moment ago.
-        let mut wanted: Vec<Needed> = Vec::new();
+        let mut wanted: Vec<IndexNeed> = Vec::new();
         for row in catalog::load(at, db).await?.iter().filter(|row| row.state != State::Retiring) {
             // A row that is no rule of the database needs nothing.
-            wanted.extend(row.rule_in(db).iter().flat_map(needed));
+            wanted.extend(row.rule_in(db).iter().flat_map(|rule| rule.needs().indexes));
         }
         let mut dropped = Vec::new();
         for made in all(at, db).await? {
@@ -122,7 +122,7 @@ impl Life {
                 made.forget(at).await?;
                 continue;
             };
-            if wanted.iter().any(|wanted| wanted.ns == made.ns && serves(wanted, index)) {
+            if wanted.iter().any(|wanted| wanted.ns == made.ns && is_of_use(wanted, index)) {
                 continue;
             }
             let op = AdminOp::DropIndexes { ns: made.ns.clone(), which: Value::string(made.index.clone()) };
@@ -158,10 +158,11 @@ impl Life {
         let mut at = Access { backend: &*self.backend, session: &mut session, context };
         let made = all(&mut at, &entry.db).await?;
         let mut left = Vec::new();
-        // The buckets and their indexes go, or stay, as a whole.
-        let links = needed(&entry.rule).into_iter().filter(|_| entry.rule.bucket().is_none());
-        for wanted in links {
-            for index in expiry::indexes(&mut at, &wanted.ns).await?.iter().filter(|index| wanted.is_served_by(index)) {
+        let needs = entry.rule.needs();
+        // A collection of the rule's own goes, or stays, with its indexes.
+        let is_of_user = |need: &IndexNeed| !needs.collections.iter().any(|(ns, _)| *ns == need.ns);
+        for wanted in needs.indexes.iter().filter(|need| is_of_user(need)) {
+            for index in expiry::indexes(&mut at, &wanted.ns).await?.iter().filter(|index| serves(wanted, index)) {
                 let is_ours = made.iter().any(|made| made.ns == wanted.ns && made.is(index));
                 if let (false, Some(Value::String(name))) = (is_ours, index.get("name")) {
                     left.push(format!("{}.{}", wanted.ns.collection, name.as_str()));
@@ -170,10 +171,4 @@ impl Life {
         }
         Ok(left)
     }
-}
-
-/// Whether an index is of use for what a rule needs; a unique one is found by another index where it finds nothing itself.
-fn serves(wanted: &Needed, index: &Doc<'_>) -> bool {
-    let finding = Needed::new(&wanted.ns, wanted.paths.clone(), false);
-    wanted.is_served_by(index) || finding.is_served_by(index)
 }

@@ -1,0 +1,298 @@
+//! Validators of users' collections that rules add to (SEMANTICS R36): a collection has `{ $and: [ the user's own, the rules' … ] }`.
+//!
+//! The user's part is a row of the catalog, `{ _id: { validates: <collection> }, own, rules, changing }`: a client that changes the
+//! validator changes that part, and it is given back with the last rule. `changing` is there while the collection may have either
+//! validator: what a stop leaves behind is known to be ours. What somebody has said past Pleach is the user's.
+
+use crate::active::Rules;
+use crate::life::access::{Access, find};
+use crate::life::install::ensure_indexes;
+use crate::life::install::validation::{OPTIONS, Validation};
+use crate::life::relocate::stored::found;
+use crate::life::{Entry, Life, names};
+use crate::mql;
+use crate::rule::Rule;
+use document::backend::Session;
+use document::filter::{Filter, Node, Test};
+use document::op::{AdminOp, CollectionOptions, Context, Namespace};
+use document::{Doc, DocWriter, Result, Value};
+use std::collections::BTreeMap;
+
+/// The validator of a collection that rules add to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ComposedValidator {
+    pub(crate) ns: Namespace,
+    own: Validation,
+    rules: Vec<Doc<'static>>,
+    changing: bool,
+}
+
+impl ComposedValidator {
+    fn id(&self) -> Value<'static> {
+        mql::object([("validates", Value::from(&*self.ns.collection))])
+    }
+
+    /// From a row of the catalog; `None` if it is about something else.
+    pub(crate) fn read(db: &str, row: &Doc<'_>) -> Option<ComposedValidator> {
+        let (Some(Value::Document(id)), Some(Value::Document(own))) = (row.get("_id"), row.get("own")) else {
+            return None;
+        };
+        let Some(Value::Array(rules)) = row.get("rules") else { return None };
+        let rule = |rule: Value<'_>| match rule {
+            Value::Document(rule) => Some(rule.into_owned()),
+            _ => None,
+        };
+        Some(ComposedValidator {
+            ns: Namespace::new(db, id.get("validates")?.as_str()?),
+            own: Validation::of(&own),
+            rules: rules.iter().filter_map(rule).collect(),
+            changing: row.get("changing").is_some_and(|changing| changing.is_truthy()),
+        })
+    }
+
+    pub(crate) async fn save(&self, at: &mut Access<'_>) -> Result<()> {
+        let rules = self.rules.iter().map(|rule| Value::Document(rule.borrow()));
+        let mut row = DocWriter::new();
+        row.append("_id", &self.id()).append("own", &Value::Document(self.own.options()));
+        row.append("rules", &Value::Array(rules.collect()));
+        if self.changing {
+            row.append("changing", &Value::Bool(true));
+        }
+        at.put(&names::catalog(&self.ns.db), &row.finish()).await
+    }
+
+    async fn forget(&self, at: &mut Access<'_>) -> Result<()> {
+        at.delete(&names::catalog(&self.ns.db), Filter::equality("_id", &self.id())).await.map(drop)
+    }
+
+    fn whole(&self) -> Validation {
+        self.own.with_rules(&self.rules)
+    }
+
+    /// The user's part, if the collection has this validation.
+    fn own_of(&self, there: Option<&Validation>) -> Validation {
+        match there {
+            // The user's validator has gone with the collection.
+            None => Validation::none(),
+            Some(there) if self.changing || *there == self.whole() => self.own.clone(),
+            Some(there) => there.clone().without(&self.rules),
+        }
+    }
+}
+
+/// Those of a database.
+pub(crate) async fn rows(at: &mut Access<'_>, db: &str) -> Result<Vec<ComposedValidator>> {
+    let rows =
+        at.find(find(&names::catalog(db), Filter::from_node(Node::field("_id.validates", Test::Exists)))).await?;
+    Ok(rows.iter().filter_map(|row| ComposedValidator::read(db, row)).collect())
+}
+
+/// What the collection has now; `None` if it is not there.
+async fn there(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Validation>> {
+    Ok(found(at, ns).await?.map(|found| Validation::of(&found.options)))
+}
+
+/// The collection with what rules ask for, as it has to be made and written down.
+async fn planned(at: &mut Access<'_>, ns: &Namespace, rules: Vec<Doc<'static>>) -> Result<ComposedValidator> {
+    let there = there(at, ns).await?;
+    let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
+    let own = match known {
+        Some(known) => known.own_of(there.as_ref()),
+        None => there.unwrap_or(Validation::none()),
+    };
+    Ok(ComposedValidator { ns: ns.clone(), own, rules, changing: true })
+}
+
+/// `{ collMod: …, validator, … }`: what a person would run for a rule that asks for this, beside what is there.
+pub(crate) async fn command(at: &mut Access<'_>, ns: &Namespace, rule: &Doc<'static>) -> Result<Doc<'static>> {
+    let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
+    let mut rules = known.map(|known| known.rules).unwrap_or_default();
+    if !rules.contains(rule) {
+        rules.push(rule.clone());
+    }
+    let whole = planned(at, ns, rules).await?.whole();
+    let mut command = DocWriter::new();
+    command.append("collMod", &Value::from(&*ns.collection));
+    whole.options().iter().for_each(|(name, value)| {
+        command.append(name.as_str(), &value);
+    });
+    Ok(command.finish())
+}
+
+/// Gives a collection what its rules ask for, or what it had without them.
+async fn set(at: &mut Access<'_>, planned: ComposedValidator) -> Result<()> {
+    let (whole, is_there) = (planned.whole(), there(at, &planned.ns).await?);
+    if is_there.as_ref() != Some(&whole) && !(is_there.is_none() && planned.rules.is_empty()) {
+        planned.save(at).await?;
+        let (ns, options) = (planned.ns.clone(), whole.options());
+        let op = match is_there {
+            Some(_) => AdminOp::CollMod { ns, change: options },
+            None => AdminOp::Create { ns, options: creation(CollectionOptions::default(), &whole) },
+        };
+        at.backend.admin(at.session, at.context, op).await?;
+    }
+    match planned.rules.is_empty() {
+        true => planned.forget(at).await,
+        false => ComposedValidator { changing: false, ..planned }.save(at).await,
+    }
+}
+
+/// The options of a new collection with this validation.
+fn creation(options: CollectionOptions, whole: &Validation) -> CollectionOptions {
+    let word = |word: &String| (!word.is_empty()).then(|| word.clone());
+    let validator = Some(whole.validator.clone()).filter(|validator| !validator.is_empty());
+    let (validation_level, validation_action) = (word(&whole.level), word(&whole.action));
+    CollectionOptions { validator, validation_level, validation_action, ..options }
+}
+
+/// What a client says about validation in `create` or `collMod`; `None` if nothing.
+fn said(op: &AdminOp) -> Option<(&Namespace, Doc<'static>)> {
+    let (ns, all) = match op {
+        AdminOp::CollMod { ns, change } => (ns, change.clone()),
+        AdminOp::Create { ns, options } => {
+            let word = |word: &Option<String>| word.clone().map_or(Value::Missing, Value::string);
+            let validator =
+                options.validator.as_ref().map_or(Value::Missing, |validator| Value::Document(validator.borrow()));
+            let values = [validator, word(&options.validation_level), word(&options.validation_action)];
+            return Some((ns, mql::document(OPTIONS.into_iter().zip(values))));
+        }
+        _ => return None,
+    };
+    OPTIONS.iter().any(|name| all.contains(name)).then_some((ns, all))
+}
+
+/// The same command with the whole validator.
+fn with_whole(op: &AdminOp, whole: &Validation) -> AdminOp {
+    match op {
+        AdminOp::CollMod { ns, change } => {
+            let mut all = DocWriter::new();
+            for (name, value) in change.iter().filter(|(name, _)| !OPTIONS.contains(&name.as_str())) {
+                all.append(name.as_str(), &value);
+            }
+            whole.options().iter().for_each(|(name, value)| {
+                all.append(name.as_str(), &value);
+            });
+            AdminOp::CollMod { ns: ns.clone(), change: all.finish() }
+        }
+        AdminOp::Create { ns, options } => {
+            AdminOp::Create { ns: ns.clone(), options: creation(options.clone(), whole) }
+        }
+        other => other.clone(),
+    }
+}
+
+fn adds_to(rule: &Rule, ns: &Namespace) -> bool {
+    rule.needs().validators.iter().any(|(other, _)| other == ns)
+}
+
+impl Life {
+    /// Makes the validators of a database what its rules ask for; whoever calls it changes no rule meanwhile.
+    pub(crate) async fn settle_validators(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
+        let mut wanted: BTreeMap<Namespace, Vec<Doc<'static>>> = BTreeMap::new();
+        for row in rows(at, db).await? {
+            wanted.entry(row.ns).or_default();
+        }
+        for entry in self.entries().into_iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept()) {
+            for (ns, validator) in entry.rule.needs().validators {
+                wanted.entry(ns).or_default().push(validator);
+            }
+        }
+        for (ns, rules) in wanted {
+            let planned = planned(at, &ns, rules).await?;
+            set(at, planned).await?;
+        }
+        Ok(())
+    }
+
+    /// A client has dropped a collection: one that rules constrain is made again before somebody writes to it.
+    pub(crate) async fn constrain_again(&self, at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
+        let adds = |entry: &Entry| entry.row.state.is_kept() && adds_to(&entry.rule, ns);
+        let rules: Vec<Entry> = self.entries().into_iter().filter(adds).collect();
+        if rules.is_empty() || found(at, ns).await?.is_some() {
+            return Ok(());
+        }
+        let _changing = self.changing.lock().await;
+        self.settle_validators(at, &ns.db).await?;
+        for entry in &rules {
+            ensure_indexes(at, &entry.rule).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a client's `create` or `collMod` that speaks of the validator of a collection which rules add to: it is about the user's
+    /// part. Returns `None` if it is about another collection, and runs nothing then.
+    pub(crate) async fn change_own_validator(
+        &self,
+        session: &mut Session,
+        context: &Context,
+        op: &AdminOp,
+    ) -> Result<Option<Vec<Doc<'static>>>> {
+        let Some((ns, said)) = said(op) else { return Ok(None) };
+        let named_by = |rules: &Rules| Some(rules.of(ns)?.named_by.clone());
+        if !named_by(&self.patterned.rules()).is_some_and(|rules| rules.iter().any(|kept| adds_to(&kept.rule, ns))) {
+            return Ok(None);
+        }
+        let _changing = self.changing.lock().await;
+        let (mut own_session, own_context) = (Session::default(), self.context());
+        let mut at = Access { backend: &*self.backend, session: &mut own_session, context: &own_context };
+        let Some(known) = rows(&mut at, &ns.db).await?.into_iter().find(|row| row.ns == *ns) else { return Ok(None) };
+        let there = there(&mut at, ns).await?;
+        let own = known.own_of(there.as_ref());
+        let before = ComposedValidator { own: own.clone(), ..known };
+        let after = ComposedValidator { own: own.changed(&said), changing: true, ..before.clone() };
+        after.save(&mut at).await?;
+        // On the client's own connection: its rights decide.
+        let answer = self.backend.admin(session, context, with_whole(op, &after.whole())).await;
+        let now = if answer.is_ok() { after } else { before };
+        ComposedValidator { changing: false, ..now }.save(&mut at).await?;
+        answer.map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    fn validation(options: bson::Document) -> Validation {
+        Validation::of(&Doc::from(options))
+    }
+
+    #[test]
+    fn what_somebody_said_past_pleach_is_the_users() {
+        let rule = Doc::from(doc! { "kind": "book" });
+        let own = validation(doc! { "validator": { "a": 1 } });
+        let ns = Namespace::new("shop", "things");
+        let row = ComposedValidator { ns, own: own.clone(), rules: vec![rule], changing: false };
+        assert_eq!(row.own_of(Some(&row.whole())), own);
+        let others = validation(doc! { "validator": { "b": 2 } });
+        assert_eq!(row.own_of(Some(&others)), others);
+        let edited = validation(doc! { "validator": { "$and": [{ "a": 1 }, { "kind": "book" }, { "c": 3 }] } });
+        let left = validation(doc! { "validator": { "$and": [{ "a": 1 }, { "c": 3 }] } });
+        assert_eq!(row.own_of(Some(&edited)), left);
+        assert_eq!(row.own_of(None), Validation::none(), "the collection was dropped");
+        let stopped = ComposedValidator { changing: true, ..row };
+        assert_eq!(stopped.own_of(Some(&others)), own, "it was about to be changed");
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let row = |row: &ComposedValidator| {
+            let rules = row.rules.iter().map(|rule| Value::Document(rule.borrow()));
+            mql::document([
+                ("_id", row.id()),
+                ("own", Value::Document(row.own.options())),
+                ("rules", mql::list(rules)),
+                ("changing", Value::Bool(row.changing)),
+            ])
+        };
+        let composed = ComposedValidator {
+            ns: Namespace::new("shop", "things"),
+            own: validation(doc! { "validator": { "a": 1 }, "validationAction": "warn" }),
+            rules: vec![Doc::from(doc! { "kind": "book" })],
+            changing: true,
+        };
+        assert_eq!(ComposedValidator::read("shop", &row(&composed)), Some(composed));
+        assert_eq!(ComposedValidator::read("shop", &Doc::from(doc! { "_id": { "made": "x" }, "key": {} })), None);
+    }
+}

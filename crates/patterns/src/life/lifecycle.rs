@@ -1,0 +1,124 @@
+//! What happens to a rule over time, one implementation for each kind of rule. What is the same for all kinds is with the verbs and with
+//! the background work that call it.
+
+#[cfg(test)]
+mod constraint_tests;
+mod of_constraint;
+mod of_field;
+mod of_shape;
+
+use crate::life::access::Access;
+use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
+use crate::life::catalog::Row;
+use crate::life::plan::{Step, Work};
+use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::moved::Moved;
+use crate::life::relocate::plan::Shown;
+use crate::life::repair::Upkeep;
+use crate::life::rights::Rights;
+use crate::life::verbs::RequiredPrivileges;
+use crate::life::{Entry, Life};
+use crate::rule::{Kind, Rule};
+use document::backend::Answer;
+use document::{Doc, Error, Result};
+
+pub(crate) trait Lifecycle: Send + Sync {
+    /// What a new or changed declaration asks for; `entry` is the rule as it is kept, if it is.
+    fn plan<'a>(
+        &'a self,
+        at: &'a mut Access<'_>,
+        entry: Option<&'a Entry>,
+        rule: &'a Rule,
+        work: Work,
+    ) -> Answer<'a, Work>;
+
+    /// The work as steps that a person could run; `None` if it is one step.
+    fn steps(&self, _at: &Access<'_>, _rule: &Rule, _work: &Work) -> Result<Option<Vec<Shown>>> {
+        Ok(None)
+    }
+
+    /// What the work moves from one place to another.
+    fn moves<'a>(&'a self, _at: &'a mut Access<'_>, _rule: &'a Rule, _work: &'a Work) -> Answer<'a, Vec<Moved>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Makes a new row what the work begins with. `known` is the rule as it was.
+    fn begin<'a>(
+        &'a self,
+        at: &'a mut Access<'_>,
+        known: Option<&'a Entry>,
+        step: &'a Step,
+        row: &'a mut Row,
+    ) -> Answer<'a, ()>;
+
+    /// Brings into a row that is written anew what the catalog knows by now.
+    fn take_over(&self, _now: &Row, _row: &mut Row) {}
+
+    /// Brings the rule one step further to where it should be.
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()>;
+
+    fn audit<'a>(
+        &'a self,
+        life: &'a Life,
+        asked: &'a AuditedRule,
+        figures: &'a mut Figures,
+        report: &'a mut Report,
+    ) -> Answer<'a, ()>;
+
+    fn repair<'a>(
+        &'a self,
+        life: &'a Life,
+        asked: &'a AuditedRule,
+        upkeep: Upkeep,
+        figures: &'a mut Figures,
+        report: &'a mut Report,
+    ) -> Answer<'a, ()>;
+
+    /// Why values cannot be made right that nobody keeps afterwards; `None` if they can.
+    fn refuse_once(&self, _rule: &Rule) -> Option<Error> {
+        None
+    }
+
+    /// What of its collections does not exist, so that there is nothing to compare.
+    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note>;
+
+    /// Writes down that the rule goes; [`Lifecycle::advance`] does it.
+    fn drop<'a>(&'a self, life: &'a Life, at: &'a mut Access<'_>, entry: &'a Entry, leaving: Leaving)
+    -> Answer<'a, ()>;
+
+    /// Makes a row that comes with a dump one of this database.
+    fn adopt(&self, rights: &Rights, rule: &Rule, row: &mut Row) -> Result<()>;
+
+    /// A restored rule begins on what there is: its row becomes that of a new one.
+    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a Entry, row: &'a mut Row) -> Answer<'a, ()>;
+
+    /// The database is emptied: the row says that the rule begins anew.
+    fn reset(&self, _rule: &Rule, _row: &mut Row) {}
+
+    /// How it is beside its state and progress.
+    fn status<'a>(
+        &'a self,
+        _life: &'a Life,
+        _at: &'a mut Access<'_>,
+        _entry: &'a Entry,
+    ) -> Answer<'a, Option<Doc<'static>>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Fails unless the client could change what the rule changes by commands of its own. `needed`: as the verb lists it.
+    fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()>;
+
+    /// The same of what a repair writes.
+    fn need_to_repair(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
+        self.need_to_change(needed, rights, rule)
+    }
+}
+
+/// The life of rules of this kind.
+pub(crate) fn of(rule: &Rule) -> &'static dyn Lifecycle {
+    match &rule.kind {
+        Kind::Field(_) => &of_field::OfField,
+        Kind::Shape(_) => &of_shape::OfShape,
+        Kind::Constraint(_) => &of_constraint::OfConstraint,
+    }
+}

@@ -1,0 +1,200 @@
+//! Constraints on a store: what they ask for is there beside what the user asks for, and goes with them.
+
+use crate::layer::Patterned;
+use crate::life::access::Access;
+use crate::life::audit::{AuditedRule, Figures, Report};
+use crate::life::catalog::Row;
+use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::stored::found;
+use crate::life::replaced::Progress;
+use crate::life::{Entry, Life, catalog, expiry, lifecycle};
+use crate::rule::needs::Direction;
+use crate::rule::state::State;
+use crate::rule::{ClientWrites, Constraint, IndexNeed, Kind, Needs, Rule};
+use bson::{Bson, doc};
+use document::backend::{Backend, Session};
+use document::op::{AdminOp, Capture, CollectionOptions, Namespace};
+use document::value::Path;
+use document::{Code, Doc, Value};
+use engine::{Engine, Options};
+use std::sync::Arc;
+
+struct Store {
+    life: Arc<Life>,
+    layer: Patterned,
+    backend: Arc<dyn Backend>,
+    engine: Engine,
+    _folder: tempfile::TempDir,
+}
+
+fn things() -> Namespace {
+    Namespace::new("shop", "things")
+}
+
+fn rule(name: &str, validator: bson::Document, indexes: Vec<IndexNeed>) -> Rule {
+    let needs = Needs { indexes, validators: vec![(things(), Doc::from(validator))], ..Needs::default() };
+    Rule {
+        name: name.into(),
+        pattern: "polymorphic",
+        host: things(),
+        field: Path::new("kind"),
+        kind: Kind::Constraint(Arc::new(Constraint { needs })),
+        client_writes: ClientWrites::default(),
+        declaration: Doc::empty(),
+    }
+}
+
+/// One slug per kind, and the newest of a kind: as such rules need them.
+fn indexes() -> Vec<IndexNeed> {
+    let books = Some(Doc::from(doc! { "kind": "book" }));
+    let slug = IndexNeed { unique: true, partial: books.clone(), ..IndexNeed::lookup(&things(), [Path::new("slug")]) };
+    let keys = vec![(Path::new("kind"), Direction::Ascending), (Path::new("at"), Direction::Descending)];
+    let newest = IndexNeed { keys, ..IndexNeed::lookup(&things(), []) };
+    let expires = IndexNeed { expire_after: Some(3_600), ..IndexNeed::lookup(&things(), [Path::new("until")]) };
+    vec![slug, newest, expires]
+}
+
+impl Store {
+    fn new() -> Store {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap();
+        let backend: Arc<dyn Backend> = Arc::new(engine.clone());
+        let layer = Patterned::new(backend.clone());
+        let life = Life::new(&layer, Arc::new(testing::context));
+        Store { life, layer, backend, engine, _folder: folder }
+    }
+
+    /// As `apply` leaves it in the catalog.
+    async fn begin(&self, rule: Rule) -> Entry {
+        let row = Row {
+            rule: rule.name.to_string(),
+            kind: rule.pattern.to_owned(),
+            declaration: Doc::empty(),
+            state: State::Maintaining,
+            epoch: 1,
+            done: 0,
+            total: 0,
+            with_data: false,
+            tidy: false,
+            by: String::new(),
+            shape: None,
+            replaced: Progress::default(),
+        };
+        let (mut session, context) = (Session::default(), testing::context());
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
+        catalog::save(&mut at, "shop", &row).await.unwrap();
+        let entry = Entry::new("shop", row, Arc::new(rule)).unwrap();
+        self.life.put_entry(entry.clone());
+        self.life.put_in_force().unwrap();
+        lifecycle::of(&entry.rule).advance(&self.life, &entry).await.unwrap();
+        let on = self.life.current(&entry).unwrap();
+        assert_eq!(on.row.state, State::On);
+        on
+    }
+
+    async fn drop(&self, entry: &Entry) {
+        let (mut session, context) = (Session::default(), testing::context());
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
+        let lifecycle = lifecycle::of(&entry.rule);
+        lifecycle.drop(&self.life, &mut at, entry, Leaving::default()).await.unwrap();
+        let retiring = self.life.entries().into_iter().find(|other| other.rule.name == entry.rule.name).unwrap();
+        lifecycle.advance(&self.life, &retiring).await.unwrap();
+        assert!(self.life.row_of(entry).is_none());
+    }
+
+    async fn define(&self, op: AdminOp) {
+        self.layer.admin(&mut Session::default(), &testing::context(), op).await.unwrap();
+    }
+
+    async fn options(&self) -> bson::Document {
+        let (mut session, context) = (Session::default(), testing::context());
+        let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
+        bson::Document::try_from(&found(&mut at, &things()).await.unwrap().unwrap().options).unwrap()
+    }
+
+    async fn validator(&self) -> Option<Bson> {
+        self.options().await.get("validator").cloned()
+    }
+
+    async fn insert(&self, document: bson::Document) -> Option<Code> {
+        let op = testing::insert(things(), vec![document]);
+        let written = self.layer.write(&mut Session::default(), &testing::context(), &op, &Capture::Nothing).await;
+        written.unwrap().errors.first().map(|failed| failed.error.code())
+    }
+}
+
+fn kinds() -> bson::Document {
+    doc! { "kind": { "$in": ["book", "film"] } }
+}
+
+fn titled() -> bson::Document {
+    doc! { "title": { "$type": "string" } }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_validator_is_kept_changed_and_given_back() {
+    let store = Store::new();
+    let options = CollectionOptions { validator: Some(Doc::from(titled())), ..CollectionOptions::default() };
+    store.define(AdminOp::Create { ns: things(), options }).await;
+    let first = store.begin(rule("things.kinds", kinds(), Vec::new())).await;
+    assert_eq!(store.validator().await, Some(doc! { "$and": [titled(), kinds()] }.into()));
+    assert_eq!(store.insert(doc! { "title": 5, "kind": "book" }).await, Some(Code::DocumentValidationFailure));
+    assert_eq!(store.insert(doc! { "title": "x", "kind": "car" }).await, Some(Code::DocumentValidationFailure));
+    assert_eq!(store.insert(doc! { "title": "x", "kind": "book" }).await, None);
+    let years = doc! { "year": { "$type": "int" } };
+    let second = store.begin(rule("things.years", years.clone(), Vec::new())).await;
+    assert_eq!(store.validator().await, Some(doc! { "$and": [titled(), kinds(), years.clone()] }.into()));
+    // A client changes its own part.
+    let change = Doc::from(doc! { "validator": { "a": 1 }, "validationLevel": "moderate" });
+    store.define(AdminOp::CollMod { ns: things(), change }).await;
+    let options = store.options().await;
+    assert_eq!(options.get_document("validator").unwrap(), &doc! { "$and": [{ "a": 1 }, kinds(), years.clone()] });
+    assert_eq!(options.get_str("validationLevel").ok(), Some("moderate"));
+    store.drop(&first).await;
+    assert_eq!(store.validator().await, Some(doc! { "$and": [{ "a": 1 }, years] }.into()));
+    store.drop(&second).await;
+    let options = store.options().await;
+    assert_eq!(options.get_document("validator").unwrap(), &doc! { "a": 1 });
+    assert_eq!(options.get_str("validationLevel").ok(), Some("moderate"));
+    store.engine.close();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_without_a_validator_has_none_afterwards_and_one_that_is_dropped_is_constrained_again() {
+    let store = Store::new();
+    let constraint = store.begin(rule("things.kinds", kinds(), indexes())).await;
+    let specs = || async {
+        let (mut session, context) = (Session::default(), testing::context());
+        let mut at = Access { backend: &*store.backend, session: &mut session, context: &context };
+        let indexes = expiry::indexes(&mut at, &things()).await.unwrap();
+        let name = |index: &Doc<'static>| index.get("name").and_then(|name| name.as_str().map(str::to_owned));
+        indexes.iter().filter_map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(specs().await, ["_id_", "slug_1", "kind_1_at_-1", "until_1"]);
+    assert_eq!(store.insert(doc! { "kind": "book", "slug": "a" }).await, None);
+    assert_eq!(store.insert(doc! { "kind": "book", "slug": "a" }).await, Some(Code::DuplicateKey));
+    assert_eq!(store.insert(doc! { "kind": "film", "slug": "a" }).await, None);
+    store.define(AdminOp::Drop { ns: things() }).await;
+    assert_eq!(store.validator().await, Some(doc! { "$and": [kinds()] }.into()));
+    assert_eq!(specs().await.len(), 4);
+    store.drop(&constraint).await;
+    assert!(store.validator().await.is_none_or(|validator| validator == doc! {}.into()));
+    assert_eq!(specs().await, ["_id_"]);
+    store.engine.close();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audit_names_documents_that_were_there_before() {
+    let store = Store::new();
+    for kind in ["book", "car", "film"] {
+        assert_eq!(store.insert(doc! { "_id": kind, "kind": kind }).await, None);
+    }
+    let entry = store.begin(rule("things.kinds", kinds(), Vec::new())).await;
+    let asked =
+        AuditedRule { rule: entry.rule.clone(), state: Some(State::On), differs: None, sides: Vec::new(), raw: false };
+    let (mut figures, mut report) = (Figures::new(&asked), Report::of_audit(5));
+    lifecycle::of(&entry.rule).audit(&store.life, &asked, &mut figures, &mut report).await.unwrap();
+    assert_eq!((figures.checked, figures.drifted), (3, 1));
+    assert_eq!(report.examples.first().map(|drift| drift.id.clone()), Some(Value::from("car")));
+    store.engine.close();
+}

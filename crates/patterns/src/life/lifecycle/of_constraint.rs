@@ -1,0 +1,209 @@
+//! The life of a constraint: validators and indexes in the database, and nothing that runs with a write (SEMANTICS R36).
+
+use crate::life::access::Access;
+use crate::life::audit::{AuditedRule, Drift, Figures, Note, Presence, Report};
+use crate::life::catalog::Row;
+use crate::life::install::{self, validators};
+use crate::life::lifecycle::Lifecycle;
+use crate::life::plan::{Step, Work};
+use crate::life::reconcile::set_state;
+use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::plan::Shown;
+use crate::life::repair::Upkeep;
+use crate::life::rights::Rights;
+use crate::life::transaction::OwnTransaction;
+use crate::life::verbs::{RequiredPrivileges, Resource};
+use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
+use crate::life::{Entry, Life, retire};
+use crate::rule::Rule;
+use crate::rule::state::State;
+use document::backend::{Answer, Session};
+use document::filter::Filter;
+use document::op::Namespace;
+use document::pipeline::expr::Names;
+use document::{Code, Doc, Error, Result, Value};
+
+pub(super) struct OfConstraint;
+
+impl Lifecycle for OfConstraint {
+    fn plan<'a>(&'a self, at: &'a mut Access<'_>, _: Option<&'a Entry>, rule: &'a Rule, _: Work) -> Answer<'a, Work> {
+        Box::pin(async move {
+            let mut steps = Vec::new();
+            for (ns, validator) in rule.needs().validators {
+                let command = validators::command(at, &ns, &validator).await?;
+                steps.push(Shown { kind: "validator", namespace: ns, command });
+            }
+            Ok(Work::Constrain(steps))
+        })
+    }
+
+    fn steps(&self, _: &Access<'_>, _: &Rule, work: &Work) -> Result<Option<Vec<Shown>>> {
+        Ok(match work {
+            Work::Constrain(steps) => Some(steps.clone()),
+            _ => None,
+        })
+    }
+
+    fn begin<'a>(&'a self, _: &'a mut Access<'_>, _: Option<&'a Entry>, _: &'a Step, _: &'a mut Row) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()> {
+        Box::pin(async move {
+            match &entry.row.state {
+                State::Maintaining | State::Seeding { .. } => {
+                    settle(life, entry, true).await?;
+                    set_state(life, entry, State::On).await?;
+                    tracing::info!(rule = &*entry.rule.name, "on");
+                    Ok(())
+                }
+                State::On | State::Restoring => Ok(()),
+                State::Retiring => {
+                    settle(life, entry, false).await?;
+                    retire::end(life, entry).await
+                }
+            }
+        })
+    }
+
+    fn audit<'a>(
+        &'a self,
+        life: &'a Life,
+        asked: &'a AuditedRule,
+        figures: &'a mut Figures,
+        report: &'a mut Report,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            for drift in refused(life, asked, figures).await? {
+                report.note(figures, drift);
+            }
+            Ok(())
+        })
+    }
+
+    /// What is wrong with a document, only its owner knows.
+    fn repair<'a>(
+        &'a self,
+        life: &'a Life,
+        asked: &'a AuditedRule,
+        _: Upkeep,
+        figures: &'a mut Figures,
+        report: &'a mut Report,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let why = "the rule does not allow the document: change it by hand";
+            let refused = refused(life, asked, figures).await?;
+            report.failures.extend(refused.into_iter().map(|drift| (drift, why.to_owned())));
+            Ok(())
+        })
+    }
+
+    fn refuse_once(&self, rule: &Rule) -> Option<Error> {
+        let message = format!("`{}` says what documents must be like: they cannot be made so", rule.name);
+        Some(Error::new(Code::OperationFailed, message).with_hint("--rule RULE names a rule of a field"))
+    }
+
+    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
+        let host = &asked.rule.host;
+        (!presence.has(host)).then(|| presence.no_collection(host, rights))
+    }
+
+    fn drop<'a>(
+        &'a self,
+        life: &'a Life,
+        at: &'a mut Access<'_>,
+        entry: &'a Entry,
+        leaving: Leaving,
+    ) -> Answer<'a, ()> {
+        Box::pin(retire::begin(life, at, entry, leaving))
+    }
+
+    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
+        row.shape = None;
+        Ok(())
+    }
+
+    fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a Entry, _: &'a mut Row) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
+        let validators = rule.needs().validators;
+        validators.iter().try_for_each(|(ns, _)| needed.need(rights, Resource::ConstrainedCollection, ns))
+    }
+
+    /// It writes nothing.
+    fn need_to_repair(&self, _: RequiredPrivileges, _: &Rights, _: &Rule) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes the database what the rules ask for.
+async fn settle(life: &Life, entry: &Entry, with_indexes: bool) -> Result<()> {
+    let _changing = life.changing.lock().await;
+    let Some(entry) = life.current(entry) else { return Ok(()) };
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
+    if with_indexes {
+        install::ensure_indexes(&mut at, &entry.rule).await?;
+    }
+    life.settle_validators(&mut at, &entry.db).await
+}
+
+/// How many documents are looked at together.
+const PACE: Pace = Pace { first: 1_000, most: 4_000, bytes: 16 << 20 };
+
+/// The documents that the rule's validators refuse: they were there before it, or came past it.
+async fn refused(life: &Life, asked: &AuditedRule, figures: &mut Figures) -> Result<Vec<Drift>> {
+    let mut found = Vec::new();
+    for (ns, validator) in asked.rule.needs().validators {
+        let validator = Filter::parse(&validator, &mut Names::new())?;
+        let mut looking = Looking { life, asked, ns: &ns, validator, checked: 0, found: Vec::new() };
+        walk(life, PACE, None, &mut looking).await?;
+        figures.checked += looking.checked;
+        found.append(&mut looking.found);
+    }
+    figures.note_if_empty(&asked.rule.host);
+    Ok(found)
+}
+
+struct Looking<'a> {
+    life: &'a Life,
+    asked: &'a AuditedRule,
+    ns: &'a Namespace,
+    validator: Filter,
+    checked: u64,
+    found: Vec<Drift>,
+}
+
+impl PartWork for Looking<'_> {
+    fn part<'a>(&'a mut self, part: PartOfWalk<'a>) -> Answer<'a, Option<PartDone>> {
+        Box::pin(async move {
+            let (life, context) = (self.life, self.life.context());
+            let mut began = OwnTransaction::begin(life, &context).await?;
+            let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
+            let (documents, next) = walk::read(&mut at, self.ns, part, None).await?;
+            let mut found = Vec::new();
+            for document in &documents {
+                if !self.validator.matches(document, &context.env)? {
+                    found.push(drift(self.asked, self.ns, document));
+                }
+            }
+            self.checked += documents.len() as u64;
+            self.found.append(&mut found);
+            Ok(Some(PartDone::of(&documents, next)))
+        })
+    }
+}
+
+fn drift(asked: &AuditedRule, ns: &Namespace, document: &Doc<'static>) -> Drift {
+    Drift {
+        rule: asked.rule.clone(),
+        collection: ns.collection.clone(),
+        id: document.get("_id").unwrap_or(Value::Null),
+        field: asked.rule.field.dotted(),
+        stored: crate::fields::value_at(document, &asked.rule.field).into_owned(),
+        expected: Value::Missing,
+        flaws: Vec::new(),
+    }
+}

@@ -1,0 +1,165 @@
+//! The life of a field: kept by writers from the first moment on, seeded, on; at the end its traces are removed from the hosts.
+
+use crate::life::access::Access;
+use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report, count};
+use crate::life::catalog::Row;
+use crate::life::lifecycle::Lifecycle;
+use crate::life::plan::{Step, Work};
+use crate::life::preview::unfollowed;
+use crate::life::reconcile::set_state;
+use crate::life::relocate::drop::Leaving;
+use crate::life::repair::Upkeep;
+use crate::life::replaced::{Progress, amount};
+use crate::life::rights::Rights;
+use crate::life::verbs::{RequiredPrivileges, Resource};
+use crate::life::{Entry, Life, audit_upstream, install, plan, replaced, retire, seed};
+use crate::rule::Rule;
+use crate::rule::state::State;
+use document::Result;
+use document::backend::{Answer, Session};
+
+pub(super) struct OfField;
+
+impl Lifecycle for OfField {
+    fn plan<'a>(&'a self, _: &'a mut Access<'_>, _: Option<&'a Entry>, _: &'a Rule, work: Work) -> Answer<'a, Work> {
+        Box::pin(async move { Ok(work) })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        at: &'a mut Access<'_>,
+        known: Option<&'a Entry>,
+        step: &'a Step,
+        row: &'a mut Row,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let rule = &step.rule;
+            row.total = plan::documents(at, &rule.host).await?;
+            if known.is_some_and(|known| known.row.state.is_kept()) {
+                return Ok(());
+            }
+            if let Some(known) = known
+                && let Some(since) = known.row.replaced.since
+            {
+                amount::leave(at, &known.rule, since, known.row.seeded_to().as_ref()).await?;
+            }
+            // Whatever is there now is from before it.
+            row.replaced = Progress { since: Some(replaced::begin(at, rule).await?), ..Progress::default() };
+            Ok(())
+        })
+    }
+
+    /// Whoever seeds the rule has saved its position meanwhile.
+    fn take_over(&self, now: &Row, row: &mut Row) {
+        (row.state, row.replaced) = (now.state.clone(), now.replaced.clone());
+        (row.done, row.total) = (now.done, now.total);
+    }
+
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()> {
+        Box::pin(async move {
+            match &entry.row.state {
+                State::Maintaining => {
+                    // Nobody may still be writing who does not know of the rule.
+                    life.settled_everywhere(&entry.db).await?;
+                    set_state(life, entry, State::Seeding { position: None }).await
+                }
+                State::Seeding { .. } => {
+                    seed::seed(life, entry).await?;
+                    if entry.row.tidy {
+                        retire::tidy(life, entry).await?;
+                    }
+                    set_state(life, entry, State::On).await?;
+                    tracing::info!(rule = &*entry.rule.name, "on");
+                    Ok(())
+                }
+                State::On | State::Restoring => Ok(()),
+                State::Retiring => retire::retire(life, entry).await,
+            }
+        })
+    }
+
+    fn audit<'a>(
+        &'a self,
+        life: &'a Life,
+        asked: &'a AuditedRule,
+        figures: &'a mut Figures,
+        report: &'a mut Report,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            match life.backend.facts().runs_our_code {
+                true => life.compare(asked, figures, report).await?,
+                false => audit_upstream::audit(life, asked, figures, report).await?,
+            }
+            note_extent(life, asked, figures).await
+        })
+    }
+
+    fn repair<'a>(
+        &'a self,
+        life: &'a Life,
+        asked: &'a AuditedRule,
+        upkeep: Upkeep,
+        figures: &'a mut Figures,
+        report: &'a mut Report,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            life.repair_rule(asked, upkeep, figures, report).await?;
+            note_extent(life, asked, figures).await
+        })
+    }
+
+    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
+        let rule = &asked.rule;
+        if !presence.has(&rule.host) {
+            return Some(presence.no_collection(&rule.host, rights));
+        }
+        let source = &rule.link()?.source;
+        (presence.is_of(&source.db) && !presence.has(source))
+            .then(|| Note::NoSource { source: source.clone(), near: presence.near(source, rights) })
+    }
+
+    fn drop<'a>(
+        &'a self,
+        life: &'a Life,
+        at: &'a mut Access<'_>,
+        entry: &'a Entry,
+        leaving: Leaving,
+    ) -> Answer<'a, ()> {
+        Box::pin(retire::begin(life, at, entry, leaving))
+    }
+
+    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
+        row.shape = None;
+        Ok(())
+    }
+
+    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a Entry, row: &'a mut Row) -> Answer<'a, ()> {
+        Box::pin(async move {
+            install::ensure_indexes(at, &entry.rule).await?;
+            row.total = plan::documents(at, &entry.rule.host).await?;
+            Ok(())
+        })
+    }
+
+    fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
+        needed.need(rights, Resource::Host, &rule.host)
+    }
+}
+
+/// Notes what was not compared, that there was nothing, and that no reference led anywhere.
+async fn note_extent(life: &Life, asked: &AuditedRule, figures: &mut Figures) -> Result<()> {
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
+    if asked.is_seeding() {
+        let all = count(&mut at, &asked.rule.host).await?;
+        let unchecked = all.saturating_sub(figures.checked + figures.unchecked);
+        figures.unchecked += unchecked;
+        if unchecked > 0 {
+            figures.notes.push(Note::Seeding { checked: figures.checked, unchecked: figures.unchecked });
+        }
+    } else if figures.checked > 0 && !figures.lacks_source() {
+        figures.notes.extend(unfollowed(&mut at, &asked.rule).await?.map(Note::Unfollowed));
+    }
+    figures.note_if_empty(&asked.rule.host);
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What a rule needs in the database beside its documents, as data: `life/install` compares it with what is there, shows, makes, undoes
+//! and gives back.
+
+use crate::mql;
+use crate::rule::{Link, Refers};
+use document::op::{CollectionOptions, Namespace};
+use document::value::Path;
+use document::{Array, Doc, DocWriter, Value};
+
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// Collections of the rule's own, with their options.
+    pub collections: Vec<(Namespace, CollectionOptions)>,
+    pub views: Vec<ViewNeed>,
+    pub indexes: Vec<IndexNeed>,
+    /// What every document of a user's collection must match, beside what the user asks of it.
+    pub validators: Vec<(Namespace, Doc<'static>)>,
+    /// Collections whose documents must not expire unseen (SEMANTICS R7).
+    pub expires: Vec<Namespace>,
+}
+
+/// What documents of a collection must be like (SEMANTICS R36): validators and indexes that the database itself enforces, also against
+/// writers who do not go through Pleach.
+#[derive(Clone, Debug, Default)]
+pub struct Constraint {
+    pub needs: Needs,
+}
+
+/// A view that is the logical collection.
+#[derive(Clone, Debug)]
+pub struct ViewNeed {
+    pub ns: Namespace,
+    /// The collection that the view is over.
+    pub on: Namespace,
+    pub pipeline: Array<'static>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexNeed {
+    pub ns: Namespace,
+    pub keys: Vec<(Path, Direction)>,
+    pub unique: bool,
+    /// The documents that must be in it; all if `None`. An index of more documents serves too.
+    pub partial: Option<Doc<'static>>,
+    /// Seconds after which documents go.
+    pub expire_after: Option<i64>,
+}
+
+/// The order of one key of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Only equal values are looked for: any order serves.
+    Any,
+    Ascending,
+    Descending,
+}
+
+impl Direction {
+    /// As an index has it.
+    pub fn number(self) -> i32 {
+        match self {
+            Direction::Any | Direction::Ascending => 1,
+            Direction::Descending => -1,
+        }
+    }
+}
+
+/// All types of values that a reference can have, by name and by number.
+pub const REFERENCE_TYPES: &[(&str, i64)] = &[
+    ("double", 1),
+    ("string", 2),
+    ("object", 3),
+    ("array", 4),
+    ("binData", 5),
+    ("objectId", 7),
+    ("bool", 8),
+    ("date", 9),
+    ("regex", 11),
+    ("int", 16),
+    ("timestamp", 17),
+    ("long", 18),
+    ("decimal", 19),
+    ("minKey", -1),
+    ("maxKey", 127),
+];
+
+impl IndexNeed {
+    /// By which equal values are found.
+    pub fn lookup(ns: &Namespace, paths: impl IntoIterator<Item = Path>) -> IndexNeed {
+        let keys = paths.into_iter().map(|path| (path, Direction::Any)).collect();
+        IndexNeed { ns: ns.clone(), keys, unique: false, partial: None, expire_after: None }
+    }
+
+    /// By which each value that a reference can have means one document. Documents that lack the field, or have null, are left alone.
+    pub fn referenced(ns: &Namespace, path: Path) -> IndexNeed {
+        let types = mql::list(REFERENCE_TYPES.iter().map(|(name, _)| Value::from(*name)));
+        let partial = mql::document([(&*path.dotted(), mql::call("$type", types))]);
+        IndexNeed { unique: true, partial: Some(partial), ..IndexNeed::lookup(ns, [path]) }
+    }
+
+    /// `{ path: 1, … }`
+    pub fn key(&self) -> Doc<'static> {
+        let paths: Vec<(String, i32)> =
+            self.keys.iter().map(|(path, direction)| (path.dotted(), direction.number())).collect();
+        mql::document(paths.iter().map(|(path, number)| (&**path, Value::Int32(*number))))
+    }
+
+    /// The name that it gets if it is made and the name is free.
+    pub fn name(&self) -> String {
+        let key = |(path, direction): &(Path, Direction)| format!("{path}_{}", direction.number());
+        self.keys.iter().map(key).collect::<Vec<_>>().join("_")
+    }
+
+    /// As `createIndexes` takes it.
+    pub fn spec(&self, name: &str) -> Doc<'static> {
+        let mut spec = DocWriter::new();
+        spec.append("key", &Value::Document(self.key())).append("name", &Value::from(name));
+        if self.unique {
+            spec.append("unique", &Value::Bool(true));
+        }
+        if let Some(partial) = &self.partial {
+            spec.append("partialFilterExpression", &Value::Document(partial.borrow()));
+        }
+        if let Some(seconds) = self.expire_after {
+            spec.append("expireAfterSeconds", &Value::Int64(seconds));
+        }
+        spec.finish()
+    }
+
+    /// The paths, for people.
+    pub fn paths(&self) -> String {
+        self.keys.iter().map(|(path, _)| path.dotted()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Needs {
+    /// Of a field that is kept by a link: changes find what they concern, and a reference means one document.
+    pub fn of_link(host: &Namespace, link: &Link) -> Needs {
+        let (local, foreign) = (link.local.path.clone(), link.foreign.path.clone());
+        let indexes = match link.refers {
+            Refers::Host => [IndexNeed::lookup(host, [local]), IndexNeed::referenced(&link.source, foreign)],
+            Refers::Source => [IndexNeed::lookup(&link.source, by_and_where(link)), IndexNeed::referenced(host, local)],
+        };
+        // Collections are kept by `_id`, which is unique.
+        let is_by_id = |need: &IndexNeed| need.keys.first().is_some_and(|(path, _)| path.dotted() == "_id");
+        let indexes = indexes.into_iter().filter(|need| !is_by_id(need)).collect();
+        Needs { indexes, expires: vec![link.source.clone()], ..Needs::default() }
+    }
+}
+
+/// The `by` path, then the one path that `where` reads: more would cost every write more than it saves.
+fn by_and_where(link: &Link) -> Vec<Path> {
+    let mut paths = vec![link.foreign.path.clone()];
+    let read = link.filter.as_ref().and_then(|filter| filter.root.reads()).unwrap_or_default();
+    if let [path] = read.as_slice()
+        && !link.foreign.each
+        && *path != link.foreign.path
+    {
+        paths.push(path.clone());
+    }
+    paths
+}
