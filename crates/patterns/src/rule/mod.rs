@@ -10,6 +10,7 @@ pub mod order;
 pub mod owned;
 pub(crate) mod owners;
 pub mod recipe;
+pub mod registry;
 pub mod state;
 
 pub use fate::Fate;
@@ -17,6 +18,7 @@ pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, 
 pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
+pub use registry::RegistryEntry;
 pub use state::State;
 
 use crate::shapes::bucket::Bucket;

@@ -5,11 +5,14 @@
 
 pub mod bucket;
 
-use crate::rule::Rule;
+use crate::rule::{RegistryEntry, Rule};
 use bucket::Bucket;
 use document::op::Namespace;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// All shapes but the plain one, sorted by name: what is listed is proven by all proofs and crash runs.
+pub const SHAPES: &[RegistryEntry] = &[bucket::registered::ENTRY];
 
 /// A logical collection whose documents are stored in some other form.
 #[derive(Clone, Debug)]

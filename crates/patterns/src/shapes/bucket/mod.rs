@@ -20,6 +20,7 @@ mod memo;
 mod period;
 mod push;
 mod push_packed;
+pub(crate) mod registered;
 mod schema;
 mod slot_key;
 mod stats;
