@@ -5,9 +5,9 @@ use bson::doc;
 use document::Doc;
 use document::backend::{Backend, Session};
 use document::op::AdminOp;
-use engine::Options;
 use std::sync::Arc;
 use std::time::Duration;
+use testing::Data;
 
 const LIKES: &str = "
   posts:
@@ -33,7 +33,7 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
             let error = admin(AdminOp::Rename { from: to, to: ns, drop_target: true }).await.unwrap_err();
             assert_eq!(error.code().number(), 96);
         }
-        world.engine_insert("pleach.catalog", vec![doc! {"_id": "posts.likeCount", "state": "on"}]).await;
+        world.behind(insert("pleach.catalog", vec![doc! {"_id": "posts.likeCount", "state": "on"}])).await;
         admin(AdminOp::DropDatabase { db: "shop".to_owned() }).await.unwrap();
         assert_eq!(world.all("pleach.catalog").await, [doc! {"_id": "posts.likeCount", "state": "on"}]);
         assert!(world.all("likes").await.is_empty() && world.all("posts").await.is_empty());
@@ -52,11 +52,11 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
 
 #[test]
 fn what_expires_is_taken_off_its_parent() {
-    let options = Options { ttl_period: Duration::from_millis(50), memory_bytes: 64 << 20, ..Options::default() };
-    let world = World::with_options(LIKES, options);
+    let options = engine::Options { ttl_period: Duration::from_millis(50), ..testing::options() };
+    let world = World::on(Data::folder().open_folder(options), "shop").declaring(LIKES);
     run(async {
         let layer: Arc<dyn Backend> = Arc::new(world.layer.clone());
-        world.engine.expire_through(Arc::downgrade(&layer));
+        world.opened.engine.as_ref().unwrap().expire_through(Arc::downgrade(&layer));
         world.did(insert("posts", vec![doc! {"_id": 1}])).await;
         let old = bson::DateTime::from_millis(0);
         world.did(insert("likes", (0..700).map(|_| doc! {"postId": 1, "at": old}).collect())).await;
