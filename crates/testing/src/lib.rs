@@ -2,6 +2,7 @@
 //! backends of both kinds ([`Data`]), rules on them ([`World`], [`Living`]), and the worlds of the proofs ([`registry`], [`shop`]).
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+pub mod legacy;
 mod ops;
 
 #[cfg(feature = "rules")]

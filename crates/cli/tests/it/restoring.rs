@@ -6,6 +6,7 @@ use crate::upstream::database;
 use bson::{DateTime, Document, doc};
 use judge::client::Client;
 use std::process::Output;
+use testing::legacy::{self, NAMES, RULES};
 
 at_each_door!(
     every_document_gets_back_what_it_had,
@@ -16,46 +17,6 @@ at_each_door!(
     a_field_that_was_removed_and_made_again_comes_back_in_its_place,
     readings_and_events_get_back_what_buckets_threw_away,
 );
-
-const RULES: &str = "
-  orders:
-    extended_reference:
-      customer: { from: customers, by: customerId, fields: [name], when_deleted: unset }
-      items.product: { from: products, by: items.productId, fields: [title], when_deleted: unset }
-      authors: { from: customers, by: authorIds, each: true, fields: [name] }
-    computed:
-      stats.lines: { count: lines, by: orderId }
-      stats.total: { sum: n, from: lines, by: orderId }
-      mean: { avg: n, from: lines, by: orderId }
-      double: { expr: { $multiply: [$price, 2] } }
-";
-
-const NAMES: [&str; 7] = [
-    "orders.customer",
-    "orders.items.product",
-    "orders.authors",
-    "orders.stats.lines",
-    "orders.stats.total",
-    "orders.mean",
-    "orders.double",
-];
-
-fn orders() -> Vec<Document> {
-    vec![
-        doc! { "_id": 1, "price": 4 },
-        doc! { "_id": 2, "customerId": 1, "price": 4, "customer": { "name": "Ann" }, "double": 8, "mean": 1.5 },
-        doc! { "_id": 3, "customer": { "name": "stale", "x": 1 }, "customerId": 1, "double": "eight", "price": 1, "z": 1 },
-        doc! { "_id": 4, "customer": "text", "customerId": 99, "note": 1, "price": 1.5, "mean": null, "$odd": 1, "a.b": 2 },
-        doc! { "_id": 5, "price": 1, "items": [
-        { "productId": 1, "product": { "title": "old" }, "n": 1 }, { "productId": 2 }, 7,
-        { "product": { "title": "no reference" }, "n": 2 }, { "productId": 77, "product": 5, "n": 3 } ] },
-        doc! { "_id": 6, "authors": [{ "name": "Ann" }, null], "authorIds": [1, 2, 50], "price": 1 },
-        doc! { "_id": 7, "authors": "none", "authorIds": [], "price": 1, "items": [] },
-        doc! { "_id": 8, "stats": { "lines": 44, "own": 1, "total": "x" }, "price": 1 },
-        doc! { "_id": 9, "stats": {}, "price": 1, "_pleach": { "mine": 1 } },
-        doc! { "_id": "text", "price": 2, "double": 4 },
-    ]
-}
 
 fn put(client: &mut Client, db: &str, collection: &str, documents: Vec<Document>) {
     client.must(&doc! { "insert": collection, "documents": documents, "$db": db }).unwrap();
@@ -101,13 +62,12 @@ fn rule(client: &mut Client, db: &str, name: &str) -> Document {
 fn every_document_gets_back_what_it_had(at: At) {
     let serving = at.serve();
     let (mut client, db) = (serving.client(), database("restored"));
-    put(&mut client, &db, "orders", orders());
-    sources(&mut client, &db);
+    legacy(&mut client, &db);
     let before = all(&mut client, &db, "orders");
     apply(&mut client, &db, RULES);
     let double = rule(&mut client, &db, "orders.double");
     let seeded = double.get_document("seeded").unwrap();
-    assert_eq!(*seeded, doc! { "corrected": 1_i64, "filled": 7_i64, "removed": 0_i64, "left": 2_i64 });
+    assert_eq!(*seeded, doc! { "corrected": 2_i64, "filled": 12_i64, "removed": 0_i64, "left": 2_i64 });
     let customer = rule(&mut client, &db, "orders.customer");
     let seeded = customer.get_document("seeded").unwrap();
     assert_eq!(seeded.get_i64("removed").unwrap(), 1, "{customer}");
@@ -119,14 +79,14 @@ fn every_document_gets_back_what_it_had(at: At) {
     put(&mut client, &db, "lines", vec![doc! { "_id": 100, "orderId": 2, "n": 5 }]);
     let change = doc! { "q": { "_id": 1 }, "u": { "$set": { "name": "Anna" } } };
     client.must(&doc! { "update": "customers", "updates": [change], "$db": &db }).unwrap();
-    put(&mut client, &db, "orders", vec![doc! { "_id": "z new", "price": 5, "customerId": 2 }]);
+    put(&mut client, &db, "orders", vec![doc! { "_id": true, "price": 5, "customerId": 2 }]);
     for name in NAMES {
         let (output, out, err) = run(&serving, &["drop", name, "--restore", "--db", &db]);
         assert!(output.status.success() && out.contains("has what it had before"), "{output:?}");
         assert!(!err.contains("forget"), "{err}");
     }
     let mut expected = before;
-    expected.push(doc! { "_id": "z new", "price": 5, "customerId": 2 }.to_string());
+    expected.push(doc! { "_id": true, "price": 5, "customerId": 2 }.to_string());
     assert_eq!(all(&mut client, &db, "orders"), expected);
     assert!(all(&mut client, &db, "pleach.replaced").is_empty());
     client.must(&doc! { "dropDatabase": 1, "$db": &db }).unwrap();
@@ -189,12 +149,11 @@ fn numbers_of_a_series_come_back_with_their_types(at: At) {
     }
 }
 
-/// The documents that the rules are made of.
-fn sources(client: &mut Client, db: &str) {
-    let customer = |id: i32, name: &str| doc! { "_id": id, "name": name };
-    put(client, db, "customers", vec![customer(1, "Ann"), customer(2, "Bob")]);
-    put(client, db, "products", vec![doc! { "_id": 1, "title": "Book" }, doc! { "_id": 2, "title": "Pen" }]);
-    put(client, db, "lines", (0..20).map(|id| doc! { "_id": id, "orderId": id % 12, "n": id }).collect());
+/// What was there before the rules.
+fn legacy(client: &mut Client, db: &str) {
+    for (collection, documents) in legacy::documents() {
+        put(client, db, collection, documents);
+    }
 }
 
 /// Takes all rules off, in one of the ways that do not restore.
@@ -224,8 +183,7 @@ fn what_is_kept_of_rules_that_are_gone_is_given_back(at: At) {
     for way in ["drop", "drop --with-data", "apply --remove", "apply --remove --with-data", "uninstall"] {
         for lives in [1, 2] {
             let (mut client, db) = (serving.client(), database("gone"));
-            put(&mut client, &db, "orders", orders());
-            sources(&mut client, &db);
+            legacy(&mut client, &db);
             let before = all(&mut client, &db, "orders");
             for _ in 0..lives {
                 apply(&mut client, &db, RULES);
@@ -254,15 +212,14 @@ fn a_rule_that_is_applied_again_gives_back_what_was_there_before_its_first_life(
     let serving = at.serve();
     for way in ["drop", "drop --with-data"] {
         let (mut client, db) = (serving.client(), database("again"));
-        put(&mut client, &db, "orders", orders());
-        sources(&mut client, &db);
+        legacy(&mut client, &db);
         let before = all(&mut client, &db, "orders");
         apply(&mut client, &db, RULES);
         leave(&serving, &mut client, &db, way);
         // Nobody keeps the field between the two lives.
         let change = doc! { "q": { "_id": 2 }, "u": { "$set": { "double": "between" } } };
         client.must(&doc! { "update": "orders", "updates": [change], "$db": &db }).unwrap();
-        put(&mut client, &db, "orders", vec![doc! { "_id": "z new", "price": 5, "double": "own" }]);
+        put(&mut client, &db, "orders", vec![doc! { "_id": true, "price": 5, "double": "own" }]);
         apply(&mut client, &db, RULES);
         for name in NAMES {
             let (output, _, err) = run(&serving, &["drop", name, "--restore", "--db", &db]);
