@@ -13,6 +13,7 @@ mod patterns;
 mod power;
 mod process;
 mod replica;
+mod rules;
 mod scenario;
 mod worker;
 
@@ -46,6 +47,9 @@ struct Args {
     /// Write to collections with rules, and audit them after each crash.
     #[arg(long)]
     patterns: bool,
+    /// The rounds on every shape that is listed, one after the other, instead of on plain collections.
+    #[arg(long, requires = "patterns", conflicts_with_all = ["buckets", "failover"])]
+    shapes: bool,
     /// The collections are stored in buckets: readings and slots.
     #[arg(long, requires = "patterns", conflicts_with_all = ["changing", "failover"])]
     buckets: bool,
@@ -65,12 +69,20 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    patterns::CHANGING.store(args.changing, Ordering::Relaxed);
+    rules::CHANGING.store(args.changing, Ordering::Relaxed);
     if args.full_disk {
         return full::run(&args.pleach, &args.data, args.rounds, args.workers);
     }
     if let Some(mongod) = &args.failover {
         return failover::<patterns::Kept>(&args, mongod);
+    }
+    if args.shapes {
+        for (world, declared) in testing::registry::worlds().iter().enumerate().skip(1) {
+            println!("crash: {}", declared.name);
+            rules::WORLD.store(world, Ordering::Relaxed);
+            rounds::<patterns::Kept>(&args)?;
+        }
+        return Ok(());
     }
     match (args.patterns, args.buckets) {
         (_, true) => rounds::<buckets::Bucketed>(&args),

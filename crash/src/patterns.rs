@@ -1,17 +1,19 @@
-//! The pattern scenario: workers share parents and have children, orders and a customer of their own. After each crash the
-//! children are those acknowledged, every count, average and copy is what it should be, and the audit is clean.
+//! The pattern scenario: workers share products and have reviews, visits, orders and a customer of their own, and refer to them in
+//! other collections. The rules are those that the registries list. After each crash the documents are those acknowledged, the
+//! counts, averages and copies that are known here are what they should be, and the audit finds none of all rules wrong.
 
+use crate::rules::{CHANGING, DB, change, declaration, settle_outbox};
 use crate::scenario::Scenario;
 use crate::worker::{fine, found_in, send, session_of};
 use anyhow::{Context, Result, ensure};
-use bson::{Bson, Document, doc};
+use bson::{Bson, DateTime, Document, doc};
 use judge::client::Client;
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const DB: &str = "crash_patterns";
+const DAY: i64 = 86_400_000;
 /// Few, so that the workers meet on them.
 const PRODUCTS: i64 = 5;
 /// From so many reviews on a worker deletes as often as it inserts, and makes no more orders: more than spread in one
@@ -25,6 +27,8 @@ pub(crate) struct Kept {
     next: i64,
     /// Review number to its product and rating.
     reviews: BTreeMap<i64, (i64, i64)>,
+    /// How often each product was visited on the worker's own day.
+    visits: BTreeMap<i64, i64>,
     orders: i64,
     /// How often the worker's customer was renamed.
     renamed: i64,
@@ -53,79 +57,34 @@ enum Operation {
     },
     Order,
     Rename,
-}
-
-fn declaration() -> Document {
-    doc! { "database": DB, "collections": {
-        "products": { "computed": {
-            "reviewCount": { "count": "reviews", "by": "productId" },
-            "avgRating": { "avg": "rating", "from": "reviews", "by": "productId" },
-            "stars": { "sum": "rating", "from": "reviews", "by": "productId", "where": { "rating": { "$gt": 2 } } },
-        } },
-        "orders": { "extended_reference": {
-            "customer": { "from": "customers", "by": "customerId", "fields": ["name"] } } },
-    } }
-}
-
-/// Whether the rules change under load.
-pub(crate) static CHANGING: AtomicBool = AtomicBool::new(false);
-
-/// The same rules declared differently, or fewer of them.
-fn variants() -> Vec<Document> {
-    let of = |products: Document, fields: Bson| {
-        doc! { "database": DB, "collections": {
-            "products": { "computed": products },
-            "orders": { "extended_reference": {
-                "customer": { "from": "customers", "by": "customerId", "fields": fields } } },
-        } }
-    };
-    let count = doc! { "count": "reviews", "by": "productId" };
-    let some = doc! { "count": "reviews", "by": "productId", "where": { "rating": { "$gt": 3 } } };
-    let average = doc! { "avg": "rating", "from": "reviews", "by": "productId" };
-    vec![
-        declaration(),
-        of(doc! { "reviewCount": some }, Bson::from(vec!["name", "_id"])),
-        of(doc! { "reviewCount": count, "avgRating": average }, Bson::from(vec!["name"])),
-    ]
-}
-
-/// Applies one declaration after the other and drops rules in between, until the connection is gone.
-fn change(address: &str, stop: &AtomicBool) -> Result<()> {
-    let Ok(mut client) = Client::connect(address) else { return Ok(()) };
-    let (mut rng, variants) = (rand::rng(), variants());
-    while !stop.load(Ordering::Relaxed) {
-        let (with_data, wait) = (rng.random_bool(0.5), rng.random_bool(0.3));
-        let variant = variants.get(rng.random_range(0..=variants.len()));
-        let mut command = match variant {
-            // What a dropped rule left behind is overwritten.
-            Some(variant) => {
-                doc! { "pleach": "apply", "declaration": variant.clone(), "remove": true, "overwrite": true }
-            }
-            None => doc! { "pleach": "drop", "rule": "products.reviewCount" },
-        };
-        match variant.is_none() && rng.random_bool(0.5) {
-            true => command.insert("restore", true),
-            false => command.insert("with_data", with_data),
-        };
-        command.extend(doc! { "wait": wait, "$db": DB });
-        let Some(reply) = send(&mut client, &command) else { return Ok(()) };
-        // Whoever changes rules in a hurry meets one that is gone, or whose documents are getting back what they had.
-        let expected = ["there is no rule", "are getting back what they had"];
-        let gone = reply.get_str("errmsg").is_ok_and(|message| expected.iter().any(|text| message.contains(text)));
-        ensure!(fine(&reply) || gone, "a change of rules was refused: {reply}");
-        std::thread::sleep(Duration::from_millis(rng.random_range(1..60)));
-    }
-    Ok(())
+    Visit {
+        product: i64,
+    },
+    /// In one of the collections that copy: only the audit looks there.
+    Refer {
+        place: usize,
+        key: i64,
+    },
 }
 
 impl Kept {
+    fn key(&self) -> i64 {
+        i64::try_from(self.worker).unwrap_or_default()
+    }
+
+    /// The day of the worker's visits.
+    fn day(&self) -> DateTime {
+        DateTime::from_millis(self.key() * DAY)
+    }
+
     fn id(&self, number: i64) -> String {
         format!("{}-{number}", self.worker)
     }
 
     fn review(&self, number: i64, product: i64, rating: i64) -> Document {
-        doc! { "_id": self.id(number), "worker": i64::try_from(self.worker).unwrap_or_default(), "number": number,
-        "productId": product, "rating": rating }
+        let at = DateTime::from_millis(number % 7 * DAY + number);
+        doc! { "_id": self.id(number), "worker": self.key(), "number": number, "productId": product, "rating": rating,
+        "at": at, "shelf": number % 3, "weight": rating }
     }
 
     fn choose(&mut self) -> Operation {
@@ -135,13 +94,15 @@ impl Kept {
         let existing = self.reviews.range(start..).next().map(|(number, _)| *number);
         let (crowded, busy) =
             (self.reviews.len() >= MANY, usize::try_from(self.orders).is_ok_and(|orders| orders >= MANY));
-        match (rng.random_range(0..12), existing) {
+        match (rng.random_range(0..14), existing) {
             (0, _) if !busy => Operation::Order,
             (1, _) => Operation::Rename,
             (2, _) => {
                 self.next += 2;
                 Operation::Both { number: self.next - 1, product }
             }
+            (12, _) => Operation::Visit { product },
+            (13, _) => Operation::Refer { place: rng.random_range(0..4), key: product },
             (3..=5, Some(number)) => Operation::Change { number, product, rating },
             (6 | 7, Some(number)) => Operation::Delete { number },
             (_, Some(number)) if crowded => Operation::Delete { number },
@@ -166,11 +127,13 @@ impl Kept {
             }
             Operation::Order => self.orders += 1,
             Operation::Rename => self.renamed += 1,
+            Operation::Visit { product } => *self.visits.entry(product).or_default() += 1,
+            Operation::Refer { .. } => {}
         }
     }
 
     fn command(&self, operation: Operation, relaxed: bool) -> Document {
-        let worker = i64::try_from(self.worker).unwrap_or_default();
+        let worker = self.key();
         let mut command = match operation {
             Operation::Insert { number, product, rating } => {
                 doc! { "insert": "reviews", "documents": [self.review(number, product, rating)] }
@@ -191,6 +154,19 @@ impl Kept {
             Operation::Rename => {
                 doc! { "update": "customers", "updates": [{ "q": { "_id": worker },
                 "u": { "$set": { "name": format!("name {}", self.renamed + 1) } }, "upsert": true }] }
+            }
+            Operation::Visit { product } => {
+                doc! { "update": "visits", "updates": [{ "q": { "productId": product, "at": self.day() },
+                "u": { "$inc": { "n": 1_i64 } }, "upsert": true }] }
+            }
+            Operation::Refer { place, key } => {
+                let (collection, change) = match place {
+                    0 => ("baskets", doc! { "items": [{ "productId": key }], "productIds": [key, worker] }),
+                    1 => ("receipts", doc! { "customerId": key, "email": format!("{key}@example.org") }),
+                    2 => ("answers", doc! { "reviewId": self.id(key) }),
+                    _ => ("invoices", doc! { "orderId": self.id(key) }),
+                };
+                doc! { "update": collection, "updates": [{ "q": { "_id": worker }, "u": { "$set": change }, "upsert": true }] }
             }
         };
         command.insert("lsid", session_of(self.session));
@@ -263,6 +239,7 @@ impl Scenario for Kept {
             transaction_number: 0,
             next: 0,
             reviews: BTreeMap::new(),
+            visits: BTreeMap::new(),
             orders: 0,
             renamed: 0,
             in_flight: None,
@@ -276,12 +253,12 @@ impl Scenario for Kept {
     fn prepare(client: &mut Client, first: bool) -> Result<()> {
         if first {
             client.must(&doc! { "dropDatabase": 1, "$db": DB })?;
-            client.must(&doc! { "pleach": "apply", "declaration": declaration(), "$db": DB })?;
-            let products: Vec<Document> = (0..PRODUCTS).map(|id| doc! { "_id": id }).collect();
+            client.must(&doc! { "pleach": "apply", "declaration": declaration()?, "$db": DB })?;
+            let products: Vec<Document> = (0..PRODUCTS).map(|id| doc! { "_id": id, "price": id, "cost": 1 }).collect();
             client.must(&doc! { "insert": "products", "documents": products, "$db": DB })?;
         } else if CHANGING.load(Ordering::Relaxed) {
             // Whatever was under way, these are the rules again.
-            let apply = doc! { "pleach": "apply", "declaration": declaration(), "remove": true, "overwrite": true };
+            let apply = doc! { "pleach": "apply", "declaration": declaration()?, "remove": true, "overwrite": true };
             client.must(&Document::from_iter(apply.into_iter().chain(doc! { "$db": DB })))?;
         }
         Ok(())
@@ -355,12 +332,17 @@ impl Scenario for Kept {
     fn verify(client: &mut Client, models: &[Kept]) -> Result<()> {
         settle_outbox(client)?;
         for model in models {
-            let worker = i64::try_from(model.worker)?;
+            let worker = model.key();
             let mut stored = BTreeMap::new();
             for row in found_in(client, DB, "reviews", doc! { "worker": worker })? {
                 stored.insert(row.get_i64("number")?, (row.get_i64("productId")?, row.get_i64("rating")?));
             }
             ensure!(stored == model.reviews, "worker {worker}: reviews are not those acknowledged");
+            let mut visits = BTreeMap::new();
+            for row in found_in(client, DB, "visits", doc! { "at": model.day() })? {
+                visits.insert(row.get_i64("productId")?, row.get_i64("n")?);
+            }
+            ensure!(visits == model.visits, "worker {worker}: visits are not those acknowledged: {visits:?}");
             let orders = found_in(client, DB, "orders", doc! { "worker": worker })?;
             ensure!(i64::try_from(orders.len())? == model.orders, "worker {worker}: {} orders", orders.len());
             let name = (model.renamed > 0).then(|| format!("name {}", model.renamed));
@@ -376,7 +358,7 @@ impl Scenario for Kept {
             let number = |name: &str| product.get(name).and_then(|n| n.as_i32().map(i64::from).or(n.as_i64()));
             ensure!(number("reviewCount") == Some(i64::try_from(ratings.len())?), "count of {product}: {ratings:?}");
             let stars: i64 = ratings.iter().filter(|rating| **rating > 2).sum();
-            ensure!(number("stars") == Some(stars), "sum of {product}: {stars}");
+            ensure!(number("good") == Some(stars), "sum of {product}: {stars}");
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
             let average = match ratings.len() {
                 0 => Some(Bson::Null),
@@ -388,23 +370,5 @@ impl Scenario for Kept {
         let drifted = audit.get("drifted").and_then(|n| n.as_i32().map(i64::from).or(n.as_i64()));
         ensure!(drifted == Some(0), "the audit found {audit}");
         Ok(())
-    }
-}
-
-/// Waits until nothing is left to be spread.
-fn settle_outbox(client: &mut Client) -> Result<()> {
-    let end = Instant::now() + Duration::from_secs(60);
-    loop {
-        let status = client.must(&doc! { "pleach": "status", "$db": DB })?;
-        let pending = status.get_document("outbox")?.get("pending").cloned();
-        let rules_on = status
-            .get_array("rules")?
-            .iter()
-            .all(|rule| rule.as_document().is_some_and(|rule| rule.get_str("state").is_ok_and(|state| state == "on")));
-        if rules_on && matches!(pending, Some(Bson::Int32(0) | Bson::Int64(0))) {
-            return Ok(());
-        }
-        ensure!(Instant::now() < end, "the outbox does not empty: {status}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }

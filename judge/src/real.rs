@@ -1,5 +1,4 @@
 //! Where tests find a real MongoDB, and the words when there is none.
-#![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,17 +9,6 @@ use std::sync::OnceLock;
 pub fn uri() -> Result<String, String> {
     static FOUND: OnceLock<Result<String, String>> = OnceLock::new();
     FOUND.get_or_init(find).clone()
-}
-
-/// As [`uri`]; without one it says which test is skipped, and why.
-pub fn uri_or_skip(test: &str) -> Option<String> {
-    match uri() {
-        Ok(uri) => Some(uri),
-        Err(reason) => {
-            eprintln!("skipped: {test}: {reason}");
-            None
-        }
-    }
 }
 
 /// The packaged `mongod`, for tests that start servers of their own.

@@ -1,7 +1,31 @@
-//! Short words for what tests do with a backend, whichever it is: operations from plain documents, and all rows of a read.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test fails by panicking")]
+//! The harness of all tests: operations from plain documents and all rows of a read, on any backend; with the feature `rules`,
+//! backends of both kinds ([`Data`]), rules on them ([`World`], [`Living`]), and the worlds of the proofs ([`registry`], [`shop`]).
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+pub mod legacy;
 mod ops;
+
+#[cfg(feature = "rules")]
+mod act;
+#[cfg(feature = "rules")]
+mod data;
+#[cfg(feature = "rules")]
+mod living;
+#[cfg(feature = "rules")]
+pub mod registry;
+#[cfg(feature = "rules")]
+pub mod shop;
+#[cfg(feature = "rules")]
+mod world;
+
+#[cfg(feature = "rules")]
+pub use act::Act;
+#[cfg(feature = "rules")]
+pub use data::{Data, Opened, options};
+#[cfg(feature = "rules")]
+pub use living::{ALL_OF_IT, Living};
+#[cfg(feature = "rules")]
+pub use world::{Contexts, World, declaration, declared};
 
 pub use ops::{change, delete, filter, find, find_and_modify, insert, statement, update, updates};
 

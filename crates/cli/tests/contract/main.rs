@@ -36,15 +36,17 @@ async fn engine_under_the_layer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn upstream() {
-    let Some(uri) = judge::real::uri_or_skip("the contract on a real MongoDB") else { return };
+    let uri = judge::real::uri().unwrap();
     check(Arc::new(open(&uri).await), &format!("contract{}", std::process::id())).await;
     drop_database(&uri, &format!("contract{}", std::process::id())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn flights_are_whole() {
-    let Some(uri) = judge::real::uri_or_skip("flights to a real MongoDB") else { return };
+    let uri = judge::real::uri().unwrap();
     let db = format!("flights{}", std::process::id());
     flights::whole_or_not(Arc::new(open(&uri).await), &db).await;
     flights::cut_anywhere(&uri, &db).await;
@@ -53,8 +55,9 @@ async fn flights_are_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn upstream_under_the_layer() {
-    let Some(uri) = judge::real::uri_or_skip("the contract on a real MongoDB under the layer") else { return };
+    let uri = judge::real::uri().unwrap();
     let db = format!("layered{}", std::process::id());
     check(front(Arc::new(open(&uri).await)), &db).await;
     drop_database(&uri, &db).await;

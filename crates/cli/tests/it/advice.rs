@@ -1,49 +1,49 @@
 //! What verbs say helps, and about whom: rules that are switched off, databases, work that nobody does, values that are not cut.
 
 use crate::audits::Place;
-use crate::doors::doors;
+use crate::doors::{At, at_each_door};
 use crate::mongod::{Mongod, initiate};
 use crate::serving::{Serving, pleach};
 use crate::shop::{Shop, text};
 use bson::doc;
 
+at_each_door!(rules_that_are_switched_off_are_said_to_be, buckets_of_several_databases_say_theirs,);
+
 const COUNT: &str = "collections: { posts: { computed: { likes: { count: likes, by: postId } } } }\n";
 
-#[test]
-fn rules_that_are_switched_off_are_said_to_be() {
-    for mut place in Place::both("switched-off") {
-        place.must(doc! { "insert": "posts", "documents": [{ "_id": 1, "likes": 5 }] });
-        place.must(doc! { "insert": "likes", "documents": [{ "_id": 1, "postId": 1 }] });
-        place.declare(COUNT);
-        let applied = place.declared(&["apply", "--overwrite"]);
-        assert_eq!(text(&applied).0, Some(0), "{applied:?}");
-        let raw = match place.serving.take() {
-            Some(serving) => {
-                place.shop.stop(serving);
-                place.shop.serve(&["--raw"])
-            }
-            None => Serving::upstream(place.uri.as_ref().unwrap(), &["--raw"]),
-        };
-        let server = format!("mongodb://{}", raw.address);
-        let run = |args: &[&str]| {
-            place.shop.command(args).args(["--declare", "pleach.yaml", "--server", &server]).output().unwrap()
-        };
-        let told = run(&["status"]);
-        let (code, out, _) = text(&told);
-        assert_eq!(code, Some(0), "{told:?}");
-        assert!(out.contains("switched off") && out.contains("posts.likes") && out.contains(" off "), "{out}");
-        assert!(!out.contains("no rules are kept") && !out.contains("gone"), "{out}");
-        let status = raw.client().must(&doc! { "pleach": "status", "$db": &place.db }).unwrap();
-        assert!(status.get_bool("raw").unwrap(), "{status}");
-        let told = run(&["plan"]);
-        assert_eq!(text(&told).0, Some(0), "{told:?}");
-        assert!(text(&told).1.contains("switched off") && !text(&told).1.contains("new"), "{told:?}");
-        let told = run(&["explain", "{ \"insert\": \"likes\", \"documents\": [{ \"postId\": 1 }] }"]);
-        assert!(text(&told).1.contains("switched off"), "{told:?}");
-        assert_eq!(raw.stop(), Some(0));
-        if place.uri.is_none() {
-            place.serving = Some(place.shop.serve(&[]));
+fn rules_that_are_switched_off_are_said_to_be(at: At) {
+    let mut place = Place::new(at, "switched-off");
+    place.must(doc! { "insert": "posts", "documents": [{ "_id": 1, "likes": 5 }] });
+    place.must(doc! { "insert": "likes", "documents": [{ "_id": 1, "postId": 1 }] });
+    place.declare(COUNT);
+    let applied = place.declared(&["apply", "--overwrite"]);
+    assert_eq!(text(&applied).0, Some(0), "{applied:?}");
+    let raw = match place.serving.take() {
+        Some(serving) => {
+            place.shop.stop(serving);
+            place.shop.serve(&["--raw"])
         }
+        None => Serving::upstream(place.uri.as_ref().unwrap(), &["--raw"]),
+    };
+    let server = format!("mongodb://{}", raw.address);
+    let run = |args: &[&str]| {
+        place.shop.command(args).args(["--declare", "pleach.yaml", "--server", &server]).output().unwrap()
+    };
+    let told = run(&["status"]);
+    let (code, out, _) = text(&told);
+    assert_eq!(code, Some(0), "{told:?}");
+    assert!(out.contains("switched off") && out.contains("posts.likes") && out.contains(" off "), "{out}");
+    assert!(!out.contains("no rules are kept") && !out.contains("gone"), "{out}");
+    let status = raw.client().must(&doc! { "pleach": "status", "$db": &place.db }).unwrap();
+    assert!(status.get_bool("raw").unwrap(), "{status}");
+    let told = run(&["plan"]);
+    assert_eq!(text(&told).0, Some(0), "{told:?}");
+    assert!(text(&told).1.contains("switched off") && !text(&told).1.contains("new"), "{told:?}");
+    let told = run(&["explain", "{ \"insert\": \"likes\", \"documents\": [{ \"postId\": 1 }] }"]);
+    assert!(text(&told).1.contains("switched off"), "{told:?}");
+    assert_eq!(raw.stop(), Some(0));
+    if place.uri.is_none() {
+        place.serving = Some(place.shop.serve(&[]));
     }
 }
 
@@ -86,32 +86,29 @@ fn rules_of_several_databases_say_theirs() {
 }
 
 /// Of each database, also in the table of how buckets are filled.
-#[test]
-fn buckets_of_several_databases_say_theirs() {
-    for door in doors("fl", "buckets of several databases") {
-        let other = format!("{}b", door.db);
-        let mut client = door.client();
-        for (db, readings) in [(&door.db, 3), (&other, 5)] {
-            let bucket = doc! { "bucket": { "into": "hours", "time": "ts", "by": ["s"], "every": "hour" } };
-            let declaration = doc! { "database": db, "collections": { "m": bucket } };
-            client.must(&doc! { "pleach": "apply", "declaration": declaration, "$db": db }).unwrap();
-            let reading = |n: i64| doc! { "_id": n, "s": n % 2, "ts": bson::DateTime::from_millis(n * 60_000) };
-            let documents: Vec<_> = (0..readings).map(reading).collect();
-            client.must(&doc! { "insert": "m", "documents": documents, "$db": db }).unwrap();
-        }
-        let told = pleach().args(["status", "--server", &door.uri()]).output().unwrap();
-        let (code, out, _) = text(&told);
-        assert_eq!(code, Some(0), "{told:?}");
-        let (_, filled) = out.split_once("full to").unwrap_or_else(|| panic!("{out}"));
-        for (db, readings) in [(&door.db, 3), (&other, 5)] {
-            let row = filled.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            let row =
-                row.into_iter().find(|words| words.first() == Some(&db.as_str())).unwrap_or_else(|| panic!("{out}"));
-            assert_eq!(row[1..4], ["m.bucket", "2", &readings.to_string()], "{out}");
-        }
-        client.must(&doc! { "dropDatabase": 1, "$db": &other }).unwrap();
-        door.finish();
+fn buckets_of_several_databases_say_theirs(at: At) {
+    let door = at.door("fl");
+    let other = format!("{}b", door.db);
+    let mut client = door.client();
+    for (db, readings) in [(&door.db, 3), (&other, 5)] {
+        let bucket = doc! { "bucket": { "into": "hours", "time": "ts", "by": ["s"], "every": "hour" } };
+        let declaration = doc! { "database": db, "collections": { "m": bucket } };
+        client.must(&doc! { "pleach": "apply", "declaration": declaration, "$db": db }).unwrap();
+        let reading = |n: i64| doc! { "_id": n, "s": n % 2, "ts": bson::DateTime::from_millis(n * 60_000) };
+        let documents: Vec<_> = (0..readings).map(reading).collect();
+        client.must(&doc! { "insert": "m", "documents": documents, "$db": db }).unwrap();
     }
+    let told = pleach().args(["status", "--server", &door.uri()]).output().unwrap();
+    let (code, out, _) = text(&told);
+    assert_eq!(code, Some(0), "{told:?}");
+    let (_, filled) = out.split_once("full to").unwrap_or_else(|| panic!("{out}"));
+    for (db, readings) in [(&door.db, 3), (&other, 5)] {
+        let row = filled.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let row = row.into_iter().find(|words| words.first() == Some(&db.as_str())).unwrap_or_else(|| panic!("{out}"));
+        assert_eq!(row[1..4], ["m.bucket", "2", &readings.to_string()], "{out}");
+    }
+    client.must(&doc! { "dropDatabase": 1, "$db": &other }).unwrap();
+    door.finish();
 }
 
 #[test]
@@ -140,8 +137,9 @@ fn work_that_nobody_does_is_not_waited_for() {
 
 /// In a MongoDB that no other test serves, since any server that is there would do the work.
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn work_that_nobody_does_in_a_mongodb_is_not_waited_for() {
-    let Some(mongod) = Mongod::start("work that nobody does", &["--replSet", "rs"]) else { return };
+    let mongod = Mongod::start(&["--replSet", "rs"]);
     initiate(&[&mongod]);
     let uri = format!("mongodb://{}/?replicaSet=rs", mongod.address());
     let shop = Shop::new("advice-idle-mongodb", "");

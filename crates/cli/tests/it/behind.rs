@@ -1,8 +1,10 @@
 //! Commands that would change a rule's collection behind the rule's back are refused with a hint, and change nothing; the same
 //! commands on other collections work as ever.
 
-use crate::doors::{Door, doors};
+use crate::doors::{At, Door, at_each_door};
 use bson::{Document, doc};
+
+at_each_door!(a_rules_collection_is_not_changed_behind_its_back,);
 
 /// What each door answers; the embedded store has neither capped collections nor `applyOps`.
 struct Case {
@@ -80,47 +82,45 @@ fn refused(db: &str) -> Vec<Case> {
     ]
 }
 
-#[test]
-fn a_rules_collection_is_not_changed_behind_its_back() {
-    for door in doors("behindback", "commands behind a rule's back") {
-        apply_rules(&door);
-        let listed = || door.rows(doc! { "listCollections": 1, "filter": { "name": { "$ne": "pleach.catalog" } } });
-        let before = listed();
-        for case in refused(&door.db) {
-            let mut command = case.command.clone();
-            command.insert("$db", if command.contains_key("renameCollection") { "admin" } else { &door.db });
-            let reply = door.client().command(&command).unwrap().document;
-            let expected = if door.real { case.real } else { case.embedded };
-            assert_eq!(reply.get_i32("code").unwrap_or(0), expected, "{command}: {reply}");
-            let text = reply.get_str("errmsg").unwrap();
-            assert!(expected != 96 || text.contains("rule"), "{text}");
-        }
-        assert_eq!(listed(), before);
-        // The rules go on.
-        door.must(doc! { "update": "customers", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "name": "b" } } }] });
-        let orders = door.all("orders");
-        assert_eq!(orders[0].get_document("customer").unwrap(), &doc! { "name": "b" });
-        // Other indexes and collections are the clients' own.
-        let index = doc! { "createIndexes": "makers", "indexes": [{ "key": { "name": 1 }, "name": "name_1" }] };
-        door.must(index);
-        door.must(doc! { "dropIndexes": "makers", "index": "name_1" });
-        door.must(doc! { "dropIndexes": "orders", "index": "*" });
-        // A unique index of the client's own serves as well.
-        let unique = doc! { "key": { "code": 1 }, "name": "mine", "unique": true };
-        let reply = door.ask(doc! { "createIndexes": "makers", "indexes": [unique] });
-        if reply.get_f64("ok").unwrap() == 1.0 {
-            door.must(doc! { "dropIndexes": "makers", "index": "code_1" });
-            assert_eq!(code(&door, &doc! { "dropIndexes": "makers", "index": "mine" }), 96);
-        }
-        if door.real {
-            door.must(doc! { "cloneCollectionAsCapped": "orders", "toCollection": "copied", "size": 10_000 });
-            door.must(doc! { "convertToCapped": "other", "size": 10_000 });
-            let inline = doc! { "mapReduce": "orders", "map": "function() { emit(1, 1) }", "reduce": "function() { return 1 }", "out": { "inline": 1 } };
-            door.must(inline);
-            let free = doc! { "op": "i", "ns": format!("{}.free", door.db), "o": { "_id": 5 } };
-            door.must(doc! { "create": "free" });
-            door.must(doc! { "applyOps": [free] });
-        }
-        door.finish();
+fn a_rules_collection_is_not_changed_behind_its_back(at: At) {
+    let door = at.door("behindback");
+    apply_rules(&door);
+    let listed = || door.rows(doc! { "listCollections": 1, "filter": { "name": { "$ne": "pleach.catalog" } } });
+    let before = listed();
+    for case in refused(&door.db) {
+        let mut command = case.command.clone();
+        command.insert("$db", if command.contains_key("renameCollection") { "admin" } else { &door.db });
+        let reply = door.client().command(&command).unwrap().document;
+        let expected = if door.is_real() { case.real } else { case.embedded };
+        assert_eq!(reply.get_i32("code").unwrap_or(0), expected, "{command}: {reply}");
+        let text = reply.get_str("errmsg").unwrap();
+        assert!(expected != 96 || text.contains("rule"), "{text}");
     }
+    assert_eq!(listed(), before);
+    // The rules go on.
+    door.must(doc! { "update": "customers", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "name": "b" } } }] });
+    let orders = door.all("orders");
+    assert_eq!(orders[0].get_document("customer").unwrap(), &doc! { "name": "b" });
+    // Other indexes and collections are the clients' own.
+    let index = doc! { "createIndexes": "makers", "indexes": [{ "key": { "name": 1 }, "name": "name_1" }] };
+    door.must(index);
+    door.must(doc! { "dropIndexes": "makers", "index": "name_1" });
+    door.must(doc! { "dropIndexes": "orders", "index": "*" });
+    // A unique index of the client's own serves as well.
+    let unique = doc! { "key": { "code": 1 }, "name": "mine", "unique": true };
+    let reply = door.ask(doc! { "createIndexes": "makers", "indexes": [unique] });
+    if reply.get_f64("ok").unwrap() == 1.0 {
+        door.must(doc! { "dropIndexes": "makers", "index": "code_1" });
+        assert_eq!(code(&door, &doc! { "dropIndexes": "makers", "index": "mine" }), 96);
+    }
+    if door.is_real() {
+        door.must(doc! { "cloneCollectionAsCapped": "orders", "toCollection": "copied", "size": 10_000 });
+        door.must(doc! { "convertToCapped": "other", "size": 10_000 });
+        let inline = doc! { "mapReduce": "orders", "map": "function() { emit(1, 1) }", "reduce": "function() { return 1 }", "out": { "inline": 1 } };
+        door.must(inline);
+        let free = doc! { "op": "i", "ns": format!("{}.free", door.db), "o": { "_id": 5 } };
+        door.must(doc! { "create": "free" });
+        door.must(doc! { "applyOps": [free] });
+    }
+    door.finish();
 }

@@ -1,9 +1,11 @@
 //! What people read fits 80 columns, and is plain where nobody looks at a terminal.
 
-use crate::doors::doors;
+use crate::doors::{At, at_each_door};
 use crate::serving::pleach;
 use bson::{Document, doc};
 use std::process::Command;
+
+at_each_door!(tables_fit,);
 
 /// All verbs, and what has verbs of its own.
 fn verbs() -> Vec<Vec<String>> {
@@ -57,31 +59,29 @@ fn help_fits() {
 }
 
 /// Names of collections, fields and series as long as they get, on both doors.
-#[test]
-fn tables_fit() {
-    for door in doors("columns", "tables of long names") {
-        let long = |name: &str| format!("{name}_{}", "of_a_collection_with_a_very_long_name_".repeat(2));
-        let (orders, customers, readings) = (long("orders"), long("customers"), long("readings"));
-        let field = "customer_of_the_order_as_it_was_when_the_order_was_made";
-        let collections = doc! {
-            &orders: { "extended_reference": { field: { "from": &customers, "by": "customerId", "fields": ["name"] } } },
-            &readings: { "bucket": { "into": long("hours"), "time": "at", "by": ["s"], "every": "hour", "at_most": 10, "stats": { "v": ["min", "max"] } } },
-        };
-        door.apply(collections);
-        let name = "a name that is rather long, and then goes on and on".repeat(3);
-        let customer: Document = doc! { "_id": "c".repeat(90), "name": &name };
-        door.must(doc! { "insert": &customers, "documents": [&customer] });
-        door.must(doc! { "insert": &orders, "documents": [{ "_id": "o".repeat(90), "customerId": "c".repeat(90) }] });
-        door.must(doc! { "insert": &readings, "documents": [{ "_id": 1, "s": "s".repeat(90), "at": bson::DateTime::now(), "v": 1 }] });
-        let update = format!(
-            "{{ \"update\": \"{customers}\", \"updates\": [{{ \"q\": {{}}, \"u\": {{ \"$set\": {{ \"name\": \"x\" }} }} }}] }}"
-        );
-        let verbs: [&[&str]; 4] = [&["status"], &["audit"], &["repair"], &["explain", "--db", &door.db, &update]];
-        for verb in verbs {
-            fits(&format!("{verb:?}"), &said(pleach().args(verb).args(["--server", &door.uri()])));
-        }
-        door.finish();
+fn tables_fit(at: At) {
+    let door = at.door("columns");
+    let long = |name: &str| format!("{name}_{}", "of_a_collection_with_a_very_long_name_".repeat(2));
+    let (orders, customers, readings) = (long("orders"), long("customers"), long("readings"));
+    let field = "customer_of_the_order_as_it_was_when_the_order_was_made";
+    let collections = doc! {
+        &orders: { "extended_reference": { field: { "from": &customers, "by": "customerId", "fields": ["name"] } } },
+        &readings: { "bucket": { "into": long("hours"), "time": "at", "by": ["s"], "every": "hour", "at_most": 10, "stats": { "v": ["min", "max"] } } },
+    };
+    door.apply(collections);
+    let name = "a name that is rather long, and then goes on and on".repeat(3);
+    let customer: Document = doc! { "_id": "c".repeat(90), "name": &name };
+    door.must(doc! { "insert": &customers, "documents": [&customer] });
+    door.must(doc! { "insert": &orders, "documents": [{ "_id": "o".repeat(90), "customerId": "c".repeat(90) }] });
+    door.must(doc! { "insert": &readings, "documents": [{ "_id": 1, "s": "s".repeat(90), "at": bson::DateTime::now(), "v": 1 }] });
+    let update = format!(
+        "{{ \"update\": \"{customers}\", \"updates\": [{{ \"q\": {{}}, \"u\": {{ \"$set\": {{ \"name\": \"x\" }} }} }}] }}"
+    );
+    let verbs: [&[&str]; 4] = [&["status"], &["audit"], &["repair"], &["explain", "--db", &door.db, &update]];
+    for verb in verbs {
+        fits(&format!("{verb:?}"), &said(pleach().args(verb).args(["--server", &door.uri()])));
     }
+    door.finish();
 }
 
 /// A pipe or a file is no terminal: neither findings nor logs have escape sequences in them.

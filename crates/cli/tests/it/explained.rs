@@ -1,11 +1,21 @@
 //! What `explain` says a write costs is what the write then does: through the wire's `explain`, `{ pleach: "explain" }` and the
 //! command line, on both doors.
 
-use crate::doors::{Door, doors};
+use crate::doors::{At, Door, at_each_door};
 use crate::serving::pleach;
 use bson::{Bson, DateTime, Document, doc};
 use std::collections::BTreeMap;
 use std::process::Command;
+
+at_each_door!(
+    what_a_write_costs_is_what_it_writes,
+    all_that_a_command_says_counts,
+    what_would_fail_is_told_beside_what_would_be_written,
+    what_a_server_refuses_is_refused,
+    what_a_pipeline_writes_is_counted,
+    what_jobs_write_is_counted_too,
+    buckets_are_counted_as_they_are_stored,
+);
 
 const CUSTOMERS: i32 = 10;
 const ORDERS: i32 = 100;
@@ -133,63 +143,62 @@ fn fill(door: &Door) {
     door.must(doc! { "insert": "notes", "documents": notes });
 }
 
-#[test]
-fn what_a_write_costs_is_what_it_writes() {
-    for door in doors("explained", "what explain says a write costs") {
-        door.apply(doc! {
+fn what_a_write_costs_is_what_it_writes(at: At) {
+    let door = at.door("explained");
+    door.apply(doc! {
             "customers": { "computed": { "orders": { "count": "orders", "by": "customerId" }, "spent": { "sum": "total", "from": "orders", "by": "customerId" } } },
             "orders": { "extended_reference": { "customer": { "from": "customers", "by": "customerId", "fields": ["name"], "when_deleted": "unset" } } },
             "notes": { "extended_reference": { "who": { "from": "customers", "by": "customerId", "fields": ["name"], "when_deleted": "cascade" } } },
         });
-        fill(&door);
-        // 10 customers and their 100 orders and 30 notes.
-        check(&door, update("customers", doc! {}, doc! { "$set": { "name": "new" } }, true), 140);
-        // Nothing follows from it …
-        check(&door, update("customers", doc! {}, doc! { "$set": { "tier": 2 } }, true), 10);
-        // … and nothing changes.
-        check(&door, update("customers", doc! {}, doc! { "$set": { "tier": 2, "name": "new" } }, true), 0);
-        check(&door, update("customers", doc! { "_id": 5 }, doc! { "$set": { "name": "one" } }, false), 11);
-        // The order, and the customers that it leaves and comes to.
-        check(&door, update("orders", doc! { "_id": 5 }, doc! { "$set": { "customerId": 6 } }, false), 3);
-        check(&door, update("orders", doc! { "_id": 5 }, doc! { "$inc": { "total": 1 } }, false), 2);
-        // 10 orders of one customer, and of ten.
-        check(&door, update("orders", doc! { "customerId": 7 }, doc! { "$inc": { "total": 1 } }, true), 11);
-        check(&door, update("orders", doc! {}, doc! { "$inc": { "total": 1 } }, true), 110);
-        let orders: Vec<Document> = (200..206).map(|id| doc! { "_id": id, "customerId": id % 3, "total": 1 }).collect();
-        check(&door, doc! { "insert": "orders", "documents": orders }, 9);
-        check(&door, doc! { "insert": "orders", "documents": [{ "_id": 300, "customerId": 99 }] }, 1);
-        // A customer that orders wait for.
-        check(&door, doc! { "insert": "customers", "documents": [{ "_id": 99, "name": "late" }] }, 2);
-        let upsert = doc! { "update": "orders", "updates": [{ "q": { "_id": 301 }, "u": { "$set": { "customerId": 99, "total": 4 } }, "upsert": true }] };
-        check(&door, upsert, 2);
-        let bulk = doc! { "update": "orders", "updates": [
-            { "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } } }, { "q": { "_id": 11 }, "u": { "$inc": { "total": 1 } } },
-            { "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } } }, { "q": { "_id": 2 }, "u": { "$set": { "customerId": 3 } } },
-        ] };
-        // Three orders, and the customers 1, 2 and 3.
-        check(&door, bulk, 6);
-        let modify = doc! { "findAndModify": "orders", "query": { "_id": 4 }, "update": { "$inc": { "total": 1 } }, "new": true };
-        check(&door, modify, 2);
-        check(&door, doc! { "findAndModify": "orders", "query": { "_id": 4 }, "remove": true }, 2);
-        check(&door, doc! { "delete": "orders", "deletes": [{ "q": { "_id": 14 }, "limit": 1 }] }, 2);
-        // Unset in its orders, its notes deleted.
-        let of_one =
-            |name: &str| i64::try_from(door.rows(doc! { "find": name, "filter": { "customerId": 1 } }).len()).unwrap();
-        let expected = 1 + of_one("orders") + of_one("notes");
-        check(&door, doc! { "delete": "customers", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }] }, expected);
-        let orders = i64::try_from(door.all("orders").len()).unwrap();
-        let counted = door.rows(doc! { "find": "customers", "filter": { "orders": { "$gt": 0 } } });
-        check(
-            &door,
-            doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 0 }] },
-            orders + i64::try_from(counted.len()).unwrap(),
-        );
-        // No rule concerns it.
-        check(&door, doc! { "insert": "other", "documents": [{ "_id": 1 }, { "_id": 2 }] }, 2);
-        check(&door, doc! { "insert": "other", "documents": [{ "a": 1 }, { "a": 2 }, { "_id": 3 }] }, 3);
-        check(&door, doc! { "drop": "other" }, 5);
-        door.finish();
-    }
+    fill(&door);
+    // 10 customers and their 100 orders and 30 notes.
+    check(&door, update("customers", doc! {}, doc! { "$set": { "name": "new" } }, true), 140);
+    // Nothing follows from it …
+    check(&door, update("customers", doc! {}, doc! { "$set": { "tier": 2 } }, true), 10);
+    // … and nothing changes.
+    check(&door, update("customers", doc! {}, doc! { "$set": { "tier": 2, "name": "new" } }, true), 0);
+    check(&door, update("customers", doc! { "_id": 5 }, doc! { "$set": { "name": "one" } }, false), 11);
+    // The order, and the customers that it leaves and comes to.
+    check(&door, update("orders", doc! { "_id": 5 }, doc! { "$set": { "customerId": 6 } }, false), 3);
+    check(&door, update("orders", doc! { "_id": 5 }, doc! { "$inc": { "total": 1 } }, false), 2);
+    // 10 orders of one customer, and of ten.
+    check(&door, update("orders", doc! { "customerId": 7 }, doc! { "$inc": { "total": 1 } }, true), 11);
+    check(&door, update("orders", doc! {}, doc! { "$inc": { "total": 1 } }, true), 110);
+    let orders: Vec<Document> = (200..206).map(|id| doc! { "_id": id, "customerId": id % 3, "total": 1 }).collect();
+    check(&door, doc! { "insert": "orders", "documents": orders }, 9);
+    check(&door, doc! { "insert": "orders", "documents": [{ "_id": 300, "customerId": 99 }] }, 1);
+    // A customer that orders wait for.
+    check(&door, doc! { "insert": "customers", "documents": [{ "_id": 99, "name": "late" }] }, 2);
+    let upsert = doc! { "update": "orders", "updates": [{ "q": { "_id": 301 }, "u": { "$set": { "customerId": 99, "total": 4 } }, "upsert": true }] };
+    check(&door, upsert, 2);
+    let bulk = doc! { "update": "orders", "updates": [
+        { "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } } }, { "q": { "_id": 11 }, "u": { "$inc": { "total": 1 } } },
+        { "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } } }, { "q": { "_id": 2 }, "u": { "$set": { "customerId": 3 } } },
+    ] };
+    // Three orders, and the customers 1, 2 and 3.
+    check(&door, bulk, 6);
+    let modify =
+        doc! { "findAndModify": "orders", "query": { "_id": 4 }, "update": { "$inc": { "total": 1 } }, "new": true };
+    check(&door, modify, 2);
+    check(&door, doc! { "findAndModify": "orders", "query": { "_id": 4 }, "remove": true }, 2);
+    check(&door, doc! { "delete": "orders", "deletes": [{ "q": { "_id": 14 }, "limit": 1 }] }, 2);
+    // Unset in its orders, its notes deleted.
+    let of_one =
+        |name: &str| i64::try_from(door.rows(doc! { "find": name, "filter": { "customerId": 1 } }).len()).unwrap();
+    let expected = 1 + of_one("orders") + of_one("notes");
+    check(&door, doc! { "delete": "customers", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }] }, expected);
+    let orders = i64::try_from(door.all("orders").len()).unwrap();
+    let counted = door.rows(doc! { "find": "customers", "filter": { "orders": { "$gt": 0 } } });
+    check(
+        &door,
+        doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 0 }] },
+        orders + i64::try_from(counted.len()).unwrap(),
+    );
+    // No rule concerns it.
+    check(&door, doc! { "insert": "other", "documents": [{ "_id": 1 }, { "_id": 2 }] }, 2);
+    check(&door, doc! { "insert": "other", "documents": [{ "a": 1 }, { "a": 2 }, { "_id": 3 }] }, 3);
+    check(&door, doc! { "drop": "other" }, 5);
+    door.finish();
 }
 
 fn shop(door: &Door) {
@@ -203,88 +212,80 @@ fn shop(door: &Door) {
     door.must(doc! { "insert": "orders", "documents": orders });
 }
 
-#[test]
-fn all_that_a_command_says_counts() {
-    for door in doors("explainedwords", "what explain reads of a command") {
-        shop(&door);
-        // Of customer 0 there are the orders 0, 3, 6 and 9: the first by this order belongs to another one than without it.
-        let sorted = doc! { "findAndModify": "orders", "query": {}, "sort": { "_id": -1 }, "update": { "$set": { "customerId": 3 } } };
-        let told = door.must(doc! { "pleach": "explain", "command": sorted.clone() });
-        let shown = told.to_string();
-        assert!(shown.contains("\"sort\""), "{shown}");
-        check(&door, sorted, 3);
-        let expr = |field: &str| doc! { "$expr": { "$eq": [field, "$$wanted"] } };
-        let with_let = doc! { "update": "customers", "updates": [{ "q": expr("$name"), "u": { "$set": { "name": "x" } } }], "let": { "wanted": "c1" } };
-        check(&door, with_let, 5);
-        let pipeline = doc! { "update": "customers", "updates": [{ "q": { "_id": 1 }, "u": [{ "$set": { "name": "$$wanted" } }], "c": { "wanted": "y" } }] };
-        check(&door, pipeline, 5);
-        let deletes =
-            doc! { "delete": "orders", "deletes": [{ "q": expr("$_id"), "limit": 0 }], "let": { "wanted": 11 } };
-        check(&door, deletes, 2);
-        let modify = doc! { "findAndModify": "orders", "query": expr("$_id"), "remove": true, "let": { "wanted": 10 } };
-        check(&door, modify, 2);
-        let hinted = doc! { "update": "orders", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } }, "hint": "_id_" }] };
-        check(&door, hinted, 1);
-        check_refused(
-            &door,
-            doc! { "update": "orders", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } }, "hint": "none_1" }] },
-            2,
-        );
-        let collated = doc! { "update": "customers", "updates": [{ "q": { "name": "C2" }, "u": { "$set": { "name": "z" } }, "collation": { "locale": "en", "strength": 2 } }] };
-        match door.real {
-            true => check(&door, collated, 4),
-            false => check_refused(&door, collated, 238),
-        }
-        let reading = doc! { "find": "orders", "filter": expr("$_id"), "let": { "wanted": 10 } };
-        door.must(doc! { "pleach": "explain", "command": reading });
-        door.finish();
+fn all_that_a_command_says_counts(at: At) {
+    let door = at.door("explainedwords");
+    shop(&door);
+    // Of customer 0 there are the orders 0, 3, 6 and 9: the first by this order belongs to another one than without it.
+    let sorted = doc! { "findAndModify": "orders", "query": {}, "sort": { "_id": -1 }, "update": { "$set": { "customerId": 3 } } };
+    let told = door.must(doc! { "pleach": "explain", "command": sorted.clone() });
+    let shown = told.to_string();
+    assert!(shown.contains("\"sort\""), "{shown}");
+    check(&door, sorted, 3);
+    let expr = |field: &str| doc! { "$expr": { "$eq": [field, "$$wanted"] } };
+    let with_let = doc! { "update": "customers", "updates": [{ "q": expr("$name"), "u": { "$set": { "name": "x" } } }], "let": { "wanted": "c1" } };
+    check(&door, with_let, 5);
+    let pipeline = doc! { "update": "customers", "updates": [{ "q": { "_id": 1 }, "u": [{ "$set": { "name": "$$wanted" } }], "c": { "wanted": "y" } }] };
+    check(&door, pipeline, 5);
+    let deletes = doc! { "delete": "orders", "deletes": [{ "q": expr("$_id"), "limit": 0 }], "let": { "wanted": 11 } };
+    check(&door, deletes, 2);
+    let modify = doc! { "findAndModify": "orders", "query": expr("$_id"), "remove": true, "let": { "wanted": 10 } };
+    check(&door, modify, 2);
+    let hinted = doc! { "update": "orders", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } }, "hint": "_id_" }] };
+    check(&door, hinted, 1);
+    check_refused(
+        &door,
+        doc! { "update": "orders", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "total": 1 } }, "hint": "none_1" }] },
+        2,
+    );
+    let collated = doc! { "update": "customers", "updates": [{ "q": { "name": "C2" }, "u": { "$set": { "name": "z" } }, "collation": { "locale": "en", "strength": 2 } }] };
+    match door.is_real() {
+        true => check(&door, collated, 4),
+        false => check_refused(&door, collated, 238),
     }
+    let reading = doc! { "find": "orders", "filter": expr("$_id"), "let": { "wanted": 10 } };
+    door.must(doc! { "pleach": "explain", "command": reading });
+    door.finish();
 }
 
-#[test]
-fn what_would_fail_is_told_beside_what_would_be_written() {
-    for door in doors("explainedfailing", "what explain says of statements that fail") {
-        shop(&door);
-        let order = |id: i32| doc! { "_id": id, "customerId": 1 };
-        let insert = |documents: Vec<Document>, ordered: bool| doc! { "insert": "orders", "documents": documents, "ordered": ordered };
-        // One order and its customer before the duplicate …
-        check_failing(&door, insert(vec![order(20), order(1), order(21)], true), 2, &[1]);
-        // … and all but the duplicates where the order does not matter.
-        check_failing(&door, insert(vec![order(22), order(1), order(23), order(2), order(24)], false), 4, &[1, 3]);
-        let other =
-            doc! { "insert": "other", "documents": [{ "_id": 1 }, { "_id": 1 }, { "_id": 2 }], "ordered": false };
-        check_failing(&door, other, 2, &[1]);
-        let owned = doc! { "update": "customers", "updates": [
-            { "q": { "_id": 0 }, "u": { "$set": { "tier": 1 } } }, { "q": { "_id": 1 }, "u": { "$set": { "orders": 7 } } }, { "q": { "_id": 2 }, "u": { "$set": { "tier": 1 } } },
-        ] };
-        check_failing(&door, owned, 1, &[1]);
-        // Where nothing would be written, the error stands alone.
-        check_refused(&door, insert(vec![order(1)], true), 11_000);
-        door.finish();
-    }
+fn what_would_fail_is_told_beside_what_would_be_written(at: At) {
+    let door = at.door("explainedfailing");
+    shop(&door);
+    let order = |id: i32| doc! { "_id": id, "customerId": 1 };
+    let insert = |documents: Vec<Document>, ordered: bool| doc! { "insert": "orders", "documents": documents, "ordered": ordered };
+    // One order and its customer before the duplicate …
+    check_failing(&door, insert(vec![order(20), order(1), order(21)], true), 2, &[1]);
+    // … and all but the duplicates where the order does not matter.
+    check_failing(&door, insert(vec![order(22), order(1), order(23), order(2), order(24)], false), 4, &[1, 3]);
+    let other = doc! { "insert": "other", "documents": [{ "_id": 1 }, { "_id": 1 }, { "_id": 2 }], "ordered": false };
+    check_failing(&door, other, 2, &[1]);
+    let owned = doc! { "update": "customers", "updates": [
+        { "q": { "_id": 0 }, "u": { "$set": { "tier": 1 } } }, { "q": { "_id": 1 }, "u": { "$set": { "orders": 7 } } }, { "q": { "_id": 2 }, "u": { "$set": { "tier": 1 } } },
+    ] };
+    check_failing(&door, owned, 1, &[1]);
+    // Where nothing would be written, the error stands alone.
+    check_refused(&door, insert(vec![order(1)], true), 11_000);
+    door.finish();
 }
 
-#[test]
-fn what_a_server_refuses_is_refused() {
-    for door in doors("explainedrefused", "what explain refuses") {
-        shop(&door);
-        for (command, code) in [
-            (doc! { "frob": "orders" }, 59),
-            (doc! { "delete": "orders", "deletes": [{ "q": {} }] }, 40_414),
-            (doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 5 }] }, 9),
-            (doc! { "update": "orders", "updates": [] }, 16),
-            (doc! { "update": "orders", "updates": [{ "q": {} }] }, 40_414),
-            (doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } }, "mulit": true }] }, 40_415),
-            (doc! { "insert": "orders", "documents": [] }, 16),
-            (doc! { "insert": "orders", "documents": [{ "_id": 90 }], "orderd": true }, 40_415),
-            (doc! { "findAndModify": "orders", "query": {} }, 9),
-            (doc! { "drop": "orders" }, 96),
-            (doc! { "aggregate": "customers", "pipeline": [{ "$out": "orders" }], "cursor": {} }, 96),
-        ] {
-            check_refused(&door, command, code);
-        }
-        door.finish();
+fn what_a_server_refuses_is_refused(at: At) {
+    let door = at.door("explainedrefused");
+    shop(&door);
+    for (command, code) in [
+        (doc! { "frob": "orders" }, 59),
+        (doc! { "delete": "orders", "deletes": [{ "q": {} }] }, 40_414),
+        (doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 5 }] }, 9),
+        (doc! { "update": "orders", "updates": [] }, 16),
+        (doc! { "update": "orders", "updates": [{ "q": {} }] }, 40_414),
+        (doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } }, "mulit": true }] }, 40_415),
+        (doc! { "insert": "orders", "documents": [] }, 16),
+        (doc! { "insert": "orders", "documents": [{ "_id": 90 }], "orderd": true }, 40_415),
+        (doc! { "findAndModify": "orders", "query": {} }, 9),
+        (doc! { "drop": "orders" }, 96),
+        (doc! { "aggregate": "customers", "pipeline": [{ "$out": "orders" }], "cursor": {} }, 96),
+    ] {
+        check_refused(&door, command, code);
     }
+    door.finish();
 }
 
 /// A name that the server answers is none that `explain` does not know.
@@ -299,90 +300,84 @@ fn every_command_is_known() {
     }
 }
 
-#[test]
-fn what_a_pipeline_writes_is_counted() {
-    for door in doors("explainedsinks", "what explain says of pipelines that write") {
-        shop(&door);
-        let merge = |more: Document| {
-            let mut merge = doc! { "into": "orders" };
-            merge.extend(more);
-            let made =
-                doc! { "_id": { "$add": [100, "$_id"] }, "customerId": { "$literal": 3 }, "total": { "$literal": 1 } };
-            doc! { "aggregate": "customers", "pipeline": [{ "$project": made }, { "$merge": merge }], "cursor": {} }
-        };
-        // Four orders and their customer.
-        check(&door, merge(doc! {}), 5);
-        check(&door, merge(doc! {}), 0);
-        check(&door, merge(doc! { "whenMatched": [{ "$set": { "total": 9 } }] }), 4);
-        check(&door, merge(doc! { "whenMatched": "keepExisting" }), 0);
-        let names = doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": { "$lt": 3 } } }, { "$project": { "name": "new" } }, { "$merge": "customers" }], "cursor": {} };
-        // Three customers and their twelve orders.
-        check(&door, names, 15);
-        let told = door.must(doc! { "pleach": "explain", "command": merge(doc! { "whenMatched": "replace" }) });
-        assert_eq!(told.get_array("rules").unwrap(), &[Bson::from("orders.customer")], "{told}");
-        // Into a collection of no rule.
-        let out = |limit: i32| doc! { "aggregate": "orders", "pipeline": [{ "$sort": { "_id": 1 } }, { "$limit": limit }, { "$out": "copied" }], "cursor": {} };
-        check(&door, out(5), 5);
-        check(&door, out(3), 2);
-        check(
-            &door,
-            doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": { "$lt": 3 } } }, { "$merge": "others" }], "cursor": {} },
-            3,
-        );
-        door.finish();
-    }
+fn what_a_pipeline_writes_is_counted(at: At) {
+    let door = at.door("explainedsinks");
+    shop(&door);
+    let merge = |more: Document| {
+        let mut merge = doc! { "into": "orders" };
+        merge.extend(more);
+        let made =
+            doc! { "_id": { "$add": [100, "$_id"] }, "customerId": { "$literal": 3 }, "total": { "$literal": 1 } };
+        doc! { "aggregate": "customers", "pipeline": [{ "$project": made }, { "$merge": merge }], "cursor": {} }
+    };
+    // Four orders and their customer.
+    check(&door, merge(doc! {}), 5);
+    check(&door, merge(doc! {}), 0);
+    check(&door, merge(doc! { "whenMatched": [{ "$set": { "total": 9 } }] }), 4);
+    check(&door, merge(doc! { "whenMatched": "keepExisting" }), 0);
+    let names = doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": { "$lt": 3 } } }, { "$project": { "name": "new" } }, { "$merge": "customers" }], "cursor": {} };
+    // Three customers and their twelve orders.
+    check(&door, names, 15);
+    let told = door.must(doc! { "pleach": "explain", "command": merge(doc! { "whenMatched": "replace" }) });
+    assert_eq!(told.get_array("rules").unwrap(), &[Bson::from("orders.customer")], "{told}");
+    // Into a collection of no rule.
+    let out = |limit: i32| doc! { "aggregate": "orders", "pipeline": [{ "$sort": { "_id": 1 } }, { "$limit": limit }, { "$out": "copied" }], "cursor": {} };
+    check(&door, out(5), 5);
+    check(&door, out(3), 2);
+    check(
+        &door,
+        doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": { "$lt": 3 } } }, { "$merge": "others" }], "cursor": {} },
+        3,
+    );
+    door.finish();
 }
 
 /// Deferred work is counted beside, and done afterwards.
-#[test]
-fn what_jobs_write_is_counted_too() {
-    for door in doors("deferred", "what explain says of deferred work") {
-        door.apply(doc! {
+fn what_jobs_write_is_counted_too(at: At) {
+    let door = at.door("deferred");
+    door.apply(doc! {
             "orders": { "extended_reference": { "customer": { "from": "customers", "by": "customerId", "fields": ["name"] } } },
         });
-        door.must(doc! { "insert": "customers", "documents": [{ "_id": 1, "name": "a" }, { "_id": 2, "name": "b" }] });
-        for part in 0..2 {
-            let orders: Vec<Document> = (0..600).map(|id| doc! { "_id": part * 1000 + id, "customerId": 1 }).collect();
-            door.must(doc! { "insert": "orders", "documents": orders });
-        }
-        let command = update("customers", doc! { "_id": 1 }, doc! { "$set": { "name": "c" } }, false);
-        assert_eq!(told(&door, &command), 1201);
-        let cost = door.must(doc! { "pleach": "explain", "command": command.clone() });
-        assert_eq!(number(&cost.get_document("cost").unwrap()["deferred"]), 1200);
-        let before = everything(&door);
-        door.must(command);
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while changed(&door, &before) < 1201 && std::time::Instant::now() < end {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        assert_eq!(changed(&door, &before), 1201);
-        door.finish();
+    door.must(doc! { "insert": "customers", "documents": [{ "_id": 1, "name": "a" }, { "_id": 2, "name": "b" }] });
+    for part in 0..2 {
+        let orders: Vec<Document> = (0..600).map(|id| doc! { "_id": part * 1000 + id, "customerId": 1 }).collect();
+        door.must(doc! { "insert": "orders", "documents": orders });
     }
+    let command = update("customers", doc! { "_id": 1 }, doc! { "$set": { "name": "c" } }, false);
+    assert_eq!(told(&door, &command), 1201);
+    let cost = door.must(doc! { "pleach": "explain", "command": command.clone() });
+    assert_eq!(number(&cost.get_document("cost").unwrap()["deferred"]), 1200);
+    let before = everything(&door);
+    door.must(command);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while changed(&door, &before) < 1201 && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(changed(&door, &before), 1201);
+    door.finish();
 }
 
-#[test]
-fn buckets_are_counted_as_they_are_stored() {
-    for door in doors("explainedbuckets", "what explain says of buckets") {
-        door.apply(doc! {
+fn buckets_are_counted_as_they_are_stored(at: At) {
+    let door = at.door("explainedbuckets");
+    door.apply(doc! {
             "readings": { "bucket": { "into": "hours", "time": "at", "by": ["s"], "every": "hour", "at_most": 4 } },
             "events": { "bucket": { "into": "quarters", "time": "date", "by": ["key"], "every": "quarter", "slot": "day", "sum": { "approved": "a" }, "layout": "field_names" } },
         });
-        let at = |minutes: i64| DateTime::from_millis(1_704_067_200_000 + minutes * 60_000);
-        let reading = |id: i32, s: i32, minutes: i64| doc! { "_id": id, "s": s, "at": at(minutes), "v": id };
-        // Two series, and a bucket that is full after four.
-        let first: Vec<Document> = (0..12).map(|id| reading(id, id % 2, i64::from(id))).collect();
-        check(&door, doc! { "insert": "readings", "documents": first }, 4);
-        check(&door, doc! { "insert": "readings", "documents": [reading(20, 0, 5), reading(21, 0, 70)] }, 2);
-        check(&door, update("readings", doc! { "s": 0 }, doc! { "$inc": { "v": 1 } }, true), 3);
-        check(&door, update("readings", doc! { "_id": 1 }, doc! { "$set": { "v": 100 } }, false), 1);
-        check(&door, update("readings", doc! { "_id": 1 }, doc! { "$set": { "v": 100 } }, false), 0);
-        // From one series to another: out of one bucket, into another.
-        check(&door, update("readings", doc! { "_id": 3 }, doc! { "$set": { "s": 9 } }, false), 2);
-        check(&door, doc! { "delete": "readings", "deletes": [{ "q": { "s": 1 }, "limit": 0 }] }, 2);
-        check(&door, doc! { "delete": "readings", "deletes": [{ "q": { "_id": 3 }, "limit": 1 }] }, 1);
-        let inc = |key: &str, day: i64| doc! { "q": { "key": key, "date": at(day * 1440) }, "u": { "$inc": { "approved": 1 } }, "upsert": true };
-        let bulk = doc! { "update": "events", "updates": [inc("a", 1), inc("a", 2), inc("b", 1), inc("a", 1)] };
-        check(&door, bulk, 2);
-        door.finish();
-    }
+    let at = |minutes: i64| DateTime::from_millis(1_704_067_200_000 + minutes * 60_000);
+    let reading = |id: i32, s: i32, minutes: i64| doc! { "_id": id, "s": s, "at": at(minutes), "v": id };
+    // Two series, and a bucket that is full after four.
+    let first: Vec<Document> = (0..12).map(|id| reading(id, id % 2, i64::from(id))).collect();
+    check(&door, doc! { "insert": "readings", "documents": first }, 4);
+    check(&door, doc! { "insert": "readings", "documents": [reading(20, 0, 5), reading(21, 0, 70)] }, 2);
+    check(&door, update("readings", doc! { "s": 0 }, doc! { "$inc": { "v": 1 } }, true), 3);
+    check(&door, update("readings", doc! { "_id": 1 }, doc! { "$set": { "v": 100 } }, false), 1);
+    check(&door, update("readings", doc! { "_id": 1 }, doc! { "$set": { "v": 100 } }, false), 0);
+    // From one series to another: out of one bucket, into another.
+    check(&door, update("readings", doc! { "_id": 3 }, doc! { "$set": { "s": 9 } }, false), 2);
+    check(&door, doc! { "delete": "readings", "deletes": [{ "q": { "s": 1 }, "limit": 0 }] }, 2);
+    check(&door, doc! { "delete": "readings", "deletes": [{ "q": { "_id": 3 }, "limit": 1 }] }, 1);
+    let inc = |key: &str, day: i64| doc! { "q": { "key": key, "date": at(day * 1440) }, "u": { "$inc": { "approved": 1 } }, "upsert": true };
+    let bulk = doc! { "update": "events", "updates": [inc("a", 1), inc("a", 2), inc("b", 1), inc("a", 1)] };
+    check(&door, bulk, 2);
+    door.finish();
 }

@@ -1,12 +1,10 @@
 //! The integration tests of the binary, one file per subject.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 mod adopting;
 mod advice;
 mod audits;
 mod behind;
-mod both_doors;
 mod bucket_shape;
 mod buckets;
 mod case_study;

@@ -259,8 +259,9 @@ fn a_password_is_shown_nowhere() {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn a_connection_string_in_a_file_is_in_no_list_of_processes() {
-    let Some(uri) = judge::real::uri_or_skip("--upstream-file") else { return };
+    let uri = judge::real::uri().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mongodb.uri");
     std::fs::write(&file, format!("\n  {uri}  \n")).unwrap();
@@ -285,8 +286,9 @@ fn a_connection_string_in_a_file_is_in_no_list_of_processes() {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn the_arguments_that_clients_may_see_have_no_password() {
-    let Some(uri) = judge::real::uri_or_skip("getCmdLineOpts") else { return };
+    let uri = judge::real::uri().unwrap();
     let running = Serving::upstream(&format!("{uri}&tlsCertificateKeyFilePassword=SECRET"), &[]);
     let shown = running.client().must(&doc! { "getCmdLineOpts": 1, "$db": "admin" }).unwrap();
     assert!(!shown.to_string().contains("SECRET"), "{shown}");
@@ -310,6 +312,7 @@ fn a_dead_port_is_told_soon_and_with_the_way_out() {
 }
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn the_wrong_kind_of_target_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let running = Serving::start(&[]);
@@ -329,11 +332,11 @@ fn the_wrong_kind_of_target_is_told() {
     let said = refused(&pleach().args(["status", "--data"]).arg(folder.path()).output().unwrap());
     assert!(said.contains("holds no store"), "{said}");
     assert_eq!(std::fs::read_dir(folder.path().join("store")).unwrap().count(), 0);
-    let Some(mongod) = Mongod::start("--server of a MongoDB", &[]) else { return };
+    let mongod = Mongod::start(&[]);
     let said =
         refused(&pleach().args(["status", "--server", &format!("mongodb://{}", mongod.address())]).output().unwrap());
     assert!(said.contains("is a MongoDB, not a Pleach") && said.contains("--upstream"), "{said}");
-    let Some(uri) = judge::real::uri_or_skip("--server of a replica set") else { return };
+    let uri = judge::real::uri().unwrap();
     let said = refused(&pleach().args(["status", "--server", &uri]).output().unwrap());
     assert!(said.contains("is a MongoDB, not a Pleach") && said.contains("--upstream"), "{said}");
 }
@@ -358,6 +361,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn localhost_is_an_address_and_the_things_to_try_show_the_product() {
     let text = printed(&["--bind", "localhost"]);
     assert!(text.contains("\n    mongodb://127.0.0.1:"), "{text}");
@@ -366,7 +370,7 @@ fn localhost_is_an_address_and_the_things_to_try_show_the_product() {
     }
     let said = refused(&pleach().args(["serve", "--bind", "elsewhere.example"]).output().unwrap());
     assert!(said.contains("localhost"), "{said}");
-    let Some(uri) = judge::real::uri_or_skip("things to try in front of a MongoDB") else { return };
+    let uri = judge::real::uri().unwrap();
     let text = printed(&["--upstream", &uri]);
     for word in ["pleach status", "pleach plan", "pleach audit"] {
         assert!(text.contains(word), "{word}: {text}");

@@ -38,8 +38,9 @@ pub(crate) fn rows(reply: &Document, name: &str) -> Vec<Bson> {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn what_no_rule_concerns_is_answered_by_the_real_server() {
-    let Some(uri) = judge::real::uri_or_skip("commands through the proxy") else { return };
+    let uri = judge::real::uri().unwrap();
     let proxy = Serving::upstream(&uri, &[]);
     let (mut through, mut direct) = (proxy.client(), Client::connect(&uri).unwrap());
     let db = database("passes");
@@ -79,8 +80,9 @@ fn what_no_rule_concerns_is_answered_by_the_real_server() {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn transactions_retries_and_change_streams_pass() {
-    let Some(uri) = judge::real::uri_or_skip("sessions through the proxy") else { return };
+    let uri = judge::real::uri().unwrap();
     let proxy = Serving::upstream(&uri, &[]);
     let (mut client, mut other) = (proxy.client(), proxy.client());
     let db = database("sessions");
@@ -115,8 +117,9 @@ fn transactions_retries_and_change_streams_pass() {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn rules_hold_and_a_retry_has_one_effect() {
-    let Some(uri) = judge::real::uri_or_skip("rules in front of a real MongoDB") else { return };
+    let uri = judge::real::uri().unwrap();
     let db = database("ruled");
     let folder = tempfile::tempdir().unwrap();
     let declaration = folder.path().join("pleach.yaml");
@@ -186,11 +189,11 @@ pub(crate) fn log_in(client: &mut Client, user: &str, password: &str) -> anyhow:
 }
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn authentication_is_the_real_servers() {
     let folder = tempfile::tempdir().unwrap();
     let key = key_file(folder.path());
-    let test = "authentication through the proxy";
-    let Some(mongod) = Mongod::start(test, &["--replSet", "rs", "--keyFile", &key]) else { return };
+    let mongod = Mongod::start(&["--replSet", "rs", "--keyFile", &key]);
     initiate(&[&mongod]);
     let mut first = mongod.client();
     let user = |name: &str, role: &str| doc! { "createUser": name, "pwd": "s3cret", "roles": [role], "$db": "admin" };
@@ -219,11 +222,11 @@ fn authentication_is_the_real_servers() {
 }
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn a_failover_is_followed_and_loses_nothing_acknowledged() {
-    let test = "failover behind the proxy";
     let options = ["--replSet", "rs"];
-    let Some(mut first) = Mongod::start(test, &options) else { return };
-    let (second, third) = (Mongod::start(test, &options).unwrap(), Mongod::start(test, &options).unwrap());
+    let mut first = Mongod::start(&options);
+    let (second, third) = (Mongod::start(&options), Mongod::start(&options));
     initiate(&[&first, &second, &third]);
     until("all members are there", || {
         let status = first.client().must(&doc! { "replSetGetStatus": 1, "$db": "admin" }).unwrap();
@@ -261,7 +264,7 @@ fn a_failover_is_followed_and_loses_nothing_acknowledged() {
 }
 
 /// A certificate authority and a certificate for 127.0.0.1 by it: the authority's file and the server's.
-fn certificates(folder: &std::path::Path) -> Option<(String, String)> {
+fn certificates(folder: &std::path::Path) -> (String, String) {
     let make = "set -e; cd \"$0\"; \
         openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=tests; \
         openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=tests-server; \
@@ -270,20 +273,19 @@ fn certificates(folder: &std::path::Path) -> Option<(String, String)> {
         cat server.crt server.key > server.pem";
     let made = Command::new("sh").args(["-c", make]).arg(folder).output();
     let path = |name: &str| folder.join(name).display().to_string();
-    made.is_ok_and(|output| output.status.success()).then(|| (path("ca.pem"), path("server.pem")))
+    let made = made.expect("there is a shell");
+    assert!(made.status.success(), "openssl makes certificates: {made:?}");
+    (path("ca.pem"), path("server.pem"))
 }
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn tls_is_spoken_and_certificates_are_checked() {
     let folder = tempfile::tempdir().unwrap();
-    let test = "TLS to a real MongoDB";
-    let Some((authority, server)) = certificates(folder.path()) else {
-        eprintln!("skipped: {test}: openssl cannot make certificates here");
-        return;
-    };
+    let (authority, server) = certificates(folder.path());
     let options = ["--tlsMode", "preferTLS", "--tlsCertificateKeyFile", &server, "--tlsCAFile", &authority];
     let without = ["--tlsAllowConnectionsWithoutCertificates", "--replSet", "rs"];
-    let Some(mongod) = Mongod::start(test, &[&options[..], &without[..]].concat()) else { return };
+    let mongod = Mongod::start(&[&options[..], &without[..]].concat());
     initiate(&[&mongod]);
     let uri = |more: &str| {
         format!("mongodb://{}/?replicaSet=rs&tls=true&serverSelectionTimeoutMS=1500{more}", mongod.address())
@@ -300,6 +302,7 @@ fn tls_is_spoken_and_certificates_are_checked() {
 }
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn what_cannot_be_used_is_refused_with_the_way_out() {
     let said = refusal(&["--upstream", "mongodb+srv://cluster.example"]);
     assert!(said.contains("mongodb+srv") && said.contains("list the hosts"), "{said}");
@@ -307,17 +310,18 @@ fn what_cannot_be_used_is_refused_with_the_way_out() {
     assert!(said.contains("does not begin with mongodb://"), "{said}");
     let said = refusal(&["--upstream", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300"]);
     assert!(said.contains("127.0.0.1:1 does not answer") && said.contains("check host names"), "{said}");
-    let Some(standalone) = Mongod::start("a standalone is refused", &[]) else { return };
+    let standalone = Mongod::start(&[]);
     let said = refusal(&["--upstream", &format!("mongodb://{}", standalone.address())]);
     assert!(said.contains("standalone") && said.contains("--replSet rs") && said.contains("rs.initiate"), "{said}");
-    let Some(fresh) = Mongod::start("a set that was never made is refused", &["--replSet", "rs"]) else { return };
+    let fresh = Mongod::start(&["--replSet", "rs"]);
     let said = refusal(&["--upstream", &format!("mongodb://{}", fresh.address())]);
     assert!(said.contains("has not been initiated") && said.contains("rs.initiate"), "{said}");
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn a_rule_that_begins_waits_for_open_transactions() {
-    let Some(uri) = judge::real::uri_or_skip("a rule that begins while a transaction is open") else { return };
+    let uri = judge::real::uri().unwrap();
     let db = database("begun");
     let proxy = Serving::upstream(&uri, &[]);
     let (mut client, mut other) = (proxy.client(), proxy.client());
@@ -355,10 +359,9 @@ fn a_rule_that_begins_waits_for_open_transactions() {
 }
 
 #[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 fn an_unmet_write_concern_is_told_to_all_who_share_a_transaction() {
-    let Some(uri) = judge::real::uri_or_skip("an unmet write concern of inserts that share a transaction") else {
-        return;
-    };
+    let uri = judge::real::uri().unwrap();
     let db = database("unmet");
     let folder = tempfile::tempdir().unwrap();
     let declaration = folder.path().join("pleach.yaml");

@@ -2,16 +2,15 @@
 //! step, and with the command sent again, to this process and to another (SEMANTICS R4, R16, R17).
 
 use crate::failing::{Failing, Fault};
-use crate::world::{Act, World, context};
 use bson::{Bson, DateTime, Document, doc};
 use document::Doc;
-use document::backend::{Backend, Session};
-use document::op::{Capture, WriteOp, Written};
+use document::backend::Session;
+use document::op::{WriteOp, Written};
 use patterns::gate::Gate;
-use patterns::life::State;
 use patterns::shapes::bucket::Bucket;
 use std::sync::Arc;
 use std::time::Duration;
+use testing::{Act, Opened, World, declared, shop};
 
 const NAME: &str = "sensor_data";
 const AT_MOST: usize = 5;
@@ -21,47 +20,37 @@ struct Buckets {
     bucket: Arc<Bucket>,
 }
 
-fn declared(world: &World) -> Arc<Bucket> {
-    let text = format!(
-        "database: {}\ncollections:\n  {NAME}:\n    bucket: {{ into: sensor_hours, time: ts, by: [s], every: hour, at_most: {AT_MOST}, stats: {{ temp: [min, max, avg] }} }}\n",
-        world.db
+/// Puts the rule in force.
+fn bucketed(world: World) -> Buckets {
+    let collections = format!(
+        "{NAME}:\n  bucket: {{ into: sensor_hours, time: ts, by: [s], every: hour, at_most: {AT_MOST}, stats: {{ temp: [min, max, avg] }} }}"
     );
-    let declared = patterns::declare::from_yaml("pleach.yaml", &text);
-    let rules = declared.into_result().unwrap_or_else(|error| panic!("{error}")).rules;
-    let bucket = rules[0].bucket().expect("a bucket");
-    let bucket = bucket.clone();
-    world.layer.set_rules(rules.into_iter().map(|rule| (Arc::new(rule), State::On)).collect()).unwrap();
-    bucket
+    let bucket = declared(&world.db, &collections).rules[0].bucket().expect("a bucket").clone();
+    Buckets { world: world.declaring(&collections), bucket }
 }
 
 impl Buckets {
-    async fn new(inner: Arc<dyn Backend>, gate: Arc<dyn Gate>) -> Buckets {
-        let world = World::without_rules(inner, None, gate).await;
-        let bucket = declared(&world);
-        Buckets { world, bucket }
+    async fn new(opened: &Opened, gate: Arc<dyn Gate>) -> Buckets {
+        bucketed(shop::empty(opened, gate).await)
     }
 
     /// Another process with the same data.
-    fn another(&self, inner: Arc<dyn Backend>) -> Buckets {
-        let world = World::found(inner, &self.world.db);
-        let bucket = declared(&world);
-        Buckets { world, bucket }
+    fn another(&self) -> Buckets {
+        bucketed(self.world.another())
     }
 
     async fn write(&self, session: &mut Session, op: &WriteOp) -> document::Result<Written> {
-        self.world.layer.write(session, &context(), op, &Capture::Nothing).await
+        self.world.write_at(session, op).await
     }
 
     async fn did(&self, act: Act) -> Written {
-        let written = self.world.write(&act).await.unwrap();
-        assert!(written.errors.is_empty(), "{act:?}: {:?}", written.errors);
-        written
+        self.world.act(&act).await.unwrap_or_else(|error| panic!("{act:?}: {error:?}"))
     }
 
     /// The readings; every bucket must be what its readings make of it.
     async fn logical(&self) -> Vec<Document> {
         let mut logical = Vec::new();
-        for stored in self.world.all("sensor_hours").await {
+        for stored in self.world.sorted("sensor_hours").await {
             let doc = Doc::from(&stored);
             let (key, n) = self.bucket.key_of(&doc).unwrap();
             let built = self.bucket.build(&key, n, &self.bucket.entries(&doc).unwrap()).unwrap();
@@ -78,7 +67,7 @@ impl Buckets {
     }
 
     async fn counts(&self) -> Vec<i32> {
-        self.world.all("sensor_hours").await.iter().map(|stored| stored.get_i32("count").unwrap()).collect()
+        self.world.sorted("sensor_hours").await.iter().map(|stored| stored.get_i32("count").unwrap()).collect()
     }
 }
 
@@ -98,8 +87,8 @@ fn inc() -> Bson {
     Bson::Document(doc! { "$inc": { "temp": 100 } })
 }
 
-pub(crate) async fn concurrent(inner: Arc<dyn Backend>) {
-    let buckets = Arc::new(Buckets::new(inner, Arc::new(Failing::default())).await);
+pub(crate) async fn concurrent(opened: &Opened) {
+    let buckets = Arc::new(Buckets::new(opened, Arc::new(Failing::default())).await);
     buckets.did(Act::Insert(NAME, readings(0..20))).await;
     let mut writers: Vec<Vec<Act>> = Vec::new();
     for writer in 0..6 {
@@ -138,8 +127,8 @@ pub(crate) async fn concurrent(inner: Arc<dyn Backend>) {
 }
 
 /// Writers of one series only: all buckets but the last are full.
-pub(crate) async fn full(inner: Arc<dyn Backend>) {
-    let buckets = Arc::new(Buckets::new(inner, Arc::new(Failing::default())).await);
+pub(crate) async fn full(opened: &Opened) {
+    let buckets = Arc::new(Buckets::new(opened, Arc::new(Failing::default())).await);
     let tasks: Vec<_> = (0..16)
         .map(|writer| {
             let buckets = buckets.clone();
@@ -184,8 +173,8 @@ fn same(first: &Written, again: &Written, act: &Act) {
 }
 
 /// Sent again, to this process, to another one, and when the open bucket is another.
-pub(crate) async fn sent_again(inner: Arc<dyn Backend>, number: u8) {
-    let buckets = Buckets::new(inner.clone(), Arc::new(Failing::default())).await;
+pub(crate) async fn sent_again(opened: &Opened, number: u8) {
+    let buckets = Buckets::new(opened, Arc::new(Failing::default())).await;
     buckets.did(Act::Insert(NAME, readings(0..8))).await;
     for (number, act) in acts().into_iter().enumerate().map(|(at, act)| (i64::from(number) * 100 + at as i64, act)) {
         let op = act.op(&buckets.world);
@@ -193,13 +182,13 @@ pub(crate) async fn sent_again(inner: Arc<dyn Backend>, number: u8) {
         assert!(first.errors.is_empty() && first.retried.is_empty(), "{act:?}: {first:?}");
         let from = i32::try_from(number).unwrap() * 10 + 10_000;
         for other in 0..2 {
-            let process = if other == 0 { None } else { Some(buckets.another(inner.clone())) };
+            let process = if other == 0 { None } else { Some(buckets.another()) };
             let process = process.as_ref().unwrap_or(&buckets);
-            let stored = buckets.world.all("sensor_hours").await;
+            let stored = buckets.world.sorted("sensor_hours").await;
             let again = process.write(&mut numbered(1, number), &op).await.unwrap();
             same(&first, &again, &act);
             assert!(!again.retried.is_empty(), "{act:?}");
-            assert_eq!(buckets.world.all("sensor_hours").await, stored, "{act:?}");
+            assert_eq!(buckets.world.sorted("sensor_hours").await, stored, "{act:?}");
             buckets.did(Act::Insert(NAME, readings(from + other * 4..from + other * 4 + 4))).await;
         }
     }
@@ -207,9 +196,9 @@ pub(crate) async fn sent_again(inner: Arc<dyn Backend>, number: u8) {
 }
 
 /// Cut off before any step, then sent again.
-pub(crate) async fn cut_off(inner: Arc<dyn Backend>, number: u8) {
+pub(crate) async fn cut_off(opened: &Opened, number: u8) {
     let gate = Arc::new(Failing::default());
-    let buckets = Buckets::new(inner, gate.clone()).await;
+    let buckets = Buckets::new(opened, gate.clone()).await;
     let mut number = i64::from(number) * 10_000;
     for act in acts() {
         let op = act.op(&buckets.world);
@@ -241,23 +230,22 @@ pub(crate) async fn cut_off(inner: Arc<dyn Backend>, number: u8) {
 }
 
 /// In a transaction that is given up nothing stays; in one that is committed everything does.
-pub(crate) async fn in_transactions(inner: Arc<dyn Backend>) {
-    let buckets = Buckets::new(inner, Arc::new(Failing::default())).await;
+pub(crate) async fn in_transactions(opened: &Opened) {
+    let buckets = Buckets::new(opened, Arc::new(Failing::default())).await;
     buckets.did(Act::Insert(NAME, readings(0..8))).await;
-    let before = buckets.world.all("sensor_hours").await;
+    let before = buckets.world.sorted("sensor_hours").await;
     for commits in [false, true] {
-        let mut session = Session::default();
-        buckets.world.begin(&mut session).await.unwrap();
+        let mut session = buckets.world.begin().await;
         for act in acts() {
-            let written = buckets.world.write_at(&mut session, &act).await.unwrap();
+            let written = buckets.world.act_at(&mut session, &act).await.unwrap();
             assert!(written.errors.is_empty(), "{act:?}: {:?}", written.errors);
         }
         let transaction = session.transaction.take().unwrap();
         if commits {
-            transaction.commit(&context()).await.unwrap();
+            transaction.commit(&buckets.world.context()).await.unwrap();
         } else {
             transaction.abort();
-            assert_eq!(buckets.world.all("sensor_hours").await, before);
+            assert_eq!(buckets.world.sorted("sensor_hours").await, before);
         }
     }
     let ids: Vec<i32> = buckets.logical().await.iter().map(|doc| doc.get_i32("_id").unwrap()).collect();

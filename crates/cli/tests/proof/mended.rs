@@ -2,12 +2,10 @@
 //! while clients write, whose writes it never takes back.
 
 use crate::failing::Failing;
-use crate::living::Living;
-use crate::world::Act;
 use bson::{Bson, Document, doc};
-use document::backend::Backend;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use testing::{Act, Living, Opened, shop};
 
 const RULES: &str = "{
   products: { computed: { reviewCount: { count: reviews, by: productId }, margin: { expr: { $subtract: [$price, 1] } },
@@ -29,22 +27,22 @@ fn entry(db: &str, rule: &str, id: i32, stored: Option<Bson>, expected: impl Int
     entry
 }
 
-pub(crate) async fn check(inner: Arc<dyn Backend>) {
-    let living = Arc::new(Living::new(inner, None, Arc::new(Failing::default())).await);
+pub(crate) async fn check(opened: &Opened) {
+    let living = Arc::new(shop::open(opened, Arc::new(Failing::default()), "").await);
     for act in [
         Act::Insert("products", (0..HOSTS).map(|n| doc! { "_id": n, "price": 5 }).collect()),
         Act::Insert("reviews", (0..HOSTS).map(|n| doc! { "_id": n, "productId": n, "rating": 3 }).collect()),
         Act::Insert("customers", vec![doc! { "_id": 1, "name": "Ada" }, doc! { "_id": 2, "name": "Bob" }]),
         Act::Insert("orders", (0..HOSTS).map(|n| doc! { "_id": n, "customerId": 1 }).collect()),
     ] {
-        living.behind(&act).await;
+        living.behind(act.op(&living)).await;
     }
-    living.apply(RULES).await;
+    living.set_rules(RULES).await;
     living.rest().await;
-    assert_eq!(living.drift().await, Vec::<Document>::new());
+    assert_eq!(living.audit().await, Vec::<Document>::new());
     named_and_mended(&living).await;
     mended_under_load(&living).await;
-    living.end().await;
+    living.drop_database().await;
 }
 
 /// One of each kind: a wrong value, one of another type, one that is gone, and what lies behind them changed.
@@ -58,12 +56,12 @@ async fn named_and_mended(living: &Living) {
         set("orders", doc! { "_id": 6 }, doc! { "customerId": 2 }),
         set("orders", doc! { "_id": 7 }, doc! { "customer": { "name": "Eve" } }),
     ] {
-        living.behind(&act).await;
+        living.behind(act.op(living)).await;
     }
     let (ada, bob, eve) = (doc! { "name": "Ada" }, doc! { "name": "Bob" }, doc! { "name": "Eve" });
     let entry = |rule: &str, id: i32, stored: Bson, expected: Bson| {
         let stored = (stored != Bson::Undefined).then_some(stored);
-        entry(&living.world.db, rule, id, stored, expected)
+        entry(&living.db, rule, id, stored, expected)
     };
     let mut wanted = vec![
         entry("products.reviewCount", 1, 7.into(), 1.into()),
@@ -79,15 +77,15 @@ async fn named_and_mended(living: &Living) {
     ];
     let order = |entry: &Document| format!("{:?} {:?}", entry.get("rule"), entry.get("_id"));
     wanted.sort_by_key(order);
-    let mut found = living.drift().await;
+    let mut found = living.audit().await;
     found.sort_by_key(order);
     assert_eq!(found, wanted);
-    let report = living.ask("repair").await;
+    let report = living.ask("repair", doc! {}).await.unwrap();
     let mended = report.get_array("drift").unwrap().iter().map(|entry| entry.as_document().unwrap().clone());
     let mut mended: Vec<Document> = mended.collect();
     mended.sort_by_key(order);
     assert_eq!(mended, wanted, "what was repaired");
-    assert_eq!(living.drift().await, Vec::<Document>::new());
+    assert_eq!(living.audit().await, Vec::<Document>::new());
 }
 
 async fn mended_under_load(living: &Arc<Living>) {
@@ -106,8 +104,7 @@ async fn mended_under_load(living: &Arc<Living>) {
                         2 => set("orders", doc! { "_id": host }, doc! { "customerId": n % 3 }),
                         _ => Act::Insert("reviews", vec![doc! { "_id": n, "productId": host, "rating": n % 6 }]),
                     };
-                    let written = living.world.write(&act).await.unwrap();
-                    assert!(written.errors.is_empty(), "{act:?}: {:?}", written.errors);
+                    living.act(&act).await.unwrap_or_else(|error| panic!("{act:?}: {error:?}"));
                 }
                 n - client * 10_000
             })
@@ -115,14 +112,16 @@ async fn mended_under_load(living: &Arc<Living>) {
         .collect();
     for round in 0..5 {
         let wrong = doc! { "reviewCount": -round, "total": round, "margin": 0 };
-        living.behind(&set("products", doc! { "_id": { "$mod": [3, round % 3] } }, wrong)).await;
-        living.behind(&set("orders", doc! { "_id": { "$mod": [4, round % 4] } }, doc! { "customer": round })).await;
-        let report = living.ask("repair").await;
+        living.behind(set("products", doc! { "_id": { "$mod": [3, round % 3] } }, wrong).op(living)).await;
+        living
+            .behind(set("orders", doc! { "_id": { "$mod": [4, round % 4] } }, doc! { "customer": round }).op(living))
+            .await;
+        let report = living.ask("repair", doc! {}).await.unwrap();
         assert!(report.get("failed").is_none(), "{report}");
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
         assert!(client.await.unwrap() > 3, "a client hardly wrote");
     }
-    assert_eq!(living.drift().await, Vec::<Document>::new(), "repaired under load");
+    assert_eq!(living.audit().await, Vec::<Document>::new(), "repaired under load");
 }

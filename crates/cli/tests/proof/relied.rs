@@ -1,9 +1,8 @@
 //! Copies that were read lately are taken again without reading (SEMANTICS R1), and are right whoever changes their source
 //! meanwhile: another process between the reading and the insert, or while the insert is about to leave.
 
-use crate::world::{Act, World};
 use bson::{Bson, Document, doc};
-use document::backend::{Answer, Backend, Session};
+use document::backend::Answer;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use patterns::gate::{Gate, Point};
@@ -11,6 +10,9 @@ use patterns::plan::Action;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use testing::{Act, Opened, World, shop};
+
+const NOTES: &str = "notes:\n  extended_reference:\n    customer: { from: customers, by: customerId, fields: [name], when_deleted: cascade }";
 
 /// Counts what is read, and does something in the last moment before a plan leaves.
 #[derive(Default)]
@@ -47,12 +49,11 @@ fn rename(name: &str) -> Act {
 }
 
 impl Two {
-    async fn new(first: Arc<dyn Backend>, second: Arc<dyn Backend>) -> Two {
+    async fn new(first: Opened, second: Opened) -> Two {
         let watch = Arc::new(Watch::default());
-        let ours = World::new(first, None, watch.clone()).await;
-        let others = World::found(second, &ours.db);
-        others.declare();
-        ours.write(&Act::Insert("customers", vec![doc! { "_id": 1, "name": "Ann" }])).await.unwrap();
+        let ours = shop::empty(&first, watch.clone()).await.declaring(NOTES);
+        let others = World::on(second, &ours.db).declaring(NOTES);
+        ours.act(&Act::Insert("customers", vec![doc! { "_id": 1, "name": "Ann" }])).await.unwrap();
         Two { watch, ours, others: Arc::new(others), next: 0 }
     }
 
@@ -61,7 +62,7 @@ impl Two {
         self.next += 1;
         let before = self.watch.reads.load(Ordering::Relaxed);
         let note = doc! { "_id": self.next, "customerId": 1 };
-        self.ours.write(&Act::Insert("notes", vec![note])).await.unwrap();
+        self.ours.act(&Act::Insert("notes", vec![note])).await.unwrap();
         let reads = self.watch.reads.load(Ordering::Relaxed) - before;
         let stored: Vec<Document> = self.ours.all("notes").await;
         let note = stored.iter().find(|note| note.get_i32("_id").unwrap() == self.next).unwrap();
@@ -80,7 +81,7 @@ impl Two {
     }
 
     async fn other(&self, act: Act) {
-        self.others.write(&act).await.unwrap();
+        self.others.act(&act).await.unwrap();
     }
 
     async fn check(&self, when: &str) {
@@ -88,8 +89,8 @@ impl Two {
     }
 }
 
-pub(crate) async fn check(first: Arc<dyn Backend>, second: Arc<dyn Backend>) {
-    let mut two = Two::new(first.clone(), second).await;
+pub(crate) async fn check(first: Opened, second: Opened) {
+    let mut two = Two::new(first, second).await;
     assert_eq!(two.warm().await, "Ann");
 
     two.other(rename("Bea")).await;
@@ -98,17 +99,17 @@ pub(crate) async fn check(first: Arc<dyn Backend>, second: Arc<dyn Backend>) {
 
     assert_eq!(two.warm().await, "Bea");
     let others = two.others.clone();
-    *two.watch.at_commit.lock() = Some(Box::pin(async move { drop(others.write(&rename("Cid")).await.unwrap()) }));
+    *two.watch.at_commit.lock() = Some(Box::pin(async move { drop(others.act(&rename("Cid")).await.unwrap()) }));
     assert_eq!(two.note().await.0.as_deref(), Some("Cid"));
     two.check("changed when the insert was about to leave").await;
 
     assert_eq!(two.warm().await, "Cid");
-    let mut session = Session::default();
-    two.others.begin(&mut session).await.unwrap();
-    two.others.write_at(&mut session, &rename("Dan")).await.unwrap();
+    let mut session = two.others.begin().await;
+    two.others.act_at(&mut session, &rename("Dan")).await.unwrap();
+    let others = two.others.clone();
     let commit = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        session.transaction.take().unwrap().commit(&crate::world::context()).await.unwrap();
+        others.commit(&mut session).await.unwrap();
     };
     let ((copy, _), ()) = tokio::join!(two.note(), commit);
     assert_eq!(copy.as_deref(), Some("Dan"));
@@ -123,8 +124,7 @@ pub(crate) async fn check(first: Arc<dyn Backend>, second: Arc<dyn Backend>) {
 
     // Behind the back of both: no fence tells of it, so it is seen a moment later.
     assert_eq!(two.warm().await, "Eve");
-    let act = rename("Fay").op(&two.ours);
-    first.write(&mut Session::default(), &crate::world::context(), &act, &Default::default()).await.unwrap();
+    two.ours.behind(rename("Fay").op(&two.ours)).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(two.note().await.0.as_deref(), Some("Fay"));
     two.other(rename("Gus")).await;
@@ -141,11 +141,10 @@ async fn under_load(two: &Two) {
         let acts: Vec<Act> = (0..60)
             .map(|n| Act::Insert("notes", vec![doc! { "_id": first + n, "customerId": 1 + (n * 7 + first) % 4 }]))
             .collect();
-        let world = World::found(world.layer.inner().clone(), &world.db);
-        world.declare();
+        let world = world.another().declaring(NOTES);
         async move {
             for act in acts {
-                world.write(&act).await.unwrap();
+                world.act(&act).await.unwrap();
             }
         }
     };

@@ -2,14 +2,10 @@
 //! said to be not checked.
 
 use crate::failing::Failing;
-use crate::living::Living;
-use crate::world::{Act, World, context};
 use bson::{Bson, Document, doc};
-use document::Doc;
-use document::backend::{Backend, Session};
-use patterns::life::Life;
 use patterns::life::relocate::drop::Leaving;
 use std::sync::Arc;
+use testing::{Act, Living, Opened, shop};
 
 const RULES: &str =
     "{ orders: { extended_reference: { customer: { from: customers, by: customerId, fields: [name], lag: 1h } } } }";
@@ -36,56 +32,57 @@ fn wanted(checked: i64, unchecked: i64, outcome: &str, about: &[&str]) -> (i64, 
     (checked, unchecked, 0, outcome.to_owned(), about.iter().map(|about| (*about).to_owned()).collect())
 }
 
-pub(crate) async fn check(inner: Arc<dyn Backend>) {
-    let living = Living::new(inner, None, Arc::new(Failing::default())).await;
+pub(crate) async fn check(opened: &Opened) {
+    let living = shop::open(opened, Arc::new(Failing::default()), "").await;
     let orders = (0..i32::try_from(HOSTS).unwrap()).map(|n| doc! { "_id": n, "customerId": 1 + n % 2 });
     for act in [
         Act::Insert("customers", vec![doc! { "_id": 1, "name": "Ada" }, doc! { "_id": 2, "name": "Bob" }]),
         Act::Insert("orders", orders.collect()),
     ] {
-        living.behind(&act).await;
+        living.behind(act.op(&living)).await;
     }
     // Applied, and no document has the field yet.
-    living.apply(RULES).await;
-    assert_eq!(seen(&living.ask("audit").await), wanted(0, HOSTS, "incomplete", &["seeding"]));
-    assert_eq!(seen(&living.ask("repair").await), wanted(0, HOSTS, "incomplete", &["seeding"]));
+    living.set_rules(RULES).await;
+    assert_eq!(seen(&living.ask("audit", doc! {}).await.unwrap()), wanted(0, HOSTS, "incomplete", &["seeding"]));
+    assert_eq!(seen(&living.ask("repair", doc! {}).await.unwrap()), wanted(0, HOSTS, "incomplete", &["seeding"]));
     half_seeded(&living).await;
     living.rest().await;
-    assert_eq!(seen(&living.ask("audit").await), wanted(HOSTS, 0, "right", &[]));
+    assert_eq!(seen(&living.ask("audit", doc! {}).await.unwrap()), wanted(HOSTS, 0, "right", &[]));
     // A job for half of the documents waits.
-    let renamed = living.world.write(&set("customers", doc! { "_id": 1 }, doc! { "name": "Eve" })).await.unwrap();
+    let renamed = living.act(&set("customers", doc! { "_id": 1 }, doc! { "name": "Eve" })).await.unwrap();
     assert_eq!(renamed.n, 1);
-    assert_eq!(seen(&living.ask("audit").await), wanted(HOSTS / 2, HOSTS / 2, "incomplete", &["outbox"]));
+    assert_eq!(
+        seen(&living.ask("audit", doc! {}).await.unwrap()),
+        wanted(HOSTS / 2, HOSTS / 2, "incomplete", &["outbox"])
+    );
     // The collection is there and has no documents; then its rule is being removed.
-    living.behind(&Act::Delete("orders", doc! {}, true)).await;
-    assert_eq!(seen(&living.ask("audit").await), wanted(0, 0, "right", &["empty"]));
+    living.behind(Act::Delete("orders", doc! {}, true).op(&living)).await;
+    assert_eq!(seen(&living.ask("audit", doc! {}).await.unwrap()), wanted(0, 0, "right", &["empty"]));
     let leaving = Leaving { with_data: true, ..Leaving::default() };
-    living.life.drop_rule(Some(&living.world.db), "orders.customer", leaving).await.unwrap();
-    assert_eq!(seen(&living.ask("audit").await), wanted(0, 0, "incomplete", &["retiring"]));
+    living.life.drop_rule(Some(&living.db), "orders.customer", leaving).await.unwrap();
+    assert_eq!(seen(&living.ask("audit", doc! {}).await.unwrap()), wanted(0, 0, "incomplete", &["retiring"]));
     living.life.bring_on().await.unwrap();
-    let nothing = living.ask("audit").await;
+    let nothing = living.ask("audit", doc! {}).await.unwrap();
     assert_eq!(
         (nothing.get_str("outcome").unwrap(), nothing.get_i64("checked").unwrap()),
         ("impossible", 0),
         "{nothing}"
     );
-    living.end().await;
+    living.drop_database().await;
 }
 
 /// As a process finds it that starts while another has seeded the first seven documents.
 async fn half_seeded(living: &Living) {
     let name = doc! { "_id": "orders.customer" };
-    let was = living.world.all("pleach.catalog").await;
+    let was = living.all("pleach.catalog").await;
     let was = was.into_iter().find(|row| row.get_str("_id").is_ok_and(|id| id == "orders.customer")).unwrap();
-    living.behind(&set("pleach.catalog", name.clone(), doc! { "state": "seeding", "position": 7 })).await;
+    living.behind(set("pleach.catalog", name.clone(), doc! { "state": "seeding", "position": 7 }).op(living)).await;
     for (ids, customer) in [(doc! { "$in": [0, 2, 4, 6] }, "Ada"), (doc! { "$in": [1, 3, 5] }, "Bob")] {
-        living.behind(&set("orders", doc! { "_id": ids }, doc! { "customer": { "name": customer } })).await;
+        living.behind(set("orders", doc! { "_id": ids }, doc! { "customer": { "name": customer } }).op(living)).await;
     }
-    let world = World::found(living.world.layer.inner().clone(), &living.world.db);
-    let life = Life::new(&world.layer, Arc::new(context));
-    life.load().await.unwrap();
-    let audit = Doc::from(doc! { "pleach": "audit" });
-    let answer = life.command(&mut Session::default(), &context(), &living.world.db, &audit).await.unwrap();
-    assert_eq!(seen(&Document::try_from(&answer).unwrap()), wanted(7, HOSTS - 7, "incomplete", &["seeding"]));
-    living.behind(&Act::Update("pleach.catalog", name, Bson::Document(was), false, false)).await;
+    let other = Living::of(living.another());
+    other.life.load().await.unwrap();
+    let report = other.ask("audit", doc! {}).await.unwrap();
+    assert_eq!(seen(&report), wanted(7, HOSTS - 7, "incomplete", &["seeding"]));
+    living.behind(Act::Update("pleach.catalog", name, Bson::Document(was), false, false).op(living)).await;
 }

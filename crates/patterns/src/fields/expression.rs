@@ -4,7 +4,9 @@ use crate::fields::value_at;
 use crate::mql::{call, field, object, with};
 use crate::rule::field::{HostStages, Outlook, OwnStage, Samples, Search};
 use crate::rule::obstacle::{Arrays, Obstacle};
-use crate::rule::{Delta, Fate, Fences, Fetch, Field, HostField, Link, Reads, Recipe, Rows, Wanted, key};
+use crate::rule::{
+    Delta, Fate, Fences, Fetch, Field, HostField, Link, Reads, Recipe, RegistryEntry, Rows, Wanted, key,
+};
 use document::backend::Mode;
 use document::filter::{Filter, Node};
 use document::op::{Capture, ReadOp};
@@ -14,6 +16,19 @@ use document::update::Update;
 use document::value::Path;
 use document::{Array, Code, Doc, Env, Error, Result, Value};
 use smallvec::SmallVec;
+
+pub(crate) const ENTRY: RegistryEntry = RegistryEntry {
+    name: "expression",
+    help: "A value computed from the document itself.",
+    page: "docs/concepts/computed.md",
+    example: "examples/computed",
+    blocks: &[
+        "products:\n  computed:\n    margin: { expr: { $subtract: [$price, $cost] } }",
+        "orders:\n  computed:\n    sums.total: { expr: { $multiply: [{ $ifNull: [$n, 0] }, 2] } }",
+        // Of a field that another rule keeps.
+        "products:\n  computed:\n    allReviews: { count: reviews, by: productId }\n    isKnown: { expr: { $gt: [$allReviews, 1] } }",
+    ],
+};
 
 /// What a declaration's `expr` is compiled to.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 //! the pipeline that defines it. Pure: nothing here reads or writes; the executor does what a field says.
 //!
 //! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`expression`] a value computed from the document
-//! itself. [`host_update`] merges the deltas of all fields of one host into one update.
+//! itself. [`host_update`] merges the deltas of all fields of one host into one update. [`FIELDS`] lists them: what is listed is
+//! proven by all proofs and crash runs.
 
 pub mod copy;
 pub mod expression;
@@ -18,9 +19,13 @@ pub use host_update::HostUpdate;
 pub use tally::{Tally, TallyField};
 
 use crate::mql::{call, call_with, field, object};
+use crate::rule::RegistryEntry;
 use document::value::Path;
 use document::value::path::Part;
 use document::{ArrayWriter, Doc, Value};
+
+/// All fields, sorted by name.
+pub const FIELDS: &[RegistryEntry] = &[copy::registered::ENTRY, expression::ENTRY, tally::registered::ENTRY];
 
 /// The stage that leaves documents whose `stored` is not their `expected`.
 pub(crate) fn differing() -> Value<'static> {

@@ -14,6 +14,7 @@ pub mod owned;
 pub(crate) mod owners;
 pub mod read;
 pub mod recipe;
+pub mod registry;
 pub mod shape;
 pub mod stack;
 pub mod state;
@@ -24,6 +25,7 @@ pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
 pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
+pub use registry::RegistryEntry;
 pub use stack::Stack;
 pub use state::State;
 

@@ -11,7 +11,11 @@ pub(crate) mod unpack;
 pub use crate::rule::Stack;
 pub use crate::rule::shape::Place;
 
+use crate::rule::RegistryEntry;
 use document::{Doc, DocWriter, Env, Value};
+
+/// All shapes but the plain one, sorted by name: what is listed is proven by all proofs and crash runs.
+pub const SHAPES: &[RegistryEntry] = &[bucket::registered::ENTRY];
 
 /// The document with an `_id`, as the first field if it has none.
 pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {

@@ -41,7 +41,7 @@ fn a_repeated_write_is_answered_and_not_run_again_also_after_a_restart() {
         });
         for restart in [false, true] {
             if restart {
-                world = world.reopen();
+                world = world.reopen().declaring(LIKES);
             }
             run(async {
                 let again = world.write_at(&mut numbered(number), &op).await.unwrap();
@@ -68,7 +68,7 @@ impl Gate for Once {
 #[test]
 fn cut_off_before_any_step_and_sent_again_it_has_one_effect() {
     let gate = Arc::new(Once(AtomicI64::new(i64::MAX)));
-    let world = World::with_gate(LIKES, gate.clone());
+    let world = World::with_gate(Opened::engine(), "shop", gate.clone()).declaring(LIKES);
     run(async {
         world.did(insert("posts", vec![doc! {"_id": 1}, doc! {"_id": 2}])).await;
         let mut number = 0;

@@ -97,8 +97,8 @@ fn every_write_path_keeps_counts_sums_and_averages() {
 fn hosts_ahead_of_seeding_are_left_alone() {
     let world = World::new(LIKES);
     run(async {
-        world.set_state(|_| State::Seeding { position: Some(2.into()) });
-        world.engine_insert("posts", vec![doc! {"_id": 1, "likeCount": 0}, doc! {"_id": 2}]).await;
+        world.declare(LIKES, |_| State::Seeding { position: Some(2.into()) });
+        world.behind(insert("posts", vec![doc! {"_id": 1, "likeCount": 0}, doc! {"_id": 2}])).await;
         world.did(insert("likes", vec![doc! {"postId": 1}, doc! {"postId": 2}])).await;
         assert_eq!(world.all("posts").await, [doc! {"_id": 1, "likeCount": 1}, doc! {"_id": 2}]);
         world.did(insert("posts", vec![doc! {"_id": 3}])).await;

@@ -5,10 +5,10 @@ use crate::life::village::Village;
 use bson::doc;
 use document::Doc;
 use document::backend::{Backend, Session};
-use document::op::{AdminOp, Capture};
-use engine::Options;
+use document::op::AdminOp;
 use std::sync::Arc;
 use std::time::Duration;
+use testing::Data;
 
 const LIKES: &str = "
   posts:
@@ -21,8 +21,8 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
     run(async {
         let village = Village::new().await;
         village.apply("{ posts: { computed: { likeCount: { count: likes, by: postId } } } }").await.unwrap();
-        village.write(insert("posts", vec![doc! {"_id": 1}])).await;
-        village.write(insert("likes", vec![doc! {"postId": 1}])).await;
+        village.did(insert("posts", vec![doc! {"_id": 1}])).await;
+        village.did(insert("likes", vec![doc! {"postId": 1}])).await;
         let admin = async |op| village.front.admin(&mut Session::default(), &context(), op).await;
         for ns in [ns("posts"), ns("likes")] {
             let error = admin(AdminOp::Drop { ns: ns.clone() }).await.unwrap_err();
@@ -37,17 +37,16 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
         }
         admin(AdminOp::DropDatabase { db: "shop".to_owned() }).await.unwrap();
         assert_eq!(village.states().await, [("posts.likeCount".to_owned(), "on".to_owned())]);
-        assert!(village.find("likes", doc! {}).await.is_empty() && village.find("posts", doc! {}).await.is_empty());
+        assert!(village.all("likes").await.is_empty() && village.all("posts").await.is_empty());
         admin(AdminOp::Drop { ns: ns("posts") }).await.unwrap_err();
-        village.write(insert("likes", vec![doc! {"postId": 1}])).await;
+        village.did(insert("likes", vec![doc! {"postId": 1}])).await;
         admin(AdminOp::Drop { ns: ns("likes") }).await.unwrap();
-        village.write(insert("posts", vec![doc! {"_id": 1}])).await;
-        assert_eq!(village.find("posts", doc! {}).await, [doc! {"_id": 1, "likeCount": 0}]);
-        let own = insert("pleach.outbox", vec![doc! {"_id": 1}]);
-        let refused = village.front.write(&mut Session::default(), &context(), &own, &Capture::Nothing).await;
+        village.did(insert("posts", vec![doc! {"_id": 1}])).await;
+        assert_eq!(village.field("posts", 1, "likeCount").await, Some(0.into()));
+        let (code, message) = village.refused(insert("pleach.outbox", vec![doc! {"_id": 1}])).await;
         assert_eq!(
-            told(&refused.unwrap_err()),
-            (73, "'shop.pleach.outbox' belongs to Pleach: clients may read it, but not write to it".to_owned())
+            (code, message.as_str()),
+            (73, "'shop.pleach.outbox' belongs to Pleach: clients may read it, but not write to it",)
         );
         village.close().await;
     });
@@ -55,11 +54,11 @@ fn collections_of_a_rule_are_neither_dropped_nor_renamed() {
 
 #[test]
 fn what_expires_is_taken_off_its_parent() {
-    let options = Options { ttl_period: Duration::from_millis(50), memory_bytes: 64 << 20, ..Options::default() };
-    let world = World::with_options(LIKES, options);
+    let options = engine::Options { ttl_period: Duration::from_millis(50), ..testing::options() };
+    let world = World::on(Data::folder().open_folder(options), "shop").declaring(LIKES);
     run(async {
         let front: Arc<dyn Backend> = Arc::new(world.front.clone());
-        world.engine.expire_through(Arc::downgrade(&front));
+        world.opened.engine.as_ref().unwrap().expire_through(Arc::downgrade(&front));
         world.did(insert("posts", vec![doc! {"_id": 1}])).await;
         let old = bson::DateTime::from_millis(0);
         world.did(insert("likes", (0..700).map(|_| doc! {"postId": 1, "at": old}).collect())).await;

@@ -7,6 +7,7 @@ mod obstacles;
 mod refused;
 mod ways;
 
+use crate::doors::At;
 use crate::shop::Shop;
 use bson::{Bson, Document, doc};
 use judge::client::Client;
@@ -21,18 +22,16 @@ struct Door {
 }
 
 impl Door {
-    /// Both of them; the real MongoDB only if there is one.
-    fn both(name: &str) -> Vec<Door> {
-        let embedded = Shop::new(name, "");
-        let server = embedded.serve(&[]);
-        let mut doors = vec![Door { shop: embedded, server: Some(server), uri: None, db: "shop".to_owned() }];
-        if let Some(uri) = judge::real::uri_or_skip(name) {
+    fn new(at: At, name: &str) -> Door {
+        if let Some(uri) = at.uri() {
             let db = format!("{}_{}", name.replace('-', "_"), std::process::id());
             let door = Door { shop: Shop::new(&format!("{name}-up"), ""), server: None, uri: Some(uri), db };
             door.client().must(&doc! { "dropDatabase": 1, "$db": &door.db }).unwrap();
-            doors.push(door);
+            return door;
         }
-        doors
+        let embedded = Shop::new(name, "");
+        let server = embedded.serve(&[]);
+        Door { shop: embedded, server: Some(server), uri: None, db: "shop".to_owned() }
     }
 
     fn client(&self) -> Client {

@@ -89,8 +89,9 @@ fn a_store_of_an_earlier_build_is_opened() {
 }
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn a_catalog_of_an_earlier_build_in_a_real_mongodb_is_taken_up() {
-    let Some(mongod) = Mongod::start("a catalog of an earlier build", &["--replSet", "rs"]) else { return };
+    let mongod = Mongod::start(&["--replSet", "rs"]);
     initiate(&[&mongod]);
     let mut direct = mongod.client();
     for (name, documents) in collections(STORED).into_iter().filter(|(_, documents)| !documents.is_empty()) {

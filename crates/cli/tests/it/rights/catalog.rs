@@ -5,8 +5,9 @@ use crate::upstream::{log_in, rows};
 use bson::{Bson, Document, doc};
 
 #[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn a_row_of_one_catalog_concerns_no_other_database() {
-    let Some(mut world) = World::new("rows of a catalog that are no rules of its database") else { return };
+    let mut world = World::new();
     let hidden =
         doc! { "insert": "hidden", "documents": [{ "_id": 1, "pw": "a" }, { "_id": 2, "pw": "b" }], "$db": "secret" };
     world.root.must(&hidden).unwrap();

@@ -41,10 +41,10 @@ fn roles(roles: &[(&str, &str)]) -> Vec<Document> {
 
 impl World {
     /// A MongoDB with access control, its users, and data under rules in two databases.
-    fn new(test: &str) -> Option<World> {
+    fn new() -> World {
         let folder = tempfile::tempdir().unwrap();
         let key = key_file(folder.path());
-        let mongod = Mongod::start(test, &["--replSet", "rs", "--keyFile", &key])?;
+        let mongod = Mongod::start(&["--replSet", "rs", "--keyFile", &key]);
         initiate(&[&mongod]);
         let mut root = mongod.client();
         let user = |name: &str, roles: Vec<Document>| doc! { "createUser": name, "pwd": "s3cret", "roles": roles, "$db": "admin" };
@@ -64,7 +64,7 @@ impl World {
         for db in ["shop", "secret"] {
             world.fill(db);
         }
-        Some(world)
+        world
     }
 
     fn fill(&mut self, db: &str) {

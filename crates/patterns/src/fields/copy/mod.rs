@@ -8,6 +8,7 @@
 mod expected;
 mod field;
 mod fill;
+pub(crate) mod registered;
 mod sites;
 mod spread;
 #[cfg(test)]

@@ -6,6 +6,7 @@ pub mod amount;
 mod definition;
 pub mod exact;
 mod field;
+pub(crate) mod registered;
 #[cfg(test)]
 mod tests;
 

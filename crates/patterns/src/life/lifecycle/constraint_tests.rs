@@ -1,5 +1,6 @@
 //! Constraints on a store: what they ask for is there beside what the user asks for, and goes with them.
 
+use crate::front::ClientFront;
 use crate::layer::Patterned;
 use crate::life::access::Access;
 use crate::life::audit::{AuditedRule, Figures, Report};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 struct Store {
     life: Arc<Life>,
-    layer: Patterned,
+    front: ClientFront,
     backend: Arc<dyn Backend>,
     engine: Engine,
     _folder: tempfile::TempDir,
@@ -61,7 +62,7 @@ impl Store {
         let backend: Arc<dyn Backend> = Arc::new(engine.clone());
         let layer = Patterned::new(backend.clone());
         let life = Life::new(&layer, Arc::new(testing::context));
-        Store { life, layer, backend, engine, _folder: folder }
+        Store { front: ClientFront::new(life.clone()), life, backend, engine, _folder: folder }
     }
 
     /// As `apply` leaves it in the catalog.
@@ -103,7 +104,7 @@ impl Store {
     }
 
     async fn define(&self, op: AdminOp) {
-        self.layer.admin(&mut Session::default(), &testing::context(), op).await.unwrap();
+        self.front.admin(&mut Session::default(), &testing::context(), op).await.unwrap();
     }
 
     async fn options(&self) -> bson::Document {
@@ -118,7 +119,7 @@ impl Store {
 
     async fn insert(&self, document: bson::Document) -> Option<Code> {
         let op = testing::insert(things(), vec![document]);
-        let written = self.layer.write(&mut Session::default(), &testing::context(), &op, &Capture::Nothing).await;
+        let written = self.front.write(&mut Session::default(), &testing::context(), &op, &Capture::Nothing).await;
         written.unwrap().errors.first().map(|failed| failed.error.code())
     }
 }

@@ -23,6 +23,7 @@ mod period;
 mod push;
 mod push_packed;
 mod read;
+pub(crate) mod registered;
 mod schema;
 mod slot_key;
 mod stats;

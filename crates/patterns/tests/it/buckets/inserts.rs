@@ -129,7 +129,7 @@ fn a_bucket_that_would_be_too_large_starts_the_next() {
         }
         assert_eq!(buckets.counts().await, [3, 2]);
         let Buckets { world, bucket } = buckets;
-        let buckets = Buckets::on(world.reopen(), (*bucket).clone());
+        let buckets = Buckets::on(world.reopen().declaring(OTHER), (*bucket).clone());
         buckets.did(insert(NAME, vec![large(5), large(6)])).await;
         buckets.did(insert(NAME, vec![large(7)])).await;
         assert_eq!(buckets.counts().await.iter().sum::<i32>(), 8);

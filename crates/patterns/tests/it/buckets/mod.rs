@@ -77,7 +77,7 @@ impl Buckets {
     }
 
     pub(super) fn with_gate(bucket: Bucket, gate: Arc<dyn Gate>) -> Buckets {
-        Buckets::on(World::with_gate(OTHER, gate), bucket)
+        Buckets::on(World::with_gate(Opened::engine(), "shop", gate).declaring(OTHER), bucket)
     }
 
     fn on(world: World, bucket: Bucket) -> Buckets {
@@ -88,7 +88,7 @@ impl Buckets {
 
     pub(super) fn reopen(self) -> Buckets {
         let bucket = self.bucket;
-        let world = self.world.reopen();
+        let world = self.world.reopen().declaring(OTHER);
         enforce(&world.layer, &bucket);
         Buckets { world, bucket }
     }
@@ -107,7 +107,7 @@ impl Buckets {
     }
 
     pub(super) async fn stored_at(&self, session: &mut Session) -> Vec<bson::Document> {
-        all(&self.world.engine, session, &self.bucket.into).await
+        all(&*self.world.opened.backend, session, &self.bucket.into).await
     }
 
     /// The readings, as clients see them. Every bucket must be exactly what its readings make of it.

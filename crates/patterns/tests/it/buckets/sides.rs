@@ -11,7 +11,7 @@ fn old() -> Namespace {
 /// Some readings are plain documents yet.
 async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) -> Buckets {
     let buckets = Buckets::new(bucket);
-    buckets.world.engine_insert(&old().collection, plain).await;
+    buckets.world.behind(insert(&old().collection, plain)).await;
     let mut sides = vec![Place::of_bucket(&buckets.bucket), Place::plain(old())];
     if plain_first {
         sides.reverse();
@@ -25,7 +25,7 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
 impl Buckets {
     async fn both(&self) -> Vec<bson::Document> {
         let mut both = self.logical().await;
-        both.extend(all(&self.world.engine, &mut Session::default(), &old()).await);
+        both.extend(all(&*self.world.opened.backend, &mut Session::default(), &old()).await);
         both.sort_by_key(|doc| doc.get_i32("_id").unwrap_or_default());
         both
     }

@@ -8,11 +8,11 @@ use crate::harness::{context, insert, run};
 use bson::{Bson, doc};
 use document::backend::{Backend, Session};
 use document::op::{Capture, Namespace, ReadOp};
-use engine::{Engine, Options};
 use pleach_patterns::Patterned;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
+use testing::Opened;
 
 /// One that is not waited for, and one that ends soon.
 const LONG: Duration = Duration::from_secs(60);
@@ -25,20 +25,15 @@ struct Process {
 }
 
 impl Process {
-    async fn start(engine: &Engine, lease: Duration) -> Process {
+    async fn start(store: &Opened, lease: Duration) -> Process {
         let left = Arc::new(AtomicI64::new(i64::MAX));
-        let remote = Dying { inner: Arc::new(engine.clone()), left: left.clone(), shared: true };
-        let village = Village::on(engine.clone(), Patterned::new(Arc::new(remote)), None);
+        let remote = Dying { inner: store.backend.clone(), left: left.clone(), shared: true };
+        let village = Village::on(store.clone(), Patterned::new(Arc::new(remote)));
         village.life.limit_lease(lease);
         village.life.load().await.unwrap();
         village.life.start().await.unwrap();
         Process { village, left }
     }
-}
-
-fn store() -> (Engine, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    (Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap(), folder)
 }
 
 async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
@@ -63,7 +58,7 @@ async fn counted(process: &Process, field: &str) -> Option<Bson> {
 #[test]
 fn a_process_that_knew_no_rule_keeps_the_first_one() {
     run(async {
-        let (engine, _folder) = store();
+        let engine = Opened::engine();
         let (first, second) = (Process::start(&engine, LONG).await, Process::start(&engine, LONG).await);
         first.village.fill(6, 20).await;
         // Both have clients while the rule comes, is changed and goes.
@@ -100,17 +95,17 @@ fn a_process_that_knew_no_rule_keeps_the_first_one() {
     });
 }
 
-async fn leases(engine: &Engine) -> Vec<String> {
+async fn leases(store: &Opened) -> Vec<String> {
     let ns = Namespace::new("admin", "pleach.processes");
     let op = ReadOp::Find(testing::find(ns, doc! { "until": { "$exists": true } }));
-    let rows = testing::rows(engine, &mut Session::default(), op).await.unwrap();
+    let rows = testing::rows(&*store.backend, &mut Session::default(), op).await.unwrap();
     rows.iter().map(|row| row.get_str("who").unwrap().to_owned()).collect()
 }
 
 #[test]
 fn a_process_that_is_cut_off_writes_nothing_until_it_has_a_lease_again() {
     run(async {
-        let (engine, _folder) = store();
+        let engine = Opened::engine();
         let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
         first.village.fill(6, 20).await;
         second.left.store(0, Ordering::Relaxed);
@@ -137,7 +132,7 @@ fn a_process_that_is_cut_off_writes_nothing_until_it_has_a_lease_again() {
 #[test]
 fn another_goes_on_with_what_a_process_has_left() {
     run(async {
-        let (engine, _folder) = store();
+        let engine = Opened::engine();
         let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
         first.village.fill(60, 200).await;
         first.village.life.limit_hosts(1);
@@ -167,7 +162,7 @@ fn another_goes_on_with_what_a_process_has_left() {
 #[test]
 fn what_was_there_is_kept_whichever_process_changes_it_first() {
     run(async {
-        let (engine, _folder) = store();
+        let engine = Opened::engine();
         let (first, second) = (Process::start(&engine, LONG).await, Process::start(&engine, LONG).await);
         let product = |id: i32| match id % 3 {
             0 => doc! { "_id": id },
@@ -202,7 +197,7 @@ fn what_was_there_is_kept_whichever_process_changes_it_first() {
 #[test]
 fn a_change_that_a_dead_process_has_begun_is_waited_for_and_replaced() {
     run(async {
-        let (engine, _folder) = store();
+        let engine = Opened::engine();
         let first = Process::start(&engine, SHORT).await;
         first.village.fill(6, 20).await;
         // Killed in the middle of a change of rules: its lease lasts a little longer than one of ours.
@@ -223,14 +218,14 @@ fn a_change_that_a_dead_process_has_begun_is_waited_for_and_replaced() {
 #[test]
 fn what_was_made_for_a_rule_goes_although_another_process_changes_rules() {
     run(async {
-        let (engine, _folder) = store();
+        let engine = Opened::engine();
         let process = Process::start(&engine, LONG).await;
         let village = &process.village;
         village.fill(6, 20).await;
         village.apply(COUNT).await.unwrap();
         let made = async || {
             let op = document::op::AdminOp::ListIndexes { ns: crate::harness::ns("reviews") };
-            engine.admin(&mut Session::default(), &context(), op).await.unwrap().len() == 2
+            engine.backend.admin(&mut Session::default(), &context(), op).await.unwrap().len() == 2
         };
         assert!(made().await);
         // Another process that does not know of the change yet: the rule cannot go before it does.

@@ -9,9 +9,10 @@ use document::backend::{Backend, Session};
 use document::op::{AdminOp, Capture};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use testing::Data;
 
 /// One life that is cut off after so many operations: applies, changes and drops as far as it comes.
-async fn cut_off(folder: tempfile::TempDir, after: i64) -> (tempfile::TempDir, bool) {
+async fn cut_off(folder: Data, after: i64) -> (Data, bool) {
     let left = Arc::new(AtomicI64::new(after));
     let killer = left.clone();
     // A store that dies while it is being opened has done nothing yet.
@@ -19,7 +20,7 @@ async fn cut_off(folder: tempfile::TempDir, after: i64) -> (tempfile::TempDir, b
     let village = Village::open(path, |inner| Arc::new(Dying { inner, left: killer, shared: false })).await;
     let village = match village {
         Ok(village) => village,
-        Err(_) => return (tempfile::tempdir().unwrap(), false),
+        Err(_) => return (Data::folder(), false),
     };
     let all = async {
         village.apply(COUNT).await?;

@@ -1,22 +1,24 @@
 //! A store whose rules have a life: applied, kept in the background, asked by the `pleach` command.
 
-use crate::harness::{context, delete, insert};
+use crate::harness::{World, context, delete, insert};
 use bson::doc;
 use document::backend::{Backend, Session};
-use document::op::{Capture, Context, ReadOp, WriteOp};
-use document::{Doc, Env, Error, Result};
-use engine::{Engine, Options};
-use pleach_patterns::life::Life;
-use pleach_patterns::{ClientFront, Patterned};
+use document::op::{Capture, Context, WriteOp};
+use document::{Env, Error, Result};
+use pleach_patterns::Patterned;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use testing::{Data, Living, Opened};
 
-pub(crate) struct Village {
-    pub(crate) engine: Engine,
-    /// What clients meet.
-    pub(crate) front: ClientFront,
-    pub(crate) life: Arc<Life>,
-    folder: Option<tempfile::TempDir>,
+pub(crate) struct Village(Living);
+
+impl Deref for Village {
+    type Target = Living;
+
+    fn deref(&self) -> &Living {
+        &self.0
+    }
 }
 
 pub(crate) const COUNT: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId } } } }";
@@ -33,18 +35,15 @@ fn surroundings() -> Context {
 impl Village {
     /// An empty store; the background work is running.
     pub(crate) async fn new() -> Village {
-        Village::open(tempfile::tempdir().unwrap(), |backend| backend).await.unwrap()
+        Village::open(Data::folder(), |backend| backend).await.unwrap()
     }
 
-    pub(crate) async fn open(
-        folder: tempfile::TempDir,
-        around: impl FnOnce(Arc<dyn Backend>) -> Arc<dyn Backend>,
-    ) -> Result<Village> {
-        let engine = Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap();
-        let layer = Patterned::new(around(Arc::new(engine.clone())));
-        let village = Village::on(engine, layer, Some(folder));
+    pub(crate) async fn open(data: Data, around: impl FnOnce(Arc<dyn Backend>) -> Arc<dyn Backend>) -> Result<Village> {
+        let opened = data.open().await;
+        let layer = Patterned::new(around(opened.backend.clone()));
+        let village = Village::on(opened, layer);
         if let Err(error) = village.life.load().await {
-            village.engine.close();
+            village.opened.clone().close();
             return Err(error);
         }
         village.life.start().await.unwrap();
@@ -52,9 +51,8 @@ impl Village {
     }
 
     /// On a store that may have others beside it; nothing is running yet.
-    pub(crate) fn on(engine: Engine, layer: Patterned, folder: Option<tempfile::TempDir>) -> Village {
-        let life = Life::new(&layer, Arc::new(surroundings));
-        Village { engine, front: ClientFront::new(life.clone()), life, folder }
+    pub(crate) fn on(opened: Opened, layer: Patterned) -> Village {
+        Village(Living::of(World { contexts: Arc::new(surroundings), ..World::of(layer, opened, "shop") }))
     }
 
     /// Stops and opens again on the same data.
@@ -62,75 +60,23 @@ impl Village {
         Village::open(self.close().await, |backend| backend).await.unwrap()
     }
 
-    pub(crate) async fn close(self) -> tempfile::TempDir {
-        let Village { engine, front, life, folder } = self;
+    pub(crate) async fn close(self) -> Data {
+        let Living { world, life } = self.0;
         life.close().await;
-        drop((life, front));
-        engine.close();
-        drop(engine);
-        folder.unwrap()
-    }
-
-    /// `{ pleach: verb, … }` on the database.
-    pub(crate) async fn ask(&self, verb: &str, fields: bson::Document) -> Result<bson::Document> {
-        let mut body = doc! { "pleach": verb };
-        body.extend(fields);
-        let answer = self.life.command(&mut Session::default(), &surroundings(), "shop", &Doc::from(body)).await?;
-        Ok(bson::Document::try_from(&answer).unwrap())
-    }
-
-    pub(crate) async fn apply(&self, collections: &str) -> Result<bson::Document> {
-        self.ask("apply", doc! { "declaration": declared(collections) }).await
-    }
-
-    /// The same, whatever becomes of the values that are there.
-    pub(crate) async fn overwrite(&self, collections: &str) -> Result<bson::Document> {
-        self.overwriting(collections, true).await
-    }
-
-    pub(crate) async fn overwriting(&self, collections: &str, wait: bool) -> Result<bson::Document> {
-        self.ask("apply", doc! { "declaration": declared(collections), "wait": wait, "overwrite": true }).await
-    }
-
-    /// Every derived value is right.
-    pub(crate) async fn assert_clean(&self) -> i64 {
-        let report = self.ask("audit", doc! {}).await.unwrap();
-        assert_eq!(report.get_i64("drifted").ok(), Some(0), "{report}");
-        report.get_i64("checked").unwrap()
-    }
-
-    /// The state of each rule.
-    pub(crate) async fn states(&self) -> Vec<(String, String)> {
-        let status = self.ask("status", doc! {}).await.unwrap();
-        let rules = status.get_array("rules").unwrap();
-        let text = |rule: &bson::Bson, name: &str| rule.as_document().unwrap().get_str(name).unwrap().to_owned();
-        rules.iter().map(|rule| (text(rule, "rule"), text(rule, "state"))).collect()
+        let World { layer, opened, .. } = world;
+        drop((life, layer));
+        let data = opened.data.clone();
+        opened.close();
+        data
     }
 
     pub(crate) async fn write(&self, op: WriteOp) {
-        let written = self.front.write(&mut Session::default(), &surroundings(), &op, &Capture::Nothing).await.unwrap();
-        assert!(written.errors.is_empty(), "{:?}", written.errors);
-    }
-
-    /// Behind the layer's back.
-    pub(crate) async fn behind(&self, op: WriteOp) {
-        self.engine.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+        self.did(op).await;
     }
 
     /// Work on whole collections, through the layer.
     pub(crate) async fn define(&self, op: document::op::AdminOp) {
         self.front.admin(&mut Session::default(), &context(), op).await.unwrap();
-    }
-
-    pub(crate) async fn find(&self, collection: &str, query: bson::Document) -> Vec<bson::Document> {
-        loop {
-            let op = ReadOp::Find(crate::harness::find(collection, query.clone()));
-            match testing::rows(&self.front, &mut Session::default(), op).await {
-                // The collection was renamed before the first batch: a server begins such a read anew.
-                Err(error) if error.code() == document::Code::QueryPlanKilled => {}
-                rows => return rows.unwrap(),
-            }
-        }
     }
 
     /// Products 0 … and reviews of them, before any rule is there.
@@ -148,7 +94,7 @@ impl Village {
         stop: &Arc<std::sync::atomic::AtomicBool>,
     ) -> Vec<tokio::task::JoinHandle<i32>> {
         let client = |number: i32| {
-            let (front, stop) = (self.front.clone(), stop.clone());
+            let (layer, stop) = (self.front.clone(), stop.clone());
             tokio::spawn(async move {
                 let mut made = 0;
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -167,11 +113,11 @@ impl Village {
                         }
                     };
                     let written =
-                        front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+                        layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
                     assert!(written.errors.is_empty(), "{:?}", written.errors);
                     if made % 50 == 7 {
                         let op = insert("products", vec![doc! { "_id": id }]);
-                        front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
+                        layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
                     }
                     made += 1;
                 }
@@ -183,7 +129,7 @@ impl Village {
 }
 
 pub(crate) fn declared(collections: &str) -> String {
-    format!("database: shop\ncollections: {collections}\n")
+    testing::declaration("shop", collections)
 }
 
 pub(crate) fn told(error: &Error) -> String {

@@ -23,7 +23,7 @@ fn only_the_buckets_of_series_and_time_are_read() {
         let world = world(sensors(DB), documents).await;
         let index = Doc::from(doc! { "key": { "sensorId": 1, "hour": 1 }, "name": "series" });
         let index = AdminOp::CreateIndexes { ns: ns(STORED), indexes: vec![index] };
-        world.engine.admin(&mut Session::default(), &context(), index).await.unwrap();
+        world.opened.backend.admin(&mut Session::default(), &context(), index).await.unwrap();
         let date = doc! { "$gte": at(START + 3 * hour), "$lt": at(START + 5 * hour) };
         let query = doc! { "sensorId": 2, "ts": date };
         let told = explained(&world, Query::all(query.clone()).op(ns(LOGICAL))).await;

@@ -55,11 +55,7 @@ fn counts_and_stats_of_whole_buckets_are_not_looked_for_in_readings() {
         // A figure that is wrong shows where the answer comes from.
         let lie = doc! { "$set": { "stats.maxTemp": 1000, "stats.sumTemp": 500, "count": 100 } };
         let stored = update(STORED, doc! { "sensorId": 0, "hour": at(START + hour) }, lie, &[]);
-        world
-            .engine
-            .write(&mut Session::default(), &context(), &stored, &document::op::Capture::Nothing)
-            .await
-            .unwrap();
+        world.behind(stored).await;
         let group = doc! { "_id": null, "n": { "$sum": 1 }, "most": { "$max": "$temp" }, "sum": { "$sum": "$temp" } };
         let stages = |from: i64, to: i64| {
             let date = doc! { "$gte": at(START + from), "$lt": at(START + to) };

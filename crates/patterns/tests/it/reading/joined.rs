@@ -4,7 +4,7 @@ use super::questions::*;
 use super::shop::*;
 use crate::harness::*;
 use bson::{Document, doc};
-use document::backend::{Backend, Session};
+use document::backend::Session;
 use document::op::AdminOp;
 use patterns::shapes::bucket::{Bucket, Dialect};
 
@@ -13,7 +13,7 @@ async fn with_view(bucket: Bucket) -> World {
     let view = bucket.view(Dialect::Embedded);
     let world = world(bucket, documents).await;
     let create = AdminOp::CreateView { ns: ns(LOGICAL), on: STORED.into(), pipeline: view };
-    world.engine.admin(&mut Session::default(), &context(), create).await.unwrap();
+    world.opened.backend.admin(&mut Session::default(), &context(), create).await.unwrap();
     world
 }
 
@@ -59,7 +59,7 @@ fn a_transaction_reads_its_own_buckets() {
         let mut session = world.begin().await;
         let before = world.read(&mut session, count(ns(LOGICAL), doc! {}, 0, None)).await.unwrap();
         let gone = delete(STORED, doc! {}, true);
-        world.engine.write(&mut session, &context(), &gone, &document::op::Capture::Nothing).await.unwrap();
+        world.opened.backend.write(&mut session, &context(), &gone, &document::op::Capture::Nothing).await.unwrap();
         assert_eq!(
             world.read(&mut session, count(ns(LOGICAL), doc! {}, 0, None)).await.unwrap(),
             [doc! { "n": 0_i64 }]

@@ -23,8 +23,8 @@ pub(crate) async fn world(bucket: Bucket, documents: Vec<Document>) -> World {
 pub(crate) async fn fill(world: &World, bucket: &Bucket, stored: &str, plain: &str, documents: Vec<Document>) {
     let (buckets, logical) = both_forms(bucket, documents);
     if !buckets.is_empty() {
-        world.engine_insert(stored, buckets).await;
-        world.engine_insert(plain, logical).await;
+        world.behind(insert(stored, buckets)).await;
+        world.behind(insert(plain, logical)).await;
     }
 }
 

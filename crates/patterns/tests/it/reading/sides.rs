@@ -18,8 +18,8 @@ fn both_sides_answer() {
     run(async {
         let (new, old) = documents.split_at(40);
         let world = world(bucket.clone(), new.to_vec()).await;
-        world.engine_insert("old", old.to_vec()).await;
-        world.engine_insert(PLAIN, old.to_vec()).await;
+        world.behind(insert("old", old.to_vec())).await;
+        world.behind(insert(PLAIN, old.to_vec())).await;
         let sides =
             vec![Place { stored: ns(STORED), ..Place::of_bucket(&Arc::new(bucket.clone())) }, Place::plain(ns("old"))];
         let placed = RuleInState {
@@ -46,11 +46,7 @@ fn both_sides_answer() {
         let mut cursor = world.layer.read(&mut session, &context(), op).await.unwrap();
         let limit = BatchLimit { documents: 10, bytes: 1 << 20 };
         let mut seen = cursor.next(&mut session, &context(), limit).await.unwrap().documents.len();
-        world
-            .engine
-            .write(&mut session, &context(), &delete("old", doc! {}, true), &document::op::Capture::Nothing)
-            .await
-            .unwrap();
+        world.behind(delete("old", doc! {}, true)).await;
         fill(
             &world,
             &bucket,

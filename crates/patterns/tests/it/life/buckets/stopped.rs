@@ -8,11 +8,12 @@ use bson::doc;
 use document::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use testing::Data;
 
 const READINGS: i32 = 24;
 
 /// One life that is cut off after so many operations: converts, changes and drops as far as it comes.
-async fn cut_off(folder: tempfile::TempDir, after: i64) -> (tempfile::TempDir, bool) {
+async fn cut_off(folder: Data, after: i64) -> (Data, bool) {
     let left = Arc::new(AtomicI64::new(after));
     let killer = left.clone();
     let village = Village::open(folder, |inner| Arc::new(Dying { inner, left: killer, shared: false })).await.unwrap();

@@ -1,0 +1,181 @@
+//! The worlds that proofs are run in, built from the registries of fields and shapes: what is listed there is proven.
+
+use crate::world::declaration;
+use patterns::fields::FIELDS;
+use patterns::rule::Rule;
+use patterns::shapes::SHAPES;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+
+/// A declaration of the shop, and what it is made of.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    pub name: String,
+    /// What stands below `collections:`.
+    pub collections: String,
+}
+
+/// All blocks of all fields.
+pub fn field_blocks() -> impl Iterator<Item = &'static str> {
+    FIELDS.iter().flat_map(|entry| entry.blocks).copied()
+}
+
+/// All blocks of all shapes.
+pub fn shape_blocks() -> impl Iterator<Item = &'static str> {
+    SHAPES.iter().flat_map(|entry| entry.blocks).copied()
+}
+
+/// Every field on collections as they are, and every shape with all fields that go with it.
+pub fn worlds() -> Vec<Declared> {
+    let fields: Vec<&str> = field_blocks().collect();
+    let plain = Declared { name: "all fields".to_owned(), collections: merged(&fields) };
+    let shaped = SHAPES.iter().flat_map(|entry| entry.blocks.iter().enumerate().map(move |it| (entry.name, it)));
+    let shaped = shaped.map(|(name, (at, shape))| {
+        let on_it = fields.iter().copied().filter(|field| goes_with(field, shape));
+        let blocks: Vec<&str> = std::iter::once(*shape).chain(on_it).collect();
+        Declared { name: format!("all fields on {name} {at}"), collections: merged(&blocks) }
+    });
+    std::iter::once(plain).chain(shaped).collect()
+}
+
+/// Every block by itself, and every pair of a field and a shape that stack.
+pub fn small_worlds() -> Vec<Declared> {
+    let alone = |block: &&str| Declared { name: (*block).to_owned(), collections: (*block).to_owned() };
+    let mut all: Vec<Declared> = field_blocks().chain(shape_blocks()).map(|block| alone(&block)).collect();
+    for shape in shape_blocks() {
+        for field in field_blocks().filter(|field| stacks(field, shape)) {
+            let collections = merged(&[shape, field]);
+            all.push(Declared { name: collections.clone(), collections });
+        }
+    }
+    all
+}
+
+/// So many of them, always the same by one seed.
+pub fn some<T: Clone>(of: &[T], number: usize, seed: u64) -> Vec<T> {
+    of.sample(&mut StdRng::seed_from_u64(seed), number).cloned().collect()
+}
+
+/// The blocks that keep a field of `host` from `source`.
+pub fn between(host: &str, source: &str) -> Vec<&'static str> {
+    let links = |rule: &Rule| {
+        *rule.host.collection == *host && rule.link().is_some_and(|link| *link.source.collection == *source)
+    };
+    field_blocks().filter(|block| rules(block).iter().any(links)).collect()
+}
+
+/// Whether a block defers something.
+pub fn is_deferred(block: &str) -> bool {
+    rules(block).iter().any(|rule| rule.link().is_some_and(|link| link.lag.is_some()))
+}
+
+/// The collections that the rules read or write.
+pub fn collections_of(collections: &str) -> Vec<String> {
+    let rules = rules(collections);
+    rules.iter().flat_map(Rule::namespaces).map(|ns| ns.collection.to_string()).collect()
+}
+
+/// The collections that proofs of these rules are about: those stored in another form, or else all.
+pub fn focus_of(collections: &str) -> Vec<String> {
+    let shaped = rules(collections).into_iter().filter(|rule| rule.kept_field().is_none());
+    let shaped: Vec<String> = shaped.map(|rule| rule.host.collection.to_string()).collect();
+    if shaped.is_empty() { collections_of(collections) } else { shaped }
+}
+
+/// The paths that the rules own, with their collections.
+pub fn owned(collections: &str) -> Vec<(String, String)> {
+    let fields = rules(collections).into_iter().filter(|rule| rule.kept_field().is_some());
+    fields.map(|rule| (rule.host.collection.to_string(), rule.field.dotted().to_string())).collect()
+}
+
+/// Whether the check allows a field beside a shape.
+pub fn goes_with(field: &str, shape: &str) -> bool {
+    let text = declaration("shop", &merged(&[field, shape]));
+    patterns::declare::from_yaml("pleach.yaml", &text).declaration.is_some()
+}
+
+/// Whether a field stands on a collection that a shape stores.
+fn stacks(field: &str, shape: &str) -> bool {
+    let shaped = focus_of(shape);
+    collections_of(field).iter().any(|name| shaped.contains(name)) && goes_with(field, shape)
+}
+
+fn rules(collections: &str) -> Vec<Rule> {
+    crate::world::declared("shop", collections).rules
+}
+
+/// Several blocks as one: lines that are the same, and stand below the same lines, are one line.
+pub fn merged(blocks: &[&str]) -> String {
+    let lines: Vec<(usize, &str)> = blocks
+        .iter()
+        .flat_map(|block| block.lines())
+        .map(|line| (line.len() - line.trim_start().len(), line.trim()))
+        .collect();
+    let mut text = String::new();
+    print(&lines, 0, &mut text);
+    text
+}
+
+/// The lines of one depth, each once, followed by all lines below any of its repetitions.
+fn print(lines: &[(usize, &str)], depth: usize, text: &mut String) {
+    let starts: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].0 == depth).collect();
+    let mut done: Vec<&str> = Vec::new();
+    for (_, line) in starts.iter().map(|at| lines[*at]) {
+        if done.contains(&line) {
+            continue;
+        }
+        done.push(line);
+        text.push_str(&format!("{}{line}\n", " ".repeat(depth)));
+        let below: Vec<(usize, &str)> = starts
+            .iter()
+            .filter(|at| lines[**at].1 == line)
+            .flat_map(|at| lines[at + 1..].iter().take_while(|(indent, _)| *indent > depth))
+            .copied()
+            .collect();
+        print(&below, depth + 2, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::declared;
+
+    #[test]
+    fn blocks_merge_by_their_lines() {
+        let (count, sum) = ("a:\n  computed:\n    n: { count: b, by: aId }", "a:\n  computed:\n    s: { sum: x }");
+        let (copy, again) = ("b:\n  extended_reference:\n    c: { from: a }", count);
+        assert_eq!(
+            merged(&[count, copy, sum, again]),
+            "a:\n  computed:\n    n: { count: b, by: aId }\n    s: { sum: x }\nb:\n  extended_reference:\n    c: { from: a }\n"
+        );
+    }
+
+    #[test]
+    fn every_block_is_in_a_world_and_every_world_is_allowed() {
+        let worlds = worlds();
+        assert_eq!(worlds.len(), 1 + shape_blocks().count());
+        for world in &worlds {
+            declared("shop", &world.collections);
+        }
+        let all: String = worlds.iter().map(|world| &*world.collections).collect();
+        for leaf in field_blocks().chain(shape_blocks()).filter_map(|block| block.lines().last()) {
+            assert!(all.contains(leaf.trim()), "{leaf}");
+        }
+        // Some field stands on each shape.
+        for shape in shape_blocks() {
+            assert!(field_blocks().any(|field| stacks(field, shape)), "nothing stacks on {shape}");
+        }
+    }
+
+    #[test]
+    fn no_two_blocks_declare_one_field() {
+        let everything = merged(&field_blocks().collect::<Vec<_>>());
+        let mut owned = owned(&everything);
+        let count = owned.len();
+        owned.sort();
+        owned.dedup();
+        assert_eq!(owned.len(), count);
+    }
+}
