@@ -5,7 +5,7 @@ use document::filter::Filter;
 use document::pipeline::expr::Names;
 use document::{Doc, Env};
 use patterns::declare::{self, Severity};
-use patterns::kinds::{Definition, Form, KeyDef, PATTERNS, Per, Shape, Status};
+use patterns::kinds::{Definition, KeyDef, KeySet, PATTERNS, Per, Status, ValueType};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn fields(help: &str, definition: &Definition) -> Value {
     })
 }
 
-fn form(form: &Form, definition: &Definition) -> Value {
+fn form(form: &KeySet, definition: &Definition) -> Value {
     let allowed = |name: &str| form.required.contains(&name) || form.optional.contains(&name);
     let forbidden: Map<String, Value> = definition
         .keys_there()
@@ -101,11 +101,11 @@ fn form(form: &Form, definition: &Definition) -> Value {
     json!({ "required": form.required, "properties": forbidden })
 }
 
-fn shape(of: Shape) -> Value {
+fn shape(of: ValueType) -> Value {
     match of {
-        Shape::Collection => json!({ "type": "string", "pattern": COLLECTION }),
-        Shape::Path => json!({ "type": "string", "pattern": PATH }),
-        Shape::Fields => json!({
+        ValueType::Collection => json!({ "type": "string", "pattern": COLLECTION }),
+        ValueType::Path => json!({ "type": "string", "pattern": PATH }),
+        ValueType::Fields => json!({
             "anyOf": [
                 { "type": "array", "minItems": 1, "uniqueItems": true, "items": { "type": "string", "pattern": NAME } },
                 {
@@ -116,20 +116,21 @@ fn shape(of: Shape) -> Value {
                 },
             ],
         }),
-        Shape::Name => json!({ "type": "string", "pattern": FREE_NAME }),
-        Shape::Number { most } => json!({ "type": "number", "multipleOf": 1, "minimum": 1, "maximum": most }),
-        Shape::Regex => json!({ "type": "string", "minLength": 1, "maxLength": 500 }),
-        Shape::List { of, least } => {
+        ValueType::Name => json!({ "type": "string", "pattern": FREE_NAME }),
+        ValueType::Number { most } => json!({ "type": "number", "multipleOf": 1, "minimum": 1, "maximum": most }),
+        ValueType::Regex => json!({ "type": "string", "minLength": 1, "maxLength": 500 }),
+        ValueType::List { of, least } => {
             json!({ "type": "array", "minItems": least, "uniqueItems": true, "items": shape(*of) })
         }
-        Shape::Map(of) => json!({
+        ValueType::Map(of) => json!({
             "type": "object",
             "minProperties": 1,
             "patternProperties": { FREE_NAME: shape(*of) },
             "additionalProperties": false,
         }),
-        Shape::Pair(words) => {
-            let words: Map<String, Value> = words.iter().map(|word| ((*word).to_owned(), shape(Shape::Name))).collect();
+        ValueType::Pair(words) => {
+            let words: Map<String, Value> =
+                words.iter().map(|word| ((*word).to_owned(), shape(ValueType::Name))).collect();
             json!({
                 "type": "object",
                 "minProperties": 1,
@@ -138,18 +139,18 @@ fn shape(of: Shape) -> Value {
                 "additionalProperties": false,
             })
         }
-        Shape::Record(keys) => {
+        ValueType::Record(keys) => {
             let mut record = record(keys.iter());
             record["required"] = keys.iter().map(|key| key.name).collect();
             record
         }
-        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(|it| shape(*it)).collect::<Vec<_>>() }),
-        Shape::Choice(words) => json!({ "enum": words }),
-        Shape::Flag => json!({ "type": "boolean" }),
-        Shape::Duration => json!({ "type": "string", "pattern": DURATION }),
-        Shape::Filter => json!({ "type": "object", "minProperties": 1 }),
-        Shape::Expression => json!({ "not": { "type": "null" } }),
-        Shape::NotYet => json!({ "not": {} }),
+        ValueType::Either(shapes) => json!({ "anyOf": shapes.iter().map(|it| shape(*it)).collect::<Vec<_>>() }),
+        ValueType::Choice(words) => json!({ "enum": words }),
+        ValueType::Flag => json!({ "type": "boolean" }),
+        ValueType::Duration => json!({ "type": "string", "pattern": DURATION }),
+        ValueType::Filter => json!({ "type": "object", "minProperties": 1 }),
+        ValueType::Expression => json!({ "not": { "type": "null" } }),
+        ValueType::NotYet => json!({ "not": {} }),
     }
 }
 

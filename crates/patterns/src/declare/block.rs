@@ -2,7 +2,7 @@
 //! accident. What is wrong becomes a finding, and reading goes on.
 
 use crate::declare::finding::{At, Findings};
-use crate::declare::kinds::{KeyDef, Shape};
+use crate::declare::kinds::{KeyDef, ValueType};
 use crate::declare::tree::{Content, Entries, Entry, Node};
 use crate::declare::{names, spelling};
 use document::value::Path;
@@ -88,7 +88,7 @@ impl<'a> Block<'a> {
     /// Reports every key that is not in `keys`.
     pub(crate) fn only(&self, keys: &[KeyDef], findings: &mut Findings) {
         let all = keys.iter().map(|key| key.name);
-        let there = keys.iter().filter(|key| key.shape != Shape::NotYet).map(|key| key.name);
+        let there = keys.iter().filter(|key| key.shape != ValueType::NotYet).map(|key| key.name);
         for entry in self.entries.iter() {
             if !all.clone().any(|name| name == entry.key) {
                 self.unknown(&entry.key, all.clone(), there.clone(), findings);

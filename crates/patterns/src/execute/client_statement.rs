@@ -3,13 +3,13 @@
 use crate::active::CollectionRules;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::{Changed, Changes};
+use crate::execute::client_work::ClientWork;
 use crate::execute::host_fields;
 use crate::execute::host_fields::{Host, When};
 use crate::execute::pipelined_statements::Sent;
 use crate::execute::react::react;
 use crate::execute::replaced::originals;
 use crate::execute::shaped_statement;
-use crate::execute::work::Work;
 use crate::shapes::with_id;
 use document::filter::{Details, Filter};
 use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
@@ -28,7 +28,7 @@ pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
 }
 
 /// Runs the statements and their effects. If the reply has a statement's error, the transaction is lost.
-pub(crate) async fn execute(run: &mut Attempt<'_>, work: &Work<'_>) -> Result<Written> {
+pub(crate) async fn execute(run: &mut Attempt<'_>, work: &ClientWork<'_>) -> Result<Written> {
     if let Some(stack) = work.stack {
         return shaped_statement::execute(run, stack, work).await;
     }

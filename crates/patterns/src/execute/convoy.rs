@@ -3,6 +3,7 @@
 //! that are in the air are not flown to by another flight. One insert that fails is taken out and the rest fly again.
 
 use crate::execute::attempt::Attempt;
+use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::flying::Flown;
 use crate::execute::gate::Point;
@@ -10,7 +11,6 @@ use crate::execute::group::{Told, heard, lost, unsatisfied};
 use crate::execute::host_queue::{HostHash, OwnedTurns, Turns};
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, settle};
-use crate::execute::work::Work;
 use crate::execute::{client_statement, flying};
 use document::Result;
 use document::backend::{Relay, Session};
@@ -215,7 +215,7 @@ pub(crate) async fn insert(
     if let Some(lane) = lane {
         let turns = attempts.in_time(executor.lines.take(hosts)).await?.with(lane);
         let op = WriteOp::Insert(op.clone());
-        return alone(executor, client, context, &Work::of(&op), turns, attempts).await;
+        return alone(executor, client, context, &ClientWork::of(&op), turns, attempts).await;
     }
     let place = Place { executor, ns: &op.ns, number };
     tokio::select! {
@@ -302,7 +302,8 @@ async fn depart(lane: Lane, mut jobs: Vec<Job>, turns: Option<OwnedTurns>) {
         let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
         let op = WriteOp::Insert(job.op);
         let turns = executor.lines.take(job.hosts).await;
-        let outcome = alone(executor, &mut session, &context, &Work::of(&op), turns, RetryWindow::new(&context)).await;
+        let outcome =
+            alone(executor, &mut session, &context, &ClientWork::of(&op), turns, RetryWindow::new(&context)).await;
         let _gone = job.done.send((outcome, unsatisfied(&context)));
     }
 }
@@ -344,7 +345,7 @@ async fn attempt(
         statement_ids: Vec::new(),
         ..first.op.clone()
     };
-    let result = match client_statement::execute(&mut run, &Work::of(&WriteOp::Insert(op))).await {
+    let result = match client_statement::execute(&mut run, &ClientWork::of(&WriteOp::Insert(op))).await {
         Ok(written) => run.finish().await.map(|()| written),
         Err(error) => Err(error),
     };

@@ -5,13 +5,13 @@ use crate::active::Rules;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::client_statement;
+use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::gate::Point;
 use crate::execute::host_queue::{HostHash, Line, Turns, hash, of_fence};
 use crate::execute::react::react;
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, commit, settle};
-use crate::execute::work::Work;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
 use document::backend::{Relay, Session};
@@ -92,7 +92,7 @@ pub(crate) async fn insert(
     if let Ok(turn) = free {
         let turns = Turns::of(&executor.lines, host, line, turn);
         let op = WriteOp::Insert(op.clone());
-        return alone(executor, client, context, &Work::of(&op), turns, RetryWindow::new(context)).await;
+        return alone(executor, client, context, &ClientWork::of(&op), turns, RetryWindow::new(context)).await;
     }
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -257,7 +257,7 @@ async fn one(executor: &Arc<Executor>, context: &Context, job: Job) {
     let mut session = Session { id: job.id, retry: job.retry, relay: job.relay, ..Session::default() };
     let turns = Turns::none(&executor.lines);
     let op = WriteOp::Insert(job.op);
-    let outcome = alone(executor, &mut session, context, &Work::of(&op), turns, RetryWindow::new(context)).await;
+    let outcome = alone(executor, &mut session, context, &ClientWork::of(&op), turns, RetryWindow::new(context)).await;
     let _gone = job.done.send((outcome, unsatisfied(context)));
 }
 

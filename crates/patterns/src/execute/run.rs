@@ -2,6 +2,7 @@
 
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::execute;
+use crate::execute::client_work::ClientWork;
 use crate::execute::collect::Collected;
 use crate::execute::executor::Executor;
 use crate::execute::flying::{Attempted, Flown};
@@ -9,7 +10,6 @@ use crate::execute::gate::Point;
 use crate::execute::host_queue::{HostHash, Turns};
 use crate::execute::plan::Plan;
 use crate::execute::retry::{RetryWindow, is_of_command, is_transient};
-use crate::execute::work::Work;
 use crate::execute::{convoy, flying, group};
 use crate::rule::Stack;
 use document::backend::{Claim, Session};
@@ -37,7 +37,7 @@ pub(crate) async fn transact(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    work: &Work<'_>,
+    work: &ClientWork<'_>,
 ) -> Result<Outcome> {
     let op = work.op;
     if let Some(stack) = work.stack {
@@ -85,7 +85,7 @@ pub(crate) async fn alone(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    work: &Work<'_>,
+    work: &ClientWork<'_>,
     mut turns: Turns<'_>,
     mut attempts: RetryWindow,
 ) -> Result<Outcome> {
@@ -123,7 +123,7 @@ async fn attempt(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    work: &Work<'_>,
+    work: &ClientWork<'_>,
     attempt: Sending,
     turns: &mut Turns<'_>,
     touched: &mut Vec<HostHash>,
@@ -231,7 +231,7 @@ pub(crate) async fn rehearse(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
-    work: &Work<'_>,
+    work: &ClientWork<'_>,
     is_shown: bool,
 ) -> Result<Rehearsed> {
     let mut attempts = RetryWindow::new(context);

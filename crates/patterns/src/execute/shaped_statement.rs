@@ -4,16 +4,17 @@
 
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
+use crate::execute::client_work::ClientWork;
 use crate::execute::logical_changes::LogicalChanges;
 use crate::execute::plan::Action;
 use crate::execute::react::react;
 use crate::execute::retry::is_transient;
 use crate::execute::statements;
-use crate::execute::work::Work;
 use crate::rule::Stack;
-use crate::rule::shape::{CommandOptions, Learn, Stop, StoredAccess, StoredReads, Visit, find};
+use crate::rule::shape::{CommandOptions, Learn, Stop, StoredAccess, StoredReads, Visit};
 use crate::shapes::evaluate::multi::Many;
 use crate::shapes::evaluate::{insert, statement};
+use crate::shapes::find;
 use document::Result;
 use document::backend::{Answer, BatchLimit};
 use document::filter::Filter;
@@ -37,7 +38,7 @@ pub(crate) struct StoredWork {
 
 /// Runs the statements. An error of the reply is a statement's, and then the transaction is lost; statements that are refused with
 /// nothing written for them are in [`Attempt::refused`].
-pub(crate) async fn execute(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &Work<'_>) -> Result<Written> {
+pub(crate) async fn execute(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -> Result<Written> {
     run.stored = Some(StoredWork { stack: stack.clone(), changes: LogicalChanges::default(), learned: Vec::new() });
     let outcome = match work.op {
         WriteOp::Delete(op) if op.ns != stack.logical => expire(run, op).await.map_err(Stop::Command),
@@ -52,7 +53,7 @@ pub(crate) async fn execute(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &Wo
     }
 }
 
-async fn all(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &Work<'_>) -> Result<Written, Stop> {
+async fn all(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -> Result<Written, Stop> {
     let how = CommandOptions::of(work.op);
     let count = statements::count(work.op);
     let is_recorded = run.session.retry.is_some() && work.picked.is_none();

@@ -2,9 +2,9 @@
 //! statement that fails kills it: those before are run again as one, its error is recorded, and the rest goes on (or not).
 
 use crate::active::CollectionRules;
+use crate::execute::client_work::ClientWork;
 use crate::execute::host_fields::expressed;
 use crate::execute::run::{Outcome, rehearse, transact};
-use crate::execute::work::Work;
 use crate::execute::{direct, resend_after_move, statements};
 use crate::layer::{Executor, logical_names, multi, owned};
 use crate::rule::Stack;
@@ -95,7 +95,7 @@ pub(super) async fn run(
         let end = end(&op, at, known.as_ref().map_or(count, |(index, _)| *index), target);
         let part =
             if at == 0 && end == count { Cow::Borrowed(&*op) } else { Cow::Owned(statements::part(&op, at..end)) };
-        let mut work = Work::through(&part, target.stack());
+        let mut work = ClientWork::through(&part, target.stack());
         if let Some(stack) = target.stack() {
             work.noted = resend_after_move::noted(executor, session, context, stack, &part).await?;
         }
@@ -163,7 +163,7 @@ pub(super) async fn find(
     let (mut good, mut bad, mut found) = (from, to, None);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
-        match rehearse(executor, session, context, &Work::through(&part(middle), stack), false).await? {
+        match rehearse(executor, session, context, &ClientWork::through(&part(middle), stack), false).await? {
             Ok(_) => good = middle,
             Err((index, error)) => {
                 bad = index.map_or(middle, |index| from + index + 1);
@@ -174,7 +174,7 @@ pub(super) async fn find(
     let error = match found {
         Some(error) => Some(error),
         None => {
-            let outcome = rehearse(executor, session, context, &Work::through(&part(bad), stack), false).await?;
+            let outcome = rehearse(executor, session, context, &ClientWork::through(&part(bad), stack), false).await?;
             outcome.err().map(|(_, error)| error)
         }
     };

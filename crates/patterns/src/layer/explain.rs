@@ -2,9 +2,9 @@
 //! (SEMANTICS R25). The plan is run in a transaction that is given up, so that its steps are the real ones.
 
 use crate::execute::client_statement::namespace;
+use crate::execute::client_work::ClientWork;
 use crate::execute::plan::Plan;
 use crate::execute::run::rehearse;
-use crate::execute::work::Work;
 use crate::execute::{digits, read, statements};
 use crate::layer::bulk::Target;
 use crate::layer::write::concerns;
@@ -132,7 +132,8 @@ pub(crate) async fn plan(
         let part = left.op(&op);
         let (index, error) = match target.and_then(|target| target.refused(&part, 0)) {
             Some((index, error)) => (index, error),
-            None => match rehearse(executor, client, context, &Work::through(&part, stack.as_ref()), true).await? {
+            None => match rehearse(executor, client, context, &ClientWork::through(&part, stack.as_ref()), true).await?
+            {
                 Ok(plan) => return Ok(plan.with_errors(left.errors)),
                 Err((Some(index), error)) => (index, error),
                 Err((None, error)) if left.places.len() == 1 => (0, error),

@@ -3,10 +3,10 @@
 //! once; after an error earlier documents stay, each with its derived effects.
 
 use crate::execute::attempt::Attempt;
+use crate::execute::client_work::ClientWork;
 use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, transact};
 use crate::execute::statements;
-use crate::execute::work::Work;
 use crate::layer::Executor;
 use crate::rule::Stack;
 use crate::rule::shape::Stop;
@@ -97,10 +97,10 @@ async fn part(
     matches: Matches,
 ) -> Result<(Written, Option<Error>), Failed> {
     let outcome = match &matches {
-        Matches::Ids(ids) if ids.is_empty() => transact(executor, own, context, &Work::of(statement)).await?,
-        Matches::Ids(ids) => transact(executor, own, context, &Work::of(&narrowed(statement, ids))).await?,
+        Matches::Ids(ids) if ids.is_empty() => transact(executor, own, context, &ClientWork::of(statement)).await?,
+        Matches::Ids(ids) => transact(executor, own, context, &ClientWork::of(&narrowed(statement, ids))).await?,
         Matches::Picked(picked) => {
-            let work = Work { picked: Some(picked), ..Work::through(statement, stack) };
+            let work = ClientWork { picked: Some(picked), ..ClientWork::through(statement, stack) };
             transact(executor, own, context, &work).await?
         }
     };

@@ -5,8 +5,8 @@ use crate::active::route::Role;
 use crate::active::{CollectionRules, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
+use crate::execute::client_work::ClientWork;
 use crate::execute::run::{Outcome, transact};
-use crate::execute::work::Work;
 use crate::execute::{digits, direct, statements};
 use crate::layer::bulk::Target;
 use crate::layer::refused::bookkeeping;
@@ -73,7 +73,9 @@ async fn planned(
     if let Some((index, error)) = target.refused(&op, 0) {
         return Ok(statements::failed(index, error));
     }
-    let Some(stack) = target.stack() else { return joined(executor, session, context, &Work::of(&op), &rules).await };
+    let Some(stack) = target.stack() else {
+        return joined(executor, session, context, &ClientWork::of(&op), &rules).await;
+    };
     let (count, mut total, mut at) = (statements::count(&op), Written::default(), 0);
     while at < count && total.errors.is_empty() {
         let is_direct = |at: usize| direct::statements(stack, &op, at, true);
@@ -85,7 +87,7 @@ async fn planned(
         }
         let end = (at + 1..count).find(|end| !is_direct(*end).is_empty()).unwrap_or(count);
         let part = statements::part(&op, at..end);
-        let written = joined(executor, session, context, &Work::through(&part, Some(stack)), &rules).await?;
+        let written = joined(executor, session, context, &ClientWork::through(&part, Some(stack)), &rules).await?;
         statements::add(&mut total, written, at);
         at = end;
     }
@@ -97,7 +99,7 @@ async fn joined(
     executor: &Arc<Executor>,
     session: &mut Session,
     context: &Context,
-    work: &Work<'_>,
+    work: &ClientWork<'_>,
     rules: &Arc<Rules>,
 ) -> Result<Written> {
     let mut run = Attempt::new(executor, session, context, rules.clone());
@@ -127,7 +129,7 @@ async fn expire(
     for at in 0..statements::count(op) {
         let statement = statements::part(op, at..at + 1);
         loop {
-            match transact(executor, session, context, &Work::through(&statement, Some(stack))).await? {
+            match transact(executor, session, context, &ClientWork::through(&statement, Some(stack))).await? {
                 Outcome::Done(written) if written.n == 0 => break,
                 Outcome::Done(written) => statements::add(&mut total, written, 0),
                 Outcome::Failed { error, .. } => return Err(error),

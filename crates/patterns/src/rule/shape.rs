@@ -90,19 +90,6 @@ pub trait StoredAccess: StoredReads {
     fn once_committed(&mut self, learn: Learn);
 }
 
-/// All documents of a read.
-pub fn find<'a>(at: &'a mut (dyn StoredReads + 'a), find: Find) -> Answer<'a, Vec<Doc<'static>>> {
-    Box::pin(async move {
-        let mut found = Vec::new();
-        at.each(find, &mut |doc| {
-            found.push(doc);
-            Ok(true)
-        })
-        .await?;
-        Ok(found)
-    })
-}
-
 /// Statements that are sent as the client's own, each about one stored document, so that they need no transaction. They carry
 /// the client's session and statement numbers: the backend makes them exactly-once (SEMANTICS R4).
 pub trait DirectAccess: StoredReads {
@@ -147,7 +134,7 @@ impl CommandOptions {
 
 /// What becomes of one logical document.
 #[derive(Debug)]
-pub enum Fate {
+pub enum LogicalFate {
     Gone,
     Becomes(Doc<'static>),
 }
@@ -232,7 +219,7 @@ pub trait Shape: ReadShape + Any {
     }
 
     /// What is stored instead of one stored document; `fates` by place in it.
-    fn rewrite(&self, place: &Place, stored: &Doc<'static>, fates: Vec<(usize, Fate)>) -> Result<Rewrite>;
+    fn rewrite(&self, place: &Place, stored: &Doc<'static>, fates: Vec<(usize, LogicalFate)>) -> Result<Rewrite>;
 
     /// Adds logical documents; returns those that are refused, with nothing written for them.
     fn insert<'a>(

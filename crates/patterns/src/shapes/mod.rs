@@ -12,6 +12,9 @@ pub use crate::rule::Stack;
 pub use crate::rule::shape::Place;
 
 use crate::rule::RegistryEntry;
+use crate::rule::shape::StoredReads;
+use document::backend::Answer;
+use document::op::Find;
 use document::{Doc, DocWriter, Env, Value};
 
 /// All shapes but the plain one, sorted by name: what is listed is proven by all proofs and crash runs.
@@ -28,4 +31,17 @@ pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
         writer.append(name.as_str(), &value);
     }
     writer.finish()
+}
+
+/// All documents of a read.
+pub(crate) fn find<'a>(at: &'a mut (dyn StoredReads + 'a), find: Find) -> Answer<'a, Vec<Doc<'static>>> {
+    Box::pin(async move {
+        let mut found = Vec::new();
+        at.each(find, &mut |doc| {
+            found.push(doc);
+            Ok(true)
+        })
+        .await?;
+        Ok(found)
+    })
 }

@@ -2,7 +2,8 @@
 
 use crate::rule::read::{Dialect, Each, ReadShape};
 use crate::rule::shape::{
-    CommandOptions, DirectAccess, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess, StoredChange,
+    CommandOptions, DirectAccess, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess,
+    StoredChange,
 };
 use crate::rule::{Needs, Stack};
 use crate::shapes::evaluate::rewrite::{delete, replace};
@@ -79,11 +80,11 @@ impl Shape for Plain {
         Ok(logical.clone())
     }
 
-    fn rewrite(&self, _place: &Place, stored: &Doc<'static>, fates: Vec<(usize, Fate)>) -> Result<Rewrite> {
+    fn rewrite(&self, _place: &Place, stored: &Doc<'static>, fates: Vec<(usize, LogicalFate)>) -> Result<Rewrite> {
         let id = stored.get("_id").unwrap_or(Value::Missing);
         let change = match fates.into_iter().next() {
-            Some((_, Fate::Becomes(after))) => StoredChange::Update(replace(&id, after)?),
-            Some((_, Fate::Gone)) => StoredChange::Delete(delete(&id)),
+            Some((_, LogicalFate::Becomes(after))) => StoredChange::Update(replace(&id, after)?),
+            Some((_, LogicalFate::Gone)) => StoredChange::Delete(delete(&id)),
             None => return Err(Error::new(Code::InternalError, "a document that stays as it is was to be rewritten")),
         };
         Ok(Rewrite { change, moved: Vec::new(), host: None })

@@ -30,12 +30,7 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// The files, or folders with all their files, that name a folder which they may not. The list may only shrink.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    // Reads of shapes, and the buckets that are open for writing, are still in `layer/shaped`.
-    ("execute/attempt.rs", "layer"),
-    ("execute/executor.rs", "layer"),
-    ("rule/mod.rs", "shapes"),
-];
+const EXCEPTIONS: &[(&str, &str)] = &[];
 
 /// Type names that several files of `crates/patterns` declare for the whole crate, and in how many. The list may only shrink.
 const SHARED_NAMES: &[(&str, usize)] = &[

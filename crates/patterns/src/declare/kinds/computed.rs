@@ -6,7 +6,7 @@
 use crate::declare::block::{Block, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
-use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
+use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
 use crate::declare::{normal, programs, spelling};
 use crate::fields::{ExpressionField, Tally, TallyField};
 use crate::rule::{ClientWrites, Field, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
@@ -32,33 +32,37 @@ const KINDS: &[&str] = &["count", "sum", "avg", "expr"];
 const LATER_KINDS: &[&str] = &["min", "max", "first", "last", "distinct"];
 
 const KEYS: &[KeyDef] = &[
-    KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: Shape::Path },
-    KeyDef { name: "by", help: "The field of the children that holds this document's `_id`.", shape: Shape::Path },
+    KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: ValueType::Path },
+    KeyDef { name: "by", help: "The field of the children that holds this document's `_id`.", shape: ValueType::Path },
     CLIENT_WRITES_KEY,
-    KeyDef { name: "count", help: "The collection whose documents are counted.", shape: Shape::Collection },
-    KeyDef { name: "create", help: "A roll-up: documents that appear with their first child.", shape: Shape::NotYet },
-    KeyDef { name: "distinct", help: "How many different values the children have.", shape: Shape::NotYet },
-    KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: Shape::Expression },
-    KeyDef { name: "first", help: "The first value by an order.", shape: Shape::NotYet },
-    KeyDef { name: "from", help: "The collection of the children, for `sum` and `avg`.", shape: Shape::Collection },
+    KeyDef { name: "count", help: "The collection whose documents are counted.", shape: ValueType::Collection },
+    KeyDef {
+        name: "create",
+        help: "A roll-up: documents that appear with their first child.",
+        shape: ValueType::NotYet,
+    },
+    KeyDef { name: "distinct", help: "How many different values the children have.", shape: ValueType::NotYet },
+    KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: ValueType::Expression },
+    KeyDef { name: "first", help: "The first value by an order.", shape: ValueType::NotYet },
+    KeyDef { name: "from", help: "The collection of the children, for `sum` and `avg`.", shape: ValueType::Collection },
     KeyDef {
         name: "lag",
         help: "How late the value may be; omitted, it is right in the same transaction.",
-        shape: Shape::Duration,
+        shape: ValueType::Duration,
     },
-    KeyDef { name: "last", help: "The last value by an order.", shape: Shape::NotYet },
-    KeyDef { name: "max", help: "The largest value of the children.", shape: Shape::NotYet },
-    KeyDef { name: "min", help: "The smallest value of the children.", shape: Shape::NotYet },
-    KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: Shape::NotYet },
-    KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: Shape::Path },
-    KeyDef { name: "where", help: "Which children count: a query filter.", shape: Shape::Filter },
+    KeyDef { name: "last", help: "The last value by an order.", shape: ValueType::NotYet },
+    KeyDef { name: "max", help: "The largest value of the children.", shape: ValueType::NotYet },
+    KeyDef { name: "min", help: "The smallest value of the children.", shape: ValueType::NotYet },
+    KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: ValueType::NotYet },
+    KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: ValueType::Path },
+    KeyDef { name: "where", help: "Which children count: a query filter.", shape: ValueType::Filter },
 ];
 
-const FORMS: &[Form] = &[
-    Form { required: &["count", "by"], optional: &["where", "lag", "client_writes"] },
-    Form { required: &["sum", "from", "by"], optional: &["where", "lag", "client_writes"] },
-    Form { required: &["avg", "from", "by"], optional: &["where", "lag", "client_writes"] },
-    Form { required: &["expr"], optional: &["client_writes"] },
+const FORMS: &[KeySet] = &[
+    KeySet { required: &["count", "by"], optional: &["where", "lag", "client_writes"] },
+    KeySet { required: &["sum", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    KeySet { required: &["avg", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    KeySet { required: &["expr"], optional: &["client_writes"] },
 ];
 
 fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {

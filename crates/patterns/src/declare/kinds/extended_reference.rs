@@ -5,7 +5,7 @@
 
 use crate::declare::block::{Block, Item, print_duration};
 use crate::declare::finding::{At, Findings};
-use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
+use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
 use crate::declare::tree::Content;
 use crate::declare::{names, normal};
 use crate::fields::CopyField;
@@ -41,46 +41,46 @@ pub(super) const CLIENT_WRITES: &[(&str, ClientWrites)] =
 pub(super) const CLIENT_WRITES_KEY: KeyDef = KeyDef {
     name: "client_writes",
     help: "What happens to a client's write to the field: refuse a differing value, or ignore it silently; omitted, operators on it are refused and whole documents overridden.",
-    shape: Shape::Choice(&["refuse", "ignore"]),
+    shape: ValueType::Choice(&["refuse", "ignore"]),
 };
 
 const KEYS: &[KeyDef] = &[
-    KeyDef { name: "by", help: "The field of this document that holds the reference.", shape: Shape::Path },
+    KeyDef { name: "by", help: "The field of this document that holds the reference.", shape: ValueType::Path },
     CLIENT_WRITES_KEY,
     KeyDef {
         name: "each",
         help: "Whether the reference is an array of values, each giving a copy of its own.",
-        shape: Shape::Flag,
+        shape: ValueType::Flag,
     },
     KeyDef {
         name: "fields",
         help: "What is copied: a list of fields, or a map from the name in the copy to the path in the source.",
-        shape: Shape::Fields,
+        shape: ValueType::Fields,
     },
-    KeyDef { name: "from", help: "The collection that the reference points to.", shape: Shape::Collection },
+    KeyDef { name: "from", help: "The collection that the reference points to.", shape: ValueType::Collection },
     KeyDef {
         name: "lag",
         help: "How late copies may be refreshed; omitted, they are in the same transaction.",
-        shape: Shape::Duration,
+        shape: ValueType::Duration,
     },
     KeyDef {
         name: "match",
         help: "The field of the source that the reference equals; `_id` if omitted.",
-        shape: Shape::Path,
+        shape: ValueType::Path,
     },
     KeyDef {
         name: "when_changed",
         help: "Whether copies are refreshed (the default) or keep what they were filled with.",
-        shape: Shape::Choice(&["refresh", "keep"]),
+        shape: ValueType::Choice(&["refresh", "keep"]),
     },
     KeyDef {
         name: "when_deleted",
         help: "Whether deleting the source keeps the copies (the default), unsets them, is rejected while there are any, or cascades to the documents that hold them.",
-        shape: Shape::Choice(&["keep", "unset", "reject", "cascade"]),
+        shape: ValueType::Choice(&["keep", "unset", "reject", "cascade"]),
     },
 ];
 
-const FORMS: &[Form] = &[Form {
+const FORMS: &[KeySet] = &[KeySet {
     required: &["from", "by", "fields"],
     optional: &["match", "each", "when_changed", "when_deleted", "lag", "client_writes"],
 }];

@@ -64,7 +64,7 @@ pub struct Definition {
     /// The keys of a block, sorted by name.
     pub keys: &'static [KeyDef],
     /// Which keys go together: a block has exactly one of these forms.
-    pub forms: &'static [Form],
+    pub forms: &'static [KeySet],
     pub(crate) lower: fn(&Block<'_>, &Target, &mut Findings) -> Option<Rule>,
 }
 
@@ -83,18 +83,18 @@ pub struct KeyDef {
     pub name: &'static str,
     /// One sentence.
     pub help: &'static str,
-    pub shape: Shape,
+    pub shape: ValueType,
 }
 
 /// One way to fill a block: these keys, and no others.
-pub struct Form {
+pub struct KeySet {
     pub required: &'static [&'static str],
     pub optional: &'static [&'static str],
 }
 
 /// What a key's value looks like; the schema for editors is made from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
+pub enum ValueType {
     /// The name of a collection.
     Collection,
     /// A dotted path.
@@ -119,16 +119,16 @@ pub enum Shape {
     Expression,
     /// A list, each item once.
     List {
-        of: &'static Shape,
+        of: &'static ValueType,
         least: usize,
     },
     /// A map from names of fields.
-    Map(&'static Shape),
+    Map(&'static ValueType),
     /// A map with one entry: from one of these words to a name.
     Pair(&'static [&'static str]),
     /// A map with exactly these keys.
     Record(&'static [KeyDef]),
-    Either(&'static [Shape]),
+    Either(&'static [ValueType]),
     /// Part of the contract, not there yet: refused, whatever it holds.
     NotYet,
 }
@@ -149,7 +149,7 @@ impl Target {
 impl Definition {
     /// The keys that can be declared today.
     pub fn keys_there(&self) -> impl Iterator<Item = &'static KeyDef> {
-        self.keys.iter().filter(|key| key.shape != Shape::NotYet)
+        self.keys.iter().filter(|key| key.shape != ValueType::NotYet)
     }
 
     /// Whether every form has the key.

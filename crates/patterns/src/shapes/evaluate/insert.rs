@@ -1,7 +1,7 @@
 //! New logical documents. While a collection has two places, one with a derived `_id` may be stored in either already.
 
 use crate::rule::Stack;
-use crate::rule::shape::{Existing, Fate, NewDocuments, Stop, StoredAccess};
+use crate::rule::shape::{Existing, LogicalFate, NewDocuments, Stop, StoredAccess};
 use crate::shapes::evaluate::first;
 use crate::shapes::evaluate::rewrite::StoredRewrites;
 use crate::shapes::refused::duplicate;
@@ -74,7 +74,7 @@ pub(super) async fn add(
         return Ok(Err(duplicate(&stack.logical, &id)));
     };
     let mut rewrites = StoredRewrites::default();
-    let fates = vec![(found.index, Fate::Becomes(sum))];
+    let fates = vec![(found.index, LogicalFate::Becomes(sum))];
     rewrites.add(stack, found.place, &found.stored, fates).map_err(Stop::of(index))?;
     rewrites.write(at, stack, index, bypass_validation).await?;
     Ok(Ok(id))

@@ -15,7 +15,7 @@ use document::{Doc, Env, Result};
 use std::cmp::Ordering;
 
 /// A logical document that matches.
-pub(crate) struct Found {
+pub(crate) struct Match {
     /// In which place it is stored …
     pub(crate) place: usize,
     /// … in which document …
@@ -43,12 +43,12 @@ pub(crate) fn holding(place: &Place, filter: &Filter) -> Find {
 }
 
 /// Those logical documents of a stored one that match.
-fn matching(place: (usize, &Place), stored: &Doc<'static>, filter: &Filter, env: &Env) -> Result<Vec<Found>> {
+fn matching(place: (usize, &Place), stored: &Doc<'static>, filter: &Filter, env: &Env) -> Result<Vec<Match>> {
     let mut found = Vec::new();
     for (index, doc) in decoded(&*place.1.shape, stored)?.into_iter().enumerate() {
         let mut details = Details::default();
         if filter.matches_with(&doc, env, &mut details)? {
-            found.push(Found { place: place.0, stored: stored.clone(), index, doc, details });
+            found.push(Match { place: place.0, stored: stored.clone(), index, doc, details });
         }
     }
     Ok(found)
@@ -60,11 +60,11 @@ async fn first(
     stack: &Stack,
     filter: &Filter,
     sort: Option<&SortSpec>,
-) -> Result<Option<Found>> {
+) -> Result<Option<Match>> {
     let env = at.context().env.clone();
     let natural = stack.shape().map(|shape| shape.order()).unwrap_or_default();
     let by = sort.unwrap_or(&natural);
-    let mut best: Option<Found> = None;
+    let mut best: Option<Match> = None;
     for (number, place) in stack.places.iter().enumerate() {
         let mut read = holding(place, filter);
         let mut early = false;
@@ -105,7 +105,7 @@ async fn first(
     Ok(best)
 }
 
-fn is_before(by: &SortSpec, found: &Found, best: Option<&Found>) -> Result<bool> {
+fn is_before(by: &SortSpec, found: &Match, best: Option<&Match>) -> Result<bool> {
     let Some(best) = best else { return Ok(true) };
     let (new, old) = (sort_spec::key(by, &found.doc)?, sort_spec::key(by, &best.doc)?);
     Ok(sort_spec::compare(by, &new, &old) == Ordering::Less)

@@ -3,9 +3,10 @@
 //! documents before it stay changed.
 
 use crate::rule::Stack;
-use crate::rule::shape::{Fate, Stop, StoredAccess, find};
+use crate::rule::shape::{LogicalFate, Stop, StoredAccess};
 use crate::shapes::evaluate::rewrite::{StoredRewrites, updated};
 use crate::shapes::evaluate::{holding, matching, statement};
+use crate::shapes::find;
 use document::filter::Filter;
 use document::op::{Find, WriteOp, Written};
 use document::update::Update;
@@ -112,10 +113,10 @@ impl<'o> Many<'o> {
                     let Some(position) = left.iter().position(|other| *other == identity) else { continue };
                     left.swap_remove(position);
                     let fate = match self.update {
-                        None => Some(Fate::Gone),
+                        None => Some(LogicalFate::Gone),
                         Some(update) => {
                             match updated(stack, &found, update, &env).and_then(|after| fits(stack, after)) {
-                                Ok(after) => after.map(Fate::Becomes),
+                                Ok(after) => after.map(LogicalFate::Becomes),
                                 Err(error) => {
                                     failed = Some(error);
                                     break;

@@ -2,8 +2,8 @@
 //! together. A logical document that does not belong where it was any more is added where it belongs, in the same transaction (R17).
 
 use crate::rule::Stack;
-use crate::rule::shape::{Existing, Fate, NewDocuments, Stop, StoredAccess, StoredChange};
-use crate::shapes::evaluate::Found;
+use crate::rule::shape::{Existing, LogicalFate, NewDocuments, Stop, StoredAccess, StoredChange};
+use crate::shapes::evaluate::Match;
 use crate::shapes::refused::immutable_id;
 use document::filter::Filter;
 use document::op::{Delete, DeleteStatement, UpdateOp, UpdateStatement, WriteOp};
@@ -13,7 +13,7 @@ use document::value::order;
 use document::{Doc, Env, Result, Value};
 
 /// The document after an update; `None` if that changes nothing.
-pub(super) fn updated(stack: &Stack, found: &Found, update: &Update, env: &Env) -> Result<Option<Doc<'static>>> {
+pub(super) fn updated(stack: &Stack, found: &Match, update: &Update, env: &Env) -> Result<Option<Doc<'static>>> {
     let Applied::Changed(mut after) = update.apply(&found.doc, &found.details, env)? else { return Ok(None) };
     if let Some(normal) = stack.places.get(found.place).and_then(|place| place.shape.normal(&after)) {
         if normal.as_bytes() == found.doc.as_bytes() {
@@ -44,13 +44,13 @@ impl StoredRewrites {
         stack: &Stack,
         number: usize,
         stored: &Doc<'static>,
-        fates: Vec<(usize, Fate)>,
+        fates: Vec<(usize, LogicalFate)>,
     ) -> Result<()> {
         let Some(place) = stack.places.get(number) else { return Ok(()) };
         if let Some(shape) = stack.shape().filter(|_| place.shape.is_plain()) {
             // It must fit into the other form, where it will be or was.
             for (_, fate) in &fates {
-                if let Fate::Becomes(after) = fate {
+                if let LogicalFate::Becomes(after) = fate {
                     shape.check(after)?;
                 }
             }

@@ -1,9 +1,9 @@
 //! One client's statement about one logical document, in a transaction: update, delete, findAndModify (R17).
 
 use crate::rule::Stack;
-use crate::rule::shape::{Fate, Stop, StoredAccess};
+use crate::rule::shape::{LogicalFate, Stop, StoredAccess};
 use crate::shapes::evaluate::rewrite::{StoredRewrites, updated};
-use crate::shapes::evaluate::{Found, first, insert};
+use crate::shapes::evaluate::{Match, first, insert};
 use document::filter::{Details, Filter};
 use document::op::{DeleteStatement, FindAndModify, Modify, UpdateStatement, WriteOp, Written};
 use document::update::Update;
@@ -42,7 +42,7 @@ async fn update(
     let after = updated(stack, &found, &statement.update, &at.context().env).map_err(Stop::of(index))?;
     let modified = u64::from(after.is_some());
     if let Some(after) = after {
-        becomes(at, stack, &found, Fate::Becomes(after), index, bypass).await?;
+        becomes(at, stack, &found, LogicalFate::Becomes(after), index, bypass).await?;
     }
     Ok(Written { n: 1, modified, ..Written::default() })
 }
@@ -55,7 +55,7 @@ async fn delete(
 ) -> Result<Written, Stop> {
     let found = first(at, stack, &statement.filter, None).await.map_err(Stop::of(index))?;
     let Some(found) = found else { return Ok(Written::default()) };
-    becomes(at, stack, &found, Fate::Gone, index, false).await?;
+    becomes(at, stack, &found, LogicalFate::Gone, index, false).await?;
     Ok(Written { n: 1, ..Written::default() })
 }
 
@@ -70,7 +70,7 @@ async fn find_and_modify(
     let mut details = Details::default();
     match (&op.action, found) {
         (Modify::Remove, Some(found)) => {
-            becomes(at, stack, &found, Fate::Gone, index, false).await?;
+            becomes(at, stack, &found, LogicalFate::Gone, index, false).await?;
             written.n = 1;
             (written.document, details) = (Some(found.doc), found.details);
         }
@@ -82,7 +82,7 @@ async fn find_and_modify(
                 if *return_new {
                     shown = as_read(stack, &after).map_err(Stop::of(index))?;
                 }
-                becomes(at, stack, &found, Fate::Becomes(after), index, op.bypass_validation).await?;
+                becomes(at, stack, &found, LogicalFate::Becomes(after), index, op.bypass_validation).await?;
             }
             (written.document, details) = (Some(shown), found.details);
         }
@@ -107,8 +107,8 @@ async fn find_and_modify(
 async fn becomes(
     at: &mut dyn StoredAccess,
     stack: &Stack,
-    found: &Found,
-    fate: Fate,
+    found: &Match,
+    fate: LogicalFate,
     index: usize,
     bypass: bool,
 ) -> Result<(), Stop> {

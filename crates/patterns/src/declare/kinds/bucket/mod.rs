@@ -13,7 +13,7 @@ mod slots;
 use crate::declare::block::{Block, Item};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::word;
-use crate::declare::kinds::{Definition, Form, KeyDef, Pattern, Per, Shape, Status, Target};
+use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
 use crate::declare::names::collection;
 use crate::declare::normal as declared;
 use crate::declare::tree::Content;
@@ -43,22 +43,22 @@ const KEYS: &[KeyDef] = &[
     KeyDef {
         name: "at_most",
         help: "A bucket with so many readings is full, and the next one begins; 1000 if omitted.",
-        shape: Shape::Number { most: readings::MOST },
+        shape: ValueType::Number { most: readings::MOST },
     },
     KeyDef {
         name: "bucket_id",
         help: "Whether a bucket's `_id` is a document of its series and period (the default), or both packed into bytes.",
-        shape: Shape::Choice(&["fields", "packed"]),
+        shape: ValueType::Choice(&["fields", "packed"]),
     },
     KeyDef {
         name: "by",
         help: "The fields that tell series apart; `{ field, as: hex }` stores hex digits as bytes.",
-        shape: Shape::List {
-            of: &Shape::Either(&[
-                Shape::Name,
-                Shape::Record(&[
-                    KeyDef { name: "as", help: "How it is stored.", shape: Shape::Choice(&["hex"]) },
-                    KeyDef { name: "field", help: "The field.", shape: Shape::Name },
+        shape: ValueType::List {
+            of: &ValueType::Either(&[
+                ValueType::Name,
+                ValueType::Record(&[
+                    KeyDef { name: "as", help: "How it is stored.", shape: ValueType::Choice(&["hex"]) },
+                    KeyDef { name: "field", help: "The field.", shape: ValueType::Name },
                 ]),
             ]),
             least: 0,
@@ -67,71 +67,74 @@ const KEYS: &[KeyDef] = &[
     KeyDef {
         name: "every",
         help: "The span of one bucket, in UTC.",
-        shape: Shape::Choice(&["minute", "hour", "day", "month", "quarter", "year"]),
+        shape: ValueType::Choice(&["minute", "hour", "day", "month", "quarter", "year"]),
     },
     KeyDef {
         name: "inexact",
         help: "Whether a reading that is no whole unit is rejected (the default) or its time truncated.",
-        shape: Shape::Choice(&["reject", "truncate"]),
+        shape: ValueType::Choice(&["reject", "truncate"]),
     },
     KeyDef {
         name: "into",
         help: "The collection that the buckets are stored in; the collection's name and `_buckets` if omitted.",
-        shape: Shape::Collection,
+        shape: ValueType::Collection,
     },
     KeyDef {
         name: "layout",
         help: "Whether slots are elements of an array (the default) or fields under names of their own.",
-        shape: Shape::Choice(&["array", "field_names"]),
+        shape: ValueType::Choice(&["array", "field_names"]),
     },
     KeyDef {
         name: "reading_id",
         help: "Whether the `_id` of a reading is stored (the default), stored and indexed, or made from its series and time.",
-        shape: Shape::Choice(&["stored", "indexed", "time"]),
+        shape: ValueType::Choice(&["stored", "indexed", "time"]),
     },
     KeyDef {
         name: "slot",
         help: "One entry per unit of time, or per value of a bounded field, holding sums instead of single readings.",
-        shape: Shape::Either(&[
-            Shape::Choice(&["second", "minute", "hour", "day", "month"]),
-            Shape::Record(&[
+        shape: ValueType::Either(&[
+            ValueType::Choice(&["second", "minute", "hour", "day", "month"]),
+            ValueType::Record(&[
                 KeyDef {
                     name: "at_most",
                     help: "How many of them a bucket may have.",
-                    shape: Shape::Number { most: slots::MOST },
+                    shape: ValueType::Number { most: slots::MOST },
                 },
-                KeyDef { name: "field", help: "The field.", shape: Shape::Name },
-                KeyDef { name: "keys", help: "What its values look like.", shape: Shape::Regex },
+                KeyDef { name: "field", help: "The field.", shape: ValueType::Name },
+                KeyDef { name: "keys", help: "What its values look like.", shape: ValueType::Regex },
             ]),
         ]),
     },
     KeyDef {
         name: "stats",
         help: "Figures over fields of a bucket's readings: `{ temp: [min, max, avg] }` keeps `stats.minTemp` and so on.",
-        shape: Shape::Map(&Shape::List {
-            of: &Shape::Choice(&["avg", "count", "last", "max", "min", "sum"]),
+        shape: ValueType::Map(&ValueType::List {
+            of: &ValueType::Choice(&["avg", "count", "last", "max", "min", "sum"]),
             least: 1,
         }),
     },
     KeyDef {
         name: "sum",
         help: "What a slot adds up: a list of fields, or a map from the field to a short name that is stored instead.",
-        shape: Shape::Either(&[Shape::List { of: &Shape::Name, least: 1 }, Shape::Map(&Shape::Name)]),
+        shape: ValueType::Either(&[
+            ValueType::List { of: &ValueType::Name, least: 1 },
+            ValueType::Map(&ValueType::Name),
+        ]),
     },
-    KeyDef { name: "time", help: "The field that holds a reading's date.", shape: Shape::Name },
+    KeyDef { name: "time", help: "The field that holds a reading's date.", shape: ValueType::Name },
     KeyDef {
         name: "unit",
         help: "In what a reading's distance from the period's start is kept, and under which name: `{ minute: m }`; `{ ms: t }` if omitted.",
-        shape: Shape::Pair(&["ms", "second", "minute", "hour", "day"]),
+        shape: ValueType::Pair(&["ms", "second", "minute", "hour", "day"]),
     },
 ];
 
-const FORMS: &[Form] = &[
-    Form {
+const FORMS: &[KeySet] = &[
+    KeySet {
         required: &["time", "by", "every"],
         optional: &["into", "at_most", "unit", "inexact", "reading_id", "stats", "layout", "bucket_id"],
     },
-    Form { required: &["time", "by", "every", "slot", "sum"], optional: &["into", "layout", "bucket_id"] },
+    KeySet { required: &["time", "by", "every", "slot", "sum"], optional: &["into", "layout", "bucket_id"] },
 ];
 
 fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {

@@ -3,10 +3,11 @@
 //! attempt.
 
 use crate::mql;
-use crate::rule::shape::{Stop, StoredAccess, StoredReads, find};
+use crate::rule::shape::{Stop, StoredAccess, StoredReads};
 use crate::shapes::bucket::write::open_buckets::{self, OpenBucket, OpenBuckets};
 use crate::shapes::bucket::write::single_statement::is_one_statement;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
+use crate::shapes::find;
 use crate::shapes::refused::{duplicate, is_taken, is_too_large};
 use document::error::label;
 use document::filter::{Filter, InSet, Node, Test};

@@ -1,7 +1,7 @@
 //! What is stored instead of a bucket in which readings change. A reading whose series, period or derived `_id` changes does not
 //! belong there any more, nor does one that has grown too large for it; an emptied bucket disappears.
 
-use crate::rule::shape::{Fate, Rewrite, StoredChange};
+use crate::rule::shape::{LogicalFate, Rewrite, StoredChange};
 use crate::shapes::bucket::write::open_buckets;
 use crate::shapes::bucket::write::place::{may_follow, offset_of};
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId};
@@ -17,7 +17,7 @@ pub(super) fn rewrite(
     bucket: &Bucket,
     namespace: &Namespace,
     stored: &Doc<'static>,
-    fates: Vec<(usize, Fate)>,
+    fates: Vec<(usize, LogicalFate)>,
 ) -> Result<Rewrite> {
     let (key, n) = bucket.key_of(stored)?;
     let mut entries: Vec<Option<Entry>> = bucket.entries(stored)?.into_iter().map(Some).collect();
@@ -25,8 +25,8 @@ pub(super) fn rewrite(
     for (index, fate) in fates {
         let Some(entry) = entries.get_mut(index) else { continue };
         *entry = match fate {
-            Fate::Gone => None,
-            Fate::Becomes(after) => {
+            LogicalFate::Gone => None,
+            LogicalFate::Becomes(after) => {
                 let encoded = bucket.encode(&after)?;
                 match stays(bucket, &key, &encoded, entry.as_ref()) {
                     true => {

@@ -1,8 +1,8 @@
 //! The bucket as a shape: what each question of [`Shape`] comes to.
 
 use crate::rule::shape::{
-    CommandOptions, DirectAccess, Existing, Fate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess,
-    find,
+    CommandOptions, DirectAccess, Existing, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop,
+    StoredAccess,
 };
 use crate::rule::{Needs, Stack};
 use crate::shapes::bucket::write::open_buckets::{self, OpenBuckets};
@@ -10,6 +10,7 @@ use crate::shapes::bucket::write::place::{self, Buckets, NewReading, NewReadings
 use crate::shapes::bucket::write::single_statement::{SingleStatement, all, failure, is_one_statement, reading};
 use crate::shapes::bucket::write::{rewrite, slots};
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry};
+use crate::shapes::find;
 use crate::shapes::refused::duplicate;
 use crate::shapes::with_id;
 use document::backend::Answer;
@@ -148,7 +149,7 @@ impl Shape for BucketShape {
         }))
     }
 
-    fn rewrite(&self, place: &Place, stored: &Doc<'static>, fates: Vec<(usize, Fate)>) -> Result<Rewrite> {
+    fn rewrite(&self, place: &Place, stored: &Doc<'static>, fates: Vec<(usize, LogicalFate)>) -> Result<Rewrite> {
         rewrite::rewrite(&self.bucket, &place.stored, stored, fates)
     }
 

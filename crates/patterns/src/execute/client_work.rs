@@ -6,7 +6,7 @@ use document::op::{WriteOp, Written};
 use std::sync::Arc;
 
 #[derive(Clone)]
-pub(crate) struct Work<'w> {
+pub(crate) struct ClientWork<'w> {
     pub(crate) op: &'w WriteOp,
     /// Where the collection's documents are, if they are stored in another form.
     pub(crate) stack: Option<&'w Arc<Stack>>,
@@ -16,12 +16,12 @@ pub(crate) struct Work<'w> {
     pub(crate) noted: Written,
 }
 
-impl<'w> Work<'w> {
-    pub(crate) fn of(op: &'w WriteOp) -> Work<'w> {
-        Work { op, stack: None, picked: None, noted: Written::default() }
+impl<'w> ClientWork<'w> {
+    pub(crate) fn of(op: &'w WriteOp) -> ClientWork<'w> {
+        ClientWork { op, stack: None, picked: None, noted: Written::default() }
     }
 
-    pub(crate) fn through(op: &'w WriteOp, stack: Option<&'w Arc<Stack>>) -> Work<'w> {
-        Work { stack, ..Work::of(op) }
+    pub(crate) fn through(op: &'w WriteOp, stack: Option<&'w Arc<Stack>>) -> ClientWork<'w> {
+        ClientWork { stack, ..ClientWork::of(op) }
     }
 }
