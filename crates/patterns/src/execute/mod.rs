@@ -26,4 +26,5 @@ pub(crate) mod pipelined_statements;
 pub mod plan;
 pub(crate) mod react;
 pub(crate) mod retry;
+pub(crate) mod roll_up;
 pub(crate) mod run;

@@ -102,7 +102,7 @@ impl Field for ExpressionField {
         ""
     }
 
-    fn stages(&self) -> &HostStages {
+    fn stages(&self, _: &Delta) -> &HostStages {
         &self.stages
     }
 

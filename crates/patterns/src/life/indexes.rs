@@ -14,7 +14,7 @@ pub(crate) use made::Made;
 use crate::life::access::Access;
 use crate::life::expiry;
 use crate::life::relocate::stored;
-use crate::rule::{Link, Refers, Rule};
+use crate::rule::{Link, LinkKey, Refers, Rule};
 use crate::shapes::bucket::{Body, Bucket, ReadingId};
 use document::op::{AdminOp, Namespace};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -205,7 +205,7 @@ pub fn needed(rule: &Rule) -> Vec<Needed> {
     match link.refers {
         Refers::Host => {
             add(&rule.host, vec![link.local.path.dotted()], false);
-            add(&link.source, vec![link.foreign.path.dotted()], true);
+            add(&link.source, sought(&link.foreign), true);
         }
         Refers::Source => {
             add(&link.source, by_and_where(link), false);
@@ -231,15 +231,26 @@ fn of_buckets(bucket: &Bucket) -> Vec<Needed> {
 
 /// The `by` path, then the one path that `where` reads: more would cost every write more than it saves.
 fn by_and_where(link: &Link) -> Vec<String> {
-    let mut paths = vec![link.foreign.path.dotted()];
+    let mut paths = sought(&link.foreign);
     let read = link.filter.as_ref().and_then(|filter| filter.root.reads()).unwrap_or_default();
     if let [path] = read.as_slice()
-        && !link.foreign.each
-        && *path != link.foreign.path
+        && !link.foreign.each()
+        && !paths.is_empty()
+        && !paths.contains(&path.dotted())
     {
         paths.push(path.dotted());
     }
     paths
+}
+
+/// The paths by which the documents of a key are found; none if they cannot be.
+fn sought(key: &LinkKey) -> Vec<String> {
+    match key {
+        LinkKey::Path(key) => vec![key.path.dotted()],
+        LinkKey::Expression(expression) => {
+            expression.seek.iter().flat_map(|seek| seek.paths()).map(|path| path.dotted()).collect()
+        }
+    }
 }
 
 /// What a rule needs and is not there yet.

@@ -2,7 +2,7 @@
 
 use crate::execute::gate::Point;
 use crate::life::access::Access;
-use crate::life::{Entry, Life, catalog, seed};
+use crate::life::{Entry, Life, catalog, seed, seed_source};
 use crate::rule::state::State;
 use document::Result;
 use document::backend::Session;
@@ -81,6 +81,13 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
         State::Maintaining => {
             // Nobody may still be writing who does not know of the rule.
             life.settled_everywhere(&entry.db).await?;
+            if entry.rule.link().is_some_and(|link| link.create) {
+                return seed_source::begin(life, entry).await;
+            }
+            set_state(life, entry, State::Seeding { position: None }).await
+        }
+        State::Gathering { .. } => {
+            seed_source::seed(life, entry).await?;
             set_state(life, entry, State::Seeding { position: None }).await
         }
         State::Seeding { .. } => {
@@ -97,7 +104,7 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
     }
 }
 
-async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
+pub(super) async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
     let _changing = life.changing.lock().await;
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };

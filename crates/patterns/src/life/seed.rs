@@ -32,7 +32,7 @@ const CONFLICTS_BEFORE_TURN: u32 = 8;
 
 /// Seeds what is left; the caller turns the rule on.
 pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
-    let evaluator = Evaluator::new(&entry.rule)?;
+    let evaluator = Evaluator::to_seed(&entry.rule)?;
     let mut row = entry.row.clone();
     let (mut part, mut conflicts) = (life.at_most(FIRST_PART), 0);
     let mut busy: Vec<HostHash> = Vec::new();

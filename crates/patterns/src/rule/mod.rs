@@ -4,17 +4,24 @@ pub mod fate;
 pub mod fence;
 pub mod field;
 pub mod key;
+pub mod key_expression;
+#[cfg(test)]
+mod key_tests;
 pub mod link;
+pub mod link_key;
 pub mod obstacle;
 pub mod order;
 pub mod owned;
 pub(crate) mod owners;
 pub mod recipe;
+pub mod seek;
 pub mod state;
 
 pub use fate::Fate;
 pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, Rows, Wanted};
-pub use link::{Key, Link, Refers, WhenChanged, WhenDeleted};
+pub use key_expression::KeyExpression;
+pub use link::{Link, Refers, WhenChanged, WhenDeleted};
+pub use link_key::{KeyPath, LinkKey};
 pub use obstacle::Obstacle;
 pub use recipe::Recipe;
 pub use state::State;

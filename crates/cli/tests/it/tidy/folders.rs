@@ -60,7 +60,6 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Effect", 2),
     ("Entry", 4),
     ("Form", 2),
-    ("Key", 2),
     ("Outlook", 2),
     ("Part", 2),
     ("Shown", 2),

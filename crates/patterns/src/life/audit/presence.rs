@@ -70,7 +70,8 @@ impl Presence {
                 (false, false) => Some(lacks(&rule.host)),
             };
         }
-        if !self.has(&rule.host) {
+        // The documents of a roll-up are made with their children.
+        if !self.has(&rule.host) && !rule.link().is_some_and(|link| link.create) {
             return Some(lacks(&rule.host));
         }
         match rule.link() {
