@@ -15,17 +15,17 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 /// One that is not waited for, and one that ends soon.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(800);
 
 /// A process, and what cuts it off.
-struct Process {
-    village: Village,
+pub(crate) struct Process {
+    pub(crate) village: Village,
     left: Arc<AtomicI64>,
 }
 
 impl Process {
-    async fn start(engine: &Engine, lease: Duration) -> Process {
+    pub(crate) async fn start(engine: &Engine, lease: Duration) -> Process {
         let left = Arc::new(AtomicI64::new(i64::MAX));
         let remote = Dying { inner: Arc::new(engine.clone()), left: left.clone(), shared: true };
         let village = Village::on(engine.clone(), Patterned::new(Arc::new(remote)), None);
@@ -36,7 +36,7 @@ impl Process {
     }
 }
 
-fn store() -> (Engine, tempfile::TempDir) {
+pub(crate) fn store() -> (Engine, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (Engine::open(folder.path(), Options { memory_bytes: 64 << 20, ..Options::default() }).unwrap(), folder)
 }
