@@ -53,6 +53,11 @@ impl ActiveRule {
         self.overridden.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether hosts come and go with their sources (SEMANTICS R35).
+    pub(crate) fn makes_hosts(&self) -> bool {
+        self.rule.link().is_some_and(|link| link.create)
+    }
+
     /// Whether deltas find hosts by their `_id`: then there is at most one, and the key says whether seeding has reached it.
     pub(crate) fn is_by_id(&self) -> bool {
         self.rule.link().is_some_and(|link| link.is_by_id())
@@ -88,6 +93,11 @@ impl CollectionRules {
     /// Whether nothing is done with a write: what rules ask of documents, the database itself enforces.
     pub(crate) fn is_only_constrained(&self) -> bool {
         self.named_by.iter().all(|kept| kept.field.is_none() && kept.rule.bucket().is_none())
+    }
+
+    /// Whether a deleted document means something: others come from it, or a roll-up counts its children in it.
+    pub(crate) fn watches_deletes(&self) -> bool {
+        !self.sourced.is_empty() || self.hosted.iter().any(|kept| kept.makes_hosts())
     }
 
     pub(crate) fn is_kept(&self) -> bool {

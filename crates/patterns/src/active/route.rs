@@ -53,7 +53,7 @@ impl Rules {
 
     /// Whether documents of the collection may only go by planned deletes.
     pub(crate) fn reads(&self, ns: NamespaceRef<'_>) -> bool {
-        self.namespaces.get(&ns).is_some_and(|local| !local.sourced.is_empty())
+        self.namespaces.get(&ns).is_some_and(|local| local.watches_deletes())
     }
 }
 

@@ -210,9 +210,8 @@ fn no_kept_key(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, fi
         Refers::Host => ("by", "match"),
         Refers::Source => ("match", "by"),
     };
-    for (namespace, path, key) in
-        [(&rule.host, &link.local.path, host_key), (&link.source, &link.foreign.path, source_key)]
-    {
+    let of_source = link.foreign.paths().iter().map(|path| (&link.source, path, source_key));
+    for (namespace, path, key) in std::iter::once((&rule.host, &link.local.path, host_key)).chain(of_source) {
         for owner in owners.overlapping(namespace, Some(path)).into_iter().filter_map(|owner| drafts.get(owner)) {
             // A link by the rule's own field was told when its block was read.
             let told = key == "by" && owner.target.name == rule.name && link.refers == Refers::Host;

@@ -11,7 +11,7 @@ use crate::execute::gate::Point;
 use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
-use crate::execute::read;
+use crate::execute::{read, roll_up};
 use crate::fields::tally::amount::translated;
 use crate::rule::fence::fence_key;
 use crate::rule::key;
@@ -134,7 +134,7 @@ impl<'a> Attempt<'a> {
         let mut written = written?;
         match written.errors.is_empty() {
             true => Ok(self.noted(op, written, capture)),
-            false => Err(translated(written.errors.remove(0).error)),
+            false => Err(roll_up::failure(op, translated(written.errors.remove(0).error))),
         }
     }
 

@@ -10,6 +10,8 @@ pub(crate) struct Changed {
     pub(crate) change: Change,
     /// Its own derived fields were put into it before it was written.
     pub(crate) complete: bool,
+    /// A roll-up made it: its fields are right but for what follows from other changes.
+    pub(crate) made: bool,
 }
 
 #[derive(Default)]
@@ -40,9 +42,23 @@ impl Changes {
 
     /// Adds what statements changed; several of them may have changed the same document.
     pub(crate) fn derived(&mut self, ns: &Namespace, more: Vec<Change>) {
+        self.changed(ns, more, |_| false);
+    }
+
+    /// The same for statements that make a host where there is none.
+    pub(crate) fn derived_or_made(&mut self, ns: &Namespace, more: Vec<Change>) {
+        self.changed(ns, more, |change| change.before.is_none());
+    }
+
+    fn changed(&mut self, ns: &Namespace, more: Vec<Change>, is_made: impl Fn(&Change) -> bool) {
         let mut list = Vec::with_capacity(more.len());
-        merge(&mut list, more.into_iter().map(|change| Changed { change, complete: false }));
+        let changed = |change: Change| Changed { made: is_made(&change), complete: false, change };
+        merge(&mut list, more.into_iter().map(changed));
         self.add(ns, list);
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Namespace, &[Changed])> {
+        self.of.iter().map(|(ns, list)| (ns, &**list))
     }
 }
 

@@ -194,6 +194,7 @@ fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
             after: Some(doc.clone()),
         },
         complete: true,
+        made: false,
     });
     changes.add(&op.ns, fresh);
 }
@@ -246,7 +247,7 @@ async fn shown(run: &mut Attempt<'_>, local: &Arc<CollectionRules>, op: &FindAnd
         let id = after.get("_id").unwrap_or(Value::Missing);
         let mut changes = Changes::default();
         let change = Change { id: id.clone(), before, after: Some(after) };
-        changes.add(&op.ns, [Changed { change, complete: true }]);
+        changes.add(&op.ns, [Changed { change, complete: true, made: false }]);
         react(run, changes).await?;
         return Ok(Some((written, Some(id))));
     }

@@ -5,8 +5,8 @@ use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::host_updates::HostUpdates;
-use crate::execute::{deferred, jobs};
-use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted};
+use crate::execute::{deferred, jobs, roll_up};
+use crate::rule::{Delta, Effect, Effects, Field, Link, State, WhenDeleted};
 use document::filter::Filter;
 use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, WriteOp};
 use document::value::order;
@@ -24,11 +24,22 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
     for kept in level {
         let (Some(field), Some(link)) = (&kept.field, kept.rule.link()) else { continue };
         let mut effects = Effects::new();
+        if changes.of(&link.source).is_empty() {
+            continue;
+        }
+        let state = match link.create {
+            true => roll_up::state(run, kept).await?,
+            false => kept.state.clone(),
+        };
         for changed in changes.of(&link.source) {
+            // Seeding counts this child later (SEMANTICS R2).
+            if link.create && !state.has_gathered(&changed.change.id) {
+                continue;
+            }
             field.react(&changed.change, &run.context.env, &mut effects)?;
         }
         match field.fences().change {
-            None => add_deltas(run, kept, field, link, effects, &mut updates).await?,
+            None => add_deltas(run, (kept, &state), field, link, effects, &mut updates).await?,
             Some(_) => {
                 let effects = awaited(run, kept, link, merged(field, effects)?).await?;
                 for (key, effect) in effects {
@@ -47,7 +58,7 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
 /// Deltas of hosts that both sides write: they need no fence.
 async fn add_deltas(
     run: &mut Attempt<'_>,
-    kept: &Arc<ActiveRule>,
+    (kept, state): (&Arc<ActiveRule>, &State),
     field: &Arc<dyn Field>,
     link: &Link,
     effects: Effects,
@@ -60,7 +71,11 @@ async fn add_deltas(
         }
         if link.lag.is_some() {
             jobs::enqueue(run, kept, &key, deferred::Effect::Update).await?;
-        } else if kept.is_by_id() && !kept.state.reached(&key) {
+        } else if link.create {
+            // Until the whole source is counted, only the state says how far that is.
+            let delta = if matches!(state, State::Gathering { .. }) { delta.hidden() } else { delta };
+            updates.add(kept, field, key, delta)?;
+        } else if kept.is_by_id() && !state.reached(&key) {
             // Seeding comes to this host later (SEMANTICS R2).
             run.shared_later(kept, key);
         } else {
@@ -159,7 +174,7 @@ fn rejected(kept: &ActiveRule, link: &Link, key: &Value<'_>, hosts: u64) -> Erro
         hosts,
         kept.rule.host.collection,
         link.source.collection,
-        link.foreign.path,
+        link.foreign,
         document::value::show::element(key),
         kept.rule.name,
     );

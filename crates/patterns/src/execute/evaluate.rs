@@ -1,7 +1,8 @@
 //! What a field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding, audit, repair and
 //! the outbox are this and a comparison; [`rows`] is also what completes a host that a client writes.
 
-use crate::execute::access::{Access, find};
+use crate::execute::access::{Access, aggregate, find};
+use crate::execute::roll_up::WHOLE_RULE;
 use crate::fields::set_paths::put;
 use crate::fields::value_at;
 use crate::mql::{call, literal};
@@ -10,7 +11,8 @@ use crate::rule::{Fate, Fetch, Field, Obstacle, Rows, Rule, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
 use document::error::label;
 use document::filter::Filter;
-use document::pipeline::expr::field_of_document;
+use document::pipeline::Pipeline;
+use document::pipeline::expr::{Names, field_of_document};
 use document::update::{Native, Update};
 use document::{Code, Doc, Env, Error, Result, Value};
 use hashbrown::{HashMap, HashSet};
@@ -25,6 +27,8 @@ pub(crate) struct Evaluator {
     field: Arc<dyn Field>,
     /// Whether updates also write what the rule remembers in `_pleach`.
     with_state: bool,
+    /// Whether the value is what the host's own state gives: where the state is known to be right.
+    by_state: bool,
 }
 
 /// A host whose field is not what it should be.
@@ -47,7 +51,13 @@ impl Evaluator {
     pub(crate) fn new(rule: &Arc<Rule>) -> Result<Evaluator> {
         let none = || Error::new(Code::InternalError, format!("the rule {} keeps no field", rule.name));
         let field = rule.kept_field().ok_or_else(none)?.clone();
-        Ok(Evaluator { rule: rule.clone(), field, with_state: true })
+        Ok(Evaluator { rule: rule.clone(), field, with_state: true, by_state: false })
+    }
+
+    /// To seed a rule: of a roll-up, the walk over its source has left the state of each host.
+    pub(crate) fn to_seed(rule: &Arc<Rule>) -> Result<Evaluator> {
+        let by_state = rule.link().is_some_and(|link| link.create);
+        Ok(Evaluator { by_state, ..Evaluator::new(rule)? })
     }
 
     /// For a rule that is not applied: nobody would keep the state right.
@@ -93,6 +103,10 @@ impl Evaluator {
     /// What orders the evaluation of these hosts against changes of what it reads (SEMANTICS R1).
     pub(crate) fn fences(&self, hosts: &[Doc<'static>]) -> Vec<(FenceKey, Mode)> {
         let mode = self.mode();
+        if self.by_state {
+            // Against who still adds to states alone: a host whose value is right is not written by the walk.
+            return vec![(fence_key(&self.rule, &WHOLE_RULE), Mode::Exclusive)];
+        }
         let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len());
         for host in hosts {
             fences.extend(self.keys(host).iter().map(|key| (fence_key(&self.rule, key), mode)));
@@ -132,7 +146,10 @@ impl Evaluator {
 
     /// The hosts whose field is not what it should be, by what `at` sees.
     pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
-        let rows = self.rows(at, &self.distinct_keys(hosts)).await?;
+        let rows = match self.by_state {
+            true => Rows::default(),
+            false => self.rows(at, &self.distinct_keys(hosts)).await?,
+        };
         let sent = !at.backend.facts().runs_our_code;
         let mut differences = Vec::new();
         for host in hosts {
@@ -140,13 +157,34 @@ impl Evaluator {
             if self.field.wanted(host, None).is_err() {
                 continue;
             }
-            let right = self.field.place(host, Some(host), &rows, &at.context.env)?;
+            let by_state = if self.by_state { self.field.from_state(host)? } else { None };
+            let right = match by_state {
+                Some(right) => right,
+                None => self.field.place(host, Some(host), &rows, &at.context.env)?,
+            };
             if self.field.is_right(host, &right) {
                 continue;
             }
             differences.push(self.difference(host, self.without_unkept(host, right), sent)?);
         }
         Ok(differences)
+    }
+
+    /// Of a roll-up: the documents that should exist and do not, as differences from a document with nothing but its `_id`.
+    pub(crate) async fn absent(&self, at: &mut Access<'_>) -> Result<Vec<Difference>> {
+        let Some(stages) = self.field.without_host() else { return Ok(Vec::new()) };
+        let (source, sent) = (self.rule.link().map(|link| &link.source), !at.backend.facts().runs_our_code);
+        let Some(source) = source else { return Ok(Vec::new()) };
+        let documents = at.all(aggregate(source, Pipeline::parse(&stages, &mut Names::new())?)).await?;
+        let mut rows = Rows::default();
+        rows.add(&*self.field, Fetch::Rows, &documents);
+        let mut absent = Vec::with_capacity(documents.len());
+        for id in documents.iter().filter_map(|row| row.get("_id")) {
+            let host = crate::mql::document([("_id", id)]);
+            let right = self.field.place(&host, None, &rows, &at.context.env)?;
+            absent.push(self.difference(&host, self.without_unkept(&host, right), sent)?);
+        }
+        Ok(absent)
     }
 
     /// The right host; where nobody would keep its state, the host with the right value alone.

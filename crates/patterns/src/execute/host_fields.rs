@@ -6,10 +6,10 @@ use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::recent_copies;
 use crate::execute::replaced::originals::{Written, keep_written};
-use crate::rule::{ClientWrites, Fetch, Field, Rows, Wanted};
+use crate::rule::{ClientWrites, Fetch, Field, Rows, State, Wanted};
 use document::backend::Mode;
 use document::filter::Filter;
-use document::op::{Capture, Namespace, UpdateOp, UpdateStatement, WriteOp};
+use document::op::{Capture, Change, Namespace, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::{Path, order};
@@ -55,6 +55,8 @@ async fn one_field(
     hosts: &mut [Host],
     when: When,
 ) -> Result<()> {
+    // Of a roll-up that is being seeded: children that are counted would have made the host.
+    let is_uncounted = kept.makes_hosts() && kept.state != State::On;
     let mut placed: Vec<usize> = Vec::new();
     let mut keys: Vec<Value<'static>> = Vec::new();
     for (number, host) in hosts.iter_mut().enumerate() {
@@ -65,6 +67,10 @@ async fn one_field(
                 host.after = restored;
             }
             Wanted::Here => placed.push(number),
+            Wanted::Rows(_) if is_uncounted => {
+                check_way(field, &host.after)?;
+                host.after = field.place(&host.after, None, &Rows::default(), &run.context.env)?;
+            }
             Wanted::Rows(wanted) => {
                 placed.push(number);
                 keys.extend(wanted);
@@ -173,38 +179,61 @@ pub(crate) async fn restore(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], ch
         let mut hosts = Vec::new();
         for changed in changes.of(ns).iter().filter(|changed| !changed.complete) {
             if let Some(after) = &changed.change.after {
+                let before = if changed.made { Some(after.clone()) } else { changed.change.before.clone() };
                 ids.push((changed.change.id.clone(), after.clone()));
-                hosts.push(Host { before: changed.change.before.clone(), after: after.clone() });
+                hosts.push(Host { before, after: after.clone() });
             }
         }
-        complete(run, &rules, &mut hosts, When::AfterTheWrite).await?;
-        let written: Vec<Written<'_>> = ids
-            .iter()
-            .zip(&hosts)
-            .map(|((id, _), host)| Written { id: id.clone(), before: host.before.as_ref(), after: &host.after })
-            .collect();
-        keep_written(run, ns, &written).await?;
-        let mut statements = Vec::new();
-        for ((id, stored), host) in ids.iter().zip(&hosts) {
-            if let Some(update) = difference(stored, &host.after, &rules)? {
-                let filter = Filter::equality("_id", id);
-                statements.push(UpdateStatement { filter, update, multi: false, upsert: false, hint: None });
-            }
-        }
-        if statements.is_empty() {
-            continue;
-        }
-        let capture = run.rules.of(ns).map_or(Capture::Nothing, |local| local.capture.clone());
-        let op = WriteOp::Update(UpdateOp {
-            ns: ns.clone(),
-            statements,
-            ordered: true,
-            bypass_validation: false,
-            statement_ids: Vec::new(),
-        });
-        let written = run.derive(&rules, &op, &capture).await?;
-        changes.derived(ns, written.changes);
+        put_right(run, ns, &rules, &ids, hosts, changes).await?;
     }
+    Ok(())
+}
+
+/// Fills the fields of hosts that a roll-up has just made, but for those of roll-ups: they came with it.
+pub(super) async fn fill_made(
+    run: &mut Attempt<'_>,
+    ns: &Namespace,
+    made: &[Change],
+    changes: &mut Changes,
+) -> Result<()> {
+    let Some(local) = run.rules.of(ns).cloned().filter(|_| !made.is_empty()) else { return Ok(()) };
+    let rules: Vec<Arc<ActiveRule>> = local.hosted.iter().filter(|kept| !kept.makes_hosts()).cloned().collect();
+    let with_after = made.iter().filter_map(|change| Some((change.id.clone(), change.after.clone()?)));
+    let ids: Vec<(Value<'static>, Doc<'static>)> = with_after.collect();
+    let hosts = ids.iter().map(|(_, after)| Host { before: None, after: after.clone() }).collect();
+    put_right(run, ns, &rules, &ids, hosts, changes).await
+}
+
+/// Makes the fields of `rules` right in hosts that are stored as `ids` has them.
+async fn put_right(
+    run: &mut Attempt<'_>,
+    ns: &Namespace,
+    rules: &[Arc<ActiveRule>],
+    ids: &[(Value<'static>, Doc<'static>)],
+    mut hosts: Vec<Host>,
+    changes: &mut Changes,
+) -> Result<()> {
+    complete(run, rules, &mut hosts, When::AfterTheWrite).await?;
+    let written: Vec<Written<'_>> = ids
+        .iter()
+        .zip(&hosts)
+        .map(|((id, _), host)| Written { id: id.clone(), before: host.before.as_ref(), after: &host.after })
+        .collect();
+    keep_written(run, ns, &written).await?;
+    let mut statements = Vec::new();
+    for ((id, stored), host) in ids.iter().zip(&hosts) {
+        if let Some(update) = difference(stored, &host.after, rules)? {
+            let filter = Filter::equality("_id", id);
+            statements.push(UpdateStatement { filter, update, multi: false, upsert: false, hint: None });
+        }
+    }
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let capture = run.rules.of(ns).map_or(Capture::Nothing, |local| local.capture.clone());
+    let op = WriteOp::Update(UpdateOp::of(ns.clone(), statements));
+    let written = run.derive(rules, &op, &capture).await?;
+    changes.derived(ns, written.changes);
     Ok(())
 }
 

@@ -3,16 +3,16 @@
 use crate::active::{ActiveRule, CollectionRules};
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
 use crate::execute::replaced::originals::keep_matching;
+use crate::execute::{host_fields, host_queue, roll_up};
 use crate::fields::HostUpdate;
 use crate::fields::host_update::with_own_stages;
 use crate::mql;
 use crate::rule::field::OwnStage;
 use crate::rule::{Delta, Field, State, key};
 use document::filter::{Filter, Node};
-use document::op::{Capture, Namespace, UpdateOp, UpdateStatement, WriteOp};
+use document::op::{Capture, Change, Namespace, UpdateOp, UpdateStatement, WriteOp};
 use document::pipeline::expr::Names;
 use document::value::Path;
 use document::{Result, Value};
@@ -45,6 +45,10 @@ struct Statements {
     /// Whether other rules read what is written.
     is_read: bool,
     multi: bool,
+    /// Whether hosts may be made …
+    makes: bool,
+    /// … and those that may have lost their last child.
+    left: Vec<Value<'static>>,
 }
 
 impl HostUpdates {
@@ -105,7 +109,7 @@ impl HostUpdates {
 fn add_statement(
     run: &mut Attempt<'_>,
     host: &Namespace,
-    update: KeyUpdate,
+    mut update: KeyUpdate,
     own: &mut Statements,
     merged: &mut Statements,
 ) -> Result<()> {
@@ -121,6 +125,13 @@ fn add_statement(
     }
     let changed: Vec<Path> = update.update.fields().map(|field| field.target().path.clone()).collect();
     let is_seeded = update.rules.iter().all(|kept| matches!(kept.state, State::On));
+    let (comes, leaves) = update.update.comings();
+    if let Some(local) = run.rules.of(host).filter(|_| comes) {
+        update.update.may_make(roll_up::empty_values(local, &update.rules));
+    }
+    if leaves {
+        merged.left.push(update.key.clone());
+    }
     let made = match is_seeded {
         true => update.update.into_update()?,
         false => update.update.into_update_while_seeding(),
@@ -140,7 +151,8 @@ fn add_statement(
             merged.keys.push((kept.clone(), update.key.clone()));
         }
     }
-    let statement = UpdateStatement { filter, update: made, multi: update.multi, upsert: false, hint: None };
+    let statement = UpdateStatement { filter, update: made, multi: update.multi, upsert: comes, hint: None };
+    merged.makes |= comes;
     merged.multi |= update.multi;
     merged.add(&update.rules, statement, hash, is_read);
     Ok(())
@@ -163,7 +175,7 @@ impl Statements {
 
     fn capture(&self, run: &Attempt<'_>, host: &Namespace) -> Capture {
         match run.rules.of(host) {
-            Some(local) if self.is_read => local.capture.clone(),
+            Some(local) if self.is_read || self.makes && roll_up::is_watched(local) => local.capture.clone(),
             _ => Capture::Nothing,
         }
     }
@@ -187,8 +199,14 @@ impl Statements {
                 run.shared_later(&kept, value);
             }
         }
-        changes.derived(host, written.changes);
-        Ok(())
+        if self.makes {
+            let made: Vec<Change> = written.changes.iter().filter(|change| change.before.is_none()).cloned().collect();
+            changes.derived_or_made(host, written.changes);
+            host_fields::fill_made(run, host, &made, changes).await?;
+        } else {
+            changes.derived(host, written.changes);
+        }
+        roll_up::remove_empty(run, host, &self.rules, self.left, changes).await
     }
 
     /// Statements of one field each, whose hosts are known to be there: nobody needs the answer unless another rule reads it.
@@ -257,8 +275,10 @@ fn up_to(state: &State) -> Result<Filter> {
             let condition = mql::call_with("$lt", [Value::from("$_id"), mql::call("$literal", position.borrow())]);
             Filter::parse(&mql::document([("$expr", condition)]), &mut Names::new())
         }
-        State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring => {
-            Ok(Filter::from_node(Node::Or(Vec::new())))
-        }
+        State::Maintaining
+        | State::Gathering { .. }
+        | State::Seeding { position: None }
+        | State::Retiring
+        | State::Restoring => Ok(Filter::from_node(Node::Or(Vec::new()))),
     }
 }

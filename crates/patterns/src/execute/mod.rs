@@ -37,6 +37,7 @@ pub mod replaced;
 pub(crate) mod resend_after_move;
 pub(crate) mod retry;
 pub(crate) mod rights;
+pub(crate) mod roll_up;
 pub(crate) mod run;
 pub(crate) mod shaped_statement;
 pub(crate) mod statements;

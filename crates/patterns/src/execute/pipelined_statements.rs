@@ -6,6 +6,7 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::plan::Action;
+use crate::execute::roll_up;
 use crate::fields::tally::amount::translated;
 use document::op::{Capture, WriteOp, Written};
 use document::{Code, Error, Result};
@@ -72,7 +73,7 @@ impl Attempt<'_> {
         let mut written = outcomes.next().unwrap_or_else(|| Err(lost()))?;
         match written.errors.is_empty() {
             true => Ok(Some(written)),
-            false => Err(translated(written.errors.remove(0).error)),
+            false => Err(roll_up::failure(op, translated(written.errors.remove(0).error))),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::{effects, host_fields};
+use crate::execute::{effects, host_fields, roll_up};
 use document::Result;
 use document::op::Change;
 use std::sync::Arc;
@@ -18,13 +18,21 @@ pub(crate) async fn after_rule(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, ch
     let is_here = |level: &Vec<Arc<ActiveRule>>| level.iter().any(|other| Arc::ptr_eq(other, kept));
     let level = run.rules.levels().iter().position(is_here);
     let mut changes = Changes::default();
-    changes.derived(&kept.rule.host, changed);
+    match kept.makes_hosts() {
+        true => {
+            let made: Vec<Change> = changed.iter().filter(|change| change.before.is_none()).cloned().collect();
+            changes.derived_or_made(&kept.rule.host, changed);
+            host_fields::fill_made(run, &kept.rule.host, &made, &mut changes).await?;
+        }
+        false => changes.derived(&kept.rule.host, changed),
+    }
     from_level(run, changes, level.map_or(0, |level| level + 1)).await
 }
 
 async fn from_level(run: &mut Attempt<'_>, mut changes: Changes, mut first: usize) -> Result<()> {
     let rules = run.rules.clone();
     while !changes.is_empty() {
+        roll_up::refuse_deletes(run, &changes)?;
         for level in rules.levels().iter().skip(first) {
             // First what the client did to the hosts' own fields, then what changes for other documents.
             host_fields::restore(run, level, &mut changes).await?;

@@ -117,7 +117,7 @@ impl Field for ExpressionField {
         ""
     }
 
-    fn stages(&self) -> &HostStages {
+    fn stages(&self, _: &Delta) -> &HostStages {
         &self.stages
     }
 

@@ -3,12 +3,14 @@
 
 use crate::fields::set_paths::{Entry, put};
 use crate::fields::tally::amount::count;
-use crate::mql::{call, call_with, cond, document, field, list, object};
+use crate::mql::{call, call_with, cond, document, field, list, literal, object};
 use crate::rule::field::{HostStages, OwnStage};
+use crate::rule::owned::STATE;
 use crate::rule::{Delta, Field};
 use document::filter::Details;
-use document::pipeline::expr::Names;
+use document::pipeline::expr::{Names, field_of_document};
 use document::update::{Applied, Native, Update};
+use document::value::Path;
 use document::{Array, Doc, DocWriter, Env, Result, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -17,7 +19,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct HostUpdate {
     deltas: Deltas,
+    /// If it may make the host: what is put where a new one has nothing.
+    defaults: Option<Defaults>,
 }
+
+type Defaults = Vec<(Path, Value<'static>)>;
 
 type Deltas = SmallVec<[(Arc<dyn Field>, Delta); 2]>;
 
@@ -37,6 +43,17 @@ impl HostUpdate {
     /// The fields that change; none if changes cancel each other out.
     pub fn fields(&self) -> impl Iterator<Item = &Arc<dyn Field>> {
         self.deltas.iter().filter(|(_, delta)| !delta.is_zero()).map(|(field, _)| field)
+    }
+
+    /// How many children come to the host and leave it, of all fields that make it: whether one comes, and whether one leaves.
+    pub fn comings(&self) -> (bool, bool) {
+        let children = || self.deltas.iter().map(|(_, delta)| delta.children());
+        (children().any(|n| n > 0), children().any(|n| n < 0))
+    }
+
+    /// The host may be made by it: a new one gets these values besides, and its state at its end.
+    pub fn may_make(&mut self, defaults: Vec<(Path, Value<'static>)>) {
+        self.defaults = Some(defaults);
     }
 
     /// The only delta, if there is one.
@@ -76,11 +93,14 @@ impl HostUpdate {
         for (field, delta) in &self.deltas {
             constants.append(field.variable(), &field.constant(delta));
         }
-        let stages = match self.single() {
-            Some((field, _)) => field.stages().alone.clone(),
-            None => merged(self.deltas.iter().map(|(field, _)| field.stages())),
+        let all = || self.deltas.iter().map(|(field, delta)| field.stages(delta));
+        let stages = match (&self.defaults, self.single()) {
+            (Some(defaults), _) => making(all(), defaults),
+            (None, Some((field, delta))) => field.stages(delta).alone.clone(),
+            (None, None) => merged(all()),
         };
-        Update::native(stages, Some(constants.finish()), Arc::new(Adding { deltas: self.deltas }))
+        let HostUpdate { deltas, defaults } = self;
+        Update::native(stages, Some(constants.finish()), Arc::new(Adding { deltas, defaults }))
     }
 }
 
@@ -101,9 +121,31 @@ pub(crate) fn increment(increments: Doc<'static>) -> Result<Update> {
 /// The stages of several fields as two: all states and counts, then all visible values.
 fn merged<'f>(fields: impl Iterator<Item = &'f HostStages> + Clone) -> Array<'static> {
     let first = fields.clone().flat_map(|stages| stages.first.iter().map(|(path, set)| (&**path, set.borrow())));
+    two_stages(document(first), fields)
+}
+
+/// The same for a host that may be new: other fields get their first values, and what is Pleach's own stands at the end.
+fn making<'f>(fields: impl Iterator<Item = &'f HostStages> + Clone, defaults: &Defaults) -> Array<'static> {
+    let default = |(path, value): &(Path, Value<'static>)| {
+        let name = path.dotted();
+        let set = call_with("$ifNull", [field(&name), literal(value.borrow())]);
+        (name, set)
+    };
+    let first = fields.clone().flat_map(|stages| stages.first.iter().cloned()).chain(defaults.iter().map(default));
+    let mut first: Vec<(String, Value<'static>)> = first.collect();
+    first.sort_by_key(|(path, _)| is_state(path));
+    two_stages(document(first.iter().map(|(path, set)| (&**path, set.borrow()))), fields)
+}
+
+/// Whether a path is part of what Pleach keeps for itself.
+fn is_state(path: &str) -> bool {
+    path.split('.').next() == Some(STATE)
+}
+
+fn two_stages<'f>(first: Doc<'static>, fields: impl Iterator<Item = &'f HostStages>) -> Array<'static> {
     let second = fields.filter_map(|stages| stages.second.as_ref()).map(|(path, set)| (&**path, set.borrow()));
     let set = |fields: Doc<'static>| object([("$set", Value::Document(fields))]);
-    let (first, second) = (document(first), document(second));
+    let second = document(second);
     let mut stages = vec![set(first)];
     if !second.is_empty() {
         stages.push(set(second));
@@ -118,6 +160,7 @@ fn merged<'f>(fields: impl Iterator<Item = &'f HostStages> + Clone) -> Array<'st
 #[derive(Debug)]
 struct Adding {
     deltas: Deltas,
+    defaults: Option<Defaults>,
 }
 
 impl Native for Adding {
@@ -125,6 +168,13 @@ impl Native for Adding {
         let mut entries: SmallVec<[Entry<'_>; 6]> = SmallVec::new();
         for (field, delta) in &self.deltas {
             field.apply(delta, doc, &mut entries)?;
+        }
+        if let Some(defaults) = &self.defaults {
+            for (path, value) in defaults {
+                let stored = field_of_document(doc, &path.parts);
+                entries.push((&path.parts, if stored.is_nullish() { value.borrow() } else { stored.into_owned() }));
+            }
+            entries.sort_by_key(|(parts, _)| parts.first().is_some_and(|first| &*first.name == STATE));
         }
         Ok(put(doc, &entries))
     }

@@ -1,7 +1,9 @@
 //! Fields, rules and collections for tests: collections are vectors.
 
 use crate::fields::{CopyField, Tally, TallyField};
-use crate::rule::{ClientWrites, Field, HostField, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
+use crate::rule::{
+    ClientWrites, Field, HostField, KeyPath, Kind, Link, LinkKey, Refers, Rule, WhenChanged, WhenDeleted,
+};
 use document::filter::Filter;
 use document::op::{Change, Namespace};
 use document::pipeline::expr::Names;
@@ -12,8 +14,8 @@ use document::{Array, Doc, Env, Result, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) fn key(path: &str, each: bool) -> Key {
-    Key { path: Path::new(path), each }
+pub(crate) fn key(path: &str, each: bool) -> KeyPath {
+    KeyPath { path: Path::new(path), each }
 }
 
 fn target(host: &str, field: &str) -> HostField {
@@ -40,12 +42,13 @@ pub(crate) fn tally(field: &str, tally: Tally, change: impl FnOnce(&mut Link)) -
     let mut link = Link {
         local: key("_id", false),
         source: Namespace::new("shop", "reviews"),
-        foreign: key("productId", false),
+        foreign: LinkKey::Path(key("productId", false)),
         refers: Refers::Source,
         filter: None,
         lag: None,
         when_changed: WhenChanged::Refresh,
         when_deleted: WhenDeleted::Keep,
+        create: false,
     };
     change(&mut link);
     Arc::new(TallyField::new(target("products", field), link, tally).unwrap())
@@ -56,20 +59,21 @@ pub(crate) fn filter(filter: bson::Document) -> Option<Filter> {
 }
 
 /// A copy of users in `posts.<field>`.
-pub(crate) fn copy(field: &str, by: Key, fields: &[(&str, &str)], change: impl FnOnce(&mut Link)) -> CopyField {
+pub(crate) fn copy(field: &str, by: KeyPath, fields: &[(&str, &str)], change: impl FnOnce(&mut Link)) -> CopyField {
     let fields = fields.iter().map(|(name, path)| ((*name).into(), Path::new(path))).collect();
     let mut link = Link {
         local: by,
         source: Namespace::new("shop", "users"),
-        foreign: key("_id", false),
+        foreign: LinkKey::Path(key("_id", false)),
         refers: Refers::Host,
         filter: None,
         lag: None,
         when_changed: WhenChanged::Refresh,
         when_deleted: WhenDeleted::Keep,
+        create: false,
     };
     change(&mut link);
-    CopyField::new(target("posts", field), link, fields)
+    CopyField::new(target("posts", field), link, fields).unwrap()
 }
 
 /// A changed source document.

@@ -4,7 +4,7 @@
 use crate::active::{ActiveRule, RuleInState, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::deferred::Effect;
-use crate::execute::{jobs, react};
+use crate::execute::{jobs, react, roll_up};
 use crate::layer::{Patterned, switchover_wait};
 use crate::rule::Rule;
 use document::backend::Session;
@@ -21,11 +21,14 @@ impl Patterned {
         Ok(())
     }
 
-    /// What a write to the rule's field must capture for [`Patterned::follow`]: nothing if no other rule reads it.
+    /// What a write to the rule's field must capture for [`Patterned::follow`]: nothing if no other rule reads it, nor the hosts that
+    /// it makes.
     pub fn watched(&self, rule: &Rule) -> Capture {
         let rules = self.rules();
         match (rules.find(&rule.host.db, &rule.name), rules.of(&rule.host)) {
-            (Some(kept), Some(local)) if kept.is_read_by_others => local.capture.clone(),
+            (Some(kept), Some(local)) if kept.is_read_by_others || kept.makes_hosts() && roll_up::is_watched(local) => {
+                local.capture.clone()
+            }
             _ => Capture::Nothing,
         }
     }

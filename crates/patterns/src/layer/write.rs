@@ -143,13 +143,13 @@ async fn expire(
 pub(super) fn concerns(local: &CollectionRules, op: &WriteOp) -> bool {
     match op {
         WriteOp::Insert(_) => local.is_kept(),
-        WriteOp::Delete(_) => !local.sourced.is_empty(),
+        WriteOp::Delete(_) => local.watches_deletes(),
         WriteOp::Update(op) => {
             local.is_kept()
                 && op.statements.iter().any(|statement| statement.upsert || local.concerns(&statement.update))
         }
         WriteOp::FindAndModify(op) => match &op.action {
-            Modify::Remove => !local.sourced.is_empty(),
+            Modify::Remove => local.watches_deletes(),
             Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
         },
     }

@@ -37,7 +37,13 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
     let host = &asked.rule.host;
     let mut at = Access { backend: &*life.backend, session: &mut looking, context: &context };
     figures.checked = match asked.kept() {
-        Some(State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring) => {
+        Some(
+            State::Maintaining
+            | State::Gathering { .. }
+            | State::Seeding { position: None }
+            | State::Retiring
+            | State::Restoring,
+        ) => {
             return Ok(());
         }
         Some(State::Seeding { position: Some(position) }) => count_before(&mut at, host, position).await?,
@@ -67,7 +73,7 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
         }
     }
     figures.note_waiting(waiting);
-    Ok(())
+    life.report_absent(asked, &evaluator, figures, report).await
 }
 
 /// The pipeline that names the hosts whose field is not what it should be.

@@ -106,7 +106,8 @@ pub(crate) async fn delete(life: &Life, began: &mut OwnTransaction<'_>, rule: &R
     written.errors.pop().map_or(Ok(()), |failed| Err(failed.error))
 }
 
-async fn run(life: &Life, began: &mut OwnTransaction<'_>, rule: &Rule, op: &WriteOp) -> Result<()> {
+/// Runs statements on the hosts of a rule, and what follows from them.
+pub(crate) async fn run(life: &Life, began: &mut OwnTransaction<'_>, rule: &Rule, op: &WriteOp) -> Result<()> {
     let capture = life.patterned.watched(rule);
     let (session, context) = (&mut began.session, began.context);
     let mut written = life.backend.write(session, context, op, &capture).await?;

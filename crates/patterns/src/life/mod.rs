@@ -31,6 +31,7 @@ pub(crate) mod restore;
 pub(crate) mod restorers;
 mod retire;
 mod seed;
+mod seed_source;
 mod status;
 pub mod timeseries;
 mod transaction;
@@ -165,7 +166,12 @@ impl Entry {
     /// The state that writers work by. How far another process has come with seeding is not known here: a change is a delta for
     /// every host, and seeding overwrites those that came too early (see [`crate::rule::state`]).
     fn shown(&self, ours: bool) -> State {
+        let creates = self.rule.link().is_some_and(|link| link.create);
         match (&self.row.state, &self.reached) {
+            // An addition must not happen twice: writers look at the position in their own transactions.
+            (State::Maintaining | State::Gathering { .. } | State::Seeding { .. }, _) if !ours && creates => {
+                State::Gathering { position: None }
+            }
             (State::Maintaining | State::Seeding { .. }, _) if !ours => {
                 State::Seeding { position: Some(Value::MaxKey) }
             }

@@ -67,6 +67,15 @@ impl Life {
         };
         let waiting = hosts.compare(self, &mut Repairing { life: self, upkeep, figures, report }).await?;
         figures.note_waiting(waiting);
+        for absent in self.absent(asked, &hosts.evaluator).await? {
+            figures.checked += 1;
+            match self.make_absent(&hosts.evaluator, upkeep, &absent).await {
+                Ok(true) => report.add(figures, absent),
+                Ok(false) => {}
+                Err(error) if error.code() == Code::Unauthorized => return Err(error),
+                Err(error) => report.failures.push((Drift::of(hosts.evaluator.rule(), absent), problem(&error))),
+            }
+        }
         Ok(())
     }
 

@@ -118,9 +118,9 @@ fn work(rule: &Arc<Rule>) -> Result<Work> {
         return Ok(Work::Bucket(Bucketed::new(bucket, &rule.host.collection)));
     }
     let Some(field) = rule.kept_field() else { return Ok(Work::Unwritten("it keeps no field")) };
-    let by = || field.link().map(|link| link.by().dotted()).unwrap_or_default();
+    let by = || field.link().map(|link| link.by()).unwrap_or_default();
     let local = || field.link().map(|link| link.local.path.dotted()).unwrap_or_default();
-    let key = || field.link().map(|link| link.foreign.path.dotted()).unwrap_or_default();
+    let key = || field.link().map(|link| link.foreign.to_string()).unwrap_or_default();
     Ok(match field.recipe()? {
         Recipe::Count => Work::Count { by: by(), local: local() },
         Recipe::Evaluate { stages, set, empty } => Work::Evaluate { by: by(), local: local(), stages, set, empty },

@@ -71,6 +71,8 @@ pub type Effects = SmallVec<[(Value<'static>, Effect); 2]>;
 pub enum Delta {
     Count(i64),
     Numbers(Numbers),
+    /// Numbers for the host's state alone: its value is made visible later (SEMANTICS R2, seeding of roll-ups).
+    State(Numbers),
     /// The value that a source gives; `appeared` if no host can have had it before.
     Set {
         value: Value<'static>,
@@ -186,8 +188,25 @@ impl Delta {
     pub fn is_zero(&self) -> bool {
         match self {
             Delta::Count(n) => *n == 0,
-            Delta::Numbers(numbers) => numbers.is_zero(),
+            Delta::Numbers(numbers) | Delta::State(numbers) => numbers.is_zero(),
             Delta::Set { .. } | Delta::Unset => false,
+        }
+    }
+
+    /// How many children come to the host, or leave it, where they make and remove it (SEMANTICS R35).
+    pub fn children(&self) -> i64 {
+        match self {
+            Delta::Numbers(numbers) | Delta::State(numbers) => numbers.children,
+            Delta::Count(_) | Delta::Set { .. } | Delta::Unset => 0,
+        }
+    }
+
+    /// The same for the host's state alone.
+    #[must_use]
+    pub fn hidden(self) -> Delta {
+        match self {
+            Delta::Numbers(numbers) => Delta::State(numbers),
+            other => other,
         }
     }
 }
@@ -226,6 +245,12 @@ pub trait Field: Debug + Send + Sync {
         Ok(())
     }
 
+    /// What a source document that is there adds to its hosts: what [`Field::react`] says of its insert, arrays that link nothing
+    /// left out.
+    fn contribution(&self, _source: &Doc<'_>, _env: &Env) -> Result<Effects> {
+        Ok(Effects::new())
+    }
+
     /// The keys of the hosts that an inserted source document will write to: known before, for hot hosts (SEMANTICS R12).
     fn hosts_of_source(&self, _source: &Doc<'_>, _env: &Env) -> Result<key::Values> {
         Ok(key::Values::new())
@@ -242,7 +267,8 @@ pub trait Field: Debug + Send + Sync {
     /// The name under which a delta is bound in [`Field::stages`].
     fn variable(&self) -> &str;
 
-    fn stages(&self) -> &HostStages;
+    /// What a delta makes of a host.
+    fn stages(&self, delta: &Delta) -> &HostStages;
 
     /// The update for a delta that comes alone, if it was compiled before.
     fn compiled_update(&self, _delta: &Delta) -> Option<&Update> {
@@ -282,6 +308,21 @@ pub trait Field: Debug + Send + Sync {
 
     /// The host with the right value. `before` as in [`Field::wanted`]; audit passes the host itself.
     fn place(&self, host: &Doc<'_>, before: Option<&Doc<'_>>, rows: &Rows, env: &Env) -> Result<Doc<'static>>;
+
+    /// The host with the value that its own state gives; `None` for a field that keeps no state.
+    fn from_state(&self, _host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+        Ok(None)
+    }
+
+    /// What a host holds that has no sources yet: the field and, if there is one, its state.
+    fn empty_values(&self) -> Vec<(Path, Value<'static>)> {
+        Vec::new()
+    }
+
+    /// Of a field that makes its hosts: stages on the source that give the rows of keys without a host.
+    fn without_host(&self) -> Option<Array<'static>> {
+        None
+    }
 
     /// What leaves no room in the host for the value.
     fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle>;

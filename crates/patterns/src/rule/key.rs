@@ -1,7 +1,7 @@
 //! Link values (SEMANTICS R27): null and missing never link, an array links per element or not at all, equality is BSON's.
 
 use crate::mql::{call, list, object};
-use crate::rule::{Field, Key};
+use crate::rule::{Field, KeyPath};
 use document::value::path::Part;
 use document::value::{Path, Value, key};
 use document::{Doc, Error};
@@ -31,7 +31,7 @@ pub fn bytes(value: &Value<'_>) -> Vec<u8> {
 }
 
 /// The error for a client that writes an array where a rule links single values.
-pub fn refused(field: &dyn Field, path: &Path) -> Error {
+pub fn refused(field: &dyn Field, path: impl std::fmt::Display) -> Error {
     let (rule, what) = (&field.target().rule, field.describe());
     Error::bad_value(format!("'{path}' is an array, but rule {rule} ({what}) links by single values"))
         .with_hint("say `each: true` in the rule to link once per element")
@@ -52,7 +52,7 @@ pub(crate) fn any_of(path: &Path, values: &[Value<'_>]) -> Value<'static> {
 }
 
 /// The link values of `doc`.
-pub fn linked(doc: &Doc<'_>, side: &Key) -> Linked {
+pub fn linked(doc: &Doc<'_>, side: &KeyPath) -> Linked {
     let mut found = Linked::default();
     collect(doc, &side.path.parts, side.each, &mut found);
     if found.refused {
@@ -95,7 +95,7 @@ mod tests {
 
     #[track_caller]
     fn check(doc: bson::Document, path: &str, each: bool, expected: Bson, refused: bool) {
-        let side = Key { path: Path::new(path), each };
+        let side = KeyPath { path: Path::new(path), each };
         let found = linked(&Doc::from(doc), &side);
         assert_eq!(Value::Array(found.values.into_iter().collect()), Value::from(expected), "{path}");
         assert_eq!(found.refused, refused, "{path}");

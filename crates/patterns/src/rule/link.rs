@@ -1,16 +1,19 @@
 //! A link between two collections: *where host.local = source.foreign and the filter holds*.
 
+use crate::rule::key::Linked;
+use crate::rule::{KeyPath, LinkKey};
 use document::filter::Filter;
 use document::op::Namespace;
 use document::value::Path;
+use document::{Doc, Env, Value};
 use std::time::Duration;
 
 /// How a field's host finds its source documents.
 #[derive(Clone, Debug)]
 pub struct Link {
-    pub local: Key,
+    pub local: KeyPath,
     pub source: Namespace,
-    pub foreign: Key,
+    pub foreign: LinkKey,
     /// Which side holds the reference: what the declaration's `by` names.
     pub refers: Refers,
     /// `where`: which documents of the source count.
@@ -19,16 +22,8 @@ pub struct Link {
     pub lag: Option<Duration>,
     pub when_changed: WhenChanged,
     pub when_deleted: WhenDeleted,
-}
-
-/// One side of a link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Key {
-    /// A dotted path. Null and missing values never link.
-    pub path: Path,
-    /// `each: true`: an array of values at the end of the path links once per element. Arrays on the way that `by` and the kept
-    /// field share (`items.product` by `items.productId`) link per element without it.
-    pub each: bool,
+    /// A roll-up (SEMANTICS R35): a host is made by its first source, and goes with its last.
+    pub create: bool,
 }
 
 /// The side of a link that refers to the other.
@@ -60,17 +55,26 @@ pub enum WhenDeleted {
 }
 
 impl Link {
-    /// The declaration's `by`: the side of the link that is not a key of its collection.
-    pub fn by(&self) -> &Path {
+    /// The declaration's `by`, as it is shown: the side of the link that is not a key of its collection.
+    pub fn by(&self) -> String {
         match self.refers {
-            Refers::Host => &self.local.path,
-            Refers::Source => &self.foreign.path,
+            Refers::Host => self.local.path.dotted(),
+            Refers::Source => self.foreign.to_string(),
         }
+    }
+
+    /// The keys of a source document. What no `_id` can be makes no host.
+    pub fn source_keys(&self, source: &Doc<'_>, env: &Env) -> Linked {
+        let mut linked = self.foreign.linked(source, env);
+        if self.create {
+            linked.values.retain(|value| !matches!(value, Value::Regex { .. }));
+        }
+        linked
     }
 
     /// Whether a source document may link to several hosts.
     pub fn each_foreign(&self) -> bool {
-        self.foreign.each
+        self.foreign.each()
     }
 
     /// Whether a key names at most one host, by its `_id`.

@@ -2,7 +2,7 @@
 //! and gives back.
 
 use crate::mql;
-use crate::rule::{Link, Refers};
+use crate::rule::{Link, LinkKey, Refers};
 use document::op::{CollectionOptions, Namespace};
 use document::value::Path;
 use document::{Array, Doc, DocWriter, Value};
@@ -136,27 +136,44 @@ impl IndexNeed {
 impl Needs {
     /// Of a field that is kept by a link: changes find what they concern, and a reference means one document.
     pub fn of_link(host: &Namespace, link: &Link) -> Needs {
-        let (local, foreign) = (link.local.path.clone(), link.foreign.path.clone());
-        let indexes = match link.refers {
-            Refers::Host => [IndexNeed::lookup(host, [local]), IndexNeed::referenced(&link.source, foreign)],
-            Refers::Source => [IndexNeed::lookup(&link.source, by_and_where(link)), IndexNeed::referenced(host, local)],
+        let local = link.local.path.clone();
+        let indexes: Vec<IndexNeed> = match link.refers {
+            Refers::Host => {
+                let foreign = link.foreign.path().map(|key| IndexNeed::referenced(&link.source, key.path.clone()));
+                std::iter::once(IndexNeed::lookup(host, [local])).chain(foreign).collect()
+            }
+            Refers::Source => {
+                let lookup = IndexNeed::lookup(&link.source, by_and_where(link));
+                vec![lookup, IndexNeed::referenced(host, local)]
+            }
         };
         // Collections are kept by `_id`, which is unique.
         let is_by_id = |need: &IndexNeed| need.keys.first().is_some_and(|(path, _)| path.dotted() == "_id");
-        let indexes = indexes.into_iter().filter(|need| !is_by_id(need)).collect();
+        // A key that no index can serve needs none.
+        let is_served = |need: &IndexNeed| !need.keys.is_empty() && !is_by_id(need);
+        let indexes = indexes.into_iter().filter(is_served).collect();
         Needs { indexes, expires: vec![link.source.clone()], ..Needs::default() }
     }
 }
 
 /// The `by` path, then the one path that `where` reads: more would cost every write more than it saves.
 fn by_and_where(link: &Link) -> Vec<Path> {
-    let mut paths = vec![link.foreign.path.clone()];
+    let mut paths = sought(&link.foreign);
     let read = link.filter.as_ref().and_then(|filter| filter.root.reads()).unwrap_or_default();
     if let [path] = read.as_slice()
-        && !link.foreign.each
-        && *path != link.foreign.path
+        && !link.foreign.each()
+        && !paths.is_empty()
+        && !paths.contains(path)
     {
         paths.push(path.clone());
     }
     paths
+}
+
+/// The paths by which the documents of a key are found; none if they cannot be.
+fn sought(key: &LinkKey) -> Vec<Path> {
+    match key {
+        LinkKey::Path(key) => vec![key.path.clone()],
+        LinkKey::Expression(expression) => expression.seek.iter().flat_map(|seek| seek.paths()).cloned().collect(),
+    }
 }

@@ -7,6 +7,8 @@ use document::{Doc, DocWriter, Value};
 /// a host's state (`_pleach.<field>`) and what changes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
+    /// How many children, where the host is made and removed with them (SEMANTICS R35); else always 0.
+    pub children: i64,
     /// How many numbers, whatever they are.
     pub n: i64,
     /// The finite ones, each double entering as `$toDecimal` takes it.
@@ -19,12 +21,25 @@ pub struct Numbers {
     pub negative_infinities: i64,
 }
 
+/// What a field keeps in its host beside its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateForm {
+    /// The number of children: of a roll-up.
+    pub children: bool,
+    /// Their numbers: of a sum or an average.
+    pub numbers: bool,
+}
+
+/// The name of the number of children in a state.
+pub const CHILDREN: &str = "children";
+
 /// The counters that a state shows only while they are not zero, in this order.
 pub const COUNTERS: [&str; 6] = ["long", "double", "decimal", "nan", "inf", "negInf"];
 
 impl Default for Numbers {
     fn default() -> Self {
         Numbers {
+            children: 0,
             n: 0,
             sum: Decimal128::ZERO,
             longs: 0,
@@ -79,6 +94,7 @@ impl Numbers {
 
     #[must_use]
     pub fn negated(mut self) -> Numbers {
+        self.children = -self.children;
         self.n = -self.n;
         self.sum = self.sum.negate();
         self.counters_mut().into_iter().for_each(|counter| *counter = -*counter);
@@ -87,6 +103,7 @@ impl Numbers {
 
     /// Nothing if the sum leaves 34 digits.
     pub fn plus(mut self, other: &Numbers) -> Option<Numbers> {
+        self.children += other.children;
         self.n += other.n;
         for (counter, more) in self.counters_mut().into_iter().zip(other.counters()) {
             *counter += more;
@@ -96,34 +113,46 @@ impl Numbers {
     }
 
     pub fn is_zero(&self) -> bool {
-        self.n == 0 && self.sum.is_zero() && self.counters().iter().all(|counter| *counter == 0)
+        self.children == 0 && self.n == 0 && self.sum.is_zero() && self.counters().iter().all(|counter| *counter == 0)
     }
 
     /// Equal numbers: the sum whatever its exponent.
     pub fn equals(&self, other: &Numbers) -> bool {
-        self.n == other.n && self.counters() == other.counters() && self.sum.compare(other.sum).is_eq()
+        (self.children, self.n) == (other.children, other.n)
+            && self.counters() == other.counters()
+            && self.sum.compare(other.sum).is_eq()
     }
 
     /// As the host keeps it.
-    pub fn to_state(&self) -> Doc<'static> {
+    pub fn to_state(&self, form: StateForm) -> Doc<'static> {
         let mut writer = DocWriter::with_capacity(64);
-        writer.append("n", &count(self.n));
-        writer.append("sum", &Value::Decimal(self.sum));
-        for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
-            if counter != 0 {
-                writer.append(name, &count(counter));
+        if form.children {
+            writer.append(CHILDREN, &count(self.children));
+        }
+        if form.numbers {
+            writer.append("n", &count(self.n));
+            writer.append("sum", &Value::Decimal(self.sum));
+            for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
+                if counter != 0 {
+                    writer.append(name, &count(counter));
+                }
             }
         }
         writer.finish()
     }
 
     /// All parts, zeros too: what a pipeline's variable holds.
-    pub fn to_constant(&self) -> Doc<'static> {
+    pub fn to_constant(&self, form: StateForm) -> Doc<'static> {
         let mut writer = DocWriter::with_capacity(112);
-        writer.append("n", &count(self.n));
-        writer.append("sum", &Value::Decimal(self.sum));
-        for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
-            writer.append(name, &count(counter));
+        if form.children {
+            writer.append(CHILDREN, &count(self.children));
+        }
+        if form.numbers {
+            writer.append("n", &count(self.n));
+            writer.append("sum", &Value::Decimal(self.sum));
+            for (name, counter) in COUNTERS.into_iter().zip(self.counters()) {
+                writer.append(name, &count(counter));
+            }
         }
         writer.finish()
     }
@@ -140,6 +169,7 @@ impl Numbers {
             None | Some(Value::Null) => Some(0),
             Some(value) => value.as_i64_exact(),
         };
+        numbers.children = whole(CHILDREN)?;
         numbers.n = whole("n")?;
         for (name, counter) in COUNTERS.into_iter().zip(numbers.counters_mut()) {
             *counter = whole(name)?;

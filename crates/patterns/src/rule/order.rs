@@ -33,11 +33,11 @@ pub fn reads(rule: &Rule) -> Vec<Dependency> {
     match &reads.source {
         Capture::Nothing => {}
         Capture::Everything => {
-            all.push(read(&link.source, &link.foreign.path, true));
+            all.extend(link.foreign.paths().iter().map(|path| read(&link.source, path, true)));
             all.push(Dependency { namespace: link.source.clone(), path: None, key: false });
         }
         Capture::Paths(paths) => {
-            all.extend(paths.iter().map(|path| read(&link.source, path, *path == link.foreign.path)));
+            all.extend(paths.iter().map(|path| read(&link.source, path, link.foreign.paths().contains(path))));
         }
     }
     all
@@ -71,12 +71,20 @@ fn needs(rules: &[&Rule]) -> Vec<Vec<usize>> {
     let owners = Owners::new(rules.iter().map(|rule| (&rule.host, &rule.field)));
     let shapes = rules.iter().enumerate().filter(|(_, rule)| rule.bucket().is_some());
     let shapes: HashMap<&Namespace, usize> = shapes.map(|(number, rule)| (&rule.host, number)).collect();
+    let mut makers: HashMap<&Namespace, Vec<usize>> = HashMap::new();
+    for (number, rule) in rules.iter().enumerate() {
+        if rule.link().is_some_and(|link| link.create && link.source != rule.host) {
+            makers.entry(&rule.host).or_default().push(number);
+        }
+    }
     let needed = |rule: &&Rule| {
         let reads = reads(rule);
         let mut needed: BTreeSet<usize> =
             reads.iter().flat_map(|read| owners.overlapping(&read.namespace, read.path.as_ref())).collect();
-        // A collection takes its form before fields are kept from it.
-        needed.extend(rule.link().and_then(|link| shapes.get(&link.source)));
+        let source = rule.link().map(|link| &link.source);
+        // A collection takes its form before fields are kept from it, and roll-ups make its documents.
+        needed.extend(source.and_then(|source| shapes.get(source)));
+        needed.extend(source.and_then(|source| makers.get(source)).into_iter().flatten());
         needed.into_iter().collect()
     };
     rules.iter().map(needed).collect()

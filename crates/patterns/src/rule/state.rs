@@ -13,12 +13,20 @@ use document::value::order;
 use document::{Doc, DocWriter, Value};
 use std::cmp::Ordering;
 
+/// The phase of seeding that walks the source.
+const SOURCE: &str = "source";
+
 /// Where a rule is in its life. A rule that is absent has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum State {
     /// Written down, and kept for hosts that are written anew; no host is seeded yet.
     #[default]
     Maintaining,
+    /// Of a roll-up: source documents before `position`, by `_id`, are counted in the states of their hosts, which show nothing of
+    /// it yet. Written to the catalog as a phase of seeding.
+    Gathering {
+        position: Option<Value<'static>>,
+    },
     /// Hosts before `position`, by `_id`, are right and kept so; the largest value there is stands for all.
     Seeding {
         position: Option<Value<'static>>,
@@ -34,7 +42,7 @@ impl State {
     pub fn name(&self) -> &'static str {
         match self {
             State::Maintaining => "maintaining",
-            State::Seeding { .. } => "seeding",
+            State::Gathering { .. } | State::Seeding { .. } => "seeding",
             State::On => "on",
             State::Retiring => "retiring",
             State::Restoring => "restoring",
@@ -47,7 +55,21 @@ impl State {
             State::On => true,
             State::Seeding { position: Some(Value::MaxKey) } => true,
             State::Seeding { position: Some(position) } => order::compare(id, position) == Ordering::Less,
-            State::Maintaining | State::Seeding { position: None } | State::Retiring | State::Restoring => false,
+            State::Maintaining
+            | State::Gathering { .. }
+            | State::Seeding { position: None }
+            | State::Retiring
+            | State::Restoring => false,
+        }
+    }
+
+    /// Whether the source document `id` of a roll-up is counted in the state of its hosts, and must be kept so.
+    pub fn has_gathered(&self, id: &Value<'_>) -> bool {
+        match self {
+            State::On | State::Seeding { .. } => true,
+            State::Gathering { position: Some(Value::MaxKey) } => true,
+            State::Gathering { position: Some(position) } => order::compare(id, position) == Ordering::Less,
+            State::Maintaining | State::Gathering { position: None } | State::Retiring | State::Restoring => false,
         }
     }
 
@@ -60,6 +82,9 @@ impl State {
     pub(crate) fn of(row: &Doc<'_>) -> Option<State> {
         Some(match row.get("state")?.as_str()? {
             "maintaining" => State::Maintaining,
+            "seeding" if row.get("phase").is_some_and(|phase| phase.as_str() == Some(SOURCE)) => {
+                State::Gathering { position: row.get("position").map(Value::into_owned) }
+            }
             "seeding" => State::Seeding { position: row.get("position").map(Value::into_owned) },
             "on" => State::On,
             "retiring" => State::Retiring,
@@ -70,7 +95,10 @@ impl State {
 
     pub(crate) fn write(&self, row: &mut DocWriter) {
         row.append("state", &Value::from(self.name()));
-        if let State::Seeding { position: Some(position) } = self {
+        if let State::Gathering { .. } = self {
+            row.append("phase", &Value::from(SOURCE));
+        }
+        if let State::Seeding { position: Some(position) } | State::Gathering { position: Some(position) } = self {
             row.append("position", position);
         }
     }
@@ -97,9 +125,28 @@ mod tests {
     }
 
     #[test]
+    fn a_source_is_gathered_before_the_position() {
+        let at = |position: Option<i32>| State::Gathering { position: position.map(Value::Int32) };
+        for (state, id, gathered) in [
+            (State::Maintaining, 1, false),
+            (at(None), 1, false),
+            (at(Some(5)), 4, true),
+            (at(Some(5)), 5, false),
+            (State::Gathering { position: Some(Value::MaxKey) }, 5, true),
+            (State::Seeding { position: None }, 5, true),
+            (State::On, 6, true),
+        ] {
+            assert_eq!(state.has_gathered(&Value::Int32(id)), gathered, "{state:?} {id}");
+            assert_eq!(state.reached(&Value::Int32(id)), state == State::On, "{state:?} {id}");
+        }
+    }
+
+    #[test]
     fn states_are_read_as_they_were_written() {
         for state in [
             State::Maintaining,
+            State::Gathering { position: None },
+            State::Gathering { position: Some(Value::Int32(3)) },
             State::Seeding { position: None },
             State::Seeding { position: Some(Value::Null) },
             State::On,

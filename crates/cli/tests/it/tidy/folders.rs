@@ -41,7 +41,6 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Effect", 2),
     ("Entry", 3),
     ("Form", 2),
-    ("Key", 2),
     ("Outlook", 2),
     ("Shown", 2),
     ("Step", 2),

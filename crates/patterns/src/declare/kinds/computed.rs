@@ -3,15 +3,15 @@
 //! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
 
-use crate::declare::block::{Block, print_duration};
+use crate::declare::block::{Block, Item, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
+use crate::declare::kinds::link_keys::{Keys, reads_planned, with_planned};
 use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
 use crate::declare::{normal, programs, spelling};
 use crate::fields::{ExpressionField, Tally, TallyField};
-use crate::rule::{ClientWrites, Field, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
+use crate::rule::{ClientWrites, Field, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
-use document::value::Path;
 use document::{DocWriter, Value};
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ const FORMS: &[KeySet] = &[
 ];
 
 fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
-    block.only(KEYS, findings);
+    block.only(&with_planned(KEYS), findings);
     if refused_for_now(block, findings) {
         return None;
     }
@@ -101,6 +101,9 @@ fn refused_for_now(block: &Block<'_>, findings: &mut Findings) -> bool {
         if block.get(kind).is_some() {
             findings.error(&block.key_at(kind), format!("`{kind}` is not there yet"), format!("there are {there}"));
         }
+    }
+    if reads_planned() {
+        return findings.errors() > before;
     }
     if block.get("create").is_some() {
         findings.error(
@@ -141,13 +144,12 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &Target, findings: &mut Find
         "count" => None,
         _ => block.get(kind).and_then(|item| item.path("amount", findings)),
     };
-    let by = block
-        .require("by", "by: <the field of the children that holds this document's _id>", findings)
-        .and_then(|item| Some((item.path("productId", findings)?, item.at)));
+    let keys = Keys::read(block, target, findings);
+    let by = keys.as_ref().and_then(|keys| keys.foreign.path()).map(|key| &key.path).zip(block.get("by"));
     let filter = block.get("where").map_or(Some(None), |item| programs::filter(&item, findings).map(Some));
     let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
     let client_writes = client_writes(block, findings);
-    if let (Some(source), Some((by, at))) = (source, &by) {
+    if let (Some(source), Some((by, Item { at, .. }))) = (source, &by) {
         if by.dotted() == "_id" && *source == *target.host.collection {
             findings.error(
                 at,
@@ -164,28 +166,30 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &Target, findings: &mut Find
         "sum" => Tally::Sum(path.clone()?),
         _ => Tally::Avg(path.clone()?),
     };
-    let (source, (by, _), filter, lag, client_writes) = (source?, by?, filter?, lag?, client_writes?);
+    let (source, keys, filter, lag, client_writes) = (source?, keys?, filter?, lag?, client_writes?);
     let mut own = DocWriter::new();
     match &path {
         None => own.append("count", &Value::string(source)),
         Some(path) => own.append(kind, &Value::string(path.dotted())).append("from", &Value::string(source)),
     };
-    own.append("by", &Value::string(by.dotted()));
+    own.append("by", &keys.by());
     if let Some(filter) = &filter {
         own.append("where", &Value::Document(filter.source.borrow()));
     }
     if let Some(lag) = lag {
         own.append("lag", &Value::string(print_duration(lag)));
     }
+    keys.write_flags(&mut own);
     let link = Link {
-        local: Key { path: Path::new("_id"), each: false },
+        local: keys.local,
         source: Namespace::new(database, source),
-        foreign: Key { path: by, each: false },
+        foreign: keys.foreign,
         refers: Refers::Source,
         filter,
         lag,
         when_changed: WhenChanged::Refresh,
         when_deleted: WhenDeleted::Keep,
+        create: keys.create,
     };
     let field = TallyField::new(target.host_field(), link, tally);
     let field = block.compiled(field, findings)?;

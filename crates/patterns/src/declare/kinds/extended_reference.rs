@@ -9,7 +9,7 @@ use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Ta
 use crate::declare::tree::Content;
 use crate::declare::{names, normal};
 use crate::fields::CopyField;
-use crate::rule::{ClientWrites, Key, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
+use crate::rule::{ClientWrites, KeyPath, Kind, Link, LinkKey, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::value::Path;
 use document::{DocWriter, Value};
@@ -153,16 +153,17 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
         own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
     }
     let link = Link {
-        local: Key { path: by, each },
+        local: KeyPath { path: by, each },
         source: Namespace::new(database, from),
-        foreign: Key { path: foreign, each: false },
+        foreign: LinkKey::Path(KeyPath::new(foreign)),
         refers: Refers::Host,
         filter: None,
         lag,
         when_changed,
         when_deleted,
+        create: false,
     };
-    let field = CopyField::new(target.host_field(), link, fields);
+    let field = block.compiled(CopyField::new(target.host_field(), link, fields), findings)?;
     Some(Rule {
         name: target.name.clone(),
         pattern: PATTERN.name,

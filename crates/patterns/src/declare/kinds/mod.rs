@@ -4,10 +4,13 @@ mod bucket;
 pub(crate) mod computed;
 pub(crate) mod extended_reference;
 mod field_names;
+mod link_keys;
 mod outlier;
 mod polymorphic;
 mod subset;
 mod versions;
+
+pub use link_keys::read_planned_forms;
 
 use crate::declare::block::Block;
 use crate::declare::finding::Findings;

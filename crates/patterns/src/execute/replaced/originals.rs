@@ -5,7 +5,7 @@ use crate::active::ActiveRule;
 use crate::execute::access::{Access, find};
 use crate::execute::attempt::Attempt;
 use crate::execute::replaced::{Keeping, Replaced, keep_some};
-use crate::rule::{Rule, State};
+use crate::rule::{Rule, State, names};
 use document::filter::Filter;
 use document::op::Namespace;
 use document::{Doc, Result, Value};
@@ -16,6 +16,18 @@ fn pending(run: &Attempt<'_>, ns: &Namespace) -> Vec<(Arc<Rule>, i64)> {
     let Some(local) = run.rules.of(ns) else { return Vec::new() };
     let is_pending = |kept: &&Arc<ActiveRule>| kept.state != State::On && kept.epoch > 0;
     local.hosted.iter().filter(is_pending).map(|kept| (kept.rule.clone(), kept.epoch)).collect()
+}
+
+/// What the catalog says of a rule, as the transaction sees it.
+pub(crate) async fn catalog_row(run: &mut Attempt<'_>, kept: &ActiveRule) -> Result<Option<Doc<'static>>> {
+    run.send().await?;
+    let retry = run.session.retry.take();
+    let row = {
+        let mut at = Access { backend: &*run.executor.inner, session: &mut *run.session, context: run.context };
+        at.one(&names::catalog(&kept.rule.host.db), &Value::from(&*kept.rule.name)).await
+    };
+    run.session.retry = retry;
+    row
 }
 
 /// Keeps what hosts had that a derived statement is about to change.

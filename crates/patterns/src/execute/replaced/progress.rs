@@ -61,7 +61,7 @@ impl Progress {
         let now = match state {
             State::On => Some(Value::MaxKey),
             State::Seeding { position } => position.clone(),
-            State::Maintaining | State::Retiring | State::Restoring => None,
+            State::Maintaining | State::Gathering { .. } | State::Retiring | State::Restoring => None,
         };
         match (now, self.seeded_to.clone()) {
             (Some(now), Some(before)) if order::compare(&now, &before).is_lt() => Some(before),

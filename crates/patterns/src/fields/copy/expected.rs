@@ -57,7 +57,7 @@ impl CopyField {
 
     /// Each host with its sources in [`FOUND`], then what is shown of it.
     fn looked_up<const N: usize>(&self, shown_of_host: [(&str, Value<'static>); N]) -> Vec<Value<'static>> {
-        let foreign = self.link.foreign.path.dotted();
+        let foreign = self.matched.path.dotted();
         let shown =
             object([("_id", Value::Int32(0)), ("key", field(&foreign)), ("copy", copy_expression(&self.fields))]);
         let lookup = object([

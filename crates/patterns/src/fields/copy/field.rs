@@ -81,14 +81,14 @@ impl Field for CopyField {
         &self.variable
     }
 
-    fn stages(&self) -> &HostStages {
+    fn stages(&self, _: &Delta) -> &HostStages {
         &self.stages
     }
 
     fn constant(&self, delta: &Delta) -> Value<'static> {
         match delta {
             Delta::Set { value, .. } => value.clone(),
-            Delta::Unset | Delta::Count(_) | Delta::Numbers(_) => Value::Null,
+            Delta::Unset | Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => Value::Null,
         }
     }
 
@@ -96,7 +96,7 @@ impl Field for CopyField {
         match delta {
             Delta::Set { value, .. } => into.push((&self.target.path.parts, value.borrow())),
             Delta::Unset => into.push((&self.target.path.parts, Value::Missing)),
-            Delta::Count(_) | Delta::Numbers(_) => {}
+            Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => {}
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Field for CopyField {
         match delta {
             Delta::Set { value: Value::Document(copy), .. } => self.spread(key, Spread::Fill(copy)).map(Some),
             Delta::Unset => self.spread(key, Spread::Unset).map(Some),
-            Delta::Set { .. } | Delta::Count(_) | Delta::Numbers(_) => Ok(None),
+            Delta::Set { .. } | Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => Ok(None),
         }
     }
 
@@ -137,7 +137,7 @@ impl Field for CopyField {
             return Ok(ReadOp::Find(find));
         }
         if fetch == Fetch::Documents {
-            let path = self.link.foreign.path.dotted();
+            let path = self.matched.path.dotted();
             let filter = match keys {
                 [one] => Filter::equality(&path, one),
                 all => Filter::among(&path, all.to_vec()),
@@ -147,7 +147,7 @@ impl Field for CopyField {
                 ..Find::matching(self.link.source.clone(), filter)
             }));
         }
-        let head: Array<'static> = std::iter::once(key::any_of(&self.link.foreign.path, keys)).collect();
+        let head: Array<'static> = std::iter::once(key::any_of(&self.matched.path, keys)).collect();
         let head = Pipeline::parse(&head, &mut Names::new())?;
         Ok(ReadOp::Aggregate(Aggregate {
             ns: self.link.source.clone(),
@@ -162,7 +162,7 @@ impl Field for CopyField {
         let is_row = match fetch {
             Fetch::Rows => true,
             Fetch::Documents => false,
-            Fetch::Shortest => self.link.foreign.path.dotted() != "_id",
+            Fetch::Shortest => self.matched.path.dotted() != "_id",
         };
         match is_row {
             true => match document.get("copy")? {
@@ -220,7 +220,7 @@ impl Field for CopyField {
 
     fn outlook(&self, is_indexed: bool) -> Result<Option<Vec<Outlook>>> {
         // Without an index each `$lookup` reads the whole source.
-        let is_quick = is_indexed || self.link.foreign.path.dotted() == "_id";
+        let is_quick = is_indexed || self.matched.path.dotted() == "_id";
         Ok((self.is_plain() && is_quick).then(|| vec![self.compared()]))
     }
 
@@ -241,7 +241,7 @@ impl Field for CopyField {
     fn recipe(&self) -> Result<Recipe> {
         match self.is_plain() {
             true => Ok(Recipe::Copy {
-                stage: copying_stage(&self.link, &self.fields),
+                stage: copying_stage(&self.matched.path, &self.fields),
                 frozen: self.is_frozen(),
                 when_deleted: self.link.when_deleted,
             }),

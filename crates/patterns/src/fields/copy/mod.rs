@@ -16,7 +16,7 @@ mod tests;
 
 use crate::mql::{call, call_with, cond, document, field, object};
 use crate::rule::field::HostStages;
-use crate::rule::{Delta, Effect, HostField, Link, Reads, WhenChanged, WhenDeleted, key};
+use crate::rule::{Delta, Effect, HostField, KeyPath, Link, LinkKey, Reads, WhenChanged, WhenDeleted, key};
 use document::filter::Filter;
 use document::op::{Capture, Find};
 use document::pipeline::Pipeline;
@@ -24,7 +24,7 @@ use document::pipeline::expr::{Names, field_of_document};
 use document::project::Projection;
 use document::value::path::Part;
 use document::value::{Path, order};
-use document::{Array, Doc, DocWriter, Result, Value};
+use document::{Array, Doc, DocWriter, Error, Result, Value};
 use std::sync::{Arc, OnceLock};
 
 /// An extended reference.
@@ -32,6 +32,8 @@ use std::sync::{Arc, OnceLock};
 pub struct CopyField {
     target: HostField,
     link: Link,
+    /// What the reference equals in a source: its `_id`, or what `match` says.
+    matched: KeyPath,
     /// `(name in the copy, path in the source)`.
     fields: Vec<(Arc<str>, Path)>,
     /// What the reference's path and the copy's path have in common: arrays there hold one copy per element.
@@ -50,17 +52,20 @@ pub struct CopyField {
 }
 
 impl CopyField {
-    pub fn new(target: HostField, link: Link, fields: Vec<(Arc<str>, Path)>) -> CopyField {
+    pub fn new(target: HostField, link: Link, fields: Vec<(Arc<str>, Path)>) -> Result<CopyField> {
+        let LinkKey::Path(matched) = link.foreign.clone() else {
+            return Err(Error::bad_value("a copy is found by a field of its source, not by an expression"));
+        };
         let common = link.shared_with(&target.path);
         let (shared, reference) = link.local.path.parts.split_at(common);
         let place = target.path.parts.get(common..).unwrap_or_default();
-        let mut sources = vec![link.foreign.path.clone()];
+        let mut sources = vec![matched.path.clone()];
         sources.extend(fields.iter().map(|(_, path)| path.clone()));
         let variable = crate::fields::variable(&target.path);
         let copy = format!("$${variable}");
         let is_gone = call_with("$eq", [Value::from(&*copy), Value::Null]);
         let set = cond(is_gone, Value::from("$$REMOVE"), Value::from(&*copy));
-        CopyField {
+        Ok(CopyField {
             shared: shared.to_vec(),
             reference: reference.to_vec(),
             place: place.to_vec(),
@@ -71,14 +76,15 @@ impl CopyField {
             fields,
             target,
             link,
-        }
+            matched,
+        })
     }
 
     fn copying(&self) -> Result<Pipeline> {
         if let Some(compiled) = self.copying.get() {
             return Ok(compiled.clone());
         }
-        let stages: Array<'static> = std::iter::once(copying_stage(&self.link, &self.fields)).collect();
+        let stages: Array<'static> = std::iter::once(copying_stage(&self.matched.path, &self.fields)).collect();
         let compiled = Pipeline::parse(&stages, &mut Names::new())?;
         Ok(self.copying.get_or_init(|| compiled).clone())
     }
@@ -100,7 +106,7 @@ impl CopyField {
 
     /// The value that hosts refer to a source by: its `_id`, or what `match` says.
     fn source_key(&self, source: &Doc<'_>) -> Option<Value<'static>> {
-        key::linked(source, &self.link.foreign).values.into_iter().next()
+        key::linked(source, &self.matched).values.into_iter().next()
     }
 
     /// The copy that a source gives.
@@ -124,7 +130,7 @@ impl CopyField {
 
     /// The shortest way to documents by their `_id`, whose copies are then made here; nothing if that is not what hosts refer to.
     fn by_id(&self, keys: &[Value<'_>]) -> Result<Option<Find>> {
-        let path = &self.link.foreign.path;
+        let path = &self.matched.path;
         if path.parts.len() != 1 || path.first() != "_id" {
             return Ok(None);
         }
@@ -162,8 +168,8 @@ impl CopyField {
     }
 }
 
-fn copying_stage(link: &Link, fields: &[(Arc<str>, Path)]) -> Value<'static> {
-    let shown = object([("_id", field(&link.foreign.path.dotted())), ("copy", copy_expression(fields))]);
+fn copying_stage(matched: &Path, fields: &[(Arc<str>, Path)]) -> Value<'static> {
+    let shown = object([("_id", field(&matched.dotted())), ("copy", copy_expression(fields))]);
     call("$project", shown)
 }
 

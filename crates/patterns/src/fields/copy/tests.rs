@@ -4,14 +4,14 @@ use crate::fields::copy::CopyField;
 use crate::fields::copy::spread::Spread;
 use crate::fields::testing;
 use crate::fields::testing::{Memory, apply, key};
-use crate::rule::{Delta, Effect, Effects, Fetch, Field, Key, Link, Rows, WhenChanged, WhenDeleted};
+use crate::rule::{Delta, Effect, Effects, Fetch, Field, KeyPath, Link, LinkKey, Rows, WhenChanged, WhenDeleted};
 use bson::{Bson, bson, doc};
 use document::op::ReadOp;
 use document::value::order;
 use document::{Doc, Env, Value};
 use proptest::prelude::*;
 
-fn program(field: &str, by: Key, change: impl FnOnce(&mut Link)) -> CopyField {
+fn program(field: &str, by: KeyPath, change: impl FnOnce(&mut Link)) -> CopyField {
     testing::copy(field, by, &[("name", "name"), ("city", "address.city")], change)
 }
 
@@ -167,7 +167,7 @@ fn changes_of_a_source_are_told_apart() {
     let frozen = self::program("author", key("authorId", false), |link| link.when_changed = WhenChanged::Keep);
     let (old, new) = (Doc::from(doc! { "_id": 1, "name": 1 }), Doc::from(doc! { "_id": 1, "name": 2 }));
     assert!(effects(&frozen, Some(&old), Some(&new)).is_empty());
-    let by_mail = self::program("author", key("mail", false), |link| link.foreign = key("mail", false));
+    let by_mail = self::program("author", key("mail", false), |link| link.foreign = LinkKey::Path(key("mail", false)));
     let (old, new) = (Doc::from(doc! { "_id": 1, "mail": "a" }), Doc::from(doc! { "_id": 1, "mail": "b" }));
     let changes = effects(&by_mail, Some(&old), Some(&new));
     assert!(matches!(

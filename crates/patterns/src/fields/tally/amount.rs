@@ -1,6 +1,6 @@
 //! The error of a sum that has no room for its digits, in our own words.
 
-pub use crate::rule::numbers::{COUNTERS, Numbers, count, exact_sum};
+pub use crate::rule::numbers::{CHILDREN, COUNTERS, Numbers, StateForm, count, exact_sum};
 use document::{Code, Error};
 
 const BEFORE_RULE: &str = "the sum of rule ";

@@ -3,21 +3,25 @@
 //! A state is `{ n, sum, long?, double?, decimal?, nan?, inf?, negInf? }` ([`Numbers`]); the visible value is a function of it:
 //! an int while all numbers are ints and it fits, else a long, a double, a decimal, as MongoDB's accumulators have it.
 
-use crate::fields::tally::amount::{COUNTERS, Numbers, too_many_digits};
+use crate::fields::tally::amount::{CHILDREN, COUNTERS, Numbers, StateForm, count, too_many_digits};
 use crate::mql::{call, call_with, cond, literal, object, with};
 use document::Value;
 use document::value::decimal_math::Rounding;
 use document::value::{Decimal128, Number};
 
-/// Whether the sum or the mean is shown.
+/// What of a state is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
+    Children,
     Sum,
     Mean,
 }
 
 /// The visible value of a state.
 pub fn visible(shown: Shown, state: &Numbers) -> Value<'static> {
+    if shown == Shown::Children {
+        return count(state.children);
+    }
     if shown == Shown::Mean && state.n <= 0 {
         return Value::Null;
     }
@@ -58,6 +62,9 @@ fn to_double(sum: Decimal128) -> f64 {
 /// The visible value of the state that the expression `state` (a variable or path) gives.
 pub fn visible_expression(shown: Shown, state: Value<'_>) -> Value<'static> {
     let part = |name: &str| Value::string(format!("$$s.{name}"));
+    if shown == Shown::Children {
+        return with([("s", state)], part(CHILDREN));
+    }
     let some = |name: &str| call_with("$gt", [part(name), Value::Int32(0)]);
     let special =
         |double: f64, decimal: Decimal128| cond(some("decimal"), Value::Decimal(decimal), Value::Double(double));
@@ -85,7 +92,7 @@ pub fn visible_expression(shown: Shown, state: Value<'_>) -> Value<'static> {
             branches.push(branch(some("long"), long.clone()));
             convert("int", long)
         }
-        Shown::Mean => {
+        Shown::Mean | Shown::Children => {
             branches.insert(0, branch(call_with("$not", [some("n")]), Value::Null));
             branches.push(branch(some("decimal"), call_with("$divide", [part("sum"), part("n")])));
             call_with("$divide", [double, part("n")])
@@ -97,7 +104,7 @@ pub fn visible_expression(shown: Shown, state: Value<'_>) -> Value<'static> {
 
 /// The state at the expression `state` and the amounts in the variable `delta` together; an error that names the rule if the sum is
 /// not exact ([`crate::fields::tally::amount::translated`]).
-pub fn next_state(state: Value<'_>, delta: &str, rule: &str) -> Value<'static> {
+pub fn next_state(form: StateForm, state: Value<'_>, delta: &str, rule: &str) -> Value<'static> {
     let old = |name: &str| call_with("$ifNull", [Value::string(format!("$$s.{name}")), Value::Int32(0)]);
     let more = |name: &str| Value::string(format!("$${delta}.{name}"));
     let sum = {
@@ -114,16 +121,23 @@ pub fn next_state(state: Value<'_>, delta: &str, rule: &str) -> Value<'static> {
         with([("t", call_with("$add", [old("sum"), more("sum")]))], cond(exact, total(), call("$toInt", words)))
     };
     let added = |name: &str| call_with("$add", [old(name), more(name)]);
-    with([("s", state)], object(state_fields(added("n"), sum, added)))
+    with([("s", state)], object(state_fields(form, sum, added)))
 }
 
 /// The fields of a state, those that are zero left out.
 fn state_fields(
-    n: Value<'static>,
+    form: StateForm,
     sum: Value<'static>,
     counter: impl Fn(&str) -> Value<'static>,
 ) -> Vec<(&'static str, Value<'static>)> {
-    let mut fields = vec![("n", n), ("sum", sum)];
+    let mut fields = Vec::new();
+    if form.children {
+        fields.push((CHILDREN, counter(CHILDREN)));
+    }
+    if !form.numbers {
+        return fields;
+    }
+    fields.extend([("n", counter("n")), ("sum", sum)]);
     for name in COUNTERS {
         let shown =
             cond(call_with("$eq", [Value::from("$$c"), Value::Int32(0)]), Value::from("$$REMOVE"), Value::from("$$c"));
@@ -154,9 +168,9 @@ pub fn accumulators(path: &str) -> Vec<(&'static str, Value<'static>)> {
 }
 
 /// The state from what [`accumulators`] gave, at the expression `group`; a missing group is the empty state.
-pub fn grouped_state(group: Value<'_>) -> Value<'static> {
+pub fn grouped_state(form: StateForm, group: Value<'_>) -> Value<'static> {
     let part = |name: &str| call_with("$ifNull", [Value::string(format!("$$g.{name}")), Value::Int32(0)]);
     let zero = Value::Decimal(Decimal128::ZERO);
     let sum = call_with("$ifNull", [Value::from("$$g.sum"), zero]);
-    with([("g", group)], object(state_fields(part("n"), sum, part)))
+    with([("g", group)], object(state_fields(form, sum, part)))
 }

@@ -79,23 +79,29 @@ impl Field for TallyField {
         Ok(())
     }
 
+    fn contribution(&self, source: &Doc<'_>, env: &Env) -> Result<Effects> {
+        let mut deltas = Deltas::new();
+        self.contribute(source, env, false, &mut deltas)?;
+        Ok(deltas.into_iter().map(|(key, delta)| (key, Effect::Update(delta))).collect())
+    }
+
     fn hosts_of_source(&self, source: &Doc<'_>, env: &Env) -> Result<key::Values> {
         match &self.link.filter {
             Some(filter) if !filter.matches(source, env)? => Ok(key::Values::new()),
-            _ => Ok(key::linked(source, &self.link.foreign).values),
+            _ => Ok(self.link.source_keys(source, env).values),
         }
     }
 
+    /// Where a host is made, whoever fills its other fields must know of it.
     fn is_blind(&self) -> bool {
-        true
+        !self.link.create
     }
 
     fn combine(&self, first: Delta, second: &Delta) -> Result<Delta> {
         match (first, second) {
             (Delta::Count(a), Delta::Count(b)) => Ok(Delta::Count(a + b)),
-            (Delta::Numbers(a), Delta::Numbers(b)) => {
-                a.plus(b).map(Delta::Numbers).ok_or_else(|| too_many_digits(&self.target.rule))
-            }
+            (Delta::Numbers(a), Delta::Numbers(b)) => self.plus(&a, b).map(Delta::Numbers),
+            (Delta::State(a), Delta::State(b)) => self.plus(&a, b).map(Delta::State),
             // Deltas of one field are of one kind.
             (delta, _) => Ok(delta),
         }
@@ -105,8 +111,11 @@ impl Field for TallyField {
         &self.variable
     }
 
-    fn stages(&self) -> &HostStages {
-        &self.stages
+    fn stages(&self, delta: &Delta) -> &HostStages {
+        match delta {
+            Delta::State(_) => &self.state_stages,
+            _ => &self.stages,
+        }
     }
 
     fn compiled_update(&self, delta: &Delta) -> Option<&Update> {
@@ -120,7 +129,10 @@ impl Field for TallyField {
     fn constant(&self, delta: &Delta) -> Value<'static> {
         match delta {
             Delta::Count(n) => count(*n),
-            Delta::Numbers(numbers) => Value::Document(numbers.to_constant()),
+            Delta::Numbers(numbers) | Delta::State(numbers) => {
+                let form = self.stateful.as_ref().map(|stateful| stateful.form);
+                form.map_or(Value::Null, |form| Value::Document(numbers.to_constant(form)))
+            }
             Delta::Set { .. } | Delta::Unset => Value::Null,
         }
     }
@@ -135,13 +147,14 @@ impl Field for TallyField {
                 };
                 into.push((&self.owned.field.parts, sum));
             }
-            Delta::Numbers(numbers) => {
-                let Some(state) = &self.owned.state else { return Ok(()) };
+            Delta::Numbers(numbers) | Delta::State(numbers) => {
+                let (Some(state), Some(stateful)) = (&self.owned.state, &self.stateful) else { return Ok(()) };
                 let old = Numbers::from_state(&field_of_document(host, &state.parts));
-                let new = old.ok_or_else(|| self.broken(state))?.plus(numbers);
-                let new = new.ok_or_else(|| too_many_digits(&self.target.rule))?;
-                into.push((&self.owned.field.parts, self.visible(&new)));
-                into.push((&state.parts, Value::Document(new.to_state())));
+                let new = self.plus(&old.ok_or_else(|| self.broken(state))?, numbers)?;
+                if matches!(delta, Delta::Numbers(_)) {
+                    into.push((&self.owned.field.parts, self.visible(&new)));
+                }
+                into.push((&state.parts, Value::Document(new.to_state(stateful.form))));
             }
             Delta::Set { .. } | Delta::Unset => {}
         }
@@ -190,6 +203,22 @@ impl Field for TallyField {
     fn place(&self, host: &Doc<'_>, _: Option<&Doc<'_>>, rows: &Rows, _: &Env) -> Result<Doc<'static>> {
         let row = self.host_key(host).and_then(|own| rows.get(&own));
         Ok(self.owned.place(host, &self.evaluated(row)))
+    }
+
+    fn from_state(&self, host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+        let (Some(path), Some(stateful)) = (&self.owned.state, &self.stateful) else { return Ok(None) };
+        let state = Numbers::from_state(&field_of_document(host, &path.parts)).ok_or_else(|| self.broken(path))?;
+        Ok(Some(self.owned.place(host, &self.of_state(stateful.form, &state))))
+    }
+
+    fn empty_values(&self) -> Vec<(Path, Value<'static>)> {
+        let empty = self.evaluated(None);
+        let state = self.owned.state.clone().zip(empty.state.map(Value::Document));
+        std::iter::once((self.owned.field.clone(), empty.value)).chain(state).collect()
+    }
+
+    fn without_host(&self) -> Option<Array<'static>> {
+        self.link.create.then(|| TallyField::without_host(self))
     }
 
     fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
@@ -265,6 +294,9 @@ impl Field for TallyField {
         if self.link.each_foreign() {
             return Ok(Recipe::Unwritten("it links by arrays"));
         }
+        if self.link.create || self.link.foreign.path().is_none() {
+            return Ok(Recipe::Unwritten("it links by an expression, or makes its documents"));
+        }
         if self.tally == Tally::Count && self.link.filter.is_none() {
             return Ok(Recipe::Count);
         }
@@ -277,6 +309,12 @@ impl Field for TallyField {
         }
         let empty = document(values.iter().map(|(path, value)| (&**path, value.borrow())));
         Ok(Recipe::Evaluate { stages: self.grouping_stages(), set, empty })
+    }
+}
+
+impl TallyField {
+    fn plus(&self, first: &Numbers, second: &Numbers) -> Result<Numbers> {
+        first.plus(second).ok_or_else(|| too_many_digits(&self.target.rule))
     }
 }
 

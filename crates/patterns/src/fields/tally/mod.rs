@@ -8,6 +8,8 @@ pub mod exact;
 mod field;
 pub(crate) mod registered;
 #[cfg(test)]
+mod roll_up_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::fields::host_update::{count_or_zero, increment};
@@ -16,7 +18,8 @@ use crate::fields::variable;
 use crate::mql::{call_with, field};
 use crate::rule::field::HostStages;
 use crate::rule::{Delta, HostField, Link, Reads, key, owned};
-use amount::Numbers;
+use amount::{Numbers, StateForm};
+use definition::Stateful;
 use document::op::Capture;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::field_of_document;
@@ -40,14 +43,16 @@ pub struct TallyField {
     target: HostField,
     link: Link,
     tally: Tally,
-    /// The path that is added up; nothing for a count.
-    summed: Option<(Shown, Path)>,
+    /// What it keeps beside its value: nothing for a count of hosts that are there without it.
+    stateful: Option<Stateful>,
     owned: Owned,
     /// The field, dotted.
     field: String,
     /// The name of the amounts in pipelines.
     variable: String,
     stages: HostStages,
+    /// Those that leave the value as it is, for a host that seeding comes to later.
+    state_stages: HostStages,
     /// Of a count: the updates for one child more and one less.
     one_more: Option<Update>,
     one_less: Option<Update>,
@@ -86,37 +91,38 @@ pub struct Evaluated {
 
 impl TallyField {
     pub fn new(target: HostField, link: Link, tally: Tally) -> Result<TallyField> {
-        let summed = match &tally {
-            Tally::Count => None,
-            Tally::Sum(path) => Some((Shown::Sum, path.clone())),
-            Tally::Avg(path) => Some((Shown::Mean, path.clone())),
+        let (shown, path) = match &tally {
+            Tally::Count => (Shown::Children, None),
+            Tally::Sum(path) => (Shown::Sum, Some(path.clone())),
+            Tally::Avg(path) => (Shown::Mean, Some(path.clone())),
         };
-        let state = summed.as_ref().map(|_| owned::state_path(&target.path));
+        let form = StateForm { children: link.create, numbers: path.is_some() };
+        let stateful = (form.children || form.numbers).then(|| Stateful { shown, path: path.clone(), form });
+        let state = stateful.as_ref().map(|_| owned::state_path(&target.path));
         let (name, variable) = (target.path.dotted(), variable(&target.path));
-        let stages = match (&summed, &state) {
-            (Some((shown, _)), Some(state)) => {
+        let (stages, state_stages) = match &state {
+            Some(state) => {
                 let state = state.dotted();
                 // The field is made first, so that a new state comes at the end of the host.
                 let place = call_with("$ifNull", [field(&name), Value::Null]);
-                let next = next_state(field(&state), &variable, &target.rule);
-                let shown = visible_expression(*shown, field(&state));
-                HostStages::new(vec![(name.clone(), place), (state, next)], Some((name.clone(), shown)))
+                let next = next_state(form, field(&state), &variable, &target.rule);
+                let shown = visible_expression(shown, field(&state));
+                let only_state = HostStages::new(vec![(state.clone(), next.clone())], None);
+                let both = vec![(name.clone(), place), (state, next)];
+                (HostStages::new(both, Some((name.clone(), shown))), only_state)
             }
-            _ => {
+            None => {
                 let amount = Value::string(format!("$${variable}"));
                 let sum = call_with("$add", [count_or_zero(&name), amount]);
-                HostStages::new(vec![(name.clone(), sum)], None)
+                (HostStages::new(vec![(name.clone(), sum)], None), HostStages::new(Vec::new(), None))
             }
         };
-        let reads = Reads {
-            source: watched_source(&link, summed.as_ref().map(|(_, path)| path)),
-            host: vec![link.local.path.clone()],
-        };
+        let reads = Reads { source: watched_source(&link, path.as_ref()), host: vec![link.local.path.clone()] };
         let owned = Owned { field: target.path.clone(), state };
-        let grouping = definition::compiled(&link, summed.as_ref())?;
-        let step = |n: i64| match tally {
-            Tally::Count => increment(crate::mql::document([(&*name, amount::count(n))])).map(Some),
-            Tally::Sum(_) | Tally::Avg(_) => Ok(None),
+        let grouping = definition::compiled(&link, stateful.as_ref())?;
+        let step = |n: i64| match &stateful {
+            None => increment(crate::mql::document([(&*name, amount::count(n))])).map(Some),
+            Some(_) => Ok(None),
         };
         let (one_more, one_less) = (step(1)?, step(-1)?);
         let field = name;
@@ -124,11 +130,12 @@ impl TallyField {
             target,
             link,
             tally,
-            summed,
+            stateful,
             owned,
             field,
             variable,
             stages,
+            state_stages,
             one_more,
             one_less,
             grouping,
@@ -137,13 +144,13 @@ impl TallyField {
     }
 
     fn visible(&self, state: &Numbers) -> Value<'static> {
-        self.summed.as_ref().map_or(Value::Null, |(shown, _)| visible(*shown, state))
+        self.stateful.as_ref().map_or(Value::Null, |stateful| visible(stateful.shown, state))
     }
 
     fn contribute(&self, doc: &Doc<'_>, env: &Env, refusing: bool, deltas: &mut Deltas) -> Result<()> {
-        let linked = key::linked(doc, &self.link.foreign);
+        let linked = self.link.source_keys(doc, env);
         if linked.refused && refusing {
-            return Err(key::refused(self, &self.link.foreign.path));
+            return Err(key::refused(self, &self.link.foreign));
         }
         if linked.values.is_empty() {
             return Ok(());
@@ -153,9 +160,13 @@ impl TallyField {
         {
             return Ok(());
         }
-        let amount = match &self.summed {
+        let amount = match &self.stateful {
             None => Delta::Count(1),
-            Some((_, path)) => Delta::Numbers(Numbers::of(&field_of_document(doc, &path.parts))),
+            Some(stateful) => {
+                let numbers = stateful.path.as_ref().map(|path| Numbers::of(&field_of_document(doc, &path.parts)));
+                let children = i64::from(stateful.form.children);
+                Delta::Numbers(Numbers { children, ..numbers.unwrap_or_default() })
+            }
         };
         deltas.extend(linked.values.into_iter().map(|key| (key, amount.clone())));
         Ok(())
@@ -169,10 +180,9 @@ impl TallyField {
     /// What a row says; no row means no children.
     pub fn evaluated(&self, row: Option<&Doc<'_>>) -> Evaluated {
         let Some(row) = row else {
-            let empty = Numbers::default();
-            return match self.summed {
+            return match &self.stateful {
                 None => Evaluated { value: Value::Int32(0), state: None },
-                Some(_) => Evaluated { value: self.visible(&empty), state: Some(empty.to_state()) },
+                Some(stateful) => self.of_state(stateful.form, &Numbers::default()),
             };
         };
         let value = row.get("expected").map_or(Value::Missing, Value::into_owned);
@@ -181,6 +191,10 @@ impl TallyField {
             _ => None,
         };
         Evaluated { value, state }
+    }
+
+    fn of_state(&self, form: StateForm, state: &Numbers) -> Evaluated {
+        Evaluated { value: self.visible(state), state: Some(state.to_state(form)) }
     }
 
     /// What a host has now: its field and its state.
@@ -201,7 +215,7 @@ impl TallyField {
 }
 
 fn watched_source(link: &Link, summed: Option<&Path>) -> Capture {
-    let mut paths = vec![link.foreign.path.clone()];
+    let mut paths = link.foreign.paths().to_vec();
     paths.extend(summed.cloned());
     if let Some(filter) = &link.filter {
         match filter.root.reads() {

@@ -4,7 +4,7 @@ use crate::fields::host_update::HostUpdate;
 use crate::fields::tally::{Tally, TallyField};
 use crate::fields::testing;
 use crate::fields::testing::{Memory, apply, filter, get};
-use crate::rule::{Delta, Effect, Effects, Fetch, Field, Rows};
+use crate::rule::{Delta, Effect, Effects, Fetch, Field, LinkKey, Rows};
 use bson::{Bson, bson, doc};
 use document::op::ReadOp;
 use document::value::{Path, order};
@@ -224,7 +224,8 @@ fn an_array_is_refused_or_links_per_element() {
         error.message(),
         "'productId' is an array, but rule products.count (count of reviews by productId) links by single values"
     );
-    let program = testing::tally("count", Tally::Count, |link| link.foreign.each = true);
+    let program =
+        testing::tally("count", Tally::Count, |link| link.foreign = LinkKey::Path(testing::key("productId", true)));
     assert_eq!(deltas(&program, None, Some(&child)).unwrap().len(), 2);
     let mut kept = Kept::new(vec![program]);
     assert!(kept.change(None, Some(child)));

@@ -3,6 +3,7 @@
 //! Hosts are read part by part, each part with what its values come from in one snapshot, so that clients may go on writing. What
 //! is still in the outbox is no drift, and what seeding has not reached is not looked at; both are counted as not checked.
 
+mod absent;
 mod note;
 mod presence;
 mod report;
@@ -62,7 +63,10 @@ impl AuditedRule {
 
     /// Whether documents may be ahead of seeding.
     pub(crate) fn is_seeding(&self) -> bool {
-        matches!(self.kept(), Some(State::Maintaining | State::Restoring | State::Seeding { .. }))
+        matches!(
+            self.kept(),
+            Some(State::Maintaining | State::Restoring | State::Gathering { .. } | State::Seeding { .. })
+        )
     }
 
     /// What is known before anything is compared.
@@ -102,6 +106,21 @@ impl Life {
         let hosts = Hosts::of(asked)?;
         let waiting = hosts.compare(self, &mut Found { figures, report }).await?;
         figures.note_waiting(waiting);
+        self.report_absent(asked, &hosts.evaluator, figures, report).await
+    }
+
+    /// Adds the documents that do not exist and should.
+    pub(crate) async fn report_absent(
+        &self,
+        asked: &AuditedRule,
+        evaluator: &Evaluator,
+        figures: &mut Figures,
+        report: &mut Report,
+    ) -> Result<()> {
+        for absent in self.absent(asked, evaluator).await? {
+            figures.checked += 1;
+            report.add(figures, absent);
+        }
         Ok(())
     }
 
@@ -184,9 +203,13 @@ impl Hosts {
         let (until, unseeded) = match asked.kept() {
             None | Some(State::On | State::Seeding { position: Some(Value::MaxKey) }) => (None, false),
             Some(State::Seeding { position: Some(position) }) => (Some(position.clone()), false),
-            Some(State::Maintaining | State::Retiring | State::Restoring | State::Seeding { position: None }) => {
-                (None, true)
-            }
+            Some(
+                State::Maintaining
+                | State::Gathering { .. }
+                | State::Retiring
+                | State::Restoring
+                | State::Seeding { position: None },
+            ) => (None, true),
         };
         let evaluator = Evaluator::new(&asked.rule)?;
         Ok(Hosts { evaluator, until, unseeded, kept: asked.kept().is_some() })

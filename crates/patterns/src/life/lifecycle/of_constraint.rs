@@ -51,7 +51,7 @@ impl Lifecycle for OfConstraint {
     fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()> {
         Box::pin(async move {
             match &entry.row.state {
-                State::Maintaining | State::Seeding { .. } => {
+                State::Maintaining | State::Gathering { .. } | State::Seeding { .. } => {
                     settle(life, entry, true).await?;
                     set_state(life, entry, State::On).await?;
                     tracing::info!(rule = &*entry.rule.name, "on");

@@ -12,7 +12,7 @@ use crate::life::repair::Upkeep;
 use crate::life::replaced::{Progress, amount};
 use crate::life::rights::Rights;
 use crate::life::verbs::{RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, audit_upstream, install, plan, replaced, retire, seed};
+use crate::life::{Entry, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::Result;
@@ -61,6 +61,13 @@ impl Lifecycle for OfField {
                 State::Maintaining => {
                     // Nobody may still be writing who does not know of the rule.
                     life.settled_everywhere(&entry.db).await?;
+                    if entry.rule.link().is_some_and(|link| link.create) {
+                        return seed_source::begin(life, entry).await;
+                    }
+                    set_state(life, entry, State::Seeding { position: None }).await
+                }
+                State::Gathering { .. } => {
+                    seed_source::seed(life, entry).await?;
                     set_state(life, entry, State::Seeding { position: None }).await
                 }
                 State::Seeding { .. } => {
@@ -110,7 +117,8 @@ impl Lifecycle for OfField {
 
     fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
         let rule = &asked.rule;
-        if !presence.has(&rule.host) {
+        // The documents of a roll-up are made with their children.
+        if !presence.has(&rule.host) && !rule.link().is_some_and(|link| link.create) {
             return Some(presence.no_collection(&rule.host, rights));
         }
         let source = &rule.link()?.source;

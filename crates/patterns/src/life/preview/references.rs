@@ -5,7 +5,7 @@ use crate::life::access::{Access, aggregate};
 use crate::life::preview::{Outlook, grouped, names, sample};
 use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};
-use crate::rule::{Key, Link, Refers, Rule, key};
+use crate::rule::{KeyPath, Link, LinkKey, Refers, Rule, key};
 use document::backend::{BatchLimit, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{Find, Namespace};
@@ -29,17 +29,19 @@ pub(crate) struct References {
 
 /// The two sides of a link: who refers, and to what.
 struct Sides<'r> {
-    from: (&'r Namespace, &'r Key),
-    to: (&'r Namespace, &'r Key),
+    from: (&'r Namespace, &'r KeyPath),
+    to: (&'r Namespace, &'r KeyPath),
     /// How many arrays a reference may be inside of.
     arrays: usize,
     filter: Option<&'r Filter>,
 }
 
 impl<'r> Sides<'r> {
-    fn of(rule: &'r Rule, link: &'r Link) -> Sides<'r> {
-        let (host, source) = ((&rule.host, &link.local), (&link.source, &link.foreign));
-        match link.refers {
+    /// `None` for a roll-up: its documents are made for the keys, which may be computed.
+    fn of(rule: &'r Rule, link: &'r Link) -> Option<Sides<'r>> {
+        let LinkKey::Path(foreign) = &link.foreign else { return None };
+        let (host, source) = ((&rule.host, &link.local), (&link.source, foreign));
+        let sides = match link.refers {
             Refers::Host => {
                 // One copy per element of an array that reference and copy share.
                 let executor = link.local.path.parts.len() > 1 && link.local.path.first() == rule.field.first();
@@ -47,10 +49,11 @@ impl<'r> Sides<'r> {
                 Sides { from: host, to: source, arrays, filter: None }
             }
             Refers::Source => {
-                let arrays = if link.foreign.each { link.foreign.path.parts.len() } else { 0 };
+                let arrays = if foreign.each { foreign.path.parts.len() } else { 0 };
                 Sides { from: source, to: host, arrays, filter: link.filter.as_ref() }
             }
-        }
+        };
+        (!link.create).then_some(sides)
     }
 
     /// Rows `{ _id: reference, n }`; `grouped` gives each reference once.
@@ -103,7 +106,7 @@ pub(crate) struct Unfollowed {
 /// Looks whether any reference of the rule leads to a document. `None` if one does, or if there is nobody to refer.
 pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Option<Unfollowed>> {
     let Some(link) = rule.link() else { return Ok(None) };
-    let sides = Sides::of(rule, link);
+    let Some(sides) = Sides::of(rule, link) else { return Ok(None) };
     let Some(references) = if_none_leads(at, &sides).await? else { return Ok(None) };
     if references.all > 0 {
         let (text, may_come) = all_dangling(at, &sides, &references).await?;
@@ -119,7 +122,7 @@ pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Optio
 pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     let rule = outlook.rule.clone();
     let Some(link) = rule.link() else { return Ok(()) };
-    let sides = Sides::of(&rule, link);
+    let Some(sides) = Sides::of(&rule, link) else { return Ok(()) };
     let references = count(at, &sides).await?;
     if references.all > 0 && references.dangling == references.all {
         outlook.notes.push(all_dangling(at, &sides, &references).await?.0);

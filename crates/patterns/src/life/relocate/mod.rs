@@ -36,10 +36,12 @@ pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
         (State::Retiring, Some(turn)) if turn.places.is_empty() => finish::off(life, entry).await,
         (State::Retiring, None) if entry.row.with_data => finish::off(life, entry).await,
         (_, Some(_)) => switchover::run(life, entry).await,
-        (State::Maintaining | State::Seeding { .. }, None) => match settled_and_drained(life, entry).await? {
-            true => finish::on(life, entry).await,
-            false => Ok(()),
-        },
+        (State::Maintaining | State::Gathering { .. } | State::Seeding { .. }, None) => {
+            match settled_and_drained(life, entry).await? {
+                true => finish::on(life, entry).await,
+                false => Ok(()),
+            }
+        }
         (State::Retiring, None) => match settled_and_drained(life, entry).await? && given_back(life, entry).await? {
             true => finish::off(life, entry).await,
             false => Ok(()),

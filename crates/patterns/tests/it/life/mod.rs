@@ -2,10 +2,10 @@
 
 mod buckets;
 mod drift;
-mod dying;
+pub(crate) mod dying;
 mod outbox;
 mod restoring;
 mod seeding;
-mod several;
+pub(crate) mod several;
 mod stopped;
 pub(crate) mod village;

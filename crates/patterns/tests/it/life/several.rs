@@ -15,17 +15,17 @@ use std::time::Duration;
 use testing::Opened;
 
 /// One that is not waited for, and one that ends soon.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(800);
 
 /// A process, and what cuts it off.
-struct Process {
-    village: Village,
+pub(crate) struct Process {
+    pub(crate) village: Village,
     left: Arc<AtomicI64>,
 }
 
 impl Process {
-    async fn start(store: &Opened, lease: Duration) -> Process {
+    pub(crate) async fn start(store: &Opened, lease: Duration) -> Process {
         let left = Arc::new(AtomicI64::new(i64::MAX));
         let remote = Dying { inner: store.backend.clone(), left: left.clone(), shared: true };
         let village = Village::on(store.clone(), Patterned::new(Arc::new(remote)));
