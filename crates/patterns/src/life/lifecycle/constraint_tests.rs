@@ -13,7 +13,7 @@ use crate::rule::needs::Direction;
 use crate::rule::state::State;
 use crate::rule::{ClientWrites, Constraint, IndexNeed, Kind, Needs, Rule};
 use bson::{Bson, doc};
-use document::backend::{Backend, Session};
+use document::backend::{Backend, Class, Head, Route, Session};
 use document::op::{AdminOp, Capture, CollectionOptions, Namespace};
 use document::value::Path;
 use document::{Code, Doc, Value};
@@ -181,6 +181,27 @@ async fn a_collection_without_a_validator_has_none_afterwards_and_one_that_is_dr
     store.drop(&constraint).await;
     assert!(store.validator().await.is_none_or(|validator| validator == doc! {}.into()));
     assert_eq!(specs().await, ["_id_"]);
+    store.engine.close();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_are_forwarded_and_what_changes_the_collection_is_not() {
+    let store = Store::new();
+    let _on = store.begin(rule("things.kinds", kinds(), Vec::new())).await;
+    let body = Doc::empty();
+    let route = |class: Class, target: &'static str| {
+        store.layer.route_of(&Head { name: "", class, db: "shop", target: Some(target), user: None, body: &body })
+    };
+    for (class, expected) in [
+        (Class::Insert, Route::Forward),
+        (Class::Update, Route::Forward),
+        (Class::CollMod, Route::Planned),
+        (Class::Create, Route::Planned),
+        (Class::Drop, Route::Planned),
+        (Class::DropIndexes, Route::Planned),
+    ] {
+        assert_eq!((route(class, "things"), route(class, "others")), (expected, Route::Forward), "{class:?}");
+    }
     store.engine.close();
 }
 
