@@ -21,7 +21,7 @@ pub(crate) mod host_queue;
 mod host_updates;
 pub(crate) mod jobs;
 pub(crate) mod missing_hosts;
-mod originals;
+pub(crate) mod originals;
 pub(crate) mod pipelined_statements;
 pub mod plan;
 pub(crate) mod react;

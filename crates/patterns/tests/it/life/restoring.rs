@@ -6,9 +6,11 @@ use crate::harness::{delete, insert, run, update};
 use bson::{Bson, Document, doc};
 use document::backend::{Backend, Session};
 use document::op::Capture;
+use pleach_patterns::life::relocate::drop::Leaving;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use testing::legacy::{self, NAMES, RULES};
+use testing::{Living, Opened, World};
 
 async fn legacy(village: &Village) {
     for (collection, documents) in legacy::documents() {
@@ -363,5 +365,20 @@ fn wherever_seeding_and_restoring_are_cut_off_every_host_gets_back_what_it_had()
             }
         }
         assert!(tried > 8, "{tried}");
+    });
+}
+
+/// Nothing works in the background: the rule is kept by clients' writes, and its seeding has not begun.
+#[test]
+fn a_document_that_came_before_seeding_loses_an_expression_again() {
+    run(async {
+        let living = Living::of(World::on(Opened::engine(), "shop"));
+        living.set_rules("{ orders: { computed: { sums.total: { expr: { $add: [$n, 1] } } } } }").await;
+        living.did(insert("orders", vec![doc! { "_id": 1, "n": 1 }])).await;
+        assert_eq!(living.field("orders", 1, "sums").await, Some(doc! { "total": 2 }.into()));
+        let leaving = Leaving { restore: true, ..Leaving::default() };
+        living.life.drop_rule(Some("shop"), "orders.sums.total", leaving).await.unwrap();
+        living.rest().await;
+        assert_eq!(living.one("orders", 1).await, doc! { "_id": 1, "n": 1 });
     });
 }
