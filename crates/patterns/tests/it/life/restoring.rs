@@ -382,3 +382,19 @@ fn a_document_that_came_before_seeding_loses_an_expression_again() {
         assert_eq!(living.one("orders", 1).await, doc! { "_id": 1, "n": 1 });
     });
 }
+
+#[test]
+fn copies_of_sources_that_are_not_there_go_with_their_rule() {
+    run(async {
+        let living = Living::of(World::on(Opened::engine(), "shop"));
+        let seen = "{ from: products, by: productIds, each: true, fields: [price] }";
+        living.set_rules(&format!("{{ baskets: {{ extended_reference: {{ seen: {seen} }} }} }}")).await;
+        living.rest().await;
+        living.did(insert("baskets", vec![doc! { "_id": 1, "productIds": [5, 0] }])).await;
+        assert_eq!(living.field("baskets", 1, "seen").await, Some(vec![Bson::Null, Bson::Null].into()));
+        let leaving = Leaving { with_data: true, ..Leaving::default() };
+        living.life.drop_rule(Some("shop"), "baskets.seen", leaving).await.unwrap();
+        living.rest().await;
+        assert_eq!(living.one("baskets", 1).await, doc! { "_id": 1, "productIds": [5, 0] });
+    });
+}
