@@ -73,12 +73,9 @@ fn compare(judge: Option<&mut Client>) {
     let server = Server::start().expect("the server starts");
     let mut client = Client::connect(&server.address).expect("the server takes connections");
     let outcome = suite.compare(&mut client, judge).expect("the comparison runs");
-    for failure in &outcome.failures {
-        println!("{}\n{}", failure.case, failure.report);
-    }
-    let failed = outcome.failures.len();
-    println!("{} passed, {failed} failed", outcome.passed);
-    assert!(failed == 0, "{failed} cases differ from MongoDB's answers");
+    let different: Vec<String> = outcome.failures.iter().map(|it| format!("{}\n{}", it.case, it.report)).collect();
+    let (passed, failed) = (outcome.passed, different.len());
+    assert!(failed == 0, "{failed} cases differ from MongoDB's answers, {passed} do not:\n{}", different.join("\n"));
 }
 
 #[test]

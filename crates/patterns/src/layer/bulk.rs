@@ -4,6 +4,7 @@
 use crate::active::CollectionRules;
 use crate::execute::client_work::ClientWork;
 use crate::execute::host_fields::expressed;
+use crate::execute::replaced::originals::is_pending;
 use crate::execute::run::{Outcome, rehearse, transact};
 use crate::execute::{direct, resend_after_move, statements};
 use crate::layer::{Executor, logical_names, multi, owned};
@@ -127,7 +128,7 @@ pub(super) async fn run(
 /// An insert whose plan is that one statement: its documents with what is computed from themselves. It needs no transaction.
 fn self_contained(local: &CollectionRules, op: &WriteOp, context: &Context) -> Option<WriteOp> {
     let WriteOp::Insert(insert) = op else { return None };
-    if !local.sourced.is_empty() {
+    if !local.sourced.is_empty() || local.hosted.iter().any(|kept| is_pending(kept)) {
         return None;
     }
     let documents = expressed(&local.hosted, &insert.documents, &context.env)?;

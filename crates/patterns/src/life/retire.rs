@@ -218,7 +218,7 @@ impl Traces {
     fn has_any(&self, host: &Doc<'_>) -> bool {
         let has = |path: &Path| match value_at(host, path) {
             Value::Missing => false,
-            Value::Array(items) => items.iter().any(|item| !item.is_nullish()),
+            Value::Array(items) if !ends_outside_arrays(host, path) => items.iter().any(|item| !item.is_nullish()),
             _ => true,
         };
         (self.with_data && has(&self.field)) || (self.state && has(&self.state_path))
@@ -234,6 +234,17 @@ impl Traces {
         }
         right
     }
+}
+
+/// Whether a path leads to its value without passing an array: then an array is the value itself, be it of nulls only.
+fn ends_outside_arrays(host: &Doc<'_>, path: &Path) -> bool {
+    let mut value = Value::Document(host.clone());
+    path.parts.iter().all(|part| {
+        let Value::Document(document) = &value else { return false };
+        let inner = document.get(&part.name).unwrap_or(Value::Missing);
+        value = inner.into_owned();
+        true
+    })
 }
 
 /// Walks the hosts. It begins anew after a restart: what is clean is only read.

@@ -40,7 +40,6 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Difference", 2),
     ("Effect", 2),
     ("Entry", 3),
-    ("Form", 2),
     ("Outlook", 2),
     ("Shown", 2),
     ("Step", 2),

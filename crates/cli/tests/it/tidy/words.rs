@@ -45,10 +45,10 @@ const PRIVILEGE_NAMES: &[&str] = &[
 const COMMANDS_SENT: &[&str] = &[
     "crates/patterns/src/active/side_writes.rs",
     "crates/patterns/src/declare/kinds/computed.rs",
+    "crates/patterns/src/declare/kinds/link_keys.rs",
     "crates/patterns/src/execute/deferred.rs",
     "crates/patterns/src/front/admin.rs",
     "crates/patterns/src/layer/refused.rs",
-    "crates/patterns/src/life/drop_database.rs",
     "crates/patterns/src/life/expiry.rs",
     "crates/patterns/src/life/install",
     "crates/patterns/src/life/plan.rs",

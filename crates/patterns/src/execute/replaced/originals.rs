@@ -14,8 +14,12 @@ use std::sync::Arc;
 /// The rules of a namespace's hosts that are not on, as far as is known here.
 fn pending(run: &Attempt<'_>, ns: &Namespace) -> Vec<(Arc<Rule>, i64)> {
     let Some(local) = run.rules.of(ns) else { return Vec::new() };
-    let is_pending = |kept: &&Arc<ActiveRule>| kept.state != State::On && kept.epoch > 0;
-    local.hosted.iter().filter(is_pending).map(|kept| (kept.rule.clone(), kept.epoch)).collect()
+    local.hosted.iter().filter(|kept| is_pending(kept)).map(|kept| (kept.rule.clone(), kept.epoch)).collect()
+}
+
+/// Whether what the rule's hosts had is still being kept: every write of theirs is then a plan.
+pub(crate) fn is_pending(kept: &ActiveRule) -> bool {
+    kept.state != State::On && kept.epoch > 0
 }
 
 /// What the catalog says of a rule, as the transaction sees it.

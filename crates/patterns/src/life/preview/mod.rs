@@ -98,7 +98,7 @@ impl Preview {
                     outlook.look_at_values(life, at, rights, &mut known).await?;
                     if life.kept(&step.rule).is_none() {
                         state::look(at, &mut outlook).await?;
-                        unfit::look(at, &mut outlook).await?;
+                        unfit::look(life, at, &mut outlook).await?;
                     }
                     outlook.note_unsettled(changes);
                 }

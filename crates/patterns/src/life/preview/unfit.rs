@@ -1,5 +1,6 @@
 //! Collections that a rule cannot be kept on: their documents change without a write that Pleach sees.
 
+use crate::life::Life;
 use crate::life::access::Access;
 use crate::life::preview::Outlook;
 use crate::life::preview::refusal::{Need, Refusal};
@@ -9,8 +10,12 @@ use crate::life::rights::namespaces;
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.
-pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
+pub(super) async fn look(life: &Life, at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     for ns in namespaces(&outlook.rule) {
+        // A view that a rule of ours has made: it changes by writes that are planned.
+        if life.entries().iter().any(|entry| entry.rule.bucket().is_some() && entry.rule.host == ns) {
+            continue;
+        }
         let Some((why, way_out)) = stored::found(at, &ns).await?.as_ref().and_then(unfit) else { continue };
         let reason = format!("rule {}: `{}` {why}", outlook.rule.name, ns.collection);
         outlook.refusals.push(Refusal { need: Need::OtherData(way_out), reason });

@@ -6,9 +6,11 @@ use crate::harness::{delete, insert, run, update};
 use bson::{Bson, Document, doc};
 use document::backend::{Backend, Session};
 use document::op::Capture;
+use pleach_patterns::life::relocate::drop::Leaving;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use testing::legacy::{self, NAMES, RULES};
+use testing::{Living, Opened, World};
 
 async fn legacy(village: &Village) {
     for (collection, documents) in legacy::documents() {
@@ -363,5 +365,36 @@ fn wherever_seeding_and_restoring_are_cut_off_every_host_gets_back_what_it_had()
             }
         }
         assert!(tried > 8, "{tried}");
+    });
+}
+
+/// Nothing works in the background: the rule is kept by clients' writes, and its seeding has not begun.
+#[test]
+fn a_document_that_came_before_seeding_loses_an_expression_again() {
+    run(async {
+        let living = Living::of(World::on(Opened::engine(), "shop"));
+        living.set_rules("{ orders: { computed: { sums.total: { expr: { $add: [$n, 1] } } } } }").await;
+        living.did(insert("orders", vec![doc! { "_id": 1, "n": 1 }])).await;
+        assert_eq!(living.field("orders", 1, "sums").await, Some(doc! { "total": 2 }.into()));
+        let leaving = Leaving { restore: true, ..Leaving::default() };
+        living.life.drop_rule(Some("shop"), "orders.sums.total", leaving).await.unwrap();
+        living.rest().await;
+        assert_eq!(living.one("orders", 1).await, doc! { "_id": 1, "n": 1 });
+    });
+}
+
+#[test]
+fn copies_of_sources_that_are_not_there_go_with_their_rule() {
+    run(async {
+        let living = Living::of(World::on(Opened::engine(), "shop"));
+        let seen = "{ from: products, by: productIds, each: true, fields: [price] }";
+        living.set_rules(&format!("{{ baskets: {{ extended_reference: {{ seen: {seen} }} }} }}")).await;
+        living.rest().await;
+        living.did(insert("baskets", vec![doc! { "_id": 1, "productIds": [5, 0] }])).await;
+        assert_eq!(living.field("baskets", 1, "seen").await, Some(vec![Bson::Null, Bson::Null].into()));
+        let leaving = Leaving { with_data: true, ..Leaving::default() };
+        living.life.drop_rule(Some("shop"), "baskets.seen", leaving).await.unwrap();
+        living.rest().await;
+        assert_eq!(living.one("baskets", 1).await, doc! { "_id": 1, "productIds": [5, 0] });
     });
 }
