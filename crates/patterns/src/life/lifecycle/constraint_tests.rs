@@ -190,7 +190,7 @@ async fn writes_are_forwarded_and_what_changes_the_collection_is_not() {
     let _on = store.begin(rule("things.kinds", kinds(), Vec::new())).await;
     let body = Doc::empty();
     let route = |class: Class, target: &'static str| {
-        store.layer.route_of(&Head { name: "", class, db: "shop", target: Some(target), user: None, body: &body })
+        store.front.route_of(&Head { name: "", class, db: "shop", target: Some(target), user: None, body: &body })
     };
     for (class, expected) in [
         (Class::Insert, Route::Forward),
