@@ -283,7 +283,7 @@ impl Mover<'_> {
             ordered: false,
             // Slots are validated: what one may be called and how many there may be is the validator's.
             bypass_validation: bucket.is_numbered(),
-            wants_keys: originals.is_some(),
+            are_moved: true,
         };
         let buckets = to.buckets(&self.to.stored, &self.entry.rule.host);
         let mut moving = Moving { at: &mut *at, learned: &mut self.learned, guesses: self.guesses };

@@ -83,7 +83,7 @@ mod tests {
         let logical = Namespace::new("shop", "sensor_data");
         for guesses in [true, false] {
             let mut learned = Vec::new();
-            let new = NewReadings { readings: &readings, ordered: false, bypass_validation: true, wants_keys: false };
+            let new = NewReadings { readings: &readings, ordered: false, bypass_validation: true, are_moved: false };
             at.backend.begin(at.session, at.context).await.unwrap();
             let mut moving = Moving { at, learned: &mut learned, guesses };
             let placed = place::add(&mut moving, shape.buckets(&bucket.into, &logical), new).await;

@@ -7,6 +7,7 @@ use crate::rule::shape::{Stop, StoredAccess, StoredReads};
 use crate::shapes::bucket::write::open_buckets::{self, OpenBucket, OpenBuckets};
 use crate::shapes::bucket::write::single_statement::is_one_statement;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
+use crate::shapes::evaluate::rewrite::replace;
 use crate::shapes::find;
 use crate::shapes::refused::{duplicate, is_taken, is_too_large};
 use document::error::label;
@@ -42,8 +43,9 @@ pub(crate) struct NewReadings<'r> {
     pub(crate) readings: &'r [NewReading],
     pub(crate) ordered: bool,
     pub(crate) bypass_validation: bool,
-    /// Whether the keys of their buckets are wanted as stored: then each bucket is looked at.
-    pub(crate) wants_keys: bool,
+    /// Whether they come from another place. Then the keys of their buckets are wanted as stored, so each bucket is looked at; and
+    /// a bucket of slots is written as a whole, so that its bytes do not depend on how many parts the move has.
+    pub(crate) are_moved: bool,
 }
 
 /// What came of new readings.
@@ -67,11 +69,13 @@ struct Group<'r> {
 struct Begin {
     open: OpenBucket,
     key: Option<Key>,
+    /// The slots that it has, if it is to be written as a whole.
+    slots: Option<Vec<Entry>>,
 }
 
 /// Adds readings to buckets. Ordered, those behind the first that is refused are left out.
 pub(crate) async fn add(at: &mut dyn StoredAccess, to: Buckets<'_>, new: NewReadings<'_>) -> Result<Placed, Stop> {
-    let NewReadings { readings, ordered, bypass_validation, wants_keys } = new;
+    let NewReadings { readings, ordered, bypass_validation, are_moved } = new;
     let mut groups = grouped(to.stored, readings);
     groups.iter().for_each(|group| at.touch(group.host));
     let mut placed = Placed::default();
@@ -86,14 +90,19 @@ pub(crate) async fn add(at: &mut dyn StoredAccess, to: Buckets<'_>, new: NewRead
             groups.iter_mut().for_each(|group| group.readings.retain(|reading| reading.index < first));
         }
     } else {
-        begins = open_buckets(at, to, &groups, wants_keys).await?;
+        begins = open_buckets(at, to, &groups, are_moved).await?;
     }
     let (mut statements, mut indexes) = (Vec::new(), Vec::new());
-    for (group, Begin { open, key }) in groups.iter().zip(begins) {
-        let last = pack(to.bucket, group, open, &mut |statement, index| {
+    for (group, Begin { open, key, slots }) in groups.iter().zip(begins) {
+        let in_key = key.as_ref().unwrap_or(group.key);
+        let mut made = |statement, index| {
             statements.push(statement);
             indexes.push(index);
-        })?;
+        };
+        let last = match slots {
+            Some(slots) => whole(to.bucket, group, in_key, slots, &mut made)?,
+            None => pack(to.bucket, group, in_key, open, &mut made)?,
+        };
         let (memory, host) = (to.open.clone(), group.host);
         at.once_committed(Box::new(move || memory.learn(host, Some(last))));
         let key = Arc::new(key.unwrap_or_else(|| group.key.clone()));
@@ -154,6 +163,7 @@ fn grouped<'r>(stored: &Namespace, readings: &'r [NewReading]) -> Vec<Group<'r>>
 fn pack(
     bucket: &Arc<Bucket>,
     group: &Group<'_>,
+    key: &Key,
     mut open: OpenBucket,
     made: &mut impl FnMut(UpdateStatement, usize),
 ) -> Result<OpenBucket> {
@@ -166,11 +176,11 @@ fn pack(
         let bytes = entry.size();
         // A slot is added to one by one: what doubles add up to depends on the order.
         if entries.iter().any(|other| other.is_same_slot(entry)) {
-            made(bucket.add(group.key, open.n, &std::mem::take(&mut entries))?, first);
+            made(bucket.add(key, open.n, &std::mem::take(&mut entries))?, first);
         }
         if open.count >= most || (open.bytes + bytes > MOST_BYTES && open.count > 0 && !only_one) {
             if !entries.is_empty() {
-                made(bucket.add(group.key, open.n, &std::mem::take(&mut entries))?, first);
+                made(bucket.add(key, open.n, &std::mem::take(&mut entries))?, first);
             }
             open = OpenBucket { n: open.n + 1, count: 0, bytes: 0 };
         }
@@ -184,9 +194,24 @@ fn pack(
         }
     }
     if !entries.is_empty() {
-        made(bucket.add(group.key, open.n, &entries)?, first);
+        made(bucket.add(key, open.n, &entries)?, first);
     }
     Ok(open)
+}
+
+/// The bucket of the group's slots with these added, as one document.
+fn whole(
+    bucket: &Bucket,
+    group: &Group<'_>,
+    key: &Key,
+    mut slots: Vec<Entry>,
+    made: &mut impl FnMut(UpdateStatement, usize),
+) -> Result<OpenBucket> {
+    slots.extend(group.readings.iter().map(|reading| reading.encoded.entry.clone()));
+    if let (Some(document), Some(first)) = (bucket.build(key, 0, &slots), group.readings.first()) {
+        made(UpdateStatement { upsert: true, ..replace(&bucket.id(key, 0), document)? }, first.index);
+    }
+    Ok(OpenBucket::default())
 }
 
 /// The open bucket of each group. One read tells of all whose first bucket has room; others are looked at one by one.
@@ -194,33 +219,35 @@ async fn open_buckets(
     at: &mut dyn StoredAccess,
     to: Buckets<'_>,
     groups: &[Group<'_>],
-    wants_keys: bool,
+    are_moved: bool,
 ) -> Result<Vec<Begin>> {
     let bucket = to.bucket;
     let guesses = at.may_guess();
     let guess = |group: &Group<'_>| match bucket.is_numbered() {
-        _ if wants_keys => None,
+        _ if are_moved => None,
         false => Some(Begin::default()),
-        true => to.open.get(group.host).filter(|_| guesses).map(|open| Begin { open, key: None }),
+        true => to.open.get(group.host).filter(|_| guesses).map(|open| Begin { open, ..Begin::default() }),
     };
     let mut begins: Vec<Option<Begin>> = groups.iter().map(guess).collect();
     let unknown = groups.iter().zip(&begins).filter(|(_, begin)| begin.is_none());
     let ids: Vec<Value<'static>> = unknown.map(|(group, _)| bucket.id(group.key, 0)).collect();
     if !ids.is_empty() {
         let first = Find::matching(to.stored.clone(), Filter::among("_id", ids));
-        let found = find(at, Find { projection: Some(only_figures()?), ..first }).await?;
+        let projection = if bucket.is_numbered() { Some(only_figures()?) } else { None };
+        let found = find(at, Find { projection, ..first }).await?;
         for (group, begin) in groups.iter().zip(&mut begins).filter(|(_, begin)| begin.is_none()) {
             let id = bucket.id(group.key, 0);
             let same = |doc: &&Doc<'static>| doc.get("_id").is_some_and(|other| order::equal(&other, &id));
             let stored = found.iter().find(same);
             let open = stored.map(|doc| figures(0, doc)).unwrap_or_default();
+            let key = stored.map(|doc| bucket.key_of(doc)).transpose()?.map(|(key, _)| key);
             *begin = match has_room(bucket, &open, group) {
+                true if bucket.is_numbered() => Some(Begin { open, key, slots: None }),
                 true => {
-                    Some(Begin { open, key: stored.map(|doc| bucket.key_of(doc)).transpose()?.map(|(key, _)| key) })
+                    let slots = stored.map(|doc| bucket.entries(doc)).transpose()?.unwrap_or_default();
+                    Some(Begin { open, key, slots: Some(slots) })
                 }
-                false => {
-                    greatest(at, to, group.key, &[]).await?.map(|last| Begin { open: last.open, key: Some(last.key) })
-                }
+                false => greatest(at, to, group.key, &[]).await?.map(Begin::from),
             };
         }
     }
@@ -243,6 +270,12 @@ pub(super) struct LastBucket {
     key: Key,
     /// One of the readings, by its time, is in some bucket of the period.
     pub(super) is_taken: bool,
+}
+
+impl From<LastBucket> for Begin {
+    fn from(last: LastBucket) -> Begin {
+        Begin { open: last.open, key: Some(last.key), slots: None }
+    }
 }
 
 /// The last bucket of a series and period, and whether one of these readings, by its time, is in any of them.
@@ -295,7 +328,7 @@ async fn without_taken(
     let Body::Readings(readings) = &to.bucket.body else { return Ok(Begin::default()) };
     let entries: Vec<Entry> = group.readings.iter().map(|reading| reading.encoded.entry.clone()).collect();
     let last = greatest(at, to, group.key, &[]).await?;
-    let begin = last.map(|last| Begin { open: last.open, key: Some(last.key) }).unwrap_or_default();
+    let begin = last.map(Begin::from).unwrap_or_default();
     let mut taken = taken(at, to, group.key, &entries).await?;
     group.readings.retain(|reading| {
         let Some(offset) = offset_of(readings, &reading.encoded.entry) else { return true };

@@ -181,7 +181,7 @@ impl Shape for BucketShape {
             }
             let to = self.buckets(&place.stored, &stack.logical);
             let (ordered, bypass_validation) = (new.ordered, new.bypass_validation);
-            let readings = NewReadings { readings: &readings, ordered, bypass_validation, wants_keys: false };
+            let readings = NewReadings { readings: &readings, ordered, bypass_validation, are_moved: false };
             let mut taken = place::add(at, to, readings).await?.refused;
             // Ordered, a reading that is taken stands before the one that cannot be stored.
             if !new.ordered || taken.is_empty() {
