@@ -258,7 +258,7 @@ impl Scenario for Kept {
             client.must(&doc! { "insert": "products", "documents": products, "$db": DB })?;
         } else if CHANGING.load(Ordering::Relaxed) {
             // Whatever was under way, these are the rules again.
-            let apply = doc! { "pleach": "apply", "declaration": declaration()?, "remove": true, "overwrite": true };
+            let apply = doc! { "pleach": "apply", "declaration": declaration()?, "remove": true, "overwrite": true, "create_missing": true };
             client.must(&Document::from_iter(apply.into_iter().chain(doc! { "$db": DB })))?;
         }
         Ok(())

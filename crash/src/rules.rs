@@ -42,7 +42,7 @@ pub(crate) fn change(address: &str, stop: &AtomicBool) -> Result<()> {
         let mut command = match &variant {
             // What a dropped rule left behind is overwritten.
             Some(variant) => {
-                doc! { "pleach": "apply", "declaration": variant, "remove": true, "overwrite": true }
+                doc! { "pleach": "apply", "declaration": variant, "remove": true, "overwrite": true, "create_missing": true }
             }
             None => doc! { "pleach": "drop", "rule": "products.reviewCount" },
         };

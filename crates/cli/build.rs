@@ -1,5 +1,4 @@
 //! Tells tests whether there is a real MongoDB: those that need one are ignored without it, and `cargo test` says so by name.
-#![expect(clippy::print_stdout, reason = "a build script talks to cargo by printing")]
 
 use std::path::{Path, PathBuf};
 
