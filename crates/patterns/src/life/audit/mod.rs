@@ -93,7 +93,7 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                match (asked.rule.bucket().is_some(), self.backend.facts().runs_our_code) {
+                match (asked.rule.bucket().is_some(), self.audits_in_snapshots()) {
                     (true, _) => relocate::audit::audit(self, asked, &mut figures, &mut report).await?,
                     (false, false) => audit_upstream::audit(self, asked, &mut figures, &mut report).await?,
                     (false, true) => self.compare(asked, &mut figures, &mut report).await?,
@@ -116,6 +116,11 @@ impl Life {
         }
         figures.note_waiting(waiting);
         self.report_absent(asked, &hosts.evaluator, figures, report).await
+    }
+
+    /// Whether what is compared is read at one moment; a real MongoDB compares while clients write.
+    fn audits_in_snapshots(&self) -> bool {
+        self.backend.facts().runs_our_code
     }
 
     /// Adds the documents that do not exist and should.
