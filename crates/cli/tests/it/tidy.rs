@@ -30,8 +30,6 @@ const FACTS: &[&str] = &[
     "crates/patterns/src/execute/read/run.rs",
     "crates/patterns/src/execute/direct.rs",
     "crates/patterns/src/execute/resend_after_move.rs",
-    "crates/patterns/src/life/audit/absent.rs",
-    "crates/patterns/src/life/lifecycle/of_field.rs",
     "crates/patterns/src/life/derived.rs",
     "crates/patterns/src/execute/evaluate.rs",
     "crates/patterns/src/life/expiry.rs",

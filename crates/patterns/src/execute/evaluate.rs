@@ -157,7 +157,7 @@ impl Evaluator {
             if self.field.wanted(host, None).is_err() {
                 continue;
             }
-            let by_state = if self.by_state { self.field.from_state(host)? } else { None };
+            let by_state = if self.by_state { self.field.shown_by_state(host)? } else { None };
             let right = match by_state {
                 Some(right) => right,
                 None => self.field.place(host, Some(host), &rows, &at.context.env)?,

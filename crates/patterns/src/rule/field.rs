@@ -310,7 +310,7 @@ pub trait Field: Debug + Send + Sync {
     fn place(&self, host: &Doc<'_>, before: Option<&Doc<'_>>, rows: &Rows, env: &Env) -> Result<Doc<'static>>;
 
     /// The host with the value that its own state gives; `None` for a field that keeps no state.
-    fn from_state(&self, _host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+    fn shown_by_state(&self, _host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
         Ok(None)
     }
 

@@ -205,7 +205,7 @@ impl Field for TallyField {
         Ok(self.owned.place(host, &self.evaluated(row)))
     }
 
-    fn from_state(&self, host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+    fn shown_by_state(&self, host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
         let (Some(path), Some(stateful)) = (&self.owned.state, &self.stateful) else { return Ok(None) };
         let state = Numbers::from_state(&field_of_document(host, &path.parts)).ok_or_else(|| self.broken(path))?;
         Ok(Some(self.owned.place(host, &self.of_state(stateful.form, &state))))

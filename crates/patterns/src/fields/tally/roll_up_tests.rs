@@ -75,7 +75,7 @@ impl Kept {
             let absent = all.aggregate("reviews", &Field::without_host(&**field).unwrap());
             assert!(absent.is_empty(), "{absent:?}");
             for host in &hosts {
-                let by_state = field.from_state(host).unwrap().unwrap();
+                let by_state = field.shown_by_state(host).unwrap().unwrap();
                 assert!(field.is_right(host, &by_state), "{host:?} {by_state:?}");
             }
         }

@@ -26,7 +26,7 @@ impl Life {
         if !is_whole || !asked.rule.link().is_some_and(|link| link.create) {
             return Ok(Vec::new());
         }
-        if self.backend.facts().runs_our_code {
+        if self.audits_in_snapshots() {
             return self.absent_in_snapshot(evaluator).await;
         }
         let (mut session, context) = (Session::default(), self.context());

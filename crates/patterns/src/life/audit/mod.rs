@@ -109,6 +109,11 @@ impl Life {
         self.report_absent(asked, &hosts.evaluator, figures, report).await
     }
 
+    /// Whether what is compared is read at one moment; a real MongoDB compares while clients write.
+    fn audits_in_snapshots(&self) -> bool {
+        self.backend.facts().runs_our_code
+    }
+
     /// Adds the documents that do not exist and should.
     pub(crate) async fn report_absent(
         &self,

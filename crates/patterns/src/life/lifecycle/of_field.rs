@@ -93,7 +93,7 @@ impl Lifecycle for OfField {
         report: &'a mut Report,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
-            match life.backend.facts().runs_our_code {
+            match life.audits_in_snapshots() {
                 true => life.compare(asked, figures, report).await?,
                 false => audit_upstream::audit(life, asked, figures, report).await?,
             }
