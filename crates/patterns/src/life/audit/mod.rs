@@ -110,7 +110,7 @@ impl Life {
     }
 
     /// Whether what is compared is read at one moment; a real MongoDB compares while clients write.
-    fn audits_in_snapshots(&self) -> bool {
+    pub(crate) fn audits_in_snapshots(&self) -> bool {
         self.backend.facts().runs_our_code
     }
 
