@@ -30,6 +30,7 @@ const FACTS: &[&str] = &[
     "crates/patterns/src/execute/read/run.rs",
     "crates/patterns/src/execute/direct.rs",
     "crates/patterns/src/execute/resend_after_move.rs",
+    "crates/patterns/src/life/audit/mod.rs",
     "crates/patterns/src/life/derived.rs",
     "crates/patterns/src/execute/evaluate.rs",
     "crates/patterns/src/life/expiry.rs",

@@ -7,5 +7,6 @@ mod rewrite;
 mod shape;
 mod single_statement;
 mod slots;
+mod statements;
 
 pub use shape::BucketShape;

@@ -6,13 +6,13 @@ use crate::mql;
 use crate::rule::shape::{Stop, StoredAccess, StoredReads};
 use crate::shapes::bucket::write::open_buckets::{self, OpenBucket, OpenBuckets};
 use crate::shapes::bucket::write::single_statement::is_one_statement;
+use crate::shapes::bucket::write::statements::StoredStatements;
 use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
-use crate::shapes::evaluate::rewrite::replace;
 use crate::shapes::find;
-use crate::shapes::refused::{duplicate, is_taken, is_too_large};
+use crate::shapes::refused::duplicate;
 use document::error::label;
 use document::filter::{Filter, InSet, Node, Test};
-use document::op::{Find, Namespace, SortKey, SortSpec, UpdateOp, UpdateStatement, WriteError, WriteOp};
+use document::op::{Find, Namespace, SortKey, SortSpec, WriteError};
 use document::pipeline::expr::Names;
 use document::project::Projection;
 use document::value::{Path, order};
@@ -58,19 +58,20 @@ pub(crate) struct Placed {
 }
 
 /// The readings of one series and period, in order of arrival.
-struct Group<'r> {
+pub(super) struct Group<'r> {
     key: &'r Key,
     host: u64,
-    readings: Vec<&'r NewReading>,
+    pub(super) readings: Vec<&'r NewReading>,
 }
 
 /// The bucket that a group begins with.
 #[derive(Default)]
-struct Begin {
-    open: OpenBucket,
-    key: Option<Key>,
+pub(super) struct Begin {
+    pub(super) open: OpenBucket,
+    /// Its key, if it is stored and was looked at.
+    pub(super) key: Option<Key>,
     /// The slots that it has, if it is to be written as a whole.
-    slots: Option<Vec<Entry>>,
+    pub(super) slots: Option<Vec<Entry>>,
 }
 
 /// Adds readings to buckets. Ordered, those behind the first that is refused are left out.
@@ -92,38 +93,18 @@ pub(crate) async fn add(at: &mut dyn StoredAccess, to: Buckets<'_>, new: NewRead
     } else {
         begins = open_buckets(at, to, &groups, are_moved).await?;
     }
-    let (mut statements, mut indexes) = (Vec::new(), Vec::new());
-    for (group, Begin { open, key, slots }) in groups.iter().zip(begins) {
-        let in_key = key.as_ref().unwrap_or(group.key);
-        let mut made = |statement, index| {
-            statements.push(statement);
-            indexes.push(index);
-        };
-        let last = match slots {
-            Some(slots) => whole(to.bucket, group, in_key, slots, &mut made)?,
-            None => pack(to.bucket, group, in_key, open, &mut made)?,
-        };
+    let mut stored = StoredStatements::default();
+    for (group, begin) in groups.iter().zip(begins) {
+        let key = begin.key.clone().unwrap_or_else(|| group.key.clone());
+        let last = stored.pack(to.bucket, group, &key, begin, are_moved)?;
         let (memory, host) = (to.open.clone(), group.host);
         at.once_committed(Box::new(move || memory.learn(host, Some(last))));
-        let key = Arc::new(key.unwrap_or_else(|| group.key.clone()));
+        let key = Arc::new(key);
         placed.keys.extend(group.readings.iter().map(|reading| (reading.index, key.clone())));
     }
-    if statements.is_empty() {
-        return Ok(placed);
-    }
-    let op = WriteOp::Update(UpdateOp { bypass_validation, ..UpdateOp::of(to.stored.clone(), statements) });
     let adds = if at.is_watched() { added(to.bucket, &groups)? } else { None };
-    let written = at.write(&op, adds).await?;
-    match written.errors.into_iter().next() {
-        None => Ok(placed),
-        Some(failed) if at.may_guess() && (is_taken(&failed.error) || is_too_large(&failed.error)) => {
-            Err(Stop::Command(outdated()))
-        }
-        Some(failed) => {
-            let at = indexes.get(failed.index).copied().unwrap_or_default();
-            Err(Stop::Statement { at, error: failed.error })
-        }
-    }
+    stored.write(at, to.stored, bypass_validation, adds).await?;
+    Ok(placed)
 }
 
 /// The logical documents that are added; `None` for slots, which may be there already.
@@ -157,61 +138,6 @@ fn grouped<'r>(stored: &Namespace, readings: &'r [NewReading]) -> Vec<Group<'r>>
         }
     }
     groups
-}
-
-/// Fills buckets from the open one on; returns the one that is open then.
-fn pack(
-    bucket: &Arc<Bucket>,
-    group: &Group<'_>,
-    key: &Key,
-    mut open: OpenBucket,
-    made: &mut impl FnMut(UpdateStatement, usize),
-) -> Result<OpenBucket> {
-    let most = bucket.at_most();
-    let only_one = !may_follow(bucket);
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut first = 0;
-    for reading in &group.readings {
-        let entry = &reading.encoded.entry;
-        let bytes = entry.size();
-        // A slot is added to one by one: what doubles add up to depends on the order.
-        if entries.iter().any(|other| other.is_same_slot(entry)) {
-            made(bucket.add(key, open.n, &std::mem::take(&mut entries))?, first);
-        }
-        if open.count >= most || (open.bytes + bytes > MOST_BYTES && open.count > 0 && !only_one) {
-            if !entries.is_empty() {
-                made(bucket.add(key, open.n, &std::mem::take(&mut entries))?, first);
-            }
-            open = OpenBucket { n: open.n + 1, count: 0, bytes: 0 };
-        }
-        if entries.is_empty() {
-            first = reading.index;
-        }
-        entries.push(entry.clone());
-        open.bytes += bytes;
-        if bucket.is_numbered() {
-            open.count += 1;
-        }
-    }
-    if !entries.is_empty() {
-        made(bucket.add(key, open.n, &entries)?, first);
-    }
-    Ok(open)
-}
-
-/// The bucket of the group's slots with these added, as one document.
-fn whole(
-    bucket: &Bucket,
-    group: &Group<'_>,
-    key: &Key,
-    mut slots: Vec<Entry>,
-    made: &mut impl FnMut(UpdateStatement, usize),
-) -> Result<OpenBucket> {
-    slots.extend(group.readings.iter().map(|reading| reading.encoded.entry.clone()));
-    if let (Some(document), Some(first)) = (bucket.build(key, 0, &slots), group.readings.first()) {
-        made(UpdateStatement { upsert: true, ..replace(&bucket.id(key, 0), document)? }, first.index);
-    }
-    Ok(OpenBucket::default())
 }
 
 /// The open bucket of each group. One read tells of all whose first bucket has room; others are looked at one by one.
