@@ -11,7 +11,7 @@ use document::op::*;
 use document::{Doc, Env};
 use patterns::Patterned;
 use patterns::active::RuleInState;
-use patterns::life::State;
+use patterns::rule::State;
 use patterns::shapes::Place;
 use patterns::shapes::bucket::{Body, Bucket, Dialect, Layout};
 use questions::*;
@@ -305,7 +305,7 @@ async fn both_sides_are_read_in_one_moment() {
         let placed = RuleInState {
             rule: rule(bucket.clone()),
             state: State::On,
-            sides,
+            places: sides,
             held: false,
             restoring: false,
             epoch: 0,

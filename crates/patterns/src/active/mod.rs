@@ -188,12 +188,12 @@ impl Rules {
     }
 
     fn add_shaped(&mut self, placed: &RuleInState, shape: &dyn Shape, before: Option<&Rules>, is_source: bool) {
-        let RuleInState { rule, sides, .. } = placed;
-        let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.places == *sides);
+        let RuleInState { rule, places, .. } = placed;
+        let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.places == *places);
         let since = known.map_or_else(Instant::now, |known| known.since);
-        let (logical, places) = (rule.host.clone(), sides.clone());
-        let shaped = Arc::new(Stack { rule: rule.clone(), logical, places, since, is_source });
-        let mut stored: Vec<&Namespace> = sides.iter().map(|side| &side.stored).collect();
+        let (rule, logical) = (rule.clone(), rule.host.clone());
+        let shaped = Arc::new(Stack { rule: rule.clone(), logical, places: places.clone(), since, is_source });
+        let mut stored: Vec<&Namespace> = places.iter().map(|place| &place.stored).collect();
         // What is about to become the stored collection is not the clients' any more.
         stored.extend(shape.declared_place());
         for ns in &stored {
@@ -202,7 +202,7 @@ impl Rules {
         if placed.held {
             self.held.extend(stored.into_iter().chain([&rule.host]).cloned());
         }
-        if !sides.is_empty() {
+        if !places.is_empty() {
             self.shaped.insert(rule.host.clone(), shaped);
         }
     }
@@ -215,11 +215,11 @@ impl Rules {
         namespaces: &mut HashMap<Namespace, CollectionRules>,
     ) {
         let host = &kept.rule.host;
-        let sides = self.shaped.get(host).map(|shaped| &*shaped.places).unwrap_or_default();
+        let places = self.shaped.get(host).map(|shaped| &*shaped.places).unwrap_or_default();
         let mut named: Vec<&Namespace> = std::iter::once(host).chain(shape.declared_place()).collect();
-        for side in sides {
-            if !named.contains(&&side.stored) {
-                named.push(&side.stored);
+        for place in places {
+            if !named.contains(&&place.stored) {
+                named.push(&place.stored);
             }
         }
         for ns in named {

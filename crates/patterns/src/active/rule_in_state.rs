@@ -11,7 +11,7 @@ pub struct RuleInState {
     pub state: State,
     /// Where the documents of its collection are, if they are stored in another form: new ones go to the first. None while the
     /// collection is still stored as it is.
-    pub sides: Vec<Place>,
+    pub places: Vec<Place>,
     /// Its collections are being renamed: who asks for them waits.
     pub held: bool,
     /// Its hosts are getting back what they had: clients leave the field alone until that is done.
@@ -21,14 +21,14 @@ pub struct RuleInState {
 }
 
 impl From<(Arc<Rule>, State)> for RuleInState {
-    /// A shape that is on has one side: the declared one.
+    /// A shape that is on has one place: the declared one.
     fn from((rule, state): (Arc<Rule>, State)) -> RuleInState {
         let shape = rule.shape().filter(|_| state == State::On);
         let place = |shape: &Arc<dyn Shape>| Place {
             stored: shape.declared_place().unwrap_or(&rule.host).clone(),
             shape: shape.clone(),
         };
-        let sides = shape.map(place).into_iter().collect();
-        RuleInState { rule, state, sides, held: false, restoring: false, epoch: 0 }
+        let places = shape.map(place).into_iter().collect();
+        RuleInState { rule, state, places, held: false, restoring: false, epoch: 0 }
     }
 }

@@ -205,7 +205,9 @@ pub(super) async fn before_sink(
     let rights = rights.naming([target.clone()]);
     let rules = executor.rules();
     match rules.shaped(target) {
-        Some(shaped) => shaped.places.iter().try_for_each(|side| rights.need_all(&["insert", "update"], &side.stored)),
+        Some(shaped) => {
+            shaped.places.iter().try_for_each(|place| rights.need_all(&["insert", "update"], &place.stored))
+        }
         None => rights.need_all(&["insert", "update"], target),
     }
 }

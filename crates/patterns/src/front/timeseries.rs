@@ -132,10 +132,10 @@ async fn stats(
     indexes: &[Doc<'static>],
 ) -> Result<Doc<'static>> {
     let rules = executor.rules();
-    let Some(side) = rules.shaped(ns).and_then(|shaped| shaped.places.first()) else {
+    let Some(place) = rules.shaped(ns).and_then(|shaped| shaped.places.first()) else {
         return Err(Error::new(Code::ConflictingOperationInProgress, format!("{ns} is being made")));
     };
-    let op = AdminOp::CollStats { ns: side.stored.clone(), scale };
+    let op = AdminOp::CollStats { ns: place.stored.clone(), scale };
     let stored = executor.inner.admin(session, context, op).await?.into_iter().next().unwrap_or_else(Doc::empty);
     let mut stats = DocWriter::new();
     for (name, value) in stored.iter() {
@@ -143,7 +143,7 @@ async fn stats(
             "ns" => stats.append("ns", &Value::string(ns.to_string())),
             "size" => {
                 stats.append("size", &value).start_document("timeseries");
-                stats.append("bucketsNs", &Value::string(side.stored.to_string()));
+                stats.append("bucketsNs", &Value::string(place.stored.to_string()));
                 stats.append("bucketCount", &stored.get("count").unwrap_or(Value::Int32(0)));
                 stats.append("avgBucketSize", &stored.get("avgObjSize").unwrap_or(Value::Missing)).end()
             }

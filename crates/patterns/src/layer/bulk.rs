@@ -3,11 +3,12 @@
 
 use crate::active::CollectionRules;
 use crate::execute::client_work::ClientWork;
+use crate::execute::executor::Executor;
 use crate::execute::host_fields::expressed;
 use crate::execute::replaced::originals::is_pending;
 use crate::execute::run::{Outcome, rehearse, transact};
 use crate::execute::{direct, resend_after_move, statements};
-use crate::layer::{Executor, logical_names, multi, owned};
+use crate::layer::{logical_names, multi, owned};
 use crate::rule::Stack;
 use document::backend::Session;
 use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};

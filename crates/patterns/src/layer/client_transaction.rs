@@ -1,7 +1,7 @@
 //! A client's transaction, with the oldest rules that its statements worked by.
 
 use crate::active::Rules;
-use crate::layer::Executor;
+use crate::execute::executor::Executor;
 use crate::layer::open_transactions::{OpenTransactions, SessionOf};
 use document::backend::{Answer, Durable, Transaction};
 use document::op::Context;

@@ -3,12 +3,13 @@
 
 use crate::execute::client_statement::namespace;
 use crate::execute::client_work::ClientWork;
+use crate::execute::executor::Executor;
 use crate::execute::plan::Plan;
 use crate::execute::run::rehearse;
 use crate::execute::{digits, read, statements};
 use crate::layer::bulk::Target;
 use crate::layer::write::concerns;
-use crate::layer::{Executor, bulk, named_collection, owned};
+use crate::layer::{bulk, named_collection, owned};
 use crate::rule::Stack;
 use crate::shapes::evaluate::holding;
 use document::backend::Session;

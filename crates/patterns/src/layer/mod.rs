@@ -16,7 +16,7 @@ pub(crate) mod switchover_wait;
 mod write;
 
 use crate::active::Rules;
-pub(crate) use crate::execute::executor::Executor;
+use crate::execute::executor::Executor;
 use crate::execute::gate::Gate;
 use client_transaction::ClientTransaction;
 use document::Doc;

@@ -4,10 +4,10 @@
 
 use crate::execute::attempt::Attempt;
 use crate::execute::client_work::ClientWork;
+use crate::execute::executor::Executor;
 use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, transact};
 use crate::execute::statements;
-use crate::layer::Executor;
 use crate::rule::Stack;
 use crate::rule::shape::Stop;
 use crate::shapes::evaluate::multi::{Many, Picked};

@@ -27,7 +27,7 @@ pub(super) async fn sees_stored(
     let ns = op.ns();
     let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);
     let rights = remembered::rights(executor, line, &named_read(op), suffices).await?;
-    Ok(shaped.places.iter().all(|side| rights.may("find", &side.stored)))
+    Ok(shaped.places.iter().all(|place| rights.may("find", &place.stored)))
 }
 
 /// The outcome of a read of a collection that is stored in another form, as the client may see it.

@@ -1,7 +1,8 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
+use crate::execute::executor::Executor;
 use crate::execute::{digits, read};
-use crate::layer::{Executor, named_collection, switchover_wait};
+use crate::layer::{named_collection, switchover_wait};
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
 use std::sync::Arc;

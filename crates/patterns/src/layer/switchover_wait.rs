@@ -3,8 +3,8 @@
 //! Whoever works by earlier rules, a client's open transaction above all, is not held: the renaming waits for them.
 
 use crate::active::Rules;
+use crate::execute::executor::Executor;
 use crate::execute::retry::RetryWindow;
-use crate::layer::Executor;
 use crate::layer::open_transactions::OpenTransactions;
 use document::Result;
 use document::backend::Session;

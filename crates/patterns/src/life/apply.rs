@@ -1,12 +1,12 @@
 //! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the keeper seeds.
 
 use crate::declare::{Declaration, compatible};
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::{Rights, namespaces};
 use crate::life::plan::{Changes, Work};
 use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
 use crate::life::relocate::drop::Leaving;
 use crate::life::replaced::Progress;
-use crate::life::rights::{Rights, namespaces};
 use crate::life::{Entry, Life, catalog, install, lifecycle, replaced, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;

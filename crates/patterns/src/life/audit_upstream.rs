@@ -4,8 +4,8 @@
 //! The pipeline is no snapshot while clients write, so what it names are suspects: each is looked at again, and drift is what
 //! differs every time.
 
+use crate::execute::access::{Access, aggregate, find};
 use crate::execute::evaluate::{Difference, Evaluator};
-use crate::life::access::{Access, aggregate, find};
 use crate::life::audit::{AuditedRule, Figures, Report, count, count_before, leave_pending};
 use crate::life::{Life, install};
 use crate::mql;

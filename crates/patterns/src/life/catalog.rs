@@ -4,14 +4,15 @@
 //! remembers: a server that is started without a declaration enforces what it finds here.
 
 use crate::declare::from_catalog;
-use crate::life::access::{Access, by_id, find, update_one, update_op};
+use crate::execute::access::{Access, by_id, find, update_one, update_op};
+use crate::execute::rights::namespaces;
+use crate::life::Life;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
-use crate::life::rights::namespaces;
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Life, names};
 pub(crate) use crate::mql::long;
 use crate::rule::Rule;
+use crate::rule::names;
 use crate::rule::state::State;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};

@@ -1,9 +1,9 @@
 //! Derived values that are written outside a client's write: by seeding, repair and the outbox. They are changes for the next
 //! rules as any other (SEMANTICS R29).
 
+use crate::execute::access::{update_one, update_op};
 use crate::execute::evaluate::Difference;
 use crate::life::Life;
-use crate::life::access::{update_one, update_op};
 use crate::life::transaction::OwnTransaction;
 use crate::rule::Rule;
 use document::backend::Backend;

@@ -4,10 +4,12 @@
 //! down as to be seeded before anything goes, and seeded when everything has gone. So whoever was seeding them stops, and what
 //! clients write meanwhile is right in the end, whatever was dropped before and after it.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, State, catalog, emptied, install, lifecycle, names, replaced};
+use crate::life::{Entry, Life, catalog, emptied, install, lifecycle, replaced};
 use crate::rule::Rule;
+use crate::rule::State;
+use crate::rule::names;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Namespace};

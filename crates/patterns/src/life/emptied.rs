@@ -2,7 +2,7 @@
 //! by index. A real MongoDB keeps the files of what was dropped open until its next checkpoint, and test suites drop their
 //! database many times between two of them.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::rule::{IndexNeed, Rule};
 use document::filter::Filter;
 use document::op::{AdminOp, Count, Namespace, ReadOp};

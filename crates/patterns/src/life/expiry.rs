@@ -5,10 +5,11 @@
 //! An index made through Pleach has no expiry at all. One that was there before is not built anew: its expiry is put off to the
 //! longest there is, and given back when the last rule has gone.
 
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
 use crate::life::relocate::stored;
-use crate::life::{Entry, Life, names};
+use crate::life::{Entry, Life};
 use crate::mql;
+use crate::rule::names;
 use document::backend::{Backend, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, Capture, Context, Delete, DeleteStatement, Durability, Hint, Namespace, WriteOp};
@@ -181,8 +182,8 @@ impl Life {
         // Whole buckets expire where they are stored.
         let places = |source: &Namespace| {
             let is_its_shape = |entry: &&Entry| entry.rule.bucket().is_some() && entry.rule.host == *source;
-            match entries.iter().find(is_its_shape).filter(|entry| !entry.sides.is_empty()) {
-                Some(shape) => shape.sides.iter().map(|place| place.stored.clone()).collect(),
+            match entries.iter().find(is_its_shape).filter(|entry| !entry.places.is_empty()) {
+                Some(shape) => shape.places.iter().map(|place| place.stored.clone()).collect(),
                 None => vec![source.clone()],
             }
         };

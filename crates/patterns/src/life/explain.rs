@@ -78,7 +78,7 @@ impl Life {
     ) -> Result<Option<Doc<'static>>> {
         rights.need("find", read.ns())?;
         if let Some(shaped) = self.patterned.rules().shaped(read.ns()) {
-            shaped.places.iter().try_for_each(|side| rights.need("find", &side.stored))?;
+            shaped.places.iter().try_for_each(|place| rights.need("find", &place.stored))?;
         }
         match read {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
@@ -121,7 +121,7 @@ impl Life {
             let text = |name: &str| row.get(name).and_then(|value| value.as_str().map(str::to_owned));
             let Some(name) = text("name").filter(|_| text("type").as_deref() == Some("collection")) else { continue };
             let ns = Namespace::new(said.db, &name);
-            if crate::life::names::is_bookkeeping(&ns) || name.starts_with("system.") {
+            if crate::rule::names::is_bookkeeping(&ns) || name.starts_with("system.") {
                 continue;
             }
             let all = ReadOp::Count(Count { ns, filter: Filter::all(), skip: 0, limit: None, hint: None });

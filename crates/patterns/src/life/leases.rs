@@ -5,9 +5,10 @@
 //! removed, and another process goes on with the rules that it was bringing on or off.
 
 use crate::active::Rules;
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::processes::{Announced, Registry};
-use crate::life::{Life, catalog, names, processes};
+use crate::life::{Life, catalog, processes};
+use crate::rule::names;
 use document::backend::Session;
 use document::op::{AdminOp, Namespace};
 use document::{Code, Error, Result, Value};
@@ -193,7 +194,7 @@ impl Life {
     /// Goes on with the rules that a process was bringing on or off which is no more.
     async fn take_over(&self, at: &mut Access<'_>, place: &Namespace, registry: &Registry) -> Result<()> {
         let left = |entry: &crate::life::Entry| {
-            entry.row.state != crate::life::State::On
+            entry.row.state != crate::rule::State::On
                 && is_for(place, &entry.db)
                 && !self.is_ours(&entry.row)
                 && !registry.has(&entry.row.by)

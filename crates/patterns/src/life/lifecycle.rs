@@ -7,7 +7,8 @@ mod of_constraint;
 mod of_field;
 mod of_shape;
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
 use crate::life::plan::{Step, Work};
@@ -15,7 +16,6 @@ use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
 use crate::life::repair::Upkeep;
-use crate::life::rights::Rights;
 use crate::life::verbs::RequiredPrivileges;
 use crate::life::{Entry, Life};
 use crate::rule::{Kind, Rule};

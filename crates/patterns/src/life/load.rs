@@ -1,6 +1,6 @@
 //! What the catalogs say, put in force: at the start, and whenever another process has changed them.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::own;
 use crate::life::{Entry, Life, catalog};
 use document::Result;

@@ -41,10 +41,9 @@ mod walk;
 
 use crate::active::{RuleInState, Rules};
 use crate::execute::gate::Point;
-pub(crate) use crate::execute::{access, rights};
 use crate::layer::Patterned;
 use crate::rule::Rule;
-pub use crate::rule::{State, names};
+use crate::rule::State;
 use crate::shapes::Place;
 use arc_swap::ArcSwap;
 use catalog::Row;
@@ -125,7 +124,7 @@ pub(crate) struct Entry {
     /// Why it does not get on.
     pub(crate) problem: Option<String>,
     /// Of a shape: where its documents are.
-    pub(crate) sides: Vec<Place>,
+    pub(crate) places: Vec<Place>,
     /// Of a shape: its collections are being renamed.
     pub(crate) held: bool,
 }
@@ -137,13 +136,13 @@ impl Entry {
     }
 
     pub(crate) fn new(db: &str, row: Row, rule: Arc<Rule>) -> Result<Entry> {
-        let (sides, held) = match &row.shape {
+        let (places, held) = match &row.shape {
             Some(shape) => {
-                (relocate::record::sides(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun))
+                (relocate::record::places(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun))
             }
             None => (Vec::new(), false),
         };
-        Ok(Entry { db: db.into(), row, rule, reached: None, problem: None, sides, held })
+        Ok(Entry { db: db.into(), row, rule, reached: None, problem: None, places, held })
     }
 
     /// Whether a declaration has made it, and not a client's `create`.
@@ -156,7 +155,7 @@ impl Entry {
         RuleInState {
             rule,
             state,
-            sides: self.sides.clone(),
+            places: self.places.clone(),
             held: self.held,
             restoring: self.row.replaced.restore,
             epoch: self.row.epoch,

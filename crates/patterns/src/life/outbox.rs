@@ -4,12 +4,13 @@
 //! A batch of hosts is one transaction, with the position saved in the job; the job is deleted only if its generation is
 //! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
 
+use crate::execute::access::{Access, find, update_one, update_op};
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::execute::gate::Point;
-use crate::life::access::{Access, find, update_one, update_op};
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Entry, Life, catalog, derived, names, replaced};
+use crate::life::{Entry, Life, catalog, derived, replaced};
+use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
 use document::filter::Filter;

@@ -1,16 +1,17 @@
 //! What `apply` would do: the difference between the catalog and a declaration, as steps that a person could run.
 
 use crate::declare::{Change, Difference, diff};
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::expiry::Expiry;
 use crate::life::install::PlannedIndex;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::Shown;
-use crate::life::rights::Rights;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, expiry, install, lifecycle, names, relocate};
+use crate::life::{Entry, Life, expiry, install, lifecycle, relocate};
 use crate::rule::Rule;
+use crate::rule::names;
 use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Doc, DocWriter, Result, Value};
 use std::sync::Arc;

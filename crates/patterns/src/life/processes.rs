@@ -5,7 +5,7 @@
 //! row `{ _id: "changing", process, change }` is there while one of them changes rules; `change` tells one change of a process from
 //! its next.
 
-use crate::life::access::{Access, aggregate, update_one, update_op};
+use crate::execute::access::{Access, aggregate, update_one, update_op};
 use crate::life::catalog::long;
 use crate::mql;
 use document::backend::Remote;

@@ -1,7 +1,8 @@
 //! Runs without rules (`serve --raw`): what is written then may drift, so the catalog remembers that an audit is due.
 
-use crate::life::access::{Access, find};
-use crate::life::{Life, catalog, names};
+use crate::execute::access::{Access, find};
+use crate::life::{Life, catalog};
+use crate::rule::names;
 use document::backend::Session;
 use document::filter::Filter;
 use document::{Code, Doc, DocWriter, Error, Result, Value};

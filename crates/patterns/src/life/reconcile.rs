@@ -1,7 +1,7 @@
 //! The keeper: brings every rule from the state it is in to where it should be, one after the other.
 
+use crate::execute::access::Access;
 use crate::execute::gate::Point;
-use crate::life::access::Access;
 use crate::life::{Entry, Life, catalog, lifecycle};
 use crate::rule::state::State;
 use document::Result;

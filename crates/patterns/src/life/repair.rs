@@ -6,10 +6,10 @@
 //! `once`: for rules that are not applied. Their fences and state would be kept by nobody, so neither is written: a value is right
 //! as of its transaction's snapshot, a write to the document meanwhile conflicts, and nothing keeps it right afterwards.
 
+use crate::execute::access::{Access, find};
 use crate::execute::evaluate::{Difference, Evaluator};
-use crate::life::access::{Access, find};
+use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Differences, Drift, Figures, Hosts, Report};
-use crate::life::rights::Rights;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::life::{Life, audit_upstream, derived, lifecycle};
 use document::backend::Answer;

@@ -7,7 +7,8 @@
 //! each step asks its own privileges, and a row of the catalog is checked as a declaration is.
 
 use crate::declare::compatible;
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::{Rights, namespaces};
 use crate::life::catalog::Row;
 use crate::life::expiry::Expiry;
 use crate::life::install::Made;
@@ -15,10 +16,11 @@ use crate::life::install::validators::ComposedValidator;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
-use crate::life::rights::{Rights, namespaces};
 use crate::life::verbs::{APPLY, Resource};
-use crate::life::{Entry, Life, State, catalog, lifecycle, names, relocate};
+use crate::life::{Entry, Life, catalog, lifecycle, relocate};
 use crate::rule::Rule;
+use crate::rule::State;
+use crate::rule::names;
 use document::backend::Session;
 use document::op::{Context, Insert, Namespace, WriteError, Written};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
@@ -29,7 +31,7 @@ impl Life {
     /// Whether a rule in force has documents in this collection.
     pub(crate) fn is_in_use(&self, ns: &Namespace) -> bool {
         let of =
-            |entry: &Entry| entry.row.state != State::Restoring && entry.sides.iter().any(|side| side.stored == *ns);
+            |entry: &Entry| entry.row.state != State::Restoring && entry.places.iter().any(|place| place.stored == *ns);
         self.entries().iter().any(of)
     }
 

@@ -2,7 +2,8 @@
 //! the first rule on that it lets rest or brings, with its own rights. Its restore of a database is over when it ends the sessions in
 //! which it did so, or when its connections are gone.
 
-use crate::life::{Life, State};
+use crate::life::Life;
+use crate::rule::State;
 use document::Result;
 use document::backend::Session;
 use document::op::Namespace;

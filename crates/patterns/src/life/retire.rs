@@ -1,15 +1,17 @@
 //! The end of a rule: its jobs, its state in the hosts and, if asked, its field are removed; then the catalog forgets it.
 
+use crate::execute::access::{Access, update_one, update_op};
 use crate::execute::evaluate::becomes;
+use crate::execute::rights::Rights;
 use crate::fields::value_at;
-use crate::life::access::{Access, update_one, update_op};
 use crate::life::relocate::drop::Leaving;
-use crate::life::rights::Rights;
 use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{DROP, RequiredPrivileges, Resource};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{Entry, Life, State, catalog, lifecycle, names, plan, replaced};
+use crate::life::{Entry, Life, catalog, lifecycle, plan, replaced};
 use crate::rule::Rule;
+use crate::rule::State;
+use crate::rule::names;
 use document::backend::{Answer, Session};
 use document::filter::Filter;
 use document::op::{Context, Durability};

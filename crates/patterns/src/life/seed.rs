@@ -4,10 +4,10 @@
 //! position saved. So it can be killed anywhere and goes on from the position. Before a part is begun, writers are told that it
 //! is reached (see [`crate::rule::state`]). What the hosts had is kept in the same transaction (see [`crate::life::replaced`]).
 
+use crate::execute::access::Access;
 use crate::execute::evaluate::Evaluator;
 use crate::execute::gate::Point;
 use crate::execute::host_queue::{self, HostHash};
-use crate::life::access::Access;
 use crate::life::replaced::Keeping;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};

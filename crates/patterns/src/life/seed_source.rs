@@ -5,10 +5,10 @@
 //! transaction. A writer passes the same fence shared, reads the position in its own transaction, and counts the change of a
 //! document exactly if it is behind it (see [`crate::execute::roll_up`]).
 
+use crate::execute::access::{Access, find, update_one, update_op};
 use crate::execute::gate::Point;
 use crate::execute::roll_up::{WHOLE_RULE, empty_values};
 use crate::fields::HostUpdate;
-use crate::life::access::{Access, find, update_one, update_op};
 use crate::life::reconcile::set_state;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::OwnTransaction;

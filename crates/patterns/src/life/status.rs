@@ -1,11 +1,12 @@
 //! `status`: where each rule is, how far, what waits in the outbox.
 
-use crate::life::access::{Access, aggregate};
+use crate::execute::access::{Access, aggregate};
+use crate::execute::rights::Rights;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::{Seeded, amount};
-use crate::life::rights::Rights;
-use crate::life::{Entry, Life, apply, catalog, lifecycle, load, names};
+use crate::life::{Entry, Life, apply, catalog, lifecycle, load};
 use crate::mql;
+use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
 use document::op::{Context, Namespace};

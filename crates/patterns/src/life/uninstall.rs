@@ -1,16 +1,18 @@
 //! Takes Pleach out of a database: every rule is dropped and its data kept, then the indexes and collections of ours are removed.
 //! It can be stopped anywhere: run again, it goes on with what is left.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::install::{made, validators};
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::stored;
 use crate::life::relocate::way_back::WayBack;
 use crate::life::replaced::amount;
 use crate::life::retire::need_to_drop;
-use crate::life::rights::Rights;
 use crate::life::verbs::{Resource, UNINSTALL};
-use crate::life::{Entry, Life, State, expiry, names};
+use crate::life::{Entry, Life, expiry};
+use crate::rule::State;
+use crate::rule::names;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Context, Count, Namespace, ReadOp};

@@ -4,8 +4,8 @@
 //! What a part does is the caller's ([`PartWork`]); the walk decides how large it is, tries again after a conflict, stops with the process
 //! and goes on behind what was done.
 
+use crate::execute::access::{Access, by_id, find};
 use crate::life::Life;
-use crate::life::access::{Access, by_id, find};
 use crate::life::transaction::is_transient;
 use document::backend::Answer;
 use document::filter::Filter;

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use bson::doc;
 use document::op::Modify;
-use pleach_patterns::life::State;
+use pleach_patterns::rule::State;
 
 const REVIEWS: &str = "
   products:

@@ -1,8 +1,8 @@
 //! Documents of a roll-up that should exist and do not (SEMANTICS R35): an audit finds them from the source, and a repair makes them.
 
+use crate::execute::access::Access;
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::life::Life;
-use crate::life::access::Access;
 use crate::life::audit::AuditedRule;
 use crate::life::repair::Upkeep;
 use crate::life::transaction::{OwnTransaction, is_transient};

@@ -13,13 +13,14 @@ pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
 use crate::declare::Change;
+use crate::execute::access::{Access, aggregate, find};
 use crate::execute::evaluate::{Difference, Evaluator};
-use crate::life::access::{Access, aggregate, find};
-use crate::life::rights::Rights;
+use crate::execute::rights::Rights;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
-use crate::life::{Life, audit_upstream, catalog, lifecycle, names};
+use crate::life::{Life, audit_upstream, catalog, lifecycle};
 use crate::mql;
+use crate::rule::names;
 use crate::rule::state::State;
 use crate::rule::{Rule, key};
 use crate::shapes::Place;
@@ -46,7 +47,7 @@ pub(crate) struct AuditedRule {
     /// How the applied rule differs from this one.
     pub(crate) differs: Option<Change>,
     /// Of a shape that is applied in this form: where its documents are.
-    pub(crate) sides: Vec<Place>,
+    pub(crate) places: Vec<Place>,
     /// The rules are switched off for this run.
     pub(crate) raw: bool,
 }

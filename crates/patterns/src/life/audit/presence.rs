@@ -1,11 +1,12 @@
 //! Which of a rule's collections exist. A misspelt name would otherwise look like a collection without documents.
 
 use crate::declare::spelling::nearest;
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Note, no_database};
-use crate::life::rights::Rights;
-use crate::life::{Life, lifecycle, names};
+use crate::life::{Life, lifecycle};
+use crate::rule::names;
 use document::backend::Session;
 use document::filter::Filter;
 use document::op::{AdminOp, Namespace};

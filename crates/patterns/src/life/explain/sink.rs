@@ -79,7 +79,7 @@ impl Life {
             Sink::Merge(_) => ["insert", "update"],
         };
         match self.patterned.rules().shaped(target) {
-            Some(shaped) => shaped.places.iter().try_for_each(|side| rights.need_all(&actions, &side.stored)),
+            Some(shaped) => shaped.places.iter().try_for_each(|place| rights.need_all(&actions, &place.stored)),
             None => rights.need_all(&actions, target),
         }
     }

@@ -1,6 +1,6 @@
 //! Indexes that rules need, against those that are there: which of them serve, and what is made beside them.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::expiry;
 use crate::life::install::made::Made;
 use crate::life::relocate::stored;

@@ -1,12 +1,14 @@
 //! The indexes that Pleach has made, as rows of the catalog: `{ _id: { made: <collection>, index }, key }`. They are removed with the
 //! last rule that needs them; an index that was there before stays.
 
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
+use crate::execute::rights::Rights;
 use crate::life::install::indexes::{PlannedIndex, is_of_use, serves};
-use crate::life::rights::Rights;
-use crate::life::{Entry, Life, State, catalog, expiry, names};
+use crate::life::{Entry, Life, catalog, expiry};
 use crate::mql;
 use crate::rule::IndexNeed;
+use crate::rule::State;
+use crate::rule::names;
 use document::backend::Session;
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, Context, Namespace};

@@ -14,7 +14,7 @@ mod tests;
 pub(crate) use indexes::{PlannedIndex, create_all, missing, missing_beside, serves};
 pub(crate) use made::Made;
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::stored::{drop_if_there, found, is_empty};
 use crate::mql;
 use crate::rule::{Needs, Rule, ViewNeed};

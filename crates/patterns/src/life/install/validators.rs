@@ -5,13 +5,14 @@
 //! validator: what a stop leaves behind is known to be ours. What somebody has said past Pleach is the user's.
 
 use crate::active::Rules;
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
 use crate::life::install::ensure_indexes;
 use crate::life::install::validation::{OPTIONS, Validation};
 use crate::life::relocate::stored::found;
-use crate::life::{Entry, Life, names};
+use crate::life::{Entry, Life};
 use crate::mql;
 use crate::rule::Rule;
+use crate::rule::names;
 use document::backend::Session;
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, CollectionOptions, Context, Namespace};

@@ -1,8 +1,8 @@
 //! Constraints on a store: what they ask for is there beside what the user asks for, and goes with them.
 
+use crate::execute::access::Access;
 use crate::front::ClientFront;
 use crate::layer::Patterned;
-use crate::life::access::Access;
 use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::catalog::Row;
 use crate::life::relocate::drop::Leaving;
@@ -213,7 +213,7 @@ async fn audit_names_documents_that_were_there_before() {
     }
     let entry = store.begin(rule("things.kinds", kinds(), Vec::new())).await;
     let asked =
-        AuditedRule { rule: entry.rule.clone(), state: Some(State::On), differs: None, sides: Vec::new(), raw: false };
+        AuditedRule { rule: entry.rule.clone(), state: Some(State::On), differs: None, places: Vec::new(), raw: false };
     let (mut figures, mut report) = (Figures::new(&asked), Report::of_audit(5));
     lifecycle::of(&entry.rule).audit(&store.life, &asked, &mut figures, &mut report).await.unwrap();
     assert_eq!((figures.checked, figures.drifted), (3, 1));

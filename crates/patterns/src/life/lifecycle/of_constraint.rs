@@ -1,6 +1,7 @@
 //! The life of a constraint: validators and indexes in the database, and nothing that runs with a write (SEMANTICS R36).
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Drift, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
 use crate::life::install::{self, validators};
@@ -10,7 +11,6 @@ use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::plan::Shown;
 use crate::life::repair::Upkeep;
-use crate::life::rights::Rights;
 use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{RequiredPrivileges, Resource};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};

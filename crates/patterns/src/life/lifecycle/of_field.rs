@@ -1,6 +1,7 @@
 //! The life of a field: kept by writers from the first moment on, seeded, on; at the end its traces are removed from the hosts.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report, count};
 use crate::life::catalog::Row;
 use crate::life::lifecycle::Lifecycle;
@@ -10,7 +11,6 @@ use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::repair::Upkeep;
 use crate::life::replaced::{Progress, amount};
-use crate::life::rights::Rights;
 use crate::life::verbs::{RequiredPrivileges, Resource};
 use crate::life::{Entry, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source};
 use crate::rule::Rule;

@@ -1,6 +1,7 @@
 //! The life of a shape: its collection is brought into the declared form and back, see [`crate::life::relocate`].
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
 use crate::life::lifecycle::Lifecycle;
@@ -12,7 +13,6 @@ use crate::life::relocate::plan::Shown;
 use crate::life::relocate::record::Relocation;
 use crate::life::repair::Upkeep;
 use crate::life::restore::in_database;
-use crate::life::rights::Rights;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
 use crate::life::{Entry, Life, relocate, replaced};
 use crate::rule::Rule;
@@ -118,8 +118,8 @@ impl Lifecycle for OfShape {
 
     fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
         let (rule, bucket) = (&asked.rule, asked.rule.bucket()?);
-        if let Some(first) = asked.sides.first() {
-            let is_there = asked.sides.iter().any(|side| presence.has(&side.stored));
+        if let Some(first) = asked.places.first() {
+            let is_there = asked.places.iter().any(|place| presence.has(&place.stored));
             return (!is_there).then(|| presence.no_collection(&first.stored, rights));
         }
         match (presence.has(&bucket.into), presence.has(&rule.host)) {
@@ -153,7 +153,7 @@ impl Lifecycle for OfShape {
             let shape = row.shape.take().unwrap_or_default();
             if shape.is_moving() {
                 if shape.turn.is_none() {
-                    relocate::stored::ensure_view(at, &entry.rule.host, &entry.sides).await?;
+                    relocate::stored::ensure_view(at, &entry.rule.host, &entry.places).await?;
                 }
                 row.shape = Some(shape);
                 return Ok(());

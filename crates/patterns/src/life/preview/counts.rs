@@ -3,10 +3,10 @@
 //! In front of a real MongoDB the definition of the field runs there and only the counts come back ([`crate::life::preview::inside`]). Else the
 //! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
 
+use crate::execute::access::Access;
 use crate::execute::evaluate::{Difference, Evaluator};
 use crate::fields::value_at;
 use crate::life::Life;
-use crate::life::access::Access;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
 use crate::life::preview::{documents, grouped, inside, long};

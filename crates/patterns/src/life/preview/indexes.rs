@@ -1,6 +1,6 @@
 //! Which indexes and options of a collection buckets do not use: they go with the plain collection, and come back with it.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::expiry;
 use crate::life::preview::Outlook;
 use crate::life::relocate::change::Change;

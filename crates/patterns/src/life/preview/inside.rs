@@ -1,6 +1,6 @@
 //! The counts of a field inside a real MongoDB: its definition runs there, and only numbers come back.
 
-use crate::life::access::{Access, aggregate};
+use crate::execute::access::{Access, aggregate};
 use crate::life::preview::counts::Counts;
 use crate::life::{catalog, install};
 use crate::mql::{call, call_with, cond, field, object};

@@ -26,10 +26,10 @@ pub(crate) use references::{Unfollowed, unfollowed};
 pub(crate) use refusal::Refusal;
 pub(crate) use validators::refused_validator;
 
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::Life;
-use crate::life::access::Access;
 use crate::life::plan::{Changes, Step, Work};
-use crate::life::rights::Rights;
 use crate::rule::Rule;
 use crate::rule::order::reads;
 use counts::Counts;

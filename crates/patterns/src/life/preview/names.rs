@@ -1,12 +1,13 @@
 //! Collections and fields that a declaration names and the data does not have, with the nearest names that it does have.
 
 use crate::declare::spelling;
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
+use crate::execute::rights::{Rights, namespaces};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{Outlook, sample};
-use crate::life::rights::{Rights, namespaces};
-use crate::life::{names, relocate};
+use crate::life::relocate;
 use crate::rule::Rule;
+use crate::rule::names;
 use crate::rule::order::reads;
 use crate::shapes::bucket::{Body, Bucket};
 use document::filter::Filter;

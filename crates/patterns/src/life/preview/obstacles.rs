@@ -1,7 +1,7 @@
 //! Which hosts have no room for a dotted field: something that is neither a document nor null is on the way to it.
 
+use crate::execute::access::Access;
 use crate::execute::evaluate::Evaluator;
-use crate::life::access::Access;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{documents, sample};
 use crate::mql::{call, document, list, object};

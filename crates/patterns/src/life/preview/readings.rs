@@ -1,6 +1,6 @@
 //! What a move into buckets does to the documents that exist: whose `_id` is lost, whose time is cut, which have no place.
 
-use crate::life::access::{Access, aggregate};
+use crate::execute::access::{Access, aggregate};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
 use crate::life::preview::{Outlook, documents, long};
@@ -28,8 +28,8 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
     let rule = outlook.rule.clone();
     let Some(bucket) = rule.bucket() else { return Ok(()) };
     let mut losses = Losses::of(bucket);
-    for (now, side) in relocate::moved::sources(&rule, &change.turn)? {
-        let assessed = match side.bucket() {
+    for (now, place) in relocate::moved::sources(&rule, &change.turn)? {
+        let assessed = match place.bucket() {
             None => bucket.assess()?,
             Some(from) => from.unpack().then(bucket.assess()?),
         };

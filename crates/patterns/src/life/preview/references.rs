@@ -1,7 +1,7 @@
 //! Which references have no source. If none has, the declaration or the data is almost surely wrong: what it looks like is said, also
 //! by an audit, which would otherwise find every value right.
 
-use crate::life::access::{Access, aggregate};
+use crate::execute::access::{Access, aggregate};
 use crate::life::preview::{Outlook, grouped, names, sample};
 use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};

@@ -1,6 +1,6 @@
 //! What goes with a rule that is removed: which fields, and how many documents are touched.
 
-use crate::life::access::{Access, aggregate};
+use crate::execute::access::{Access, aggregate};
 use crate::life::catalog;
 use crate::life::preview::long;
 use crate::mql::{call, document};

@@ -1,6 +1,6 @@
 //! Some documents of a collection, and the names and types that they show.
 
-use crate::life::access::{Access, by_id, find};
+use crate::execute::access::{Access, by_id, find};
 use crate::print::in_shell;
 use document::filter::Filter;
 use document::op::{Find, Namespace, SortSpec};

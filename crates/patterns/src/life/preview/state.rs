@@ -1,6 +1,6 @@
 //! Documents with a `_pleach` of their own, where a rule would keep its state: a value that is no document would be replaced.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::catalog;
 use crate::life::preview::{Need, Outlook, Refusal, documents};
 use crate::mql;

@@ -1,12 +1,12 @@
 //! Collections that a rule cannot be kept on: their documents change without a write that Pleach sees.
 
+use crate::execute::access::Access;
+use crate::execute::rights::namespaces;
 use crate::life::Life;
-use crate::life::access::Access;
 use crate::life::preview::Outlook;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::relocate::stored;
 use crate::life::relocate::stored::Found;
-use crate::life::rights::namespaces;
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.

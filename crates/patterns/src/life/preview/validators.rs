@@ -1,13 +1,13 @@
 //! Validators that would refuse what a rule writes: found before they refuse every write of a client.
 
+use crate::execute::access::Access;
 use crate::execute::evaluate::Evaluator;
-use crate::life::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::plan::{Changes, Step, Work};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::relax::{lost, relaxed};
 use crate::life::preview::schema::{Reach, Wanted, allowing};
 use crate::life::preview::{Outlook, sample};
-use crate::life::rights::Rights;
 use crate::life::{relocate, replaced};
 use crate::mql::document;
 use crate::print::in_shell;

@@ -1,7 +1,7 @@
 //! Buckets that are there before their rule, made by hand or left by `drop --keep-buckets`: taken over if they are as the rule
 //! would have made them.
 
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
 use crate::rule::Rule;
 use crate::shapes::bucket::Bucket;
 use document::backend::BatchLimit;

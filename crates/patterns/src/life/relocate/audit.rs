@@ -1,7 +1,7 @@
 //! Audit of a shape: is every bucket as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
 
+use crate::execute::access::Access;
 use crate::life::Life;
-use crate::life::access::Access;
 use crate::life::audit::{AuditedRule, Drift, Figures, Note, Report, count};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
 use crate::rule::Rule;
@@ -16,20 +16,20 @@ const PACE: Pace = Pace::even(1_000);
 
 /// Where the buckets of a rule are: the catalog says it of an applied one, else the declaration.
 pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
-    let sides = match (asked.sides.is_empty(), asked.rule.bucket()) {
-        (false, _) => asked.sides.clone(),
+    let places = match (asked.places.is_empty(), asked.rule.bucket()) {
+        (false, _) => asked.places.clone(),
         (true, Some(bucket)) => vec![Place::of_bucket(bucket)],
         (true, None) => Vec::new(),
     };
-    let bucket = |side: Place| side.bucket().cloned().map(|bucket| (side, bucket));
-    sides.into_iter().filter_map(bucket).collect()
+    let bucket = |place: Place| place.bucket().cloned().map(|bucket| (place, bucket));
+    places.into_iter().filter_map(bucket).collect()
 }
 
 /// What becomes of the flawed buckets that are found.
 pub(super) trait Flaws: Send {
     fn add<'a>(
         &'a mut self,
-        side: &'a Place,
+        place: &'a Place,
         bucket: &'a Bucket,
         document: Doc<'static>,
         flaws: Vec<Flaw>,
@@ -46,12 +46,12 @@ struct Reported<'a> {
 impl Flaws for Reported<'_> {
     fn add<'a>(
         &'a mut self,
-        side: &'a Place,
+        place: &'a Place,
         _: &'a Bucket,
         document: Doc<'static>,
         flaws: Vec<Flaw>,
     ) -> Answer<'a, ()> {
-        self.report.note(self.figures, drift(self.rule, side, &document, &flaws));
+        self.report.note(self.figures, drift(self.rule, place, &document, &flaws));
         Box::pin(async { Ok(()) })
     }
 }
@@ -73,8 +73,8 @@ pub(super) async fn note_looked_at(
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let mut documents = 0;
-    for side in asked.sides.iter().filter(|side| side.shape.is_plain()) {
-        documents += count(&mut at, &side.stored).await?;
+    for place in asked.places.iter().filter(|place| place.shape.is_plain()) {
+        documents += count(&mut at, &place.stored).await?;
     }
     if documents > 0 {
         figures.unchecked += documents;
@@ -84,11 +84,11 @@ pub(super) async fn note_looked_at(
 }
 
 /// What is said about a flawed bucket: all of its flaws, and first of all one, those that cannot be mended before others.
-pub(super) fn drift(rule: &Arc<Rule>, side: &Place, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
+pub(super) fn drift(rule: &Arc<Rule>, place: &Place, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
     let flaw = flaws.iter().find(|flaw| !flaw.mendable).or(flaws.first());
     Drift {
         rule: rule.clone(),
-        collection: side.stored.collection.clone(),
+        collection: place.stored.collection.clone(),
         id: document.get("_id").unwrap_or(Value::Null),
         field: flaw.map(|flaw| flaw.field.clone()).unwrap_or_default(),
         stored: flaw.map_or(Value::Missing, |flaw| flaw.stored.clone()),
@@ -100,8 +100,8 @@ pub(super) fn drift(rule: &Arc<Rule>, side: &Place, document: &Doc<'static>, fla
 /// Walks the buckets of a rule; returns how many there are.
 pub(super) async fn each_flawed(life: &Life, asked: &AuditedRule, found: &mut dyn Flaws) -> Result<u64> {
     let mut checked = 0;
-    for (side, bucket) in places(asked) {
-        let mut looking = Looking { life, side: &side, bucket: &bucket, checked: 0, found: &mut *found };
+    for (place, bucket) in places(asked) {
+        let mut looking = Looking { life, place: &place, bucket: &bucket, checked: 0, found: &mut *found };
         walk(life, PACE, None, &mut looking).await?;
         checked += looking.checked;
     }
@@ -110,7 +110,7 @@ pub(super) async fn each_flawed(life: &Life, asked: &AuditedRule, found: &mut dy
 
 struct Looking<'a> {
     life: &'a Life,
-    side: &'a Place,
+    place: &'a Place,
     bucket: &'a Bucket,
     checked: u64,
     found: &'a mut dyn Flaws,
@@ -121,13 +121,13 @@ impl PartWork for Looking<'_> {
         Box::pin(async move {
             let (mut session, context) = (Session::default(), self.life.context());
             let mut at = Access { backend: &*self.life.backend, session: &mut session, context: &context };
-            let (documents, next) = walk::read(&mut at, &self.side.stored, part, None).await?;
+            let (documents, next) = walk::read(&mut at, &self.place.stored, part, None).await?;
             let done = PartDone::of(&documents, next);
             self.checked += documents.len() as u64;
             for document in documents {
                 let flaws = self.bucket.flaws(&document);
                 if !flaws.is_empty() {
-                    self.found.add(self.side, self.bucket, document, flaws).await?;
+                    self.found.add(self.place, self.bucket, document, flaws).await?;
                 }
             }
             Ok(Some(done))

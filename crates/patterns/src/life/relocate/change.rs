@@ -1,11 +1,12 @@
 //! What becomes of a shape when it is declared, changed or dropped: where its documents will be, and what is renamed for it.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::record::{Location, Switchover};
 use crate::life::relocate::stored;
 use crate::life::relocate::stored::Found;
-use crate::life::{Entry, State, expiry};
+use crate::life::{Entry, expiry};
 use crate::rule::Rule;
+use crate::rule::State;
 use crate::shapes::bucket::Bucket;
 use document::op::Namespace;
 use document::{Code, Error, Result, Value};

@@ -1,9 +1,10 @@
 //! Dropping a shape: back to documents as they are, or the rule only, or all of it.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::{change, finish, readers_of_source};
-use crate::life::{Entry, Life, State, catalog};
+use crate::life::{Entry, Life, catalog};
 use crate::rule::Rule;
+use crate::rule::State;
 use document::{Code, Error, Result};
 use std::sync::atomic::Ordering;
 

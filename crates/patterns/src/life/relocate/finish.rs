@@ -1,11 +1,12 @@
 //! The end of a move: the view without what is empty now, or no view and the collection under its own name again.
 
+use crate::execute::access::Access;
 use crate::execute::gate::Point;
-use crate::life::access::Access;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, readers_of_source, stored, switchover, way_back};
 use crate::life::replaced::ended_rules;
-use crate::life::{Entry, Life, State, catalog};
+use crate::life::{Entry, Life, catalog};
+use crate::rule::State;
 use crate::rule::shape::Place;
 use document::backend::Session;
 use document::{Code, Error, Result};
@@ -23,20 +24,20 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
     let mut row = entry.row.clone();
     let Some(shape) = &mut row.shape else { return Ok(()) };
     if shape.places.len() > 1 {
-        let emptied = entry.sides.get(1..).unwrap_or_default().to_vec();
-        let sides = entry.sides.get(..1).unwrap_or_default().to_vec();
+        let emptied = entry.places.get(1..).unwrap_or_default().to_vec();
+        let places = entry.places.get(..1).unwrap_or_default().to_vec();
         life.pass(Point::Life("narrow")).await?;
-        stored::ensure_view(&mut at, &entry.rule.host, &sides).await?;
-        life.put_entry(Entry { sides, ..entry.clone() });
+        stored::ensure_view(&mut at, &entry.rule.host, &places).await?;
+        life.put_entry(Entry { places, ..entry.clone() });
         life.put_in_force()?;
         if !life.settled_within(LAST_READERS).await? {
             life.put_entry(entry);
             return Err(Error::new(Code::OperationFailed, "it waits for a transaction that a client has open"));
         }
         readers::gone(life, &readers::names(&entry, &[]), LAST_READERS).await?;
-        for side in &emptied {
+        for place in &emptied {
             life.pass(Point::Life("remove")).await?;
-            drop_empty(&mut at, side).await?;
+            drop_empty(&mut at, place).await?;
         }
         shape.places.truncate(1);
         readers_of_source::seed_again(life, &mut at, &entry).await?;
@@ -51,12 +52,12 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
     Ok(())
 }
 
-async fn drop_empty(at: &mut Access<'_>, side: &Place) -> Result<()> {
-    if !stored::is_empty(at, &side.stored).await? {
-        let message = format!("{} was written to by somebody who does not go through Pleach", side.stored);
+async fn drop_empty(at: &mut Access<'_>, place: &Place) -> Result<()> {
+    if !stored::is_empty(at, &place.stored).await? {
+        let message = format!("{} was written to by somebody who does not go through Pleach", place.stored);
         return Err(Error::new(Code::OperationFailed, message));
     }
-    stored::drop_if_there(at, &side.stored).await
+    stored::drop_if_there(at, &place.stored).await
 }
 
 /// The rule ends: its view goes, and what is left is the collection under its own name, or nothing if the data goes too.
@@ -66,7 +67,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let (db, logical, with_data) = (entry.db.clone(), entry.rule.host.clone(), entry.row.with_data);
-    let plain = entry.sides.first().filter(|side| side.shape.is_plain() && !with_data).cloned();
+    let plain = entry.places.first().filter(|place| place.shape.is_plain() && !with_data).cloned();
     if let (Some(plain), Some(shape)) = (&plain, &entry.row.shape)
         && let Some(ns) = way_back::plain_name(&mut at, &plain.stored, &logical).await?
     {
@@ -76,9 +77,9 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
         back.options = way_back::give_options(&mut at, &ns, shape).await?;
         life.note_way_back(&entry, back);
     }
-    if !entry.sides.is_empty() {
+    if !entry.places.is_empty() {
         let shape = entry.row.shape.get_or_insert_default();
-        let renames = plain.iter().map(|side| (side.stored.collection.to_string(), logical.collection.to_string()));
+        let renames = plain.iter().map(|place| (place.stored.collection.to_string(), logical.collection.to_string()));
         shape.turn.get_or_insert_with(|| Switchover { renames: renames.collect(), ..Switchover::default() });
         entry = switchover::hold(life, &mut at, entry).await?;
         readers::gone(life, &readers::names(&entry, &[]), switchover::READERS).await?;
@@ -91,11 +92,12 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
             stored::rename(&mut at, &plain.stored, &logical).await?;
         }
         readers_of_source::seed_again(life, &mut at, &entry).await?;
-        for side in entry.sides.iter().filter(|side| plain.as_ref().is_none_or(|plain| plain.stored != side.stored)) {
+        for place in entry.places.iter().filter(|place| plain.as_ref().is_none_or(|plain| plain.stored != place.stored))
+        {
             life.pass(Point::Life("remove")).await?;
             match with_data {
-                true => stored::drop_if_there(&mut at, &side.stored).await?,
-                false => drop_empty(&mut at, side).await?,
+                true => stored::drop_if_there(&mut at, &place.stored).await?,
+                false => drop_empty(&mut at, place).await?,
             }
         }
     } else if let (Some(_), Some(bucket)) = (&entry.row.shape, entry.rule.bucket()) {

@@ -1,6 +1,6 @@
 //! How well a shape's buckets are filled: for people who chose period and size.
 
-use crate::life::access::{Access, aggregate};
+use crate::execute::access::{Access, aggregate};
 use crate::life::{Entry, Life, catalog, plan};
 use crate::mql;
 use crate::shapes::bucket::{Body, Bucket, Layout, Slot};
@@ -46,8 +46,8 @@ struct Figures {
 
 /// `{ buckets, readings, fill, splits, sparse }`; with `sampled` and `age_ms` where only some buckets were looked at.
 pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<Option<Doc<'static>>> {
-    let side = entry.sides.iter().find_map(|side| Some((&side.stored, side.bucket()?)));
-    let Some((stored, bucket)) = side else { return Ok(None) };
+    let place = entry.places.iter().find_map(|place| Some((&place.stored, place.bucket()?)));
+    let Some((stored, bucket)) = place else { return Ok(None) };
     let buckets = plan::documents(at, stored).await?;
     if buckets <= ALL {
         let all = look(at, stored, bucket, Vec::new()).await?;

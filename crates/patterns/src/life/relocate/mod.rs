@@ -25,7 +25,8 @@ pub(crate) mod switchover;
 pub(crate) mod way_back;
 
 use crate::life::replaced::plain;
-use crate::life::{Entry, Life, State};
+use crate::life::{Entry, Life};
+use crate::rule::State;
 use document::Result;
 
 /// Brings a shape one step further.
@@ -51,7 +52,7 @@ pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
 
 /// Nobody may still be writing who does not know where documents go.
 async fn settled_and_drained(life: &Life, entry: &Entry) -> Result<bool> {
-    if entry.sides.len() > 1 {
+    if entry.places.len() > 1 {
         life.settled_everywhere(&entry.db).await?;
     }
     mover::drain(life, entry).await

@@ -1,6 +1,6 @@
 //! How much a change of form moves: buckets and readings as they are stored now, counted. For `plan`.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{health, record};
 use crate::rule::Rule;
@@ -33,23 +33,23 @@ impl Moved {
 
 /// The places that the turn moves documents from, each with the name that its documents have now. Nothing is renamed yet.
 pub(crate) fn sources(rule: &Rule, turn: &Switchover) -> Result<Vec<(Namespace, Place)>> {
-    let sides = record::sides(&turn.places, &rule.host.db)?;
-    let now = |side: &Place| {
-        let earlier = turn.renames.iter().find(|(_, to)| **to == *side.stored.collection);
-        earlier.map_or_else(|| side.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from))
+    let places = record::places(&turn.places, &rule.host.db)?;
+    let now = |place: &Place| {
+        let earlier = turn.renames.iter().find(|(_, to)| **to == *place.stored.collection);
+        earlier.map_or_else(|| place.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from))
     };
-    Ok(sides.into_iter().skip(1).map(|side| (now(&side), side)).collect())
+    Ok(places.into_iter().skip(1).map(|place| (now(&place), place)).collect())
 }
 
 /// What the turn moves to its first place, by the place that it is moved from.
 pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Vec<Moved>> {
     let mut all = Vec::new();
-    for (now, side) in sources(rule, turn)? {
-        let (buckets, readings) = match side.bucket() {
+    for (now, place) in sources(rule, turn)? {
+        let (buckets, readings) = match place.bucket() {
             None => (0, documents(at, &now).await?),
             Some(bucket) => health::counted(at, &now, bucket).await?,
         };
-        all.push(Moved { from: side.stored, buckets, readings });
+        all.push(Moved { from: place.stored, buckets, readings });
     }
     Ok(all)
 }

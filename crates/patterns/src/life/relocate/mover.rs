@@ -5,8 +5,8 @@
 //! New documents go to the first place, so it comes to an end. How far it came is saved with each part: after a stop it does not
 //! pass over all that it has emptied again.
 
+use crate::execute::access::Access;
 use crate::execute::gate::Point;
-use crate::life::access::Access;
 use crate::life::relocate::stored_access::Moving;
 use crate::life::relocate::{stored, way_back};
 use crate::life::replaced::documents::Originals;
@@ -33,7 +33,7 @@ const NAMED: usize = 5;
 
 /// Moves everything to the first place. False if the rule was changed meanwhile.
 pub(crate) async fn drain(life: &Life, entry: &Entry) -> Result<bool> {
-    let Some((to, others)) = entry.sides.split_first() else { return Ok(true) };
+    let Some((to, others)) = entry.places.split_first() else { return Ok(true) };
     let mut row = entry.row.clone();
     for from in others {
         loop {

@@ -2,9 +2,9 @@
 //! with a dump, must not be able to make the background connection move a collection that has nothing to do with the rule.
 
 use crate::declare::from_catalog;
-use crate::life::names;
 use crate::life::relocate::record::{Location, Relocation};
 use crate::rule::Rule;
+use crate::rule::names;
 use document::op::Namespace;
 use document::{Code, Error, Result};
 use std::collections::BTreeSet;

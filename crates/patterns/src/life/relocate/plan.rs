@@ -21,7 +21,7 @@ pub(crate) struct Shown {
 /// What a declared shape asks for.
 pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result<Vec<Shown>> {
     let turn = &change.turn;
-    let sides = record::sides(&turn.places, &rule.host.db)?;
+    let places = record::places(&turn.places, &rule.host.db)?;
     let mut steps = Vec::new();
     let mut add = |kind, namespace: &Namespace, command| {
         steps.push(Shown { kind, namespace: namespace.clone(), command });
@@ -37,12 +37,12 @@ pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result
     for planned in needs.indexes.into_iter().map(PlannedIndex::new) {
         add("index", planned.ns(), planned.command());
     }
-    let view_command = |sides: &[Place], is_there: bool| {
-        let view = stored::view(&rule.host, sides, dialect);
+    let view_command = |places: &[Place], is_there: bool| {
+        let view = stored::view(&rule.host, places, dialect);
         view.map_or_else(Doc::empty, |view| install::view_command(&view, is_there))
     };
-    add("view", &rule.host, view_command(&sides, change.view_is_there));
-    if let [to, others @ ..] = sides.as_slice()
+    add("view", &rule.host, view_command(&places, change.view_is_there));
+    if let [to, others @ ..] = places.as_slice()
         && !others.is_empty()
     {
         for from in others {
@@ -60,7 +60,7 @@ pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result
 /// What removing it comes to: its documents as they are, under their own name.
 pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Shown> {
     let (logical, stored) = (&rule.host, &bucket.into);
-    let aside = crate::life::names::aside(logical);
+    let aside = crate::rule::names::aside(logical);
     let from = Place::of_bucket(&bucket.clone().into());
     let to = Place::plain(aside.clone());
     let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);

@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The collections that a rule's readers read, under all their names.
 pub(super) fn names(entry: &Entry, renames: &[(String, String)]) -> Vec<Namespace> {
     let renamed = renames.iter().flat_map(|(from, to)| [from, to]).map(|name| Namespace::new(&entry.db, name));
-    let stored = entry.sides.iter().map(|side| side.stored.clone());
+    let stored = entry.places.iter().map(|place| place.stored.clone());
     [entry.rule.host.clone()].into_iter().chain(stored).chain(renamed).collect()
 }
 

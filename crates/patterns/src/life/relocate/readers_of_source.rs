@@ -1,10 +1,11 @@
 //! Fields that are kept from a collection which changes its form. Most moves leave logical documents as they are, and the fields
 //! with them. Where times are cut or `_id`s are made of series and time, as declared, the fields are seeded again.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::switchover;
-use crate::life::{Entry, Life, State};
+use crate::life::{Entry, Life};
 use crate::rule::Rule;
+use crate::rule::State;
 use crate::rule::shape::Place;
 use crate::shapes::bucket::{Body, Bucket, Inexact};
 use document::{Code, Error, Result};
@@ -26,7 +27,7 @@ pub(crate) fn refuse_if_read(life: &Life, rule: &Rule, what: &str) -> Result<()>
 /// Lets the fields be seeded again, if the move has changed logical documents.
 pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
     let changes = |place: &Place| place.bucket().is_some_and(|bucket| bucket.derives_id() || cuts_times(bucket));
-    if !entry.row.replaced.restore && !entry.sides.first().is_some_and(changes) {
+    if !entry.row.replaced.restore && !entry.places.first().is_some_and(changes) {
         return Ok(());
     }
     for reader in readers(life, &entry.rule) {

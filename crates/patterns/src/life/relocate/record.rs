@@ -50,7 +50,7 @@ impl Location {
         Location { stored: stored.to_owned(), declaration: None }
     }
 
-    pub(crate) fn side(&self, db: &str) -> Result<Place> {
+    pub(crate) fn place(&self, db: &str) -> Result<Place> {
         let stored = Namespace::new(db, &self.stored);
         let shape = match &self.declaration {
             None => return Ok(Place::plain(stored)),
@@ -85,8 +85,8 @@ impl Location {
 }
 
 /// All places, as the layer knows them.
-pub(crate) fn sides(places: &[Location], db: &str) -> Result<Vec<Place>> {
-    places.iter().map(|place| place.side(db)).collect()
+pub(crate) fn places(places: &[Location], db: &str) -> Result<Vec<Place>> {
+    places.iter().map(|place| place.place(db)).collect()
 }
 
 impl Relocation {

@@ -1,8 +1,8 @@
 //! Repair of a shape: each flawed bucket is read again in a transaction and written as it should be, so that a newer write is
 //! never overwritten. What its readings do not tell cannot be mended, and is said.
 
+use crate::execute::access::{Access, update_one, update_op};
 use crate::life::Life;
-use crate::life::access::{Access, update_one, update_op};
 use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::relocate::audit::{Flaws, drift, each_flawed, note_looked_at};
 use crate::life::transaction::{OwnTransaction, is_transient};
@@ -31,19 +31,19 @@ struct Mending<'a> {
 impl Flaws for Mending<'_> {
     fn add<'a>(
         &'a mut self,
-        side: &'a Place,
+        place: &'a Place,
         bucket: &'a Bucket,
         document: Doc<'static>,
         flaws: Vec<Flaw>,
     ) -> Answer<'a, ()> {
-        Box::pin(one(self.life, self.rule, side, bucket, (document, flaws), self.figures, self.report))
+        Box::pin(one(self.life, self.rule, place, bucket, (document, flaws), self.figures, self.report))
     }
 }
 
 async fn one(
     life: &Life,
     rule: &Arc<Rule>,
-    side: &Place,
+    place: &Place,
     bucket: &Bucket,
     found: (Doc<'static>, Vec<Flaw>),
     figures: &mut Figures,
@@ -52,20 +52,20 @@ async fn one(
     let (document, flaws) = found;
     if flaws.iter().any(|flaw| !flaw.mendable) {
         let why = "the bucket does not tell what it should be; correct or delete it by hand (`serve --raw`)";
-        report.failures.push((drift(rule, side, &document, &flaws), why.to_owned()));
+        report.failures.push((drift(rule, place, &document, &flaws), why.to_owned()));
         return Ok(());
     }
     loop {
         life.check_stopped()?;
-        match mend(life, rule, side, bucket, &document.get("_id").unwrap_or(Value::Null)).await {
+        match mend(life, rule, place, bucket, &document.get("_id").unwrap_or(Value::Null)).await {
             Ok(Some((document, flaws))) => {
-                report.note(figures, drift(rule, side, &document, &flaws));
+                report.note(figures, drift(rule, place, &document, &flaws));
                 return Ok(());
             }
             Ok(None) => return Ok(()),
             Err(error) if is_transient(&error) => tokio::task::yield_now().await,
             Err(error) => {
-                report.failures.push((drift(rule, side, &document, &flaws), error.to_string()));
+                report.failures.push((drift(rule, place, &document, &flaws), error.to_string()));
                 return Ok(());
             }
         }
@@ -76,7 +76,7 @@ async fn one(
 async fn mend(
     life: &Life,
     rule: &Arc<Rule>,
-    side: &Place,
+    place: &Place,
     bucket: &Bucket,
     id: &Value<'static>,
 ) -> Result<Option<(Doc<'static>, Vec<Flaw>)>> {
@@ -88,7 +88,7 @@ async fn mend(
     }
     let mut began = OwnTransaction::begin(life, &context).await?;
     let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
-    let Some(document) = at.one(&side.stored, id).await? else { return Ok(None) };
+    let Some(document) = at.one(&place.stored, id).await? else { return Ok(None) };
     let flaws = bucket.flaws(&document);
     if flaws.is_empty() {
         return Ok(None);
@@ -97,10 +97,10 @@ async fn mend(
     match bucket.canonical(&document) {
         Some(mended) => {
             let update = Update::parse(&Value::Document(mended), &[], &mut Names::new())?;
-            at.write(&update_op(&side.stored, vec![update_one(filter, update)])).await?;
+            at.write(&update_op(&place.stored, vec![update_one(filter, update)])).await?;
         }
         None => {
-            at.delete(&side.stored, filter).await?;
+            at.delete(&place.stored, filter).await?;
         }
     }
     began.commit().await?;

@@ -1,11 +1,13 @@
 //! `dropDatabase` and shapes: the documents go; declared shapes are made anew, on and empty, and those that `create` made go too.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::catalog::Row;
 use crate::life::relocate::record::{Location, Relocation, Switchover};
 use crate::life::relocate::stored;
-use crate::life::{Entry, Life, State, catalog, names};
+use crate::life::{Entry, Life, catalog};
 use crate::rule::Rule;
+use crate::rule::State;
+use crate::rule::names;
 use document::Result;
 use document::op::Namespace;
 

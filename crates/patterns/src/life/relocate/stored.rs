@@ -1,9 +1,10 @@
 //! The collections of a shape: what is there, the place of new documents, and the view over all places.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::life::install;
 use crate::life::relocate::way_back;
-use crate::life::{install, names};
 use crate::mql;
+use crate::rule::names;
 use crate::rule::shape::Place;
 use crate::rule::{Rule, ViewNeed};
 use crate::shapes::bucket::Dialect;
@@ -45,7 +46,7 @@ pub(crate) async fn found(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<
 
 /// Whether a collection has no document; one that is not there has none.
 pub(crate) async fn is_empty(at: &mut Access<'_>, ns: &Namespace) -> Result<bool> {
-    let find = document::op::Find { limit: Some(1), ..crate::life::access::find(ns, Filter::all()) };
+    let find = document::op::Find { limit: Some(1), ..crate::execute::access::find(ns, Filter::all()) };
     Ok(at.find(find).await?.is_empty())
 }
 
@@ -68,8 +69,8 @@ pub(crate) fn dialect(_: &Access<'_>) -> Dialect {
 }
 
 /// What the logical collection is a view of: the first place, and all others behind it. `None` if there is no place.
-pub(crate) fn view(logical: &Namespace, sides: &[Place], dialect: Dialect) -> Option<ViewNeed> {
-    let (first, others) = sides.split_first()?;
+pub(crate) fn view(logical: &Namespace, places: &[Place], dialect: Dialect) -> Option<ViewNeed> {
+    let (first, others) = places.split_first()?;
     let mut stages: Vec<Value<'static>> = first.shape.view(dialect).iter().collect();
     for other in others {
         let (stored, pipeline) = (Value::from(&*other.stored.collection), other.shape.view(dialect));
@@ -94,9 +95,9 @@ pub(crate) async fn ensure_place(
     }
 }
 
-/// Makes the logical collection a view over these sides.
-pub(crate) async fn ensure_view(at: &mut Access<'_>, logical: &Namespace, sides: &[Place]) -> Result<()> {
-    match view(logical, sides, dialect(at)) {
+/// Makes the logical collection a view over these places.
+pub(crate) async fn ensure_view(at: &mut Access<'_>, logical: &Namespace, places: &[Place]) -> Result<()> {
+    match view(logical, places, dialect(at)) {
         Some(view) => install::ensure_view(at, &view).await,
         None => Ok(()),
     }

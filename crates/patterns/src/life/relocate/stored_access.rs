@@ -1,6 +1,6 @@
 //! Stored documents as the mover writes them: in its own transaction, through the placement that clients' readings take.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::rule::shape::{Learn, StoredAccess, StoredReads, Visit};
 use document::Doc;
 use document::backend::Answer;
@@ -116,7 +116,7 @@ mod tests {
         // The memory of one that is full by now is a wrong guess.
         put_all(&mut at, &client, 7..8).await;
         put_all(&mut at, &mover, 8..12).await;
-        let all = at.find(crate::life::access::find(&bucket.into, Filter::all())).await.unwrap();
+        let all = at.find(crate::execute::access::find(&bucket.into, Filter::all())).await.unwrap();
         let mut ids = Vec::new();
         for stored in &all {
             assert!(bucket.flaws(stored).is_empty(), "{stored:?}");

@@ -1,12 +1,13 @@
 //! Turns: collections are renamed and the view is made anew. That is no transaction, so it is written down first, clients are
 //! held meanwhile, and every step may be done again: after a stop anywhere the next run goes on.
 
+use crate::execute::access::Access;
 use crate::execute::gate::Point;
-use crate::life::access::Access;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, record, stored, way_back};
-use crate::life::{Entry, Life, State, catalog, plan, timeseries};
+use crate::life::{Entry, Life, catalog, plan, timeseries};
 use crate::rule::Rule;
+use crate::rule::State;
 use crate::rule::shape::Place;
 use document::backend::Session;
 use document::op::Namespace;
@@ -27,11 +28,11 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     let Some(turn) = entry.row.shape.as_ref().and_then(|shape| shape.turn.clone()) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
-    let sides = record::sides(&turn.places, &entry.db)?;
+    let places = record::places(&turn.places, &entry.db)?;
     life.pass(Point::Life("prepare")).await?;
     let plain_options = entry.row.shape.as_ref().and_then(|shape| shape.plain_options.clone());
     let first = FirstPlace { rule: &entry.rule.clone(), plain_options: plain_options.as_ref() };
-    first.prepare(&mut at, &sides, &turn).await?;
+    first.prepare(&mut at, &places, &turn).await?;
     entry = hold(life, &mut at, entry).await?;
     readers::gone(life, &readers::names(&entry, &turn.renames), READERS).await?;
     for (from, to) in &turn.renames {
@@ -41,7 +42,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
     }
     let renamed = renamed(&mut at, &entry.rule, &turn).await?;
     life.pass(Point::Life("make")).await?;
-    first.make(&mut at, &sides).await?;
+    first.make(&mut at, &places).await?;
     if let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape)
         && let Some(options) = &shape.timeseries
     {
@@ -49,11 +50,11 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
         timeseries::ensure_indexes(&mut at, bucket, &shape.indexes).await?;
     }
     life.pass(Point::Life("view")).await?;
-    stored::ensure_view(&mut at, &entry.rule.host, &sides).await?;
+    stored::ensure_view(&mut at, &entry.rule.host, &places).await?;
     let mut row = entry.row.clone();
     row.total = 0;
-    for side in sides.iter().skip(1) {
-        row.total += plan::documents(&mut at, &side.stored).await?;
+    for place in places.iter().skip(1) {
+        row.total += plan::documents(&mut at, &place.stored).await?;
     }
     row.done = 0;
     if row.state == State::Maintaining {
@@ -94,17 +95,17 @@ struct FirstPlace<'a> {
 
 impl FirstPlace<'_> {
     /// What no client sees yet.
-    async fn prepare(&self, at: &mut Access<'_>, sides: &[Place], turn: &Switchover) -> Result<()> {
-        let is_renamed = |side: &Place| turn.renames.iter().any(|(from, _)| **from == *side.stored.collection);
-        match sides.first() {
-            Some(side) if is_renamed(side) => Ok(()),
-            _ => self.make(at, sides).await,
+    async fn prepare(&self, at: &mut Access<'_>, places: &[Place], turn: &Switchover) -> Result<()> {
+        let is_renamed = |place: &Place| turn.renames.iter().any(|(from, _)| **from == *place.stored.collection);
+        match places.first() {
+            Some(place) if is_renamed(place) => Ok(()),
+            _ => self.make(at, places).await,
         }
     }
 
-    async fn make(&self, at: &mut Access<'_>, sides: &[Place]) -> Result<()> {
-        match sides.first() {
-            Some(side) => stored::ensure_place(at, self.rule, side, self.plain_options).await,
+    async fn make(&self, at: &mut Access<'_>, places: &[Place]) -> Result<()> {
+        match places.first() {
+            Some(place) => stored::ensure_place(at, self.rule, place, self.plain_options).await,
             None => Ok(()),
         }
     }

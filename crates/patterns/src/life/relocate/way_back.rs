@@ -4,7 +4,7 @@
 //! it is made, a validator when its documents are back, so that none of them is refused. And readings may share an `_id`, which documents of a collection may not: the later ones get a new `_id` and keep the one that they had in a field.
 //! Neither stops the way back. What came of it is noted for the verb that asked.
 
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
 use crate::life::relocate::record::Relocation;
 use crate::life::relocate::stored;
 use crate::life::replaced::restore::among;

@@ -3,11 +3,11 @@
 //! a dump of the catalog: whoever finds fewer rows than it says knows that they were lost. When the rule goes, its declaration and
 //! what it has left in the hosts are added (see [`leave`]): `drop RULE --restore` gives back what is kept of a rule that is gone, too.
 
-use crate::life::access::{Access, find, update_one, update_op};
+use crate::execute::access::{Access, find, update_one, update_op};
 use crate::life::catalog::long;
-use crate::life::names;
 use crate::mql;
 use crate::rule::Rule;
+use crate::rule::names;
 use document::filter::Filter;
 use document::op::UpdateStatement;
 use document::pipeline::expr::Names;

@@ -9,12 +9,13 @@
 //! deleted is not brought back; one that was changed gets its `_id` back. A slot gives its events back if it holds exactly what they
 //! add up to; if not, it comes back as one document, and the rows stay until `forget`.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::{among, rows};
 use crate::life::replaced::{amount, host_id, host_of, insert};
-use crate::life::{names, walk};
+use crate::life::walk;
 use crate::mql;
+use crate::rule::names;
 use crate::rule::{Rule, key};
 use crate::shapes::bucket::{Body, Bucket, Encoded};
 use document::value::order;

@@ -2,14 +2,15 @@
 //! one that is being dropped, so that it goes on after a stop as any other.
 
 use crate::declare::compatible;
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::Rights;
 use crate::life::relocate::stored;
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::forget::forget;
 use crate::life::replaced::{Progress, amount, rows_between};
-use crate::life::rights::Rights;
-use crate::life::{Entry, Life, catalog, names, plan};
+use crate::life::{Entry, Life, catalog, plan};
 use crate::rule::Rule;
+use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
 use document::op::{Find, Namespace};

@@ -1,13 +1,14 @@
 //! `forget RULE`: frees what is kept of a rule, of all its lives; also of one that is gone.
 
-use crate::life::access::{Access, find};
+use crate::execute::access::{Access, find};
+use crate::execute::rights::Rights;
 use crate::life::replaced::amount;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::among;
-use crate::life::rights::Rights;
 use crate::life::verbs::{FORGET, Resource};
-use crate::life::{Entry, Life, catalog, names, walk};
+use crate::life::{Entry, Life, catalog, walk};
 use crate::mql;
+use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
 use document::op::{Find, Namespace};

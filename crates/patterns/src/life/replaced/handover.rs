@@ -1,12 +1,13 @@
 //! Several rules in one sub-document of a host: the first one that was seeded knows that the sub-document was empty, or no document
 //! at all. If it is dropped first, the others learn it, so that the last one leaves the host as it was.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::rows;
 use crate::life::replaced::{OnTheWay, Places, amount, host_id, host_of};
-use crate::life::{Entry, Life, names};
+use crate::life::{Entry, Life};
 use crate::mql;
+use crate::rule::names;
 use crate::rule::{Rule, key};
 use document::{Array, ArrayWriter, Doc, Result, Value};
 use hashbrown::HashMap;

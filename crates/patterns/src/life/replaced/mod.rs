@@ -19,9 +19,10 @@ pub use crate::execute::replaced::progress::{Progress, Seeded};
 pub(crate) use crate::execute::replaced::values::{OnTheWay, Places, without};
 pub(crate) use crate::execute::replaced::{Keeping, Replaced, host_id, keep_some, written_meanwhile};
 
-use crate::life::access::Access;
-use crate::life::{names, walk};
+use crate::execute::access::Access;
+use crate::life::walk;
 use crate::rule::Rule;
+use crate::rule::names;
 use amount::Amount;
 use document::filter::Filter;
 use document::op::{AdminOp, CollectionOptions};

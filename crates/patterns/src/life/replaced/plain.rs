@@ -4,14 +4,15 @@
 //! The rows lead: a part of them is one transaction that puts the originals in the place of what the buckets have left. It begins
 //! anew after a stop; what was given back has no row any more.
 
+use crate::execute::access::{Access, find};
 use crate::execute::gate::Point;
-use crate::life::access::{Access, find};
 use crate::life::replaced::documents::Originals;
 use crate::life::replaced::restore::among;
 use crate::life::replaced::{amount, host_id, host_of};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog, names};
+use crate::life::{Entry, Life, catalog};
+use crate::rule::names;
 use crate::rule::{Rule, key};
 use crate::shapes::bucket::Bucket;
 use document::backend::{Answer, Backend, Session};
@@ -27,7 +28,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     // The mover has given back what the life has kept that it ends.
-    let moved = entry.row.replaced.since.filter(|_| !entry.sides.is_empty());
+    let moved = entry.row.replaced.since.filter(|_| !entry.places.is_empty());
     for of in amount::lives(&mut at, &entry.db, &entry.rule.name).await? {
         let then = of.rule();
         let rule = then.as_ref().unwrap_or(&entry.rule);
@@ -96,7 +97,7 @@ impl ReturningDocuments<'_> {
         let (rows, next) = self.rows(&mut at, part).await?;
         let (mut ids, mut seen) = (Vec::new(), HashSet::new());
         ids.extend(rows.iter().filter_map(host_of).filter(|id| seen.insert(key::bytes(id))));
-        let ns = self.entry.sides.first().map_or(&rule.host, |side| &side.stored);
+        let ns = self.entry.places.first().map_or(&rule.host, |place| &place.stored);
         let documents = at.find(find(ns, among(ids))).await?;
         let originals = Originals { rule, since: self.since };
         let right = originals.give_back(&mut at, self.bucket, documents.clone()).await?;
@@ -126,7 +127,7 @@ impl ReturningDocuments<'_> {
         let statements = vec![DeleteStatement::all(filter)];
         let delete = Delete::of(ns.clone(), statements);
         let insert = Insert { bypass_validation: true, ..Insert::of(ns.clone(), new) };
-        let is_plain = self.entry.sides.is_empty();
+        let is_plain = self.entry.places.is_empty();
         for op in [WriteOp::Delete(delete), WriteOp::Insert(insert)] {
             let (session, context) = (&mut began.session, began.context);
             let mut written = match is_plain {

@@ -4,15 +4,16 @@
 //! A part of the hosts is one transaction: the hosts, what was kept of them, the values put back, the rows removed, the position
 //! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
 
+use crate::execute::access::{Access, find};
 use crate::execute::evaluate::{Difference, becomes};
 use crate::execute::gate::Point;
-use crate::life::access::{Access, find};
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog, derived, names};
+use crate::life::{Entry, Life, catalog, derived};
+use crate::rule::names;
 use crate::rule::{Fate, Rule, key};
 use document::backend::{Answer, Session};
 use document::filter::{Filter, Node, Test};

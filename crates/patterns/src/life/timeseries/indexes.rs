@@ -1,7 +1,7 @@
 //! Indexes on a time-series collection. Clients name its fields; what is indexed are the buckets: the meta field under its own
 //! name, the time as the period's start, measurements as fields of the readings. The rule's row remembers what clients asked for.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::expiry;
 use crate::life::timeseries::Life;
 use crate::life::timeseries::options::ensure_expiry;

@@ -5,15 +5,16 @@ mod indexes;
 mod modify;
 mod options;
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::drop as dropping;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::record::{Location, Relocation, Switchover};
 use crate::life::relocate::{advance, stored};
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, State, catalog};
+use crate::life::{Entry, Life, catalog};
 use crate::mql;
 use crate::rule::Rule;
+use crate::rule::State;
 use document::backend::Session;
 use document::op::{Context, Namespace};
 use document::{Code, Doc, Error, Result, Value};

@@ -1,11 +1,12 @@
 //! `collMod` of a time-series collection: its expiry, a coarser granularity, and whether an index is hidden.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::relocate::change;
 use crate::life::relocate::record::Relocation;
 use crate::life::timeseries::options::{ensure_expiry, expiry_index, rule, with_expiry, with_granularity};
 use crate::life::timeseries::{Life, indexes};
-use crate::life::{Entry, State, catalog};
+use crate::life::{Entry, catalog};
+use crate::rule::State;
 use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace};
 use document::value::order;

@@ -1,6 +1,6 @@
 //! What the `timeseries` option means: which rule, and when its buckets expire.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::expiry;
 use crate::mql;
 use crate::rule::Rule;

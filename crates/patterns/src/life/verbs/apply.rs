@@ -1,6 +1,6 @@
 //! `apply`: makes the rules what a declaration says, and waits for it unless asked not to.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::apply::Consent;
 use crate::life::preview::Preview;
 use crate::life::verbs::privileges::{MOVE, RequiredPrivileges, Resource, privilege};

@@ -1,6 +1,6 @@
 //! `audit`: compares every derived value with what it should be. Changes nothing.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::selection::Selection;
 use crate::life::verbs::{Call, Verb};

@@ -1,12 +1,12 @@
 //! `drop`: removes a rule and, if asked, what it kept.
 
-use crate::life::access::Access;
-use crate::life::names;
+use crate::execute::access::Access;
 use crate::life::relocate::drop::Leaving;
 use crate::life::replaced::amount;
 use crate::life::replaced::amount::Amount;
 use crate::life::verbs::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
+use crate::rule::names;
 use document::backend::Session;
 use document::{Doc, DocWriter, Result, Value};
 

@@ -26,8 +26,8 @@ pub(crate) use forget::PRIVILEGES as FORGET;
 pub(crate) use uninstall::PRIVILEGES as UNINSTALL;
 
 use crate::declare::Declaration;
+use crate::execute::rights::{Rights, namespaces};
 use crate::life::Life;
-use crate::life::rights::{Rights, namespaces};
 use crate::rule::Rule;
 use document::backend::{Answer, Session};
 use document::op::Context;

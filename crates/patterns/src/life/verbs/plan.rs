@@ -1,6 +1,6 @@
 //! `plan`: what applying a declaration would do. Changes nothing.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::preview::{Preview, Wanted};
 use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};

@@ -1,7 +1,7 @@
 //! The privileges that verbs need, as data (SEMANTICS R37): each verb lists the actions that it takes on the collections that it
 //! uses. Which collections these are, the code of the verb finds out; what a client must be allowed to do there is said nowhere else.
 
-use crate::life::rights::{Rights, namespaces};
+use crate::execute::rights::{Rights, namespaces};
 use crate::rule::Rule;
 use document::op::Namespace;
 use document::{Code, Error, Result};

@@ -1,12 +1,12 @@
 //! `repair`: makes every derived value right that is not; of rules that are not applied only if asked for (`once`).
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
+use crate::execute::rights::namespaces;
 use crate::life::apply::Consent;
 use crate::life::audit::AuditedRule;
 use crate::life::lifecycle;
 use crate::life::preview::{Preview, Refusal};
 use crate::life::repair::Upkeep;
-use crate::life::rights::namespaces;
 use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::selection::Selection;
 use crate::life::verbs::{Call, Verb};

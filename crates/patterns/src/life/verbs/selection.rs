@@ -2,7 +2,7 @@
 
 use crate::declare::spelling::nearest;
 use crate::declare::{Declaration, change};
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::audit::AuditedRule;
 use crate::life::verbs::Call;
 use crate::life::{Entry, Life, catalog};
@@ -85,7 +85,7 @@ fn as_applied(entry: &Entry, raw: bool) -> AuditedRule {
         rule: entry.rule.clone(),
         state: Some(entry.row.state.clone()),
         differs: None,
-        sides: entry.sides.clone(),
+        places: entry.places.clone(),
         raw,
     }
 }
@@ -99,14 +99,14 @@ fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<Audi
                 rule: Arc::new(rule.clone()),
                 state: None,
                 differs: None,
-                sides: Vec::new(),
+                places: Vec::new(),
                 raw: false,
             };
         };
         match change(&entry.rule, rule) {
             None => as_applied(entry, raw),
             differs => {
-                AuditedRule { rule: Arc::new(rule.clone()), differs, sides: Vec::new(), ..as_applied(entry, raw) }
+                AuditedRule { rule: Arc::new(rule.clone()), differs, places: Vec::new(), ..as_applied(entry, raw) }
             }
         }
     };

@@ -1,6 +1,6 @@
 //! `status`: where each rule is, and what waits in the outbox; of one database, or of all that the client may read.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
 use document::backend::Session;

@@ -1,6 +1,6 @@
 //! `uninstall`: takes Pleach out of databases; the data stays, as plain documents.
 
-use crate::life::access::Access;
+use crate::execute::access::Access;
 use crate::life::uninstall::Uninstalled;
 use crate::life::verbs::privileges::{MOVE, RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};

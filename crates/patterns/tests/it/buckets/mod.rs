@@ -17,7 +17,7 @@ use document::op::{Namespace, ReadOp, WriteOp, Written};
 use document::value::Path;
 use pleach_patterns::Patterned;
 use pleach_patterns::gate::Gate;
-use pleach_patterns::life::State;
+use pleach_patterns::rule::State;
 use pleach_patterns::rule::{ClientWrites, Kind, Rule};
 use pleach_patterns::shapes::bucket::*;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! While a collection is brought into another shape its documents are on two sides: each is found and changed where it is.
+//! While a collection is brought into another shape its documents are in two places: each is found and changed where it is.
 
 use super::*;
 use pleach_patterns::active::RuleInState;

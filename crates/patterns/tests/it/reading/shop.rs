@@ -6,7 +6,7 @@ use crate::harness::*;
 use bson::Document;
 use document::backend::Session;
 use document::op::{Namespace, ReadOp};
-use patterns::life::State;
+use patterns::rule::State;
 use patterns::shapes::bucket::Bucket;
 
 pub(crate) const DB: &str = "shop";

@@ -6,7 +6,7 @@ use crate::harness::*;
 use bson::doc;
 use document::backend::{Backend, BatchLimit, Session};
 use patterns::active::RuleInState;
-use patterns::life::State;
+use patterns::rule::State;
 use patterns::shapes::Place;
 use std::sync::Arc;
 
