@@ -16,8 +16,14 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
     if plain_first {
         sides.reverse();
     }
-    let placed =
-        RuleInState { rule: rule(&buckets.bucket), state: State::On, sides, held: false, restoring: false, epoch: 0 };
+    let placed = RuleInState {
+        rule: rule(&buckets.bucket),
+        state: State::On,
+        places: sides,
+        held: false,
+        restoring: false,
+        epoch: 0,
+    };
     buckets.world.layer.set_rules(vec![placed]).unwrap();
     buckets
 }

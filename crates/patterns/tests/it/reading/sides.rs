@@ -25,7 +25,7 @@ fn both_sides_answer() {
         let placed = RuleInState {
             rule: rule(bucket.clone()),
             state: State::On,
-            sides,
+            places: sides,
             held: false,
             restoring: false,
             epoch: 0,
