@@ -9,9 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// MongoDB's code of what a database cannot do while it is being dropped.
-const DATABASE_DROP_PENDING: i32 = 215;
-
 /// A row of a catalog that is no rule of its database: whoever may write there has put it in. It is left alone.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ignored {
@@ -73,15 +70,10 @@ impl Life {
             rows.extend(catalog::load(at, &db).await?.into_iter().map(|row| (db.clone(), row)));
         }
         for db in rows.iter().map(|(db, _)| db.clone()).collect::<BTreeSet<_>>() {
-            if !known.contains(&db) && !self.only_looks() {
-                match self.prepare(at.session, &db).await {
-                    // Its rules are dropped with it.
-                    Err(error) if error.code().number() == DATABASE_DROP_PENDING => {
-                        rows.retain(|(other, _)| *other != db);
-                        continue;
-                    }
-                    prepared => prepared?,
-                }
+            let is_new = !known.contains(&db) && !self.only_looks();
+            if is_new && !self.prepare_unless_dropped(at.session, &db).await? {
+                rows.retain(|(other, _)| *other != db);
+                continue;
             }
             if self.backend.facts().own_expiry {
                 self.note_expiries(at, &db).await?;

@@ -55,6 +55,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
+/// MongoDB's code of what a database cannot do while it is being dropped.
+const DATABASE_DROP_PENDING: i32 = 215;
+
 /// Makes what an operation of our own carries: the time, ids, patience.
 pub type ContextSource = Arc<dyn Fn() -> Context + Send + Sync>;
 
@@ -225,6 +228,14 @@ impl Life {
         }
     }
 
+    /// The same for a database of which a rule is known. Returns false if it is being dropped: its rules go with it.
+    pub(crate) async fn prepare_unless_dropped(&self, session: &mut Session, db: &str) -> Result<bool> {
+        match self.prepare(session, db).await {
+            Err(error) if error.code().number() == DATABASE_DROP_PENDING => Ok(false),
+            prepared => prepared.map(|()| true),
+        }
+    }
+
     /// Begins to work when a verb has to change something, for a process that was opened by [`Life::load_to_read`]: a verb that is
     /// refused leaves nothing behind, no lease either.
     pub(crate) async fn start_if_due(self: &Arc<Self>) -> Result<()> {
@@ -234,7 +245,7 @@ impl Life {
         let databases: std::collections::BTreeSet<Arc<str>> =
             self.entries().into_iter().map(|entry| entry.db).collect();
         for db in databases {
-            self.prepare(&mut Session::default(), &db).await?;
+            self.prepare_unless_dropped(&mut Session::default(), &db).await?;
         }
         self.only_looks.store(false, Ordering::Relaxed);
         self.start().await?;
