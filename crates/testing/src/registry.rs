@@ -52,6 +52,12 @@ pub fn small_worlds() -> Vec<Declared> {
     all
 }
 
+/// The first block of every field by itself: where no other field passes its fences and captures its paths for it.
+pub fn fields_alone() -> Vec<Declared> {
+    let first = FIELDS.iter().filter_map(|entry| entry.blocks.first());
+    first.map(|block| Declared { name: (*block).to_owned(), collections: (*block).to_owned() }).collect()
+}
+
 /// So many of them, always the same by one seed.
 pub fn some<T: Clone>(of: &[T], number: usize, seed: u64) -> Vec<T> {
     of.sample(&mut StdRng::seed_from_u64(seed), number).cloned().collect()

@@ -17,7 +17,7 @@ mod unfinished;
 
 use history::Setting;
 use scheduler::Scheduler;
-use testing::registry::{Declared, shape_blocks, small_worlds, some, worlds};
+use testing::registry::{Declared, fields_alone, shape_blocks, small_worlds, some, worlds};
 use testing::{Data, Opened};
 
 /// A real MongoDB.
@@ -30,14 +30,24 @@ fn seed() -> u64 {
     std::env::var("PLEACH_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(3)
 }
 
-/// How many of all are tried: some, at random, or with PLEACH_PROOF=all up to 20,000.
-fn all_or(some: usize) -> usize {
-    if std::env::var("PLEACH_PROOF").is_ok_and(|how| how == "all") { 20_000 } else { some }
+/// What `PLEACH_PROOF` asks for: `all`, or the worlds whose declarations contain it.
+fn asked() -> Option<String> {
+    std::env::var("PLEACH_PROOF").ok()
 }
 
-/// All fields on collections as they are and on every shape, and so many of the blocks and pairs by themselves.
+/// How many of all are tried: some, at random, or with PLEACH_PROOF=all up to 20,000.
+fn all_or(some: usize) -> usize {
+    if asked().is_some_and(|how| how == "all") { 20_000 } else { some }
+}
+
+/// All worlds, each field by itself, and some small worlds; or those that are asked for.
 fn worlds_and(number: usize) -> Vec<Declared> {
-    [worlds(), some(&small_worlds(), all_or(number), seed())].concat()
+    if let Some(part) = asked().filter(|how| how != "all") {
+        let chosen: Vec<Declared> = small_worlds().into_iter().filter(|world| world.name.contains(&part)).collect();
+        assert!(!chosen.is_empty(), "no declaration of the registries contains {part}");
+        return chosen;
+    }
+    [worlds(), fields_alone(), some(&small_worlds(), all_or(number), seed())].concat()
 }
 
 /// The same for a real MongoDB, where every step is a round trip: all fields on collections as they are, and on so many shapes.
