@@ -253,7 +253,8 @@ impl Scenario for Kept {
     fn prepare(client: &mut Client, first: bool) -> Result<()> {
         if first {
             client.must(&doc! { "dropDatabase": 1, "$db": DB })?;
-            client.must(&doc! { "pleach": "apply", "declaration": declaration()?, "$db": DB })?;
+            // The rules of another world stay declared in a database that is dropped.
+            client.must(&doc! { "pleach": "apply", "declaration": declaration()?, "remove": true, "$db": DB })?;
             let products: Vec<Document> = (0..PRODUCTS).map(|id| doc! { "_id": id, "price": id, "cost": 1 }).collect();
             client.must(&doc! { "insert": "products", "documents": products, "$db": DB })?;
         } else if CHANGING.load(Ordering::Relaxed) {
