@@ -92,7 +92,7 @@ impl CollectionRules {
 
     /// Whether nothing is done with a write: what rules ask of documents, the database itself enforces.
     pub(crate) fn is_only_constrained(&self) -> bool {
-        self.named_by.iter().all(|kept| kept.field.is_none() && kept.rule.bucket().is_none())
+        self.named_by.iter().all(|kept| kept.field.is_none() && kept.rule.shape().is_none())
     }
 
     /// Whether a deleted document means something: others come from it, or a roll-up counts its children in it.

@@ -14,7 +14,7 @@ pub(crate) struct Clash {
 
 /// Whether one of them is about a whole collection.
 pub(crate) fn concerns(rule: &Rule, other: &Rule) -> bool {
-    [rule, other].iter().any(|rule| rule.bucket().is_some())
+    [rule, other].iter().any(|rule| rule.shape().is_some())
 }
 
 /// Why two rules do not go together, one of them being about a whole collection.
@@ -49,6 +49,6 @@ pub(crate) fn clash(rule: &Rule, other: &Rule) -> Option<Clash> {
 pub(crate) fn namespaces(rule: &Rule) -> Vec<(&'static str, &Namespace)> {
     let mut all = vec![("", &rule.host)];
     all.extend(rule.link().map(|link| ("from", &link.source)));
-    all.extend(rule.bucket().map(|bucket| ("into", &bucket.into)));
+    all.extend(rule.shape().and_then(|shape| Some(("into", shape.declared_place()?))));
     all
 }

@@ -69,7 +69,7 @@ pub fn order(rules: &[Rule]) -> Result<Vec<usize>, Vec<usize>> {
 /// For each rule the others whose fields it reads.
 fn needs(rules: &[&Rule]) -> Vec<Vec<usize>> {
     let owners = Owners::new(rules.iter().map(|rule| (&rule.host, &rule.field)));
-    let shapes = rules.iter().enumerate().filter(|(_, rule)| rule.bucket().is_some());
+    let shapes = rules.iter().enumerate().filter(|(_, rule)| rule.shape().is_some());
     let shapes: HashMap<&Namespace, usize> = shapes.map(|(number, rule)| (&rule.host, number)).collect();
     let mut makers: HashMap<&Namespace, Vec<usize>> = HashMap::new();
     for (number, rule) in rules.iter().enumerate() {

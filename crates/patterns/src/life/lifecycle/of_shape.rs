@@ -16,16 +16,17 @@ use crate::life::restore::in_database;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
 use crate::life::{Entry, Life, relocate, replaced};
 use crate::rule::Rule;
-use crate::shapes::bucket::Bucket;
+use crate::rule::shape::Place;
 use document::backend::Answer;
 use document::{Code, Doc, Error, Result};
 
 pub(super) struct OfShape;
 
 /// The form that the rule declares.
-fn declared(rule: &Rule) -> Result<&Bucket> {
+fn declared(rule: &Rule) -> Result<Place> {
     let none = || Error::new(Code::InternalError, format!("rule {} stores its documents as they are", rule.name));
-    rule.bucket().map(|bucket| &**bucket).ok_or_else(none)
+    let shape = rule.shape().ok_or_else(none)?;
+    Ok(Place { stored: shape.declared_place().unwrap_or(&rule.host).clone(), shape: shape.clone() })
 }
 
 impl Lifecycle for OfShape {
@@ -36,14 +37,14 @@ impl Lifecycle for OfShape {
         rule: &'a Rule,
         _: Work,
     ) -> Answer<'a, Work> {
-        Box::pin(async move { Ok(Work::Shape(Box::new(to_declared(at, entry, rule, declared(rule)?).await?))) })
+        Box::pin(async move { Ok(Work::Shape(Box::new(to_declared(at, entry, rule, &declared(rule)?.stored).await?))) })
     }
 
     fn steps(&self, at: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<Shown>>> {
         let dialect = relocate::stored::dialect(at);
         Ok(match work {
             Work::Shape(change) => Some(relocate::plan::declared(rule, change, dialect)?),
-            Work::Remove => Some(relocate::plan::removed(rule, declared(rule)?, dialect)),
+            Work::Remove => Some(relocate::plan::removed(rule, &declared(rule)?, dialect)),
             _ => None,
         })
     }
@@ -52,7 +53,7 @@ impl Lifecycle for OfShape {
         Box::pin(async move {
             Ok(match work {
                 Work::Shape(change) => relocate::moved::moved(at, rule, &change.turn).await?,
-                Work::Remove => vec![relocate::moved::given_back(at, declared(rule)?).await?],
+                Work::Remove => vec![relocate::moved::given_back(at, &declared(rule)?).await?],
                 _ => Vec::new(),
             })
         })
@@ -90,7 +91,7 @@ impl Lifecycle for OfShape {
     ) -> Answer<'a, ()> {
         Box::pin(async move {
             relocate::audit::audit(life, asked, figures, report).await?;
-            figures.note_if_empty(&declared(&asked.rule)?.into);
+            figures.note_if_empty(&declared(&asked.rule)?.stored);
             Ok(())
         })
     }
@@ -105,7 +106,7 @@ impl Lifecycle for OfShape {
     ) -> Answer<'a, ()> {
         Box::pin(async move {
             relocate::repair::repair(life, asked, figures, report).await?;
-            figures.note_if_empty(&declared(&asked.rule)?.into);
+            figures.note_if_empty(&declared(&asked.rule)?.stored);
             Ok(())
         })
     }
@@ -117,14 +118,14 @@ impl Lifecycle for OfShape {
     }
 
     fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
-        let (rule, bucket) = (&asked.rule, asked.rule.bucket()?);
+        let (rule, into) = (&asked.rule, asked.rule.shape()?.declared_place()?);
         if let Some(first) = asked.places.first() {
             let is_there = asked.places.iter().any(|place| presence.has(&place.stored));
             return (!is_there).then(|| presence.no_collection(&first.stored, rights));
         }
-        match (presence.has(&bucket.into), presence.has(&rule.host)) {
+        match (presence.has(into), presence.has(&rule.host)) {
             (true, _) => None,
-            (false, true) => Some(Note::NotInBuckets { into: bucket.into.clone() }),
+            (false, true) => Some(Note::NotInBuckets { into: into.clone() }),
             (false, false) => Some(presence.no_collection(&rule.host, rights)),
         }
     }
@@ -158,7 +159,7 @@ impl Lifecycle for OfShape {
                 row.shape = Some(shape);
                 return Ok(());
             }
-            let change = to_declared(at, Some(entry), &entry.rule, declared(&entry.rule)?).await?;
+            let change = to_declared(at, Some(entry), &entry.rule, &declared(&entry.rule)?.stored).await?;
             if change.rewrites() {
                 let message = format!("{} is an ordinary collection with documents of its own", entry.rule.host);
                 return Err(Error::new(Code::NamespaceExists, message)
@@ -187,7 +188,7 @@ impl Lifecycle for OfShape {
     }
 
     fn need_to_repair(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
-        needed.need(rights, Resource::Buckets, &declared(rule)?.into)
+        needed.need(rights, Resource::Buckets, &declared(rule)?.stored)
     }
 }
 

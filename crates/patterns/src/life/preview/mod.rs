@@ -251,7 +251,7 @@ impl Life {
 
 /// Whether the rule stores its collection in another form.
 fn is_shape(rule: &Rule) -> bool {
-    rule.bucket().is_some()
+    rule.shape().is_some()
 }
 
 fn long(number: u64) -> Value<'static> {

@@ -79,7 +79,7 @@ pub(super) async fn look(
     outlook: &mut Outlook,
 ) -> Result<()> {
     let rule = outlook.rule.clone();
-    let into = rule.bucket().map(|bucket| bucket.into.clone());
+    let into = rule.shape().and_then(|shape| shape.declared_place()).cloned();
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
         let is_needed = known.needs_collections;
         let there = known.collections(at, rights, &ns.db).await?;

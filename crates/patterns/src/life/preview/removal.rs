@@ -20,7 +20,7 @@ pub(crate) struct Removal {
 
 impl Removal {
     pub(super) async fn look(at: &mut Access<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
-        if rule.bucket().is_some() {
+        if rule.shape().is_some() {
             return Ok(Removal { fields: Vec::new(), documents: count(at, &rule.host, Doc::empty()).await? });
         }
         let mut fields = Vec::new();

@@ -13,7 +13,7 @@ use document::Result;
 pub(super) async fn look(life: &Life, at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
     for ns in namespaces(&outlook.rule) {
         // A view that a rule of ours has made: it changes by writes that are planned.
-        if life.entries().iter().any(|entry| entry.rule.bucket().is_some() && entry.rule.host == ns) {
+        if life.entries().iter().any(|entry| entry.rule.shape().is_some() && entry.rule.host == ns) {
             continue;
         }
         let Some((why, way_out)) = stored::found(at, &ns).await?.as_ref().and_then(unfit) else { continue };

@@ -3,26 +3,31 @@
 
 use crate::execute::access::{Access, find};
 use crate::rule::Rule;
-use crate::shapes::bucket::Bucket;
 use document::backend::BatchLimit;
 use document::filter::Filter;
+use document::op::Namespace;
 use document::op::ReadOp;
 use document::{Code, Error, Result, Value};
 
 const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 16 << 20 };
 
 /// Refuses if one of them is not.
-pub(crate) async fn check(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket) -> Result<()> {
-    let read = ReadOp::Find(find(&bucket.into, Filter::all()));
+pub(crate) async fn check(at: &mut Access<'_>, rule: &Rule, into: &Namespace) -> Result<()> {
+    let read = ReadOp::Find(find(into, Filter::all()));
     let mut cursor = at.backend.read(at.session, at.context, read).await?;
     loop {
         let batch = cursor.next(at.session, at.context, BATCH).await?;
         for document in &batch.documents {
-            if let Some(flaw) = bucket.flaws(document).into_iter().find(|flaw| !flaw.mendable) {
+            if rule.bucket().is_none() {
+                rule.shape().map_or(Ok(()), |shape| shape.decode(document, &mut |_| Ok(())))?;
+                continue;
+            }
+            let flaws = rule.bucket().map(|bucket| bucket.flaws(document)).unwrap_or_default();
+            if let Some(flaw) = flaws.into_iter().find(|flaw| !flaw.mendable) {
                 let id = document.get("_id").unwrap_or(Value::Null);
                 let message = format!(
                     "rule {} stores its buckets in {}, and what is there is none of its making: {} of {id:?}",
-                    rule.name, bucket.into, flaw.field
+                    rule.name, into, flaw.field
                 );
                 return Err(Error::new(Code::NamespaceExists, message)
                     .with_hint("name another collection with `into`, or see what `pleach audit` says"));

@@ -7,7 +7,6 @@ use crate::life::relocate::stored::Found;
 use crate::life::{Entry, expiry};
 use crate::rule::Rule;
 use crate::rule::State;
-use crate::shapes::bucket::Bucket;
 use document::op::Namespace;
 use document::{Code, Error, Result, Value};
 
@@ -31,11 +30,11 @@ pub(crate) async fn to_declared(
     at: &mut Access<'_>,
     entry: Option<&Entry>,
     rule: &Rule,
-    bucket: &Bucket,
+    into: &Namespace,
 ) -> Result<Change> {
-    let place = Location { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
+    let place = Location { stored: into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
     let shaping = entry.and_then(|entry| entry.row.shape.as_ref().map(|shape| (entry, shape)));
-    let Some((entry, shaping)) = shaping else { return from_outside(at, rule, bucket, place).await };
+    let Some((entry, shaping)) = shaping else { return from_outside(at, rule, into, place).await };
     if shaping.turn.as_ref().is_some_and(|turn| turn.begun)
         || (entry.row.with_data && entry.row.state == State::Retiring)
     {
@@ -43,7 +42,7 @@ pub(crate) async fn to_declared(
     }
     if shaping.places.is_empty() {
         // Nothing has become of it yet.
-        return from_outside(at, rule, bucket, place).await;
+        return from_outside(at, rule, into, place).await;
     }
     let (mut same, others): (Vec<Location>, Vec<Location>) =
         shaping.places.iter().cloned().partition(|known| *known == place);
@@ -54,18 +53,18 @@ pub(crate) async fn to_declared(
     }
     let [old] = shaping.places.as_slice() else { return Err(under_way(rule)) };
     if old.stored != place.stored {
-        refuse_documents(at, rule, &bucket.into).await?;
+        refuse_documents(at, rule, into).await?;
         let turn = Switchover { places: vec![place, old.clone()], ..Switchover::default() };
         return Ok(Change { turn, view_is_there: true });
     }
-    let aside = stored::free_name(at, &bucket.into).await?.collection.to_string();
+    let aside = stored::free_name(at, into).await?.collection.to_string();
     let renames = vec![(old.stored.clone(), aside.clone())];
     let old = Location { stored: aside, ..old.clone() };
     Ok(Change { turn: Switchover { places: vec![place, old], renames, begun: false }, view_is_there: true })
 }
 
 /// Of a collection that no rule has shaped.
-async fn from_outside(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket, place: Location) -> Result<Change> {
+async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place: Location) -> Result<Change> {
     let logical = &rule.host;
     let just_there = |place: Location, view_is_there: bool| Change {
         turn: Switchover { places: vec![place], ..Switchover::default() },
@@ -73,16 +72,16 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, bucket: &Bucket, place: 
     };
     match stored::found(at, logical).await? {
         None => {
-            crate::life::relocate::adopt::check(at, rule, bucket).await?;
+            crate::life::relocate::adopt::check(at, rule, into).await?;
             Ok(just_there(place, false))
         }
-        Some(found) if found.is_view() && found.view_on().as_deref() == Some(&*bucket.into.collection) => {
-            crate::life::relocate::adopt::check(at, rule, bucket).await?;
+        Some(found) if found.is_view() && found.view_on().as_deref() == Some(&*into.collection) => {
+            crate::life::relocate::adopt::check(at, rule, into).await?;
             Ok(just_there(place, true))
         }
         Some(found) if found.kind == "collection" => {
             refuse_what_cannot_move(at, rule, &found).await?;
-            refuse_documents(at, rule, &bucket.into).await?;
+            refuse_documents(at, rule, into).await?;
             let aside = stored::free_name(at, logical).await?.collection.to_string();
             let renames = vec![(logical.collection.to_string(), aside.clone())];
             let places = vec![place, Location::plain(&aside)];

@@ -100,11 +100,12 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
                 false => drop_empty(&mut at, place).await?,
             }
         }
-    } else if let (Some(_), Some(bucket)) = (&entry.row.shape, entry.rule.bucket()) {
+    } else if let (Some(_), Some(into)) =
+        (&entry.row.shape, entry.rule.shape().and_then(|shape| shape.declared_place()))
+    {
         // Nothing had been moved yet.
-        let made = Place::of_bucket(bucket);
-        if stored::is_empty(&mut at, &made.stored).await? {
-            stored::drop_if_there(&mut at, &made.stored).await?;
+        if stored::is_empty(&mut at, into).await? {
+            stored::drop_if_there(&mut at, into).await?;
         }
     }
     life.tidy_indexes(&mut at, &db).await?;

@@ -55,9 +55,12 @@ pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -
 }
 
 /// What a removed shape gives back.
-pub(crate) async fn given_back(at: &mut Access<'_>, bucket: &crate::shapes::bucket::Bucket) -> Result<Moved> {
-    let (buckets, readings) = health::counted(at, &bucket.into, bucket).await?;
-    Ok(Moved { from: bucket.into.clone(), buckets, readings })
+pub(crate) async fn given_back(at: &mut Access<'_>, from: &Place) -> Result<Moved> {
+    let (buckets, readings) = match from.bucket() {
+        None => (0, documents(at, &from.stored).await?),
+        Some(bucket) => health::counted(at, &from.stored, bucket).await?,
+    };
+    Ok(Moved { from: from.stored.clone(), buckets, readings })
 }
 
 async fn documents(at: &mut Access<'_>, ns: &Namespace) -> Result<i64> {

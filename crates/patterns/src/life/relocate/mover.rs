@@ -245,6 +245,9 @@ impl Mover<'_> {
     ) -> Result<Vec<(Value<'static>, String)>> {
         let originals = row.replaced.since.map(|since| Originals { rule: &self.entry.rule, since });
         let from = self.from.bucket();
+        if !self.to.shape.is_plain() && self.to.bucket().is_none() {
+            return self.put_generally(at, logical).await;
+        }
         let Some(to) = BucketShape::of(&*self.to.shape) else {
             let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
             if let (Some(originals), Some(from), true) = (&originals, from, row.replaced.restore) {
@@ -318,6 +321,47 @@ impl Mover<'_> {
                 return Err(Error::new(Code::DuplicateKey, why.join("; ")));
             }
         }
+        Ok(stay)
+    }
+
+    /// The same for any shape, by what it does with clients' documents.
+    async fn put_generally(
+        &mut self,
+        at: &mut Access<'_>,
+        logical: Vec<(Value<'static>, Doc<'static>)>,
+    ) -> Result<Vec<(Value<'static>, String)>> {
+        let (mut stay, mut owners, mut documents) = (Vec::new(), Vec::new(), Vec::new());
+        for (owner, document) in logical {
+            match self.to.shape.check(&document) {
+                Ok(_) => {
+                    documents.push((owners.len(), document));
+                    owners.push(owner);
+                }
+                Err(error) => stay.push((owner, error.to_string())),
+            }
+        }
+        let stack = crate::rule::Stack {
+            rule: self.entry.rule.clone(),
+            logical: self.entry.rule.host.clone(),
+            places: vec![self.to.clone(), self.from.clone()],
+            since: std::time::Instant::now(),
+            is_source: false,
+        };
+        let new = crate::rule::shape::NewDocuments {
+            documents: &documents,
+            existing: crate::rule::shape::Existing::Refused,
+            ordered: false,
+            bypass_validation: false,
+        };
+        let mut moving = Moving { at: &mut *at, learned: &mut self.learned, guesses: self.guesses };
+        let refused = self.to.shape.insert(&mut moving, &stack, self.to, new).await.map_err(|stop| match stop {
+            Stop::Statement { error, .. } | Stop::Command(error) => error,
+        })?;
+        stay.extend(
+            refused
+                .into_iter()
+                .filter_map(|failed| Some((owners.get(failed.index)?.clone(), failed.error.to_string()))),
+        );
         Ok(stay)
     }
 

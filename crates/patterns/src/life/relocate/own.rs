@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 /// declared form or an earlier one is stored, and what `pleach.aside.` has for these and for the rule's own collection.
 pub(crate) fn check(rule: &Rule, shape: &Relocation) -> Result<()> {
     let places = || shape.places.iter().chain(shape.turn.iter().flat_map(|turn| &turn.places));
-    let mut forms = BTreeSet::from_iter(rule.bucket().map(|bucket| bucket.into.collection.to_string()));
+    let mut forms = BTreeSet::from_iter(
+        rule.shape().and_then(|shape| shape.declared_place()).map(|into| into.collection.to_string()),
+    );
     for place in places() {
         forms.extend(check_place(rule, place)?);
     }
@@ -52,13 +54,13 @@ fn check_place(rule: &Rule, place: &Location) -> Result<Option<String>> {
         };
     };
     let form = from_catalog(declaration)?;
-    match form.bucket() {
-        Some(bucket)
+    match form.shape().and_then(|shape| shape.declared_place()) {
+        Some(into)
             if form.name == rule.name
                 && form.host == rule.host
-                && (*bucket.into.collection == *place.stored || is_aside(&bucket.into, &place.stored)) =>
+                && (*into.collection == *place.stored || is_aside(into, &place.stored)) =>
         {
-            Ok(Some(bucket.into.collection.to_string()))
+            Ok(Some(into.collection.to_string()))
         }
         _ => Err(foreign(rule, &place.stored)),
     }

@@ -6,7 +6,7 @@ use crate::life::relocate::{record, stored};
 use crate::mql;
 use crate::rule::Rule;
 use crate::rule::shape::Place;
-use crate::shapes::bucket::{Bucket, Dialect};
+use crate::shapes::bucket::Dialect;
 use document::op::Namespace;
 use document::{Doc, Result, Value};
 
@@ -58,15 +58,14 @@ pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result
 }
 
 /// What removing it comes to: its documents as they are, under their own name.
-pub(crate) fn removed(rule: &Rule, bucket: &Bucket, dialect: Dialect) -> Vec<Shown> {
-    let (logical, stored) = (&rule.host, &bucket.into);
+pub(crate) fn removed(rule: &Rule, from: &Place, dialect: Dialect) -> Vec<Shown> {
+    let (logical, stored) = (&rule.host, &from.stored);
     let aside = crate::rule::names::aside(logical);
-    let from = Place::of_bucket(&bucket.clone().into());
     let to = Place::plain(aside.clone());
     let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);
     let step = |kind, ns: &Namespace, command| Shown { kind, namespace: ns.clone(), command };
     vec![
-        step("move", stored, moving(&from, &to, dialect)),
+        step("move", stored, moving(from, &to, dialect)),
         step("drop", logical, dropped(logical)),
         step("rename", &aside, mql::document([("renameCollection", name(&aside)), ("to", name(logical))])),
         step("drop", stored, dropped(stored)),

@@ -13,9 +13,9 @@ use document::op::Namespace;
 
 /// Writes into the row of a shape that its collections are to be made anew. Clients are held until they are.
 pub(crate) fn begin(rule: &Rule, row: &mut Row) {
-    let Some(bucket) = rule.bucket() else { return };
+    let Some(into) = rule.shape().and_then(|shape| shape.declared_place()) else { return };
     let declaration = Some(rule.declaration.clone());
-    let places = vec![Location { stored: bucket.into.collection.to_string(), declaration }];
+    let places = vec![Location { stored: into.collection.to_string(), declaration }];
     let timeseries = row.shape.take().and_then(|shape| shape.timeseries);
     let turn = Switchover { places: places.clone(), renames: Vec::new(), begun: true };
     row.shape = Some(Relocation { places, turn: Some(turn), timeseries, ..Relocation::default() });
@@ -24,7 +24,7 @@ pub(crate) fn begin(rule: &Rule, row: &mut Row) {
 impl Life {
     /// Everything has gone but what belongs to Pleach: so do the collections that had made room, and the rules that go.
     pub(crate) async fn end_reset(&self, at: &mut Access<'_>, db: &str, before: &[Entry]) -> Result<()> {
-        for entry in before.iter().filter(|entry| entry.rule.bucket().is_some()) {
+        for entry in before.iter().filter(|entry| entry.rule.shape().is_some()) {
             let shape = entry.row.shape.iter();
             let turns = shape.clone().flat_map(|shape| &shape.turn).flat_map(|turn| &turn.places);
             for place in shape.flat_map(|shape| &shape.places).chain(turns) {

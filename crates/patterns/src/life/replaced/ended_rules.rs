@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Ends a life of a rule: writes down what it leaves, or that nothing is left.
 pub(crate) async fn end(at: &mut Access<'_>, entry: &Entry) -> Result<()> {
     let (row, rule) = (&entry.row, &entry.rule);
-    if row.with_data && rule.bucket().is_some() {
+    if row.with_data && rule.shape().is_some() {
         // Documents that were deleted are not brought back.
         return forget(at, &entry.db, Some(&rule.name)).await.map(drop);
     }
@@ -98,7 +98,7 @@ impl Life {
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
         let others: Vec<Rule> = others.chain([(**rule).clone()]).collect();
         compatible(&others).map_err(|error| error.with_hint("drop the other rule first"))?;
-        if rule.bucket().is_some() && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view()) {
+        if rule.shape().is_some() && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view()) {
             let message = format!("the documents of {} are still stored as buckets, without a rule", rule.host);
             let hint = format!("`pleach apply` the rule again, then `pleach drop {} --restore`", rule.name);
             return Err(Error::new(Code::OperationFailed, message).with_hint(hint));

@@ -74,7 +74,7 @@ impl Life {
                     return Err(Error::new(Code::NamespaceExists, message)
                         .with_hint("the buckets of the time-series collection are stored under that name"));
                 }
-                crate::life::relocate::adopt::check(&mut at, &rule, bucket).await?;
+                crate::life::relocate::adopt::check(&mut at, &rule, &bucket.into).await?;
             }
             self.save_timeseries(&mut at, &rule, options).await?;
         }

@@ -88,7 +88,7 @@ impl Life {
         let options = with_granularity(&shape.timeseries.clone().unwrap_or_else(Doc::empty), granularity);
         let changed = Arc::new(rule(ns, &options)?);
         let Some(bucket) = changed.bucket() else { return Ok(()) };
-        let change = change::to_declared(at, Some(&entry), &changed, bucket).await?;
+        let change = change::to_declared(at, Some(&entry), &changed, &bucket.into).await?;
         let row = catalog::Row {
             declaration: changed.declaration.clone(),
             state: State::Maintaining,
