@@ -98,7 +98,7 @@ fn merged(field: &Arc<dyn Field>, effects: Effects) -> Result<Effects> {
                     (Effect::Update(delta), _) | (_, Effect::Update(delta)) => Effect::Update(delta),
                     (Effect::Refuse, _) | (_, Effect::Refuse) => Effect::Refuse,
                     (Effect::Delete, _) | (_, Effect::Delete) => Effect::Delete,
-                    (Effect::Nothing, Effect::Nothing) => Effect::Nothing,
+                    (_, effect) => effect,
                 }
             }
         }
@@ -138,7 +138,7 @@ async fn add_change(
     let later = match &effect {
         Effect::Nothing => return Ok(()),
         Effect::Delete => deferred::Effect::Delete,
-        Effect::Update(_) | Effect::Refuse => deferred::Effect::Update,
+        Effect::Update(_) | Effect::Look(_) | Effect::Ask(_) | Effect::Refuse => deferred::Effect::Update,
     };
     if link.lag.is_some() && link.when_deleted != WhenDeleted::Reject {
         return jobs::enqueue(run, kept, &key, later).await;
@@ -155,7 +155,7 @@ async fn add_change(
             deletes.push((kept.clone(), key));
             Ok(())
         }
-        Effect::Nothing => Ok(()),
+        Effect::Nothing | Effect::Look(_) | Effect::Ask(_) => Ok(()),
     }
 }
 

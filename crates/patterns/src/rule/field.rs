@@ -12,8 +12,8 @@ use document::filter::Filter;
 use document::op::{Capture, Change, Namespace, ReadOp, UpdateStatement};
 use document::pipeline::Pipeline;
 use document::update::Update;
-use document::value::Path;
 use document::value::path::Part;
+use document::value::{Path, order};
 use document::{Array, Doc, Env, Result, Value};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -57,11 +57,45 @@ pub enum Effect {
     /// Nothing but the fence of the change.
     Nothing,
     Update(Delta),
+    /// What the delta means depends on what the hosts hold: they are read first, and [`Field::decide`] says it for each.
+    Look(Delta),
+    /// The sources of the key are read again, behind the client's own statement: [`Field::ask`] and [`Field::answer`].
+    Ask(Inquiry),
     /// The hosts are deleted with their source.
     Delete,
     /// The change is refused while hosts refer to the source.
     Refuse,
 }
+
+/// What is to be read of a key's sources, and how that is fenced.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    /// The part of the value that it is about, and of its fence: missing if it is about the whole key.
+    pub about: Value<'static>,
+    /// What changed. An inquiry about the whole key holds it already.
+    pub delta: Delta,
+    /// Shared where nothing rests on an answer that leaves the host unwritten (SEMANTICS R1).
+    pub mode: Mode,
+}
+
+/// An inquiry about a key.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub key: Value<'static>,
+    pub about: Value<'static>,
+    pub delta: Delta,
+}
+
+/// A source document as an item of a host's value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    pub id: Value<'static>,
+    /// The values that it is ordered by.
+    pub order: SmallVec<[Value<'static>; 1]>,
+    pub value: Value<'static>,
+}
+
+pub type Items = SmallVec<[Item; 1]>;
 
 /// By key of the host.
 pub type Effects = SmallVec<[(Value<'static>, Effect); 2]>;
@@ -73,10 +107,19 @@ pub enum Delta {
     Numbers(Numbers),
     /// Numbers for the host's state alone: its value is made visible later (SEMANTICS R2, seeding of roll-ups).
     State(Numbers),
+    /// Source documents that came to the host and left it; one that changed did both.
+    Items {
+        came: Items,
+        left: Items,
+        /// As [`Numbers::children`].
+        children: i64,
+    },
     /// The value that a source gives; `appeared` if no host can have had it before.
     Set {
         value: Value<'static>,
         appeared: bool,
+        /// As [`Numbers::children`].
+        children: i64,
     },
     Unset,
 }
@@ -189,7 +232,17 @@ impl Delta {
         match self {
             Delta::Count(n) => *n == 0,
             Delta::Numbers(numbers) | Delta::State(numbers) => numbers.is_zero(),
+            Delta::Items { came, left, children } => came.is_empty() && left.is_empty() && *children == 0,
             Delta::Set { .. } | Delta::Unset => false,
+        }
+    }
+
+    /// Whether a host that has it is surely written: a value may be what the host holds already.
+    pub fn always_writes(&self) -> bool {
+        match self {
+            Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => !self.is_zero(),
+            Delta::Items { children, .. } | Delta::Set { children, .. } => *children != 0,
+            Delta::Unset => false,
         }
     }
 
@@ -197,7 +250,8 @@ impl Delta {
     pub fn children(&self) -> i64 {
         match self {
             Delta::Numbers(numbers) | Delta::State(numbers) => numbers.children,
-            Delta::Count(_) | Delta::Set { .. } | Delta::Unset => 0,
+            Delta::Items { children, .. } | Delta::Set { children, .. } => *children,
+            Delta::Count(_) | Delta::Unset => 0,
         }
     }
 
@@ -206,6 +260,9 @@ impl Delta {
     pub fn hidden(self) -> Delta {
         match self {
             Delta::Numbers(numbers) => Delta::State(numbers),
+            Delta::Items { children, .. } | Delta::Set { children, .. } => {
+                Delta::State(Numbers { children, ..Numbers::default() })
+            }
             other => other,
         }
     }
@@ -259,6 +316,30 @@ pub trait Field: Debug + Send + Sync {
     /// Whether what follows from an inserted source needs no answer.
     fn is_blind(&self) -> bool {
         false
+    }
+
+    /// What a delta means for a host that was read for it ([`Effect::Look`]): never another `Look`.
+    fn decide(&self, _host: &Doc<'_>, delta: Delta) -> Result<Effect> {
+        Ok(Effect::Update(delta))
+    }
+
+    /// Reads what some inquiries need: one row for each question that has one. Here: the rows of the whole keys.
+    fn ask(&self, questions: &[Question], fetch: Fetch) -> Result<ReadOp> {
+        let mut keys: Vec<Value<'static>> = questions.iter().map(|question| question.key.clone()).collect();
+        keys.sort_by(order::compare);
+        keys.dedup_by(|a, b| order::equal(a, b));
+        self.query(&keys, fetch)
+    }
+
+    /// What one document of [`Field::ask`] answers: the key and the part that a question is about, and the row for
+    /// [`Field::answer`].
+    fn answer_row(&self, document: &Doc<'_>, fetch: Fetch) -> Option<(Value<'static>, Value<'static>, Doc<'static>)> {
+        self.row(document, fetch).map(|(key, row)| (key, Value::Missing, row))
+    }
+
+    /// What follows for the hosts of the question's key; `None` if they stay as they are.
+    fn answer(&self, _question: &Question, _row: Option<&Doc<'_>>) -> Result<Option<Delta>> {
+        Ok(None)
     }
 
     /// Both deltas as one.

@@ -25,7 +25,9 @@ pub mod stack;
 pub mod state;
 
 pub use fate::Fate;
-pub use field::{Delta, Effect, Effects, Fences, Fetch, Field, HostField, Reads, Rows, Wanted};
+pub use field::{
+    Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Item, Items, Question, Reads, Rows, Wanted,
+};
 pub use key_expression::KeyExpression;
 pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};

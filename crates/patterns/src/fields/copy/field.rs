@@ -50,7 +50,7 @@ impl Field for CopyField {
         let keyed = |doc: Option<&Doc<'static>>| doc.and_then(|doc| Some((self.source_key(doc)?, doc.clone())));
         let (old, new) = (keyed(change.before.as_ref()), keyed(change.after.as_ref()));
         let filled = |source: &Doc<'_>, appeared: bool| {
-            Effect::Update(Delta::Set { value: Value::Document(self.copy(source)), appeared })
+            Effect::Update(Delta::Set { value: Value::Document(self.copy(source)), appeared, children: 0 })
         };
         match (old, new) {
             (None, None) => {}
@@ -88,7 +88,7 @@ impl Field for CopyField {
     fn constant(&self, delta: &Delta) -> Value<'static> {
         match delta {
             Delta::Set { value, .. } => value.clone(),
-            Delta::Unset | Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => Value::Null,
+            Delta::Unset | Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) | Delta::Items { .. } => Value::Null,
         }
     }
 
@@ -96,7 +96,7 @@ impl Field for CopyField {
         match delta {
             Delta::Set { value, .. } => into.push((&self.target.path.parts, value.borrow())),
             Delta::Unset => into.push((&self.target.path.parts, Value::Missing)),
-            Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => {}
+            Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) | Delta::Items { .. } => {}
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Field for CopyField {
         match delta {
             Delta::Set { value: Value::Document(copy), .. } => self.spread(key, Spread::Fill(copy)).map(Some),
             Delta::Unset => self.spread(key, Spread::Unset).map(Some),
-            Delta::Set { .. } | Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) => Ok(None),
+            Delta::Set { .. } | Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) | Delta::Items { .. } => Ok(None),
         }
     }
 

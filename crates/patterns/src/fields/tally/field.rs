@@ -133,7 +133,7 @@ impl Field for TallyField {
                 let form = self.stateful.as_ref().map(|stateful| stateful.form);
                 form.map_or(Value::Null, |form| Value::Document(numbers.to_constant(form)))
             }
-            Delta::Set { .. } | Delta::Unset => Value::Null,
+            Delta::Items { .. } | Delta::Set { .. } | Delta::Unset => Value::Null,
         }
     }
 
@@ -156,7 +156,7 @@ impl Field for TallyField {
                 }
                 into.push((&state.parts, Value::Document(new.to_state(stateful.form))));
             }
-            Delta::Set { .. } | Delta::Unset => {}
+            Delta::Items { .. } | Delta::Set { .. } | Delta::Unset => {}
         }
         Ok(())
     }
