@@ -6,14 +6,14 @@ use document::op::Namespace;
 use document::{Doc, Value};
 
 /// A collection that a command would change behind the back of its rules.
-pub(crate) struct Target {
+pub(crate) struct SideWrite {
     pub(crate) ns: Namespace,
     /// What MongoDB asks of the sender there.
     pub(crate) action: &'static str,
 }
 
 /// The collection of a rule, or of ours, that a command writes to and that Pleach has no plan for; `None` if there is none.
-pub(crate) fn unplanned(rules: &Rules, command: &Head<'_>) -> Option<Target> {
+pub(crate) fn unplanned(rules: &Rules, command: &Head<'_>) -> Option<SideWrite> {
     let named = |collection: &str| Namespace::new(command.db, collection);
     let (ns, action) = match command.class {
         Class::ConvertToCapped => (named(command.target?), "convertToCapped"),
@@ -22,7 +22,7 @@ pub(crate) fn unplanned(rules: &Rules, command: &Head<'_>) -> Option<Target> {
         Class::ApplyOps => return applied(rules, command.body),
         _ => return None,
     };
-    (!rules.is_free(ns.by_ref())).then_some(Target { ns, action })
+    (!rules.is_free(ns.by_ref())).then_some(SideWrite { ns, action })
 }
 
 /// Whether a command is one of those, whatever its collection.
@@ -50,7 +50,7 @@ fn reduced_into(command: &Head<'_>) -> Option<Namespace> {
 
 /// The first operation on a collection of a rule. Commands, and collections that are named by their number, are not looked into: in a
 /// database with rules they count as such.
-fn applied(rules: &Rules, body: &Doc<'_>) -> Option<Target> {
+fn applied(rules: &Rules, body: &Doc<'_>) -> Option<SideWrite> {
     // The operations are the value of the command's own field.
     let (_, Value::Array(operations)) = body.iter().next()? else { return None };
     operations.iter().find_map(|operation| {
@@ -68,7 +68,7 @@ fn applied(rules: &Rules, body: &Doc<'_>) -> Option<Target> {
         };
         let is_hidden = action == "dropCollection" || operation.contains("ui");
         let concerned = !rules.is_free(ns.by_ref()) || is_hidden && rules.has_database(db);
-        concerned.then_some(Target { ns, action })
+        concerned.then_some(SideWrite { ns, action })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::declare::combinations;
 use crate::declare::finding::{At, Findings};
-use crate::declare::kinds::Target;
+use crate::declare::kinds::DeclaredField;
 use crate::rule::order::{order, overlap, reads};
 use crate::rule::owners::Owners;
 use crate::rule::{Link, Refers, Rule, WhenChanged};
@@ -15,7 +15,7 @@ const MOST_RULES: usize = 1_000;
 
 /// A declared rule and where it stands.
 pub(crate) struct Draft {
-    pub(crate) target: Target,
+    pub(crate) target: DeclaredField,
     pub(crate) kind: &'static str,
     /// Nothing if its block has errors.
     pub(crate) rule: Option<Rule>,

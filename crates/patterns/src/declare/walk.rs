@@ -3,7 +3,7 @@
 use crate::declare::block::{Block, Item};
 use crate::declare::check::Draft;
 use crate::declare::finding::{At, Findings};
-use crate::declare::kinds::{Definition, PATTERNS, Pattern, Per, Status, Target};
+use crate::declare::kinds::{DeclaredField, Definition, PATTERNS, Pattern, Per, Status};
 use crate::declare::tree::{Content, Node};
 use crate::declare::{names, spelling};
 use document::op::Namespace;
@@ -105,7 +105,7 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
             }
             Status::There(definition) => {
                 at.rule = Some(name.clone());
-                let target = Target { name, host: host.clone(), field: Path::new(pattern.name) };
+                let target = DeclaredField { name, host: host.clone(), field: Path::new(pattern.name) };
                 drafts.push(draft(&item, at, target, pattern, definition, findings));
             }
             Status::Within { pattern: other, written } => {
@@ -129,7 +129,7 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
 fn draft(
     item: &Item<'_>,
     at: At,
-    target: Target,
+    target: DeclaredField,
     pattern: &'static Pattern,
     definition: &Definition,
     findings: &mut Findings,
@@ -175,7 +175,7 @@ fn fields(
         if let Some(reason) = reserved {
             findings.error(&at, format!("`{path}` cannot be kept: {reason}"), "give the rule a field of its own");
         }
-        let target = Target { name, host: host.clone(), field: path };
+        let target = DeclaredField { name, host: host.clone(), field: path };
         drafts.push(draft(&item, at, target, pattern, definition, findings));
     }
 }

@@ -3,7 +3,7 @@
 //! answers, the client's privileges are asked for here; and no error names a collection that the client may not read.
 
 use crate::active::Rules;
-use crate::active::side_writes::Target;
+use crate::active::side_writes::SideWrite;
 use crate::execute::executor::Executor;
 use crate::execute::rights::discreet::discreet;
 use crate::execute::rights::{Rights, named};
@@ -184,7 +184,7 @@ pub(super) async fn refuse_behind(
     executor: &Executor,
     command: &Head<'_>,
     line: Option<&Arc<dyn Relay>>,
-    target: &Target,
+    target: &SideWrite,
     refused: Error,
 ) -> Result<()> {
     let sent = command.target.map_or_else(|| command.name.to_owned(), |first| format!("{}: \"{first}\"", command.name));

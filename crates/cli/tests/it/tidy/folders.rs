@@ -43,7 +43,6 @@ const SHARED_NAMES: &[(&str, usize)] = &[
     ("Outlook", 2),
     ("Shown", 2),
     ("Step", 2),
-    ("Target", 2),
     ("Wanted", 2),
 ];
 

@@ -7,7 +7,7 @@ use crate::declare::block::{Block, Item, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
 use crate::declare::kinds::link_keys::{Keys, reads_planned, with_planned};
-use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
+use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
 use crate::declare::{normal, programs, spelling};
 use crate::fields::{ExpressionField, Tally, TallyField};
 use crate::rule::{ClientWrites, Field, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
@@ -65,7 +65,7 @@ const FORMS: &[KeySet] = &[
     KeySet { required: &["expr"], optional: &["client_writes"] },
 ];
 
-fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
     block.only(&with_planned(KEYS), findings);
     if refused_for_now(block, findings) {
         return None;
@@ -123,7 +123,7 @@ fn refused_for_now(block: &Block<'_>, findings: &mut Findings) -> bool {
     findings.errors() > before
 }
 
-fn aggregate(kind: &str, block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
     let database = &target.host.db;
     let source = match kind {
         "count" => {
@@ -196,7 +196,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &Target, findings: &mut Find
     Some(rule(target, Arc::new(field), client_writes, own))
 }
 
-fn expression(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+fn expression(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
     for key in ["from", "by", "where", "lag"] {
         if block.get(key).is_some() {
             findings.error(
@@ -217,7 +217,7 @@ fn expression(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Op
     Some(rule(target, Arc::new(field), client_writes?, own))
 }
 
-fn rule(target: &Target, field: Arc<dyn Field>, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
+fn rule(target: &DeclaredField, field: Arc<dyn Field>, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
     if client_writes != ClientWrites::Override {
         own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
     }

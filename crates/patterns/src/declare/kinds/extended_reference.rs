@@ -5,7 +5,7 @@
 
 use crate::declare::block::{Block, Item, print_duration};
 use crate::declare::finding::{At, Findings};
-use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
+use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
 use crate::declare::tree::Content;
 use crate::declare::{names, normal};
 use crate::fields::CopyField;
@@ -85,7 +85,7 @@ const FORMS: &[KeySet] = &[KeySet {
     optional: &["match", "each", "when_changed", "when_deleted", "lag", "client_writes"],
 }];
 
-fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
     block.only(KEYS, findings);
     let database = &target.host.db;
     let from = block
@@ -252,7 +252,7 @@ fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<
 }
 
 /// Whether a document could satisfy it.
-fn possible_by(by: &Path, each: Option<bool>, target: &Target, at: &At, findings: &mut Findings) -> bool {
+fn possible_by(by: &Path, each: Option<bool>, target: &DeclaredField, at: &At, findings: &mut Findings) -> bool {
     let field = &target.field;
     let (message, hint) = if by.is_prefix_of(field) || field.is_prefix_of(by) {
         (

@@ -3,7 +3,7 @@
 
 use crate::declare::block::{Block, Item};
 use crate::declare::finding::Findings;
-use crate::declare::kinds::{KeyDef, Target, ValueType};
+use crate::declare::kinds::{DeclaredField, KeyDef, ValueType};
 use crate::rule::{KeyExpression, KeyPath, LinkKey};
 use document::value::Path;
 use document::{DocWriter, Value};
@@ -44,7 +44,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn read(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Keys> {
+    pub(super) fn read(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Keys> {
         let by = block.require("by", "by: <the field of the children that holds this document's _id>", findings)?;
         let flag = |name: &str, findings: &mut Findings| match block.get(name).filter(|_| reads_planned()) {
             Some(item) => item.flag(findings),

@@ -68,7 +68,7 @@ pub struct Definition {
     pub keys: &'static [KeyDef],
     /// Which keys go together: a block has exactly one of these forms.
     pub forms: &'static [KeySet],
-    pub(crate) lower: fn(&Block<'_>, &Target, &mut Findings) -> Option<Rule>,
+    pub(crate) lower: fn(&Block<'_>, &DeclaredField, &mut Findings) -> Option<Rule>,
 }
 
 /// What a block of a pattern stands for.
@@ -137,13 +137,13 @@ pub enum ValueType {
 }
 
 /// The rule that a block declares, before its block is read.
-pub(crate) struct Target {
+pub(crate) struct DeclaredField {
     pub(crate) name: Arc<str>,
     pub(crate) host: Namespace,
     pub(crate) field: Path,
 }
 
-impl Target {
+impl DeclaredField {
     pub(crate) fn host_field(&self) -> HostField {
         HostField { rule: self.name.clone(), host: self.host.clone(), path: self.field.clone() }
     }

@@ -13,7 +13,7 @@ mod slots;
 use crate::declare::block::{Block, Item};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::word;
-use crate::declare::kinds::{Definition, KeyDef, KeySet, Pattern, Per, Status, Target, ValueType};
+use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
 use crate::declare::names::collection;
 use crate::declare::normal as declared;
 use crate::declare::tree::Content;
@@ -137,7 +137,7 @@ const FORMS: &[KeySet] = &[
     KeySet { required: &["time", "by", "every", "slot", "sum"], optional: &["into", "layout", "bucket_id"] },
 ];
 
-fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Rule> {
+fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
     let before = findings.errors();
     block.only(KEYS, findings);
     let into = into(block, target, findings);
@@ -180,7 +180,7 @@ fn lower(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<
     })
 }
 
-fn into(block: &Block<'_>, target: &Target, findings: &mut Findings) -> Option<Namespace> {
+fn into(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Namespace> {
     let (database, logical) = (&target.host.db, &target.host.collection);
     let Some(item) = block.get("into") else {
         let name = format!("{logical}_buckets");
