@@ -3,7 +3,7 @@
 use crate::input;
 use crate::outcome::{self, Outcome};
 use crate::report::{self, Code, Failure, Verdict};
-use patterns::declare::{self, Checked, Content, Declaration, Part};
+use patterns::declare::{self, Checked, Declaration, DeclarationText, Part};
 use std::path::{Path, PathBuf};
 
 /// The checked files of one database: their texts, which are sent on as they are, and what they say together.
@@ -28,7 +28,7 @@ impl Texts {
     /// What each database's files say, with the names and texts of these files.
     pub(crate) fn checked(&self) -> Vec<(Vec<(&str, &str)>, Checked)> {
         let parts: Vec<Part<'_>> =
-            self.0.iter().map(|(file, text)| Part { file, content: Content::Yaml(text) }).collect();
+            self.0.iter().map(|(file, text)| Part { file, content: DeclarationText::Yaml(text) }).collect();
         let groups = declare::from_parts(&parts, None).into_iter();
         let of = |at: &usize| self.0.get(*at).map(|(file, text)| (&**file, &**text));
         groups.map(|group| (group.parts.iter().filter_map(of).collect(), group.checked)).collect()

@@ -3,7 +3,7 @@
 
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::{KeyDef, ValueType};
-use crate::declare::tree::{Content, Entries, Entry, Node};
+use crate::declare::tree::{Entries, MapEntry, Node, NodeContent};
 use crate::declare::{names, spelling};
 use document::value::Path;
 use document::{Doc, Value};
@@ -19,7 +19,7 @@ pub(crate) struct Block<'a> {
 
 /// One value of a block.
 #[derive(Clone)]
-pub(crate) struct Item<'a> {
+pub(crate) struct BlockItem<'a> {
     pub(crate) node: &'a Node,
     /// The value, or its key where there is no value.
     pub(crate) at: At,
@@ -39,8 +39,8 @@ impl<'a> Block<'a> {
     /// `node` as a map; `what` is it to hold, for the message.
     pub(crate) fn open(node: &'a Node, at: At, what: &str, findings: &mut Findings) -> Option<Block<'a>> {
         match &node.content {
-            Content::Map(entries) if !entries.is_empty() => Some(Block { entries, at }),
-            Content::Map(_) => {
+            NodeContent::Map(entries) if !entries.is_empty() => Some(Block { entries, at }),
+            NodeContent::Map(_) => {
                 findings.error(&at, format!("{} is empty", at.name()), format!("{what}, or leave it out"));
                 None
             }
@@ -55,16 +55,16 @@ impl<'a> Block<'a> {
         }
     }
 
-    pub(crate) fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a, '_> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = BlockItem<'a>> + use<'a, '_> {
         self.entries.iter().map(|entry| self.item(entry))
     }
 
-    fn item(&self, entry: &'a Entry) -> Item<'a> {
+    fn item(&self, entry: &'a MapEntry) -> BlockItem<'a> {
         let place = if entry.value.is_empty() { entry.spot } else { entry.value.spot.or(entry.spot) };
-        Item { node: &entry.value, at: self.at.inside(&entry.key, place), key: &entry.key }
+        BlockItem { node: &entry.value, at: self.at.inside(&entry.key, place), key: &entry.key }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<Item<'a>> {
+    pub(crate) fn get(&self, key: &str) -> Option<BlockItem<'a>> {
         self.entries.find(key).map(|entry| self.item(entry))
     }
 
@@ -75,7 +75,7 @@ impl<'a> Block<'a> {
     }
 
     /// As [`Block::get`]; a missing one is a finding.
-    pub(crate) fn require(&self, key: &str, example: &str, findings: &mut Findings) -> Option<Item<'a>> {
+    pub(crate) fn require(&self, key: &str, example: &str, findings: &mut Findings) -> Option<BlockItem<'a>> {
         let item = self.get(key);
         // A misspelt one is told where it stands.
         let misspelt = || self.entries.iter().any(|entry| spelling::nearest(&entry.key, [key]).is_some());
@@ -113,7 +113,7 @@ impl<'a> Block<'a> {
     }
 }
 
-impl<'a> Item<'a> {
+impl<'a> BlockItem<'a> {
     pub(crate) fn expected(&self, what: &str, example: &str, findings: &mut Findings) {
         let message = match self.node.is_empty() {
             true => format!("`{}` is empty", self.key),
@@ -124,7 +124,7 @@ impl<'a> Item<'a> {
 
     pub(crate) fn text(&self, what: &str, example: &str, findings: &mut Findings) -> Option<&'a str> {
         match &self.node.content {
-            Content::Scalar(Value::String(text)) if !text.as_str().is_empty() => Some(text.as_str()),
+            NodeContent::Scalar(Value::String(text)) if !text.as_str().is_empty() => Some(text.as_str()),
             _ => {
                 self.expected(what, example, findings);
                 None
@@ -162,7 +162,7 @@ impl<'a> Item<'a> {
     pub(crate) fn choice<T: Copy>(&self, choices: &[(&'static str, T)], findings: &mut Findings) -> Option<T> {
         let words = || choices.iter().map(|(word, _)| *word);
         let text = match &self.node.content {
-            Content::Scalar(Value::String(text)) => text.as_str(),
+            NodeContent::Scalar(Value::String(text)) => text.as_str(),
             _ => {
                 findings.error(
                     &self.at,
@@ -185,7 +185,7 @@ impl<'a> Item<'a> {
 
     pub(crate) fn flag(&self, findings: &mut Findings) -> Option<bool> {
         match &self.node.content {
-            Content::Scalar(Value::Bool(truth)) => Some(*truth),
+            NodeContent::Scalar(Value::Bool(truth)) => Some(*truth),
             _ => {
                 self.expected("true or false", "true", findings);
                 None
@@ -196,7 +196,7 @@ impl<'a> Item<'a> {
     /// A whole number from 1.
     pub(crate) fn number(&self, most: u32, example: &str, findings: &mut Findings) -> Option<u32> {
         let number = match &self.node.content {
-            Content::Scalar(value) if value.is_number() => value.as_i64_exact(),
+            NodeContent::Scalar(value) if value.is_number() => value.as_i64_exact(),
             _ => {
                 self.expected("a whole number", example, findings);
                 return None;
@@ -216,7 +216,7 @@ impl<'a> Item<'a> {
     /// `500ms`, `5s`, `2m`, `1h`.
     pub(crate) fn duration(&self, findings: &mut Findings) -> Option<Duration> {
         let text = match &self.node.content {
-            Content::Scalar(Value::String(text)) => text.as_str(),
+            NodeContent::Scalar(Value::String(text)) => text.as_str(),
             _ => {
                 self.expected("a duration with its unit", "5s", findings);
                 return None;

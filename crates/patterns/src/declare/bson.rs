@@ -1,7 +1,7 @@
 //! A declaration that came over the wire: the tree without places.
 
 use crate::declare::finding::{At, Findings};
-use crate::declare::tree::{Content, Entries, Entry, Node};
+use crate::declare::tree::{Entries, MapEntry, Node, NodeContent};
 use document::{Doc, Value};
 
 pub(crate) fn read(doc: &Doc<'_>, findings: &mut Findings) -> Node {
@@ -16,17 +16,17 @@ fn node(value: &Value<'_>, at: &At, findings: &mut Findings) -> Node {
                 let key = key.as_str();
                 let inside = at.inside(key, None);
                 let value = node(&value, &inside, findings);
-                if entries.add(Entry { key: key.to_owned(), spot: None, value }).is_some() {
+                if entries.add(MapEntry { key: key.to_owned(), spot: None, value }).is_some() {
                     findings.error(&inside, format!("`{key}` is there twice"), "keep one of them");
                 }
             }
-            Content::Map(entries)
+            NodeContent::Map(entries)
         }
         Value::Array(array) => {
             let items = array.iter().enumerate();
-            Content::List(items.map(|(i, item)| node(&item, &at.inside(&i.to_string(), None), findings)).collect())
+            NodeContent::List(items.map(|(i, item)| node(&item, &at.inside(&i.to_string(), None), findings)).collect())
         }
-        scalar => Content::Scalar(scalar.clone().into_owned()),
+        scalar => NodeContent::Scalar(scalar.clone().into_owned()),
     };
     Node { content, spot: None }
 }

@@ -2,7 +2,7 @@
 //! The language's own conversions read the text.
 
 use crate::declare::finding::{At, Findings};
-use crate::declare::tree::{Content, Entries, Node};
+use crate::declare::tree::{Entries, Node, NodeContent};
 use document::pipeline::expr::{self, Names, Scope};
 use document::{Doc, DocWriter, Env, Text, Value};
 
@@ -17,44 +17,44 @@ const CONVERSIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// The entries as a map, or as the one typed value that they spell. Findings inside of it are those from number `before` on.
-pub(crate) fn typed(entries: Entries, at: &At, findings: &mut Findings, before: usize) -> Content {
-    let [only] = &*entries else { return Content::Map(entries) };
+pub(crate) fn typed(entries: Entries, at: &At, findings: &mut Findings, before: usize) -> NodeContent {
+    let [only] = &*entries else { return NodeContent::Map(entries) };
     let at = At { spot: only.spot.or(at.spot), ..at.clone() };
     if let Some((_, conversion, example)) = CONVERSIONS.iter().find(|(key, ..)| *key == only.key) {
         let value = match &only.value.content {
-            Content::Scalar(Value::String(text)) => convert(conversion, text.as_str()),
-            Content::Scalar(Value::Int64(millis)) if only.key == "$date" => Some(Value::DateTime(*millis)),
+            NodeContent::Scalar(Value::String(text)) => convert(conversion, text.as_str()),
+            NodeContent::Scalar(Value::Int64(millis)) if only.key == "$date" => Some(Value::DateTime(*millis)),
             _ => None,
         };
         // Inside its type, text that looks like something else is what it should be.
         let place = at.inside(&only.key, None).field;
         findings.forgive(&place, before);
-        return Content::Scalar(value.unwrap_or_else(|| {
+        return NodeContent::Scalar(value.unwrap_or_else(|| {
             findings.error(&at, format!("not a value for `{}`", only.key), format!("write {example}"));
             Value::Null
         }));
     }
     match (only.key.as_str(), &only.value.content) {
-        ("$regularExpression", Content::Map(parts)) => {
+        ("$regularExpression", NodeContent::Map(parts)) => {
             let part = |name: &str| parts.find(name).and_then(|entry| text(&entry.value));
             let (Some(pattern), Some(options)) = (part("pattern"), part("options")) else {
-                return Content::Map(entries);
+                return NodeContent::Map(entries);
             };
             if pattern.contains('\0') || options.contains('\0') {
                 findings.error(&at, "a regular expression with a NUL character", "leave it out");
-                return Content::Scalar(Value::Null);
+                return NodeContent::Scalar(Value::Null);
             }
-            Content::Scalar(Value::Regex { pattern: Text::from(pattern), options: Text::from(options) })
+            NodeContent::Scalar(Value::Regex { pattern: Text::from(pattern), options: Text::from(options) })
         }
-        ("$minKey", Content::Scalar(Value::Int32(1))) => Content::Scalar(Value::MinKey),
-        ("$maxKey", Content::Scalar(Value::Int32(1))) => Content::Scalar(Value::MaxKey),
-        _ => Content::Map(entries),
+        ("$minKey", NodeContent::Scalar(Value::Int32(1))) => NodeContent::Scalar(Value::MinKey),
+        ("$maxKey", NodeContent::Scalar(Value::Int32(1))) => NodeContent::Scalar(Value::MaxKey),
+        _ => NodeContent::Map(entries),
     }
 }
 
 fn text(node: &Node) -> Option<String> {
     match &node.content {
-        Content::Scalar(Value::String(text)) => Some(text.as_str().to_owned()),
+        NodeContent::Scalar(Value::String(text)) => Some(text.as_str().to_owned()),
         _ => None,
     }
 }

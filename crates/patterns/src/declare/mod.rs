@@ -62,11 +62,11 @@ pub struct Checked {
 pub struct Part<'a> {
     /// What findings call it.
     pub file: &'a str,
-    pub content: Content<'a>,
+    pub content: DeclarationText<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Content<'a> {
+pub enum DeclarationText<'a> {
     Yaml(&'a str),
     Bson(&'a Doc<'a>),
 }
@@ -92,9 +92,9 @@ pub fn from_parts(parts: &[Part<'_>], database: Option<&str>) -> Vec<Group> {
     for (index, part) in parts.iter().enumerate() {
         let mut findings = Findings::of(part.file);
         let (own, drafts) = match part.content {
-            Content::Yaml(text) => read_yaml(text, &mut findings),
-            Content::Bson(doc) if is_too_large(doc.as_bytes().len(), &mut findings) => (None, Vec::new()),
-            Content::Bson(doc) => {
+            DeclarationText::Yaml(text) => read_yaml(text, &mut findings),
+            DeclarationText::Bson(doc) if is_too_large(doc.as_bytes().len(), &mut findings) => (None, Vec::new()),
+            DeclarationText::Bson(doc) => {
                 let node = bson::read(doc, &mut findings);
                 walk::declaration(&node, database, &mut findings)
             }

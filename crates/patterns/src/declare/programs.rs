@@ -1,9 +1,9 @@
 //! The parts of a declaration that are MongoDB's own language, `where` and `expr`: compiled here, so that their mistakes are
 //! found at their place in the file.
 
-use crate::declare::block::Item;
+use crate::declare::block::BlockItem;
 use crate::declare::finding::{At, Findings};
-use crate::declare::tree::{Content, Entry, Node};
+use crate::declare::tree::{MapEntry, Node, NodeContent};
 use crate::fields::Expression;
 use crate::rule::owned::STATE;
 use document::filter::{self, Filter};
@@ -13,7 +13,7 @@ use document::value::Path;
 use document::{ArrayWriter, DocWriter, Value};
 
 /// A `where`: the same answer for the same document, always.
-pub(crate) fn filter(item: &Item<'_>, findings: &mut Findings) -> Option<Filter> {
+pub(crate) fn filter(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Filter> {
     let doc = item.document("{ status: paid }", findings)?;
     match Filter::parse(&doc, &mut Names::new()) {
         Ok(filter) => {
@@ -47,7 +47,7 @@ pub(crate) fn filter(item: &Item<'_>, findings: &mut Findings) -> Option<Filter>
 }
 
 /// An `expr` that keeps `field`: of the document itself, but not of the field.
-pub(crate) fn expression(item: &Item<'_>, field: &Path, findings: &mut Findings) -> Option<Expression> {
+pub(crate) fn expression(item: &BlockItem<'_>, field: &Path, findings: &mut Findings) -> Option<Expression> {
     const EXAMPLE: &str = "write an aggregation expression: `expr: { $subtract: [$price, $cost] }`";
     if item.node.is_empty() {
         findings.error(&item.at, "`expr` is empty", EXAMPLE);
@@ -127,15 +127,15 @@ fn compile(field: &Path, source: &Value<'static>) -> document::Result<Pipeline> 
 }
 
 /// The operator that the language's message names, if it stands in the item; else the item.
-fn blamed(item: &Item<'_>, message: &str) -> At {
-    fn search<'n>(node: &'n Node, message: &str) -> Option<&'n Entry> {
+fn blamed(item: &BlockItem<'_>, message: &str) -> At {
+    fn search<'n>(node: &'n Node, message: &str) -> Option<&'n MapEntry> {
         match &node.content {
-            Content::Map(entries) => entries.iter().find_map(|entry| {
+            NodeContent::Map(entries) => entries.iter().find_map(|entry| {
                 let named = entry.key.starts_with('$') && message.contains(&entry.key);
                 search(&entry.value, message).or(named.then_some(entry))
             }),
-            Content::List(items) => items.iter().find_map(|item| search(item, message)),
-            Content::Scalar(_) => None,
+            NodeContent::List(items) => items.iter().find_map(|item| search(item, message)),
+            NodeContent::Scalar(_) => None,
         }
     }
     // Operators are short, and so is the part of a message that names one.
@@ -161,14 +161,14 @@ fn unsteady(expr: &Expr) -> Option<&'static str> {
 /// An operator that draws lots, by its name: it is no part of the compiled program's shape.
 fn draws_lots(node: &Node) -> Option<&'static str> {
     match &node.content {
-        Content::Map(entries) => entries.iter().find_map(|entry| match entry.key.as_str() {
+        NodeContent::Map(entries) => entries.iter().find_map(|entry| match entry.key.as_str() {
             "$rand" => Some("$rand"),
             "$sampleRate" => Some("$sampleRate"),
             "$literal" => None,
             _ => draws_lots(&entry.value),
         }),
-        Content::List(items) => items.iter().find_map(draws_lots),
-        Content::Scalar(_) => None,
+        NodeContent::List(items) => items.iter().find_map(draws_lots),
+        NodeContent::Scalar(_) => None,
     }
 }
 

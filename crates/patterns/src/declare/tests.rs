@@ -340,7 +340,7 @@ fn errors_are_one_sentence_for_a_client() {
 
 #[test]
 fn files_of_one_database_are_checked_together() {
-    let part = |file, text| Part { file, content: Content::Yaml(text) };
+    let part = |file, text| Part { file, content: DeclarationText::Yaml(text) };
     let orders =
         "database: shop\ncollections: { orders: { computed: { total: { sum: price, from: lines, by: orderId } } } }\n";
     let again = "database: shop\ncollections:\n  orders: { computed: { total: { count: lines, by: orderId } } }\n";

@@ -17,20 +17,20 @@ pub struct Spot {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) content: Content,
+    pub(crate) content: NodeContent,
     /// None in a tree made from BSON.
     pub(crate) spot: Option<Spot>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub(crate) enum NodeContent {
     Map(Entries),
     List(Vec<Node>),
     Scalar(Value<'static>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub(crate) key: String,
     pub(crate) spot: Option<Spot>,
     pub(crate) value: Node,
@@ -39,13 +39,13 @@ pub(crate) struct Entry {
 /// The entries of a map in the order of the file, found by their keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
-    list: Vec<Entry>,
+    list: Vec<MapEntry>,
     places: HashMap<String, usize>,
 }
 
 impl Entries {
     /// Adds an entry; gives back the first one of the same key, if there is one, and adds nothing then.
-    pub(crate) fn add(&mut self, entry: Entry) -> Option<&Entry> {
+    pub(crate) fn add(&mut self, entry: MapEntry) -> Option<&MapEntry> {
         match self.places.entry(entry.key.clone()) {
             hash_map::Entry::Occupied(first) => self.list.get(*first.get()),
             hash_map::Entry::Vacant(place) => {
@@ -56,15 +56,15 @@ impl Entries {
         }
     }
 
-    pub(crate) fn find(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn find(&self, key: &str) -> Option<&MapEntry> {
         self.places.get(key).and_then(|place| self.list.get(*place))
     }
 }
 
 impl Deref for Entries {
-    type Target = [Entry];
+    type Target = [MapEntry];
 
-    fn deref(&self) -> &[Entry] {
+    fn deref(&self) -> &[MapEntry] {
         &self.list
     }
 }
@@ -73,9 +73,9 @@ impl Node {
     /// What it is, in words of the file's author.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.content {
-            Content::Map(_) => "a map",
-            Content::List(_) => "a list",
-            Content::Scalar(value) => match value {
+            NodeContent::Map(_) => "a map",
+            NodeContent::List(_) => "a list",
+            NodeContent::Scalar(value) => match value {
                 Value::Null => "empty",
                 Value::Bool(_) => "true or false",
                 Value::String(_) => "text",
@@ -86,21 +86,21 @@ impl Node {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        matches!(&self.content, Content::Scalar(Value::Null))
+        matches!(&self.content, NodeContent::Scalar(Value::Null))
     }
 
     /// The value it stands for, as BSON.
     pub(crate) fn to_value(&self) -> Value<'static> {
         match &self.content {
-            Content::Scalar(value) => value.clone(),
-            Content::List(items) => {
+            NodeContent::Scalar(value) => value.clone(),
+            NodeContent::List(items) => {
                 let mut writer = ArrayWriter::new();
                 for item in items {
                     writer.push(&item.to_value());
                 }
                 Value::Array(writer.finish())
             }
-            Content::Map(entries) => {
+            NodeContent::Map(entries) => {
                 let mut writer = DocWriter::new();
                 for entry in entries.iter() {
                     writer.append(&entry.key, &entry.value.to_value());

@@ -1,10 +1,10 @@
 //! The outer shape of a declaration: a database, its collections, their patterns, and a block per field or per collection.
 
-use crate::declare::block::{Block, Item};
+use crate::declare::block::{Block, BlockItem};
 use crate::declare::check::Draft;
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::{DeclaredField, Definition, PATTERNS, Pattern, Per, Status};
-use crate::declare::tree::{Content, Node};
+use crate::declare::tree::{Node, NodeContent};
 use crate::declare::{names, spelling};
 use document::op::Namespace;
 use document::value::Path;
@@ -36,8 +36,8 @@ pub(crate) fn declaration(
     (database, drafts)
 }
 
-fn collections(item: &Item<'_>, database: &str, drafts: &mut Vec<Draft>, findings: &mut Findings) {
-    if let Content::Map(entries) = &item.node.content
+fn collections(item: &BlockItem<'_>, database: &str, drafts: &mut Vec<Draft>, findings: &mut Findings) {
+    if let NodeContent::Map(entries) = &item.node.content
         && entries.is_empty()
     {
         findings.warning(&item.at, "no collection is declared, and so no rule", "name one under `collections`");
@@ -127,7 +127,7 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
 
 /// The rule of one block, as far as it can be read.
 fn draft(
-    item: &Item<'_>,
+    item: &BlockItem<'_>,
     at: At,
     target: DeclaredField,
     pattern: &'static Pattern,

@@ -3,7 +3,7 @@
 
 use crate::declare::extended_json;
 use crate::declare::finding::{At, Findings};
-use crate::declare::tree::{Content, Entries, Entry, Node, Spot};
+use crate::declare::tree::{Entries, MapEntry, Node, NodeContent, Spot};
 use document::Value;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
@@ -72,7 +72,7 @@ impl<'t> Reader<'t, '_> {
         | Event::MappingStart(_, anchor, ref tag)) = event
         else {
             self.findings.error(&at, "an alias", "write the value out: a declaration has no anchors and aliases");
-            return Some(Node { content: Content::Scalar(Value::Null), spot });
+            return Some(Node { content: NodeContent::Scalar(Value::Null), spot });
         };
         if anchor != 0 {
             self.findings.error(&at, "an anchor", "write the value out where it is used: a declaration has no anchors");
@@ -81,8 +81,8 @@ impl<'t> Reader<'t, '_> {
             self.findings.error(&at, "a tag", "leave it out; quote what must be text");
         }
         let (content, end) = match event {
-            Event::Scalar(text, ScalarStyle::Plain, ..) => (Content::Scalar(self.plain(&text, &at)), None),
-            Event::Scalar(text, ..) => (Content::Scalar(Value::string(text)), None),
+            Event::Scalar(text, ScalarStyle::Plain, ..) => (NodeContent::Scalar(self.plain(&text, &at)), None),
+            Event::Scalar(text, ..) => (NodeContent::Scalar(Value::string(text)), None),
             Event::SequenceStart(..) => self.list(&at)?,
             _ => self.map(&at)?,
         };
@@ -91,11 +91,11 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// The items, and where the list ends.
-    fn list(&mut self, at: &At) -> Option<(Content, Option<usize>)> {
+    fn list(&mut self, at: &At) -> Option<(NodeContent, Option<usize>)> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, span) => return Some((Content::List(items), span.end.byte_offset())),
+                (Event::SequenceEnd, span) => return Some((NodeContent::List(items), span.end.byte_offset())),
                 (event, span) => {
                     let inside = at.inside(&items.len().to_string(), None);
                     items.push(self.node(event, span, &inside)?);
@@ -104,7 +104,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn map(&mut self, at: &At) -> Option<(Content, Option<usize>)> {
+    fn map(&mut self, at: &At) -> Option<(NodeContent, Option<usize>)> {
         let mut entries = Entries::default();
         let before = self.findings.list.len();
         let end = loop {
@@ -126,7 +126,7 @@ impl<'t> Reader<'t, '_> {
             if key.is_empty() {
                 continue;
             }
-            if let Some(first) = entries.add(Entry { key, spot, value }) {
+            if let Some(first) = entries.add(MapEntry { key, spot, value }) {
                 let line = first.spot.map(|spot| format!(", first in line {}", spot.line)).unwrap_or_default();
                 self.findings.error(&inside, format!("`{}` is there twice{line}", first.key), "keep one of them");
             }

@@ -36,10 +36,9 @@ const EXCEPTIONS: &[(&str, &str)] = &[];
 const SHARED_NAMES: &[(&str, usize)] = &[
     ("Change", 2),
     ("Changes", 2),
-    ("Content", 2),
     ("Difference", 2),
     ("Effect", 2),
-    ("Entry", 3),
+    ("Entry", 2),
     ("Outlook", 2),
     ("Shown", 2),
     ("Step", 2),

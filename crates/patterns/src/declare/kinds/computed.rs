@@ -3,7 +3,7 @@
 //! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
 
-use crate::declare::block::{Block, Item, print_duration};
+use crate::declare::block::{Block, BlockItem, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
 use crate::declare::kinds::link_keys::{Keys, reads_planned, with_planned};
@@ -149,7 +149,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
     let filter = block.get("where").map_or(Some(None), |item| programs::filter(&item, findings).map(Some));
     let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
     let client_writes = client_writes(block, findings);
-    if let (Some(source), Some((by, Item { at, .. }))) = (source, &by) {
+    if let (Some(source), Some((by, BlockItem { at, .. }))) = (source, &by) {
         if by.dotted() == "_id" && *source == *target.host.collection {
             findings.error(
                 at,

@@ -3,10 +3,10 @@
 //! Before: `orders { customerId: 7 }`, and a `$lookup` in `customers` on every read.
 //! After: `orders { customerId: 7, customer: { name: "Ada", tier: "gold" } }`.
 
-use crate::declare::block::{Block, Item, print_duration};
+use crate::declare::block::{Block, BlockItem, print_duration};
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
-use crate::declare::tree::Content;
+use crate::declare::tree::NodeContent;
 use crate::declare::{names, normal};
 use crate::fields::CopyField;
 use crate::rule::{ClientWrites, KeyPath, Kind, Link, LinkKey, Refers, Rule, WhenChanged, WhenDeleted};
@@ -185,21 +185,21 @@ pub(super) fn word<T: PartialEq>(choices: &[(&'static str, T)], wanted: T) -> &'
 }
 
 /// `fields: [name, avatar]` or `fields: { name: path.in.source }`.
-fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<str>, Path)>> {
+fn copied(item: &BlockItem<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<str>, Path)>> {
     const EXAMPLE: &str = "write `fields: [name, email]` or `fields: { city: address.city }`";
     let mut fields: Vec<(Arc<str>, Path)> = Vec::new();
     let mut seen = HashSet::new();
     let mut sound = true;
     match &item.node.content {
-        Content::List(items) if !items.is_empty() => {
+        NodeContent::List(items) if !items.is_empty() => {
             for (index, node) in items.iter().enumerate() {
                 let at = item.at.inside(&index.to_string(), node.spot);
-                let Content::Scalar(Value::String(_)) = &node.content else {
+                let NodeContent::Scalar(Value::String(_)) = &node.content else {
                     findings.error(&at, format!("`fields` must list names, not {}", node.kind()), EXAMPLE);
                     sound = false;
                     continue;
                 };
-                let name = Item { node, at: at.clone(), key: "fields" };
+                let name = BlockItem { node, at: at.clone(), key: "fields" };
                 let Some(path) = name.path("[name, email]", findings) else {
                     sound = false;
                     continue;
@@ -221,7 +221,7 @@ fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<
                 fields.push((dotted.into(), path));
             }
         }
-        Content::Map(entries) if !entries.is_empty() => {
+        NodeContent::Map(entries) if !entries.is_empty() => {
             let block = Block { entries, at: at.clone() };
             for field in block.items() {
                 if let Err(reason) = names::field(field.key) {
@@ -238,7 +238,7 @@ fn copied(item: &Item<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<
                 }
             }
         }
-        Content::List(_) | Content::Map(_) => {
+        NodeContent::List(_) | NodeContent::Map(_) => {
             findings.error(at, "`fields` is empty", EXAMPLE);
             sound = false;
         }

@@ -1,7 +1,7 @@
 //! How children find their host: `by` a field or an expression, `each`, `match`, `create`. All but a plain field are built and not
 //! offered yet: they are refused unless a test has asked for them ([`read_planned_forms`]).
 
-use crate::declare::block::{Block, Item};
+use crate::declare::block::{Block, BlockItem};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::{DeclaredField, KeyDef, ValueType};
 use crate::rule::{KeyExpression, KeyPath, LinkKey};
@@ -117,7 +117,7 @@ impl Keys {
     }
 }
 
-fn expression(by: &Item<'_>, source: Value<'static>, findings: &mut Findings) -> Option<LinkKey> {
+fn expression(by: &BlockItem<'_>, source: Value<'static>, findings: &mut Findings) -> Option<LinkKey> {
     match KeyExpression::new(source) {
         Ok(expression) => Some(LinkKey::Expression(Arc::new(expression))),
         Err(error) => {

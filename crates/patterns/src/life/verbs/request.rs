@@ -1,7 +1,7 @@
 //! The command as it was sent: its verb, its fields, its declaration.
 
 use crate::declare;
-use crate::declare::{Checked, Content, Declaration, Part};
+use crate::declare::{Checked, Declaration, DeclarationText, Part};
 use crate::life::verbs::{VERBS, Verb};
 use document::value::order;
 use document::{Array, Doc, Error, Result, Value};
@@ -87,8 +87,8 @@ impl<'a> Request<'a> {
         let mut list = Vec::new();
         for (file, part) in &parts {
             let content = match part {
-                Value::Document(doc) => Content::Bson(doc),
-                Value::String(text) => Content::Yaml(text.as_str()),
+                Value::Document(doc) => DeclarationText::Bson(doc),
+                Value::String(text) => DeclarationText::Yaml(text.as_str()),
                 other => {
                     let kind = other.type_name();
                     return Err(Error::type_mismatch(format!("{file} must be a document or YAML text, not {kind}")));

@@ -1,6 +1,6 @@
 //! The grammar of a slot's names: a regular expression that MongoDB understands and that always ends soon.
 
-use crate::declare::block::Item;
+use crate::declare::block::BlockItem;
 use crate::declare::finding::Findings;
 use crate::shapes::bucket::Grammar;
 use document::filter::Regex;
@@ -8,7 +8,7 @@ use document::filter::Regex;
 const LONGEST: usize = 500;
 const EXAMPLE: &str = "write it as in `keys: \"^[A-Z]{2}$\"`";
 
-pub(super) fn read(item: &Item<'_>, findings: &mut Findings) -> Option<Grammar> {
+pub(super) fn read(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Grammar> {
     let text = item.text("a regular expression", "\"^[A-Z]{2}$\"", findings)?;
     if text.len() > LONGEST {
         findings.error(

@@ -10,13 +10,13 @@ mod normal;
 mod readings;
 mod slots;
 
-use crate::declare::block::{Block, Item};
+use crate::declare::block::{Block, BlockItem};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::word;
 use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
 use crate::declare::names::collection;
 use crate::declare::normal as declared;
-use crate::declare::tree::Content;
+use crate::declare::tree::NodeContent;
 use crate::rule::{ClientWrites, Kind, Rule};
 use crate::shapes::bucket::{Body, Bucket, BucketShape, Layout, Period, Series};
 use document::op::Namespace;
@@ -207,9 +207,9 @@ fn into(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> O
 }
 
 /// `by: [sensorId, { field: key, as: hex }]`.
-fn series(item: &Item<'_>, findings: &mut Findings) -> Option<Vec<Series>> {
+fn series(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Vec<Series>> {
     const EXAMPLE: &str = "[sensorId]";
-    let Content::List(items) = &item.node.content else {
+    let NodeContent::List(items) = &item.node.content else {
         item.expected("a list of fields", EXAMPLE, findings);
         return None;
     };
@@ -218,9 +218,9 @@ fn series(item: &Item<'_>, findings: &mut Findings) -> Option<Vec<Series>> {
     let before = findings.errors();
     for (index, node) in items.iter().enumerate() {
         let at = item.at.inside(&index.to_string(), node.spot);
-        let own = Item { node, at: at.clone(), key: "by" };
+        let own = BlockItem { node, at: at.clone(), key: "by" };
         let found = match &node.content {
-            Content::Map(_) => hex(&own, findings),
+            NodeContent::Map(_) => hex(&own, findings),
             _ => names::top(&own, EXAMPLE, findings).map(|field| Series { field, hex: false }),
         };
         let Some(found) = found else { continue };
@@ -233,7 +233,7 @@ fn series(item: &Item<'_>, findings: &mut Findings) -> Option<Vec<Series>> {
 }
 
 /// `{ field: key, as: hex }`.
-fn hex(item: &Item<'_>, findings: &mut Findings) -> Option<Series> {
+fn hex(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Series> {
     const FIELD: &str = "field: <the field>";
     let known = ["as", "field"];
     let block = Block::open(item.node, item.at.clone(), "write `{ field: key, as: hex }`", findings)?;

@@ -1,6 +1,6 @@
 //! The names in a bucket: top-level fields of a reading, and names that do not meet in the stored document.
 
-use crate::declare::block::{Block, Item};
+use crate::declare::block::{Block, BlockItem};
 use crate::declare::finding::Findings;
 use crate::declare::names;
 use crate::shapes::bucket::{Body, Bucket, Layout, Slot};
@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The name of a top-level field that a reading may have.
-pub(super) fn top(item: &Item<'_>, example: &str, findings: &mut Findings) -> Option<Arc<str>> {
+pub(super) fn top(item: &BlockItem<'_>, example: &str, findings: &mut Findings) -> Option<Arc<str>> {
     let text = item.text("a field", example, findings)?;
     sound(text, item, findings).then(|| text.into())
 }
 
 /// The name that something gets in the stored document.
-pub(super) fn stored(item: &Item<'_>, example: &str, findings: &mut Findings) -> Option<Arc<str>> {
+pub(super) fn stored(item: &BlockItem<'_>, example: &str, findings: &mut Findings) -> Option<Arc<str>> {
     let text = item.text("a name", example, findings)?;
     let reason = match text {
         "_id" | "_pleach" => Err(format!("`{text}` has a meaning of its own")),
@@ -32,7 +32,7 @@ pub(super) fn stored(item: &Item<'_>, example: &str, findings: &mut Findings) ->
 }
 
 /// Whether a reading can have a field of that name; if not, it is a finding.
-pub(super) fn sound(name: &str, item: &Item<'_>, findings: &mut Findings) -> bool {
+pub(super) fn sound(name: &str, item: &BlockItem<'_>, findings: &mut Findings) -> bool {
     let (reason, hint) = if name.contains('.') {
         (
             "a bucket takes top-level fields only".to_owned(),

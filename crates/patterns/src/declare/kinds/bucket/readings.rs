@@ -1,10 +1,10 @@
 //! The keys of a bucket that holds single readings.
 
-use crate::declare::block::{Block, Item};
+use crate::declare::block::{Block, BlockItem};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::bucket::names;
 use crate::declare::spelling;
-use crate::declare::tree::Content;
+use crate::declare::tree::NodeContent;
 use crate::shapes::bucket::{Grain, Inexact, Period, ReadingId, Readings, Stat, Unit};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,9 +48,9 @@ pub(super) fn told(readings: &Readings, block: &Block<'_>, findings: &mut Findin
 }
 
 /// `unit: { minute: m }`.
-fn unit(item: &Item<'_>, every: Option<Period>, findings: &mut Findings) -> Option<Unit> {
+fn unit(item: &BlockItem<'_>, every: Option<Period>, findings: &mut Findings) -> Option<Unit> {
     const EXAMPLE: &str = "{ minute: m }";
-    let Content::Map(entries) = &item.node.content else {
+    let NodeContent::Map(entries) = &item.node.content else {
         item.expected("a map of one unit to a name", EXAMPLE, findings);
         return None;
     };
@@ -82,20 +82,20 @@ fn unit(item: &Item<'_>, every: Option<Period>, findings: &mut Findings) -> Opti
 }
 
 /// `stats: { temp: [min, max] }`.
-fn stats(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<Vec<(Arc<str>, Vec<Stat>)>> {
+fn stats(item: &BlockItem<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<Vec<(Arc<str>, Vec<Stat>)>> {
     const EXAMPLE: &str = "write `stats: { temp: [min, max, avg] }`";
     let fields = Block::open(item.node, block.key_at("stats"), EXAMPLE, findings)?;
     let before = findings.errors();
     let mut all: Vec<(Arc<str>, Vec<Stat>)> = Vec::new();
     let mut kept: HashSet<String> = HashSet::new();
     for field in fields.items() {
-        let key = Item { at: fields.key_at(field.key), ..field.clone() };
-        if !names::sound(field.key, &Item { key: "stats", ..key.clone() }, findings) {
+        let key = BlockItem { at: fields.key_at(field.key), ..field.clone() };
+        if !names::sound(field.key, &BlockItem { key: "stats", ..key.clone() }, findings) {
             continue;
         }
         let nodes = match &field.node.content {
-            Content::List(nodes) if !nodes.is_empty() => nodes,
-            Content::List(_) => {
+            NodeContent::List(nodes) if !nodes.is_empty() => nodes,
+            NodeContent::List(_) => {
                 findings.error(&field.at, format!("`{}` lists no figure", field.key), EXAMPLE);
                 continue;
             }
@@ -106,7 +106,7 @@ fn stats(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<
         };
         let mut figures = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
-            let own = Item { node, at: field.at.inside(&index.to_string(), node.spot), key: field.key };
+            let own = BlockItem { node, at: field.at.inside(&index.to_string(), node.spot), key: field.key };
             let Some(stat) = own.choice(&Stat::ALL.map(|stat| (stat.name(), stat)), findings) else { continue };
             let name = stat.of(field.key);
             match kept.contains(&name) {

@@ -1,10 +1,10 @@
 //! The keys of a bucket that holds sums per slot.
 
-use crate::declare::block::{Block, Item};
+use crate::declare::block::{Block, BlockItem};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::bucket::{grammar, names};
 use crate::declare::spelling;
-use crate::declare::tree::Content;
+use crate::declare::tree::NodeContent;
 use crate::shapes::bucket::{Grain, Layout, Period, Slot, Slots};
 use document::Value;
 use std::collections::HashSet;
@@ -70,14 +70,14 @@ pub(super) fn read(
     Some(Slots { slot: slot?, sums: sums?, layout: layout? })
 }
 
-fn slot(item: &Item<'_>, every: Option<Period>, findings: &mut Findings) -> Option<Slot> {
-    if let Content::Map(_) = &item.node.content {
+fn slot(item: &BlockItem<'_>, every: Option<Period>, findings: &mut Findings) -> Option<Slot> {
+    if let NodeContent::Map(_) = &item.node.content {
         return field(item, findings);
     }
     let words = || UNITS.iter().map(|unit| unit.name());
     let either = format!("it is {}, or {BY_FIELD}", spelling::one_of(words()));
     let text = match &item.node.content {
-        Content::Scalar(Value::String(text)) => text.as_str(),
+        NodeContent::Scalar(Value::String(text)) => text.as_str(),
         _ => {
             findings.error(&item.at, format!("`slot` must be a word or a map, not {}", item.node.kind()), either);
             return None;
@@ -116,7 +116,7 @@ fn slot(item: &Item<'_>, every: Option<Period>, findings: &mut Findings) -> Opti
 const BY_FIELD: &str = "`{ field: country, keys: \"^[A-Z]{2}$\", at_most: 250 }`";
 
 /// `{ field: country, keys: "^[A-Z]{2}$", at_most: 250 }`.
-fn field(item: &Item<'_>, findings: &mut Findings) -> Option<Slot> {
+fn field(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Slot> {
     let known = ["at_most", "field", "keys"];
     let block = Block::open(item.node, item.at.clone(), &format!("write {BY_FIELD}"), findings)?;
     for entry in block.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
@@ -144,12 +144,12 @@ fn field(item: &Item<'_>, findings: &mut Findings) -> Option<Slot> {
 }
 
 /// `sum: { approved: a }` or `sum: [approved]`.
-fn sums(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<Vec<(Arc<str>, Arc<str>)>> {
+fn sums(item: &BlockItem<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<Vec<(Arc<str>, Arc<str>)>> {
     const EXAMPLE: &str = "write `sum: { approved: a, rejected: r }` or `sum: [approved, rejected]`";
     let before = findings.errors();
     let mut all: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     let (mut logicals, mut shorts) = (HashSet::new(), HashSet::new());
-    let mut add = |item: &Item<'_>, logical: Arc<str>, short: Arc<str>, findings: &mut Findings| {
+    let mut add = |item: &BlockItem<'_>, logical: Arc<str>, short: Arc<str>, findings: &mut Findings| {
         let told = |name: &str, findings: &mut Findings| {
             findings.error(&item.at, format!("`{name}` is there twice"), "each sum has a name of its own");
         };
@@ -164,18 +164,18 @@ fn sums(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<V
         }
     };
     match &item.node.content {
-        Content::List(nodes) if !nodes.is_empty() => {
+        NodeContent::List(nodes) if !nodes.is_empty() => {
             for (index, node) in nodes.iter().enumerate() {
-                let own = Item { node, at: item.at.inside(&index.to_string(), node.spot), key: "sum" };
+                let own = BlockItem { node, at: item.at.inside(&index.to_string(), node.spot), key: "sum" };
                 if let Some(name) = names::top(&own, "[approved]", findings) {
                     add(&own, name.clone(), name, findings);
                 }
             }
         }
-        Content::Map(entries) if !entries.is_empty() => {
+        NodeContent::Map(entries) if !entries.is_empty() => {
             let fields = Block { entries, at: block.key_at("sum") };
             for own in fields.items() {
-                let key = Item { at: fields.key_at(own.key), key: "sum", ..own.clone() };
+                let key = BlockItem { at: fields.key_at(own.key), key: "sum", ..own.clone() };
                 let logical = names::sound(own.key, &key, findings).then(|| own.key.into());
                 let short = names::stored(&own, "a", findings);
                 if let (Some(logical), Some(short)) = (logical, short) {
@@ -183,7 +183,7 @@ fn sums(item: &Item<'_>, block: &Block<'_>, findings: &mut Findings) -> Option<V
                 }
             }
         }
-        Content::List(_) | Content::Map(_) => findings.error(&block.key_at("sum"), "`sum` is empty", EXAMPLE),
+        NodeContent::List(_) | NodeContent::Map(_) => findings.error(&block.key_at("sum"), "`sum` is empty", EXAMPLE),
         _ => {
             let what = if item.node.is_empty() { "empty" } else { item.node.kind() };
             findings.error(&item.at, format!("`sum` must be a list or a map, not {what}"), EXAMPLE);
