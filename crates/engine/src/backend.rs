@@ -44,7 +44,8 @@ impl Backend for Engine {
     }
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
-        Box::pin(async move { read::open(self, session, context, op) })
+        // At once, and not when it is waited for: a future would hold the operation, which is copied with it.
+        Box::pin(std::future::ready(read::open(self, session, context, op)))
     }
 
     fn write<'a>(

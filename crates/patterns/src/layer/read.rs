@@ -13,12 +13,16 @@ pub(super) fn read<'a>(
     context: &'a Context,
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
-    let rules = executor.rules();
+    let rules = executor.current();
     if !rules.holds_any() && read::stack_of(&rules, &op).is_none() {
-        // The rules are held until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
+        let op = match digits::read_owned(&rules, op, context) {
+            Ok(op) => op,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let cursor = executor.inner.read(session, context, op);
+        // The rules are kept until the cursor is open: a collection that is renamed meanwhile would seem to be empty.
         return Box::pin(async move {
-            let op = digits::read_owned(&rules, op, context)?;
-            let cursor = executor.inner.read(session, context, op).await;
+            let cursor = cursor.await;
             drop(rules);
             cursor
         });
