@@ -7,44 +7,44 @@ use document::{Doc, Value};
 
 /// One rule that is not in both sets as it is in the other.
 #[derive(Clone, Debug)]
-pub enum Difference<'a> {
+pub enum RuleDifference<'a> {
     Added(&'a Rule),
-    Changed { old: &'a Rule, new: &'a Rule, change: Change },
+    Changed { old: &'a Rule, new: &'a Rule, change: RuleChange },
     Removed(&'a Rule),
 }
 
 /// What a changed rule asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The values stay what they are; only the upkeep differs.
-    Upkeep,
+pub enum RuleChange {
+    /// The values stay what they are; only how they are kept differs.
+    Policy,
     /// The values are made anew.
     Rebuild,
 }
 
 /// The keys that say how values are kept, not what they are.
-const UPKEEP_KEYS: &[&str] = &["client_writes", "lag", "when_changed", "when_deleted"];
+const POLICY_KEYS: &[&str] = &["client_writes", "lag", "when_changed", "when_deleted"];
 
 /// From `old` to `new`: what is new and changed in the order of `new`, then what is gone.
-pub fn diff<'a>(old: &'a [Rule], new: &'a [Rule]) -> Vec<Difference<'a>> {
+pub fn diff<'a>(old: &'a [Rule], new: &'a [Rule]) -> Vec<RuleDifference<'a>> {
     let same = |a: &Rule, b: &Rule| a.host == b.host && a.name == b.name;
     let mut differences = Vec::new();
     for new in new {
         match old.iter().find(|old| same(old, new)) {
-            None => differences.push(Difference::Added(new)),
+            None => differences.push(RuleDifference::Added(new)),
             Some(old) => {
                 if let Some(change) = change(old, new) {
-                    differences.push(Difference::Changed { old, new, change });
+                    differences.push(RuleDifference::Changed { old, new, change });
                 }
             }
         }
     }
-    differences.extend(old.iter().filter(|old| !new.iter().any(|new| same(old, new))).map(Difference::Removed));
+    differences.extend(old.iter().filter(|old| !new.iter().any(|new| same(old, new))).map(RuleDifference::Removed));
     differences
 }
 
 /// What it takes to make one rule of the other; `None` if they are the same.
-pub(crate) fn change(old: &Rule, new: &Rule) -> Option<Change> {
+pub(crate) fn change(old: &Rule, new: &Rule) -> Option<RuleChange> {
     if old.declaration.as_bytes() == new.declaration.as_bytes() {
         return None;
     }
@@ -53,7 +53,7 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<Change> {
         _ => normal::field_block,
     };
     let (Some(was), Some(is)) = (block(&old.declaration), block(&new.declaration)) else {
-        return Some(Change::Rebuild);
+        return Some(RuleChange::Rebuild);
     };
     // Copies that were frozen are stale by the new rule.
     let thawed = was.get("when_changed").is_some_and(|it| it.as_str() == Some("keep"))
@@ -64,23 +64,23 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<Change> {
     let value = |block: &Doc<'_>| -> Vec<(String, Vec<u8>)> {
         block
             .iter()
-            .filter(|(key, _)| !UPKEEP_KEYS.contains(&key.as_str()))
+            .filter(|(key, _)| !POLICY_KEYS.contains(&key.as_str()))
             .map(|(key, value)| (key.as_str().to_owned(), bytes(&value)))
             .collect()
     };
     match thawed || let_go || old.pattern != new.pattern || value(&was) != value(&is) {
-        true => Some(Change::Rebuild),
-        false => Some(Change::Upkeep),
+        true => Some(RuleChange::Rebuild),
+        false => Some(RuleChange::Policy),
     }
 }
 
 /// Buckets that may hold more stay as they are, and so do readings when others are cut or refused than before.
-fn bucket_change(old: &Bucket, new: &Bucket) -> Change {
-    let (Body::Readings(was), Body::Readings(is)) = (&old.body, &new.body) else { return Change::Rebuild };
+fn bucket_change(old: &Bucket, new: &Bucket) -> RuleChange {
+    let (Body::Readings(was), Body::Readings(is)) = (&old.body, &new.body) else { return RuleChange::Rebuild };
     let body = Body::Readings(Readings { at_most: was.at_most, inexact: was.inexact, ..is.clone() });
     match was.at_most <= is.at_most && *old == (Bucket { body, ..new.clone() }) {
-        true => Change::Upkeep,
-        false => Change::Rebuild,
+        true => RuleChange::Policy,
+        false => RuleChange::Rebuild,
     }
 }
 

@@ -28,7 +28,7 @@ mod tests;
 pub use crate::rule::order::order;
 pub use check::compatible;
 pub(crate) use diff::change;
-pub use diff::{Change, Difference, diff};
+pub use diff::{RuleChange, RuleDifference, diff};
 pub use finding::{Finding, Severity};
 pub use tree::Spot;
 

@@ -168,8 +168,8 @@ fn what_changed_between_two_declarations() {
         (base, ""),
         ("{ fields: { name: name }, by: uid, from: users, match: _id, when_deleted: keep }", ""),
         ("{ from: users, by: uid, fields: [name], when_deleted: reject }", "Rebuild"),
-        ("{ from: users, by: uid, fields: [name], lag: 5s, client_writes: ignore }", "Upkeep"),
-        ("{ from: users, by: uid, fields: [name], when_changed: keep }", "Upkeep"),
+        ("{ from: users, by: uid, fields: [name], lag: 5s, client_writes: ignore }", "Policy"),
+        ("{ from: users, by: uid, fields: [name], when_changed: keep }", "Policy"),
         ("{ from: users, by: uid, fields: [name, avatar] }", "Rebuild"),
         ("{ from: people, by: uid, fields: [name] }", "Rebuild"),
         ("{ from: users, by: uid, match: handle, fields: [name] }", "Rebuild"),
@@ -177,19 +177,19 @@ fn what_changed_between_two_declarations() {
         let (old, new) = (rule(base), rule(block));
         let told = |old: &[Rule], new: &[Rule]| match diff(old, new).as_slice() {
             [] => String::new(),
-            [Difference::Changed { change, .. }] => format!("{change:?}"),
+            [RuleDifference::Changed { change, .. }] => format!("{change:?}"),
             other => panic!("{other:?}"),
         };
         assert_eq!(told(&old, &new), expected, "{block}");
         // Copies that were frozen are stale once they are not; those of gone sources may stay where they were unset before.
         let back = match block {
             block if block.contains("when_changed: keep") => "Rebuild",
-            block if block.contains("when_deleted: reject") => "Upkeep",
+            block if block.contains("when_deleted: reject") => "Policy",
             _ => expected,
         };
         assert_eq!(told(&new, &old), back, "{block}");
-        assert!(matches!(diff(&[], &new).as_slice(), [Difference::Added(_)]));
-        assert!(matches!(diff(&old, &[]).as_slice(), [Difference::Removed(_)]));
+        assert!(matches!(diff(&[], &new).as_slice(), [RuleDifference::Added(_)]));
+        assert!(matches!(diff(&old, &[]).as_slice(), [RuleDifference::Removed(_)]));
     }
 }
 
@@ -286,18 +286,18 @@ fn what_changed_between_two_buckets() {
     let base = rule("{ time: t, by: [k], every: hour }");
     for (block, expected) in [
         ("{ every: hour, by: [k], time: t, at_most: 1000, unit: { ms: t }, into: s_buckets }", None),
-        ("{ time: t, by: [k], every: hour, at_most: 2000 }", Some(Change::Upkeep)),
-        ("{ time: t, by: [k], every: hour, inexact: truncate }", Some(Change::Upkeep)),
-        ("{ time: t, by: [k], every: hour, at_most: 10 }", Some(Change::Rebuild)),
-        ("{ time: t, by: [k], every: day }", Some(Change::Rebuild)),
-        ("{ time: t, by: [k], every: hour, into: other }", Some(Change::Rebuild)),
-        ("{ time: t, by: [k], every: hour, stats: { v: [max] } }", Some(Change::Rebuild)),
-        ("{ time: t, by: [k], every: hour, slot: minute, sum: [v] }", Some(Change::Rebuild)),
+        ("{ time: t, by: [k], every: hour, at_most: 2000 }", Some(RuleChange::Policy)),
+        ("{ time: t, by: [k], every: hour, inexact: truncate }", Some(RuleChange::Policy)),
+        ("{ time: t, by: [k], every: hour, at_most: 10 }", Some(RuleChange::Rebuild)),
+        ("{ time: t, by: [k], every: day }", Some(RuleChange::Rebuild)),
+        ("{ time: t, by: [k], every: hour, into: other }", Some(RuleChange::Rebuild)),
+        ("{ time: t, by: [k], every: hour, stats: { v: [max] } }", Some(RuleChange::Rebuild)),
+        ("{ time: t, by: [k], every: hour, slot: minute, sum: [v] }", Some(RuleChange::Rebuild)),
     ] {
         let new = rule(block);
         let told = match diff(&base, &new).as_slice() {
             [] => None,
-            [Difference::Changed { change, .. }] => Some(*change),
+            [RuleDifference::Changed { change, .. }] => Some(*change),
             other => panic!("{other:?}"),
         };
         assert_eq!(told, expected, "{block}");

@@ -12,23 +12,23 @@ use std::sync::Arc;
 
 /// What a job does to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum JobAction {
     Update,
     Delete,
 }
 
-impl Effect {
-    fn action(self) -> &'static str {
+impl JobAction {
+    fn privilege(self) -> &'static str {
         match self {
-            Effect::Update => "update",
-            Effect::Delete => "remove",
+            JobAction::Update => "update",
+            JobAction::Delete => "remove",
         }
     }
 
     fn command(self) -> &'static str {
         match self {
-            Effect::Update => "update",
-            Effect::Delete => "delete",
+            JobAction::Update => "update",
+            JobAction::Delete => "delete",
         }
     }
 }
@@ -39,42 +39,42 @@ pub(crate) async fn need_to_put_off(
     line: Option<&Arc<dyn Relay>>,
     rules: &Rules,
     kept: &Arc<ActiveRule>,
-    effect: Effect,
+    action: JobAction,
 ) -> Result<()> {
     if line.is_none() {
         return Ok(());
     }
     let mut all = Vec::new();
-    follow(rules, kept, effect, &mut all);
+    follow(rules, kept, action, &mut all);
     let suffices = |rights: &Rights| {
-        let lacks = all.iter().find(|(kept, effect)| !rights.may(effect.action(), &kept.rule.host));
-        lacks.map_or(Ok(()), |(kept, effect)| Err(refused(&kept.rule.host, *effect)))
+        let lacks = all.iter().find(|(kept, action)| !rights.may(action.privilege(), &kept.rule.host));
+        lacks.map_or(Ok(()), |(kept, action)| Err(refused(&kept.rule.host, *action)))
     };
     remembered::rights(executor, line, "update: 1", suffices).await.map(drop)
 }
 
-/// All that follows from what a job does, each rule once for each effect.
+/// All that follows from what a job does, each rule once for each action.
 fn follow<'r>(
     rules: &'r Rules,
     kept: &'r Arc<ActiveRule>,
-    effect: Effect,
-    all: &mut Vec<(&'r Arc<ActiveRule>, Effect)>,
+    action: JobAction,
+    all: &mut Vec<(&'r Arc<ActiveRule>, JobAction)>,
 ) {
-    if all.iter().any(|(other, known)| Arc::ptr_eq(other, kept) && *known == effect) {
+    if all.iter().any(|(other, known)| Arc::ptr_eq(other, kept) && *known == action) {
         return;
     }
-    all.push((kept, effect));
-    match effect {
-        Effect::Update => {
+    all.push((kept, action));
+    match action {
+        JobAction::Update => {
             for reader in rules.readers(kept) {
-                follow(rules, reader, Effect::Update, all);
+                follow(rules, reader, JobAction::Update, all);
             }
         }
-        Effect::Delete => {
+        JobAction::Delete => {
             let sourced = rules.of(&kept.rule.host).map(|local| &*local.sourced).unwrap_or_default();
             for reader in sourced {
-                if let Some(effect) = when_deleted(reader) {
-                    follow(rules, reader, effect, all);
+                if let Some(action) = when_deleted(reader) {
+                    follow(rules, reader, action, all);
                 }
             }
         }
@@ -82,18 +82,18 @@ fn follow<'r>(
 }
 
 /// What the hosts of a rule see of a deleted source; `None` if nothing.
-fn when_deleted(kept: &ActiveRule) -> Option<Effect> {
+fn when_deleted(kept: &ActiveRule) -> Option<JobAction> {
     let link = kept.rule.link()?;
     match (link.refers, link.when_deleted) {
-        (Refers::Source, _) | (_, WhenDeleted::Unset) => Some(Effect::Update),
-        (_, WhenDeleted::Cascade) => Some(Effect::Delete),
+        (Refers::Source, _) | (_, WhenDeleted::Unset) => Some(JobAction::Update),
+        (_, WhenDeleted::Cascade) => Some(JobAction::Delete),
         (_, WhenDeleted::Keep | WhenDeleted::Reject) => None,
     }
 }
 
 /// MongoDB's refusal of the statement.
-fn refused(ns: &Namespace, effect: Effect) -> Error {
+fn refused(ns: &Namespace, action: JobAction) -> Error {
     let message =
-        format!("not authorized on {} to execute command {{ {}: \"{}\" }}", ns.db, effect.command(), ns.collection);
+        format!("not authorized on {} to execute command {{ {}: \"{}\" }}", ns.db, action.command(), ns.collection);
     Error::new(Code::Unauthorized, message)
 }

@@ -70,7 +70,7 @@ async fn add_deltas(
             continue;
         }
         if link.lag.is_some() {
-            jobs::enqueue(run, kept, &key, deferred::Effect::Update).await?;
+            jobs::enqueue(run, kept, &key, deferred::JobAction::Update).await?;
         } else if link.create {
             // Until the whole source is counted, only the state says how far that is.
             let delta = if matches!(state, State::Gathering { .. }) { delta.hidden() } else { delta };
@@ -137,8 +137,8 @@ async fn add_change(
     run.exclusive(kept, &key).await?;
     let later = match &effect {
         Effect::Nothing => return Ok(()),
-        Effect::Delete => deferred::Effect::Delete,
-        Effect::Update(_) | Effect::Look(_) | Effect::Ask(_) | Effect::Refuse => deferred::Effect::Update,
+        Effect::Delete => deferred::JobAction::Delete,
+        Effect::Update(_) | Effect::Look(_) | Effect::Ask(_) | Effect::Refuse => deferred::JobAction::Update,
     };
     if link.lag.is_some() && link.when_deleted != WhenDeleted::Reject {
         return jobs::enqueue(run, kept, &key, later).await;

@@ -33,7 +33,7 @@ pub(crate) struct Evaluator {
 
 /// A host whose field is not what it should be.
 #[derive(Clone, Debug)]
-pub(crate) struct Difference {
+pub(crate) struct HostDifference {
     pub(crate) id: Value<'static>,
     /// The link values of the host: what is in the outbox under one of them is no drift.
     pub(crate) keys: key::Values,
@@ -145,7 +145,7 @@ impl Evaluator {
     }
 
     /// The hosts whose field is not what it should be, by what `at` sees.
-    pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<Difference>> {
+    pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<HostDifference>> {
         let rows = match self.by_state {
             true => Rows::default(),
             false => self.rows(at, &self.distinct_keys(hosts)).await?,
@@ -171,7 +171,7 @@ impl Evaluator {
     }
 
     /// Of a roll-up: the documents that should exist and do not, as differences from a document with nothing but its `_id`.
-    pub(crate) async fn absent(&self, at: &mut Access<'_>) -> Result<Vec<Difference>> {
+    pub(crate) async fn absent(&self, at: &mut Access<'_>) -> Result<Vec<HostDifference>> {
         let Some(stages) = self.field.without_host() else { return Ok(Vec::new()) };
         let (source, sent) = (self.rule.link().map(|link| &link.source), !at.backend.facts().runs_our_code);
         let Some(source) = source else { return Ok(Vec::new()) };
@@ -196,9 +196,9 @@ impl Evaluator {
         }
     }
 
-    fn difference(&self, host: &Doc<'static>, right: Doc<'static>, sent: bool) -> Result<Difference> {
+    fn difference(&self, host: &Doc<'static>, right: Doc<'static>, sent: bool) -> Result<HostDifference> {
         let field = &self.rule.field;
-        Ok(Difference {
+        Ok(HostDifference {
             id: host.get("_id").unwrap_or(Value::Null),
             keys: self.keys(host),
             stored: value_at(host, field).into_owned(),

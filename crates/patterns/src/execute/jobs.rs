@@ -3,7 +3,7 @@
 use crate::active::ActiveRule;
 use crate::execute::access::Access;
 use crate::execute::attempt::Attempt;
-use crate::execute::deferred::{Effect, need_to_put_off};
+use crate::execute::deferred::{JobAction, need_to_put_off};
 use crate::execute::evaluate::Evaluator;
 use crate::execute::host_queue;
 use crate::execute::plan::Action;
@@ -23,12 +23,12 @@ pub(crate) async fn enqueue(
     run: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     value: &Value<'_>,
-    effect: Effect,
+    action: JobAction,
 ) -> Result<()> {
     if !run.enqueued.insert(fence_key(&kept.rule, value)) {
         return Ok(());
     }
-    need_to_put_off(run.executor, run.session.relay.as_ref(), &run.rules, kept, effect).await?;
+    need_to_put_off(run.executor, run.session.relay.as_ref(), &run.rules, kept, action).await?;
     run.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
     if run.trace.is_some() {

@@ -3,7 +3,7 @@
 
 use crate::active::{ActiveRule, RuleInState, Rules};
 use crate::execute::attempt::Attempt;
-use crate::execute::deferred::Effect;
+use crate::execute::deferred::JobAction;
 use crate::execute::{jobs, react, roll_up};
 use crate::layer::{Patterned, switchover_wait};
 use crate::rule::Rule;
@@ -53,7 +53,7 @@ impl Patterned {
         let rules = self.rules();
         let kept = find(&rules, rule)?;
         let mut run = Attempt::new(&self.executor, session, context, rules.clone());
-        jobs::enqueue(&mut run, kept, key, Effect::Update).await
+        jobs::enqueue(&mut run, kept, key, JobAction::Update).await
     }
 }
 

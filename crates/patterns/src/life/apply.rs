@@ -3,11 +3,11 @@
 use crate::declare::{Declaration, compatible};
 use crate::execute::access::Access;
 use crate::execute::rights::{Rights, namespaces};
-use crate::life::plan::{Changes, Work};
-use crate::life::preview::{Outlook, Preview, Refusal, Wanted};
+use crate::life::plan::{ApplyPlan, Work};
+use crate::life::preview::{Preview, PreviewOptions, Refusal, RulePreview};
 use crate::life::relocate::drop::Leaving;
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, catalog, install, lifecycle, replaced, retire};
+use crate::life::{CatalogRule, Life, catalog, install, lifecycle, replaced, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -46,7 +46,7 @@ pub struct Applied {
 
 /// What is to be done, decided by a look at the data.
 struct Decided {
-    changes: Changes,
+    changes: ApplyPlan,
     applied: Applied,
     /// The rules that a flag is needed for.
     pending: Vec<Pending>,
@@ -64,7 +64,7 @@ pub(crate) struct Pending {
 
 impl Life {
     /// What is declared differently stays in force as it was: the additions must go with that.
-    fn beside_what_stays(&self, db: &str, additions: &Changes) -> Result<()> {
+    fn beside_what_stays(&self, db: &str, additions: &ApplyPlan) -> Result<()> {
         let mut rules: Vec<Rule> =
             self.entries().iter().filter(|entry| *entry.db == *db).map(|entry| (*entry.rule).clone()).collect();
         for step in &additions.steps {
@@ -121,7 +121,7 @@ impl Life {
         extent: Consent,
     ) -> Result<Decided> {
         let db = &*declaration.database;
-        let mut changes = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
+        let mut changes = ApplyPlan::find(at, &self.entries(), db, &declaration.rules).await?;
         let mut left = Vec::new();
         if extent.additions_only {
             let some = changes.clone().additions();
@@ -140,17 +140,17 @@ impl Life {
             }
             changes = some;
         }
-        let wanted = Wanted { remove: extent.remove, with_data: extent.with_data };
-        let preview = Preview::look(self, at, rights, &changes, &declaration.rules, wanted).await?;
-        let refused: Vec<(&Outlook, &Refusal)> =
+        let options = PreviewOptions { remove: extent.remove, with_data: extent.with_data };
+        let preview = Preview::look(self, at, rights, &changes, &declaration.rules, options).await?;
+        let refused: Vec<(&RulePreview, &Refusal)> =
             preview.refusals().filter(|(_, refusal)| !refusal.is_waived(extent)).collect();
         let mut pending = Vec::new();
         if extent.additions_only {
-            for (outlook, refusal) in &refused {
-                let (rule, reason) = (outlook.rule.name.clone(), refusal.reason.clone());
+            for (rule_preview, refusal) in &refused {
+                let (rule, reason) = (rule_preview.rule.name.clone(), refusal.reason.clone());
                 let flag = refusal.need.flag().map(|flag| format!(" --{}", flag.replace('_', "-")));
                 left.push(format!("{reason}: it is pending until `pleach apply{}`", flag.unwrap_or_default()));
-                let namespaces = namespaces(&outlook.rule);
+                let namespaces = namespaces(&rule_preview.rule);
                 pending.push(Pending { db: db.to_owned(), rule, namespaces, reason });
             }
             let names: Vec<Arc<str>> = pending.iter().map(|pending| pending.rule.clone()).collect();
@@ -174,7 +174,7 @@ impl Life {
         mut decided: Decided,
     ) -> Result<Applied> {
         let db = &*declaration.database;
-        let now = Changes::find(at, &self.entries(), db, &declaration.rules).await?;
+        let now = ApplyPlan::find(at, &self.entries(), db, &declaration.rules).await?;
         let now = if extent.additions_only { now.additions() } else { now };
         if !now.clone().without(&decided.pending_names()).is_same(&decided.changes) {
             // Another process has changed the rules meanwhile.
@@ -204,7 +204,7 @@ impl Life {
         Ok(decided.applied)
     }
 
-    async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &Changes, extent: Consent) -> Result<()> {
+    async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &ApplyPlan, extent: Consent) -> Result<()> {
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         for step in &changes.steps {
             let lifecycle = lifecycle::of(&step.rule);
@@ -251,16 +251,17 @@ impl Life {
                 _ => {}
             });
             if let Some(row) = written.await? {
-                self.put_entry(Entry::new(db, row, step.rule.clone())?);
+                self.put_entry(CatalogRule::new(db, row, step.rule.clone())?);
             }
         }
         Ok(())
     }
 
     /// A rule whose hosts are getting back what they had is changed when that is done: some have it already.
-    fn refuse_being_restored(&self, db: &str, changes: &Changes) -> Result<()> {
+    fn refuse_being_restored(&self, db: &str, changes: &ApplyPlan) -> Result<()> {
         let is_restored = |rule: &Arc<Rule>| {
-            let is_it = |entry: &Entry| *entry.db == *db && entry.rule.name == rule.name && entry.row.replaced.restore;
+            let is_it =
+                |entry: &CatalogRule| *entry.db == *db && entry.rule.name == rule.name && entry.row.replaced.restore;
             self.entries().iter().any(is_it)
         };
         match changes.steps.iter().find(|step| is_restored(&step.rule)) {
@@ -288,8 +289,8 @@ impl Life {
         self.settle_rules(db, |entry| *entry.rule.name == *rule).await
     }
 
-    async fn settle_rules(&self, db: &str, concerns: impl Fn(&Entry) -> bool) -> Result<()> {
-        let is_stuck = |entries: &[Entry]| entries.iter().any(|entry| entry.problem.is_some());
+    async fn settle_rules(&self, db: &str, concerns: impl Fn(&CatalogRule) -> bool) -> Result<()> {
+        let is_stuck = |entries: &[CatalogRule]| entries.iter().any(|entry| entry.problem.is_some());
         let stuck = self.settled_but_for(db, concerns, is_stuck).await?;
         match stuck.iter().find_map(|entry| Some((entry, entry.problem.as_ref()?))) {
             Some((entry, problem)) => {
@@ -301,7 +302,7 @@ impl Life {
     }
 
     /// Waits until every rule of the database is on, gone or stuck: returns those that do not get on.
-    pub(crate) async fn settle_all(&self, db: &str) -> Result<Vec<Entry>> {
+    pub(crate) async fn settle_all(&self, db: &str) -> Result<Vec<CatalogRule>> {
         self.settled_but_for(db, |_| true, |entries| entries.iter().all(|entry| entry.problem.is_some())).await
     }
 
@@ -309,15 +310,15 @@ impl Life {
     async fn settled_but_for(
         &self,
         db: &str,
-        concerns: impl Fn(&Entry) -> bool,
-        is_enough: impl Fn(&[Entry]) -> bool,
-    ) -> Result<Vec<Entry>> {
+        concerns: impl Fn(&CatalogRule) -> bool,
+        is_enough: impl Fn(&[CatalogRule]) -> bool,
+    ) -> Result<Vec<CatalogRule>> {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
-            let waits = |entry: &Entry| entry.row.state == State::Restoring && self.is_restoring(db);
-            let unfinished: Vec<Entry> = self
+            let waits = |entry: &CatalogRule| entry.row.state == State::Restoring && self.is_restoring(db);
+            let unfinished: Vec<CatalogRule> = self
                 .entries()
                 .into_iter()
                 .filter(|entry| *entry.db == *db && concerns(entry) && entry.row.state != State::On && !waits(entry))

@@ -5,7 +5,7 @@
 //! differs every time.
 
 use crate::execute::access::{Access, aggregate, find};
-use crate::execute::evaluate::{Difference, Evaluator};
+use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::life::audit::{AuditedRule, Figures, Report, count, count_before, leave_pending};
 use crate::life::{Life, install};
 use crate::mql;
@@ -86,7 +86,7 @@ fn suspects(field: &dyn Field, search: Search) -> Result<Array<'static>> {
 /// Suspects after all looks.
 #[derive(Default)]
 struct Confirmed {
-    differences: Vec<Difference>,
+    differences: Vec<HostDifference>,
     /// How many the outbox will make right.
     waiting: u64,
 }
@@ -125,7 +125,7 @@ async fn confirmed(
 }
 
 /// Whether the value itself differs, not only its type or its state.
-pub(super) fn is_visible(difference: &Difference) -> bool {
+pub(super) fn is_visible(difference: &HostDifference) -> bool {
     !order::equal(&difference.stored, &difference.expected)
         || difference.stored.is_missing() != difference.expected.is_missing()
 }

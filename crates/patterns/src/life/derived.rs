@@ -2,7 +2,7 @@
 //! rules as any other (SEMANTICS R29).
 
 use crate::execute::access::{update_one, update_op};
-use crate::execute::evaluate::Difference;
+use crate::execute::evaluate::HostDifference;
 use crate::life::Life;
 use crate::life::transaction::OwnTransaction;
 use crate::rule::Rule;
@@ -17,7 +17,7 @@ pub(crate) async fn write(
     life: &Life,
     began: &mut OwnTransaction<'_>,
     rule: &Rule,
-    differences: &[Difference],
+    differences: &[HostDifference],
 ) -> Result<()> {
     if differences.is_empty() {
         return Ok(());
@@ -31,7 +31,7 @@ pub(crate) async fn write_once(
     life: &Life,
     began: &mut OwnTransaction<'_>,
     rule: &Rule,
-    differences: &[Difference],
+    differences: &[HostDifference],
 ) -> Result<()> {
     check_way(rule, differences)?;
     let op = match update_op(&rule.host, statements(life, differences)) {
@@ -42,7 +42,7 @@ pub(crate) async fn write_once(
 }
 
 /// What is on the way to a field would be lost: it came past Pleach, and stays.
-fn check_way(rule: &Rule, differences: &[Difference]) -> Result<()> {
+fn check_way(rule: &Rule, differences: &[HostDifference]) -> Result<()> {
     let obstacle = differences.iter().find_map(|difference| difference.obstacle.as_ref());
     match (obstacle, rule.kept_field()) {
         (Some(obstacle), Some(field)) => Err(obstacle.error(&**field)),
@@ -50,14 +50,14 @@ fn check_way(rule: &Rule, differences: &[Difference]) -> Result<()> {
     }
 }
 
-fn statements(life: &Life, differences: &[Difference]) -> Vec<UpdateStatement> {
+fn statements(life: &Life, differences: &[HostDifference]) -> Vec<UpdateStatement> {
     match life.backend.facts().runs_our_code {
         true => differences.iter().map(one).collect(),
         false => grouped(differences),
     }
 }
 
-fn one(difference: &Difference) -> UpdateStatement {
+fn one(difference: &HostDifference) -> UpdateStatement {
     update_one(Filter::equality("_id", &difference.id), difference.update.clone())
 }
 
@@ -66,8 +66,8 @@ const TOGETHER: usize = 1_000;
 
 /// One statement for all documents that become right by the same words: a statement costs a server more than a document in it.
 /// That the documents are as they were looked at is the transaction's business.
-fn grouped(differences: &[Difference]) -> Vec<UpdateStatement> {
-    let mut groups: Vec<Vec<&Difference>> = Vec::new();
+fn grouped(differences: &[HostDifference]) -> Vec<UpdateStatement> {
+    let mut groups: Vec<Vec<&HostDifference>> = Vec::new();
     let mut open: HashMap<Vec<u8>, usize> = HashMap::new();
     for difference in differences {
         let mut words = DocWriter::new();
@@ -87,7 +87,7 @@ fn grouped(differences: &[Difference]) -> Vec<UpdateStatement> {
     groups.iter().flat_map(|group| together(group)).collect()
 }
 
-fn together(group: &[&Difference]) -> Option<UpdateStatement> {
+fn together(group: &[&HostDifference]) -> Option<UpdateStatement> {
     let (first, more) = group.split_first()?;
     if more.is_empty() {
         return Some(one(first));
@@ -129,8 +129,8 @@ mod tests {
     use document::pipeline::expr::Names;
     use document::update::Update;
 
-    fn difference(id: i32, update: Bson) -> Difference {
-        Difference {
+    fn difference(id: i32, update: Bson) -> HostDifference {
+        HostDifference {
             id: Value::Int32(id),
             keys: Default::default(),
             stored: Value::Missing,

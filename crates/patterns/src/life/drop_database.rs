@@ -6,7 +6,7 @@
 
 use crate::execute::access::Access;
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, catalog, emptied, install, lifecycle, replaced};
+use crate::life::{CatalogRule, Life, catalog, emptied, install, lifecycle, replaced};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::names;
@@ -39,8 +39,8 @@ impl Life {
 
     async fn empty(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         self.unpublished.store(true, Ordering::Relaxed);
-        let of_db = |entry: &Entry| *entry.db == *db;
-        let before: Vec<Entry> = self.entries().into_iter().filter(of_db).collect();
+        let of_db = |entry: &CatalogRule| *entry.db == *db;
+        let before: Vec<CatalogRule> = self.entries().into_iter().filter(of_db).collect();
         for entry in self.entries().into_iter().filter(of_db).filter(|entry| entry.row.state.is_kept()) {
             let mut row = entry.row.clone();
             (row.state, row.epoch, row.by) = (State::Maintaining, row.epoch + 1, self.process.clone());
@@ -50,13 +50,13 @@ impl Life {
                 Progress { since: row.replaced.since, seeded_to: Some(Value::MaxKey), ..Progress::default() };
             lifecycle::of(&entry.rule).reset(&entry.rule, &mut row);
             if catalog::replace(at, db, &row, entry.row.epoch).await? {
-                self.put_entry(Entry::new(db, row, entry.rule.clone())?);
+                self.put_entry(CatalogRule::new(db, row, entry.rule.clone())?);
             }
         }
         self.put_in_force()?;
         self.publish(at, db).await?;
-        let is_field = |entry: &Entry| entry.row.state.is_kept() && entry.rule.kept_field().is_some();
-        let fields: Vec<Entry> = self.entries().into_iter().filter(of_db).filter(is_field).collect();
+        let is_field = |entry: &CatalogRule| entry.row.state.is_kept() && entry.rule.kept_field().is_some();
+        let fields: Vec<CatalogRule> = self.entries().into_iter().filter(of_db).filter(is_field).collect();
         let rules: Vec<&Rule> = fields.iter().map(|entry| &*entry.rule).collect();
         let emptied = emptied::collections(at, &rules).await?;
         drop_collections(at, db, &emptied).await?;

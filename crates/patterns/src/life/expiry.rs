@@ -7,7 +7,7 @@
 
 use crate::execute::access::{Access, find};
 use crate::life::relocate::stored;
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use crate::mql;
 use crate::rule::names;
 use document::backend::{Backend, Session};
@@ -181,7 +181,7 @@ impl Life {
         let sources = entries.iter().filter(|entry| *entry.db == *db).flat_map(|entry| entry.rule.needs().expires);
         // Whole buckets expire where they are stored.
         let places = |source: &Namespace| {
-            let is_its_shape = |entry: &&Entry| entry.rule.shape().is_some() && entry.rule.host == *source;
+            let is_its_shape = |entry: &&CatalogRule| entry.rule.shape().is_some() && entry.rule.host == *source;
             match entries.iter().find(is_its_shape).filter(|entry| !entry.places.is_empty()) {
                 Some(shape) => shape.places.iter().map(|place| place.stored.clone()).collect(),
                 None => vec![source.clone()],

@@ -193,7 +193,7 @@ impl Life {
 
     /// Goes on with the rules that a process was bringing on or off which is no more.
     async fn take_over(&self, at: &mut Access<'_>, place: &Namespace, registry: &Registry) -> Result<()> {
-        let left = |entry: &crate::life::Entry| {
+        let left = |entry: &crate::life::CatalogRule| {
             entry.row.state != crate::rule::State::On
                 && is_for(place, &entry.db)
                 && !self.is_ours(&entry.row)
@@ -213,7 +213,7 @@ impl Life {
             });
             if let Some(row) = written.await? {
                 tracing::info!(rule = &*row.rule, state = row.state.name(), "goes on here: who was about it is gone");
-                self.put_entry(crate::life::Entry::new(&entry.db, row, entry.rule.clone())?);
+                self.put_entry(crate::life::CatalogRule::new(&entry.db, row, entry.rule.clone())?);
             }
         }
         self.put_in_force()?;

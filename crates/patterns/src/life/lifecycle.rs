@@ -11,13 +11,13 @@ use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
-use crate::life::plan::{Step, Work};
+use crate::life::plan::{ApplyStep, Work};
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::moved::Moved;
-use crate::life::relocate::plan::Shown;
+use crate::life::relocate::plan::PlanCommand;
 use crate::life::repair::Upkeep;
 use crate::life::verbs::RequiredPrivileges;
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use crate::rule::{Kind, Rule};
 use document::backend::Answer;
 use document::{Doc, Error, Result};
@@ -27,13 +27,13 @@ pub(crate) trait Lifecycle: Send + Sync {
     fn plan<'a>(
         &'a self,
         at: &'a mut Access<'_>,
-        entry: Option<&'a Entry>,
+        entry: Option<&'a CatalogRule>,
         rule: &'a Rule,
         work: Work,
     ) -> Answer<'a, Work>;
 
     /// The work as steps that a person could run; `None` if it is one step.
-    fn steps(&self, _at: &Access<'_>, _rule: &Rule, _work: &Work) -> Result<Option<Vec<Shown>>> {
+    fn steps(&self, _at: &Access<'_>, _rule: &Rule, _work: &Work) -> Result<Option<Vec<PlanCommand>>> {
         Ok(None)
     }
 
@@ -46,8 +46,8 @@ pub(crate) trait Lifecycle: Send + Sync {
     fn begin<'a>(
         &'a self,
         at: &'a mut Access<'_>,
-        known: Option<&'a Entry>,
-        step: &'a Step,
+        known: Option<&'a CatalogRule>,
+        step: &'a ApplyStep,
         row: &'a mut Row,
     ) -> Answer<'a, ()>;
 
@@ -55,7 +55,7 @@ pub(crate) trait Lifecycle: Send + Sync {
     fn take_over(&self, _now: &Row, _row: &mut Row) {}
 
     /// Brings the rule one step further to where it should be.
-    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()>;
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a CatalogRule) -> Answer<'a, ()>;
 
     fn audit<'a>(
         &'a self,
@@ -83,14 +83,19 @@ pub(crate) trait Lifecycle: Send + Sync {
     fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note>;
 
     /// Writes down that the rule goes; [`Lifecycle::advance`] does it.
-    fn drop<'a>(&'a self, life: &'a Life, at: &'a mut Access<'_>, entry: &'a Entry, leaving: Leaving)
-    -> Answer<'a, ()>;
+    fn drop<'a>(
+        &'a self,
+        life: &'a Life,
+        at: &'a mut Access<'_>,
+        entry: &'a CatalogRule,
+        leaving: Leaving,
+    ) -> Answer<'a, ()>;
 
     /// Makes a row that comes with a dump one of this database.
     fn adopt(&self, rights: &Rights, rule: &Rule, row: &mut Row) -> Result<()>;
 
     /// A restored rule begins on what there is: its row becomes that of a new one.
-    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a Entry, row: &'a mut Row) -> Answer<'a, ()>;
+    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a CatalogRule, row: &'a mut Row) -> Answer<'a, ()>;
 
     /// The database is emptied: the row says that the rule begins anew.
     fn reset(&self, _rule: &Rule, _row: &mut Row) {}
@@ -100,7 +105,7 @@ pub(crate) trait Lifecycle: Send + Sync {
         &'a self,
         _life: &'a Life,
         _at: &'a mut Access<'_>,
-        _entry: &'a Entry,
+        _entry: &'a CatalogRule,
     ) -> Answer<'a, Option<Doc<'static>>> {
         Box::pin(async { Ok(None) })
     }

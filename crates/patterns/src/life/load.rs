@@ -2,7 +2,7 @@
 
 use crate::execute::access::Access;
 use crate::life::relocate::own;
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use document::Result;
 use document::backend::Session;
 use std::collections::BTreeSet;
@@ -110,23 +110,23 @@ impl Life {
     }
 
     /// A row of the catalog beside what is known of its rule: what this process is about, it knows best.
-    fn merged(&self, known: &[Entry], db: &str, row: catalog::Row) -> Result<Entry> {
+    fn merged(&self, known: &[CatalogRule], db: &str, row: catalog::Row) -> Result<CatalogRule> {
         let known = known.iter().find(|entry| Life::is(entry, db, &row.rule));
         match known.cloned() {
             Some(known) if known.row.epoch == row.epoch && self.is_ours(&row) => Ok(known),
             Some(known) if known.row.declaration == row.declaration && row.shape.is_some() => {
-                Entry::new(db, row, known.rule)
+                CatalogRule::new(db, row, known.rule)
             }
             Some(known) if known.row.declaration == row.declaration => {
-                Ok(Entry { row, reached: None, problem: None, ..known })
+                Ok(CatalogRule { row, reached: None, problem: None, ..known })
             }
-            _ => Entry::of(db, row),
+            _ => CatalogRule::of(db, row),
         }
     }
 }
 
 /// The entry, unless its row names collections that are none of its rule's: somebody else has written it.
-fn names_its_own(entry: Entry) -> Result<Entry> {
+fn names_its_own(entry: CatalogRule) -> Result<CatalogRule> {
     match &entry.row.shape {
         Some(shape) => own::check(&entry.rule, shape).map(|()| entry),
         None => Ok(entry),

@@ -67,7 +67,7 @@ pub struct Life {
     /// The layer that enforces the rules.
     pub(crate) patterned: Patterned,
     surroundings: ContextSource,
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<CatalogRule>>,
     /// One change of the catalog at a time.
     changing: tokio::sync::Mutex<()>,
     /// Who changes it only waits for other processes.
@@ -118,7 +118,7 @@ pub struct Life {
 
 /// A rule as it is now.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct CatalogRule {
     pub(crate) db: Arc<str>,
     pub(crate) row: Row,
     pub(crate) rule: Arc<Rule>,
@@ -132,20 +132,20 @@ pub(crate) struct Entry {
     pub(crate) held: bool,
 }
 
-impl Entry {
-    fn of(db: &str, row: Row) -> Result<Entry> {
+impl CatalogRule {
+    fn of(db: &str, row: Row) -> Result<CatalogRule> {
         let rule = row.rule_in(db)?;
-        Entry::new(db, row, Arc::new(rule))
+        CatalogRule::new(db, row, Arc::new(rule))
     }
 
-    pub(crate) fn new(db: &str, row: Row, rule: Arc<Rule>) -> Result<Entry> {
+    pub(crate) fn new(db: &str, row: Row, rule: Arc<Rule>) -> Result<CatalogRule> {
         let (places, held) = match &row.shape {
             Some(shape) => {
                 (relocate::record::places(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun))
             }
             None => (Vec::new(), false),
         };
-        Ok(Entry { db: db.into(), row, rule, reached: None, problem: None, places, held })
+        Ok(CatalogRule { db: db.into(), row, rule, reached: None, problem: None, places, held })
     }
 
     /// Whether a declaration has made it, and not a client's `create`.
@@ -330,25 +330,26 @@ impl Life {
         row.by == self.process || self.places.lock().is_empty()
     }
 
-    fn is(entry: &Entry, db: &str, rule: &str) -> bool {
+    fn is(entry: &CatalogRule, db: &str, rule: &str) -> bool {
         *entry.db == *db && entry.row.rule == rule
     }
 
     /// The row of a rule as it is now.
-    pub(crate) fn row_of(&self, entry: &Entry) -> Option<Row> {
+    pub(crate) fn row_of(&self, entry: &CatalogRule) -> Option<Row> {
         let entries = self.entries.lock();
         entries.iter().find(|other| Life::is(other, &entry.db, &entry.row.rule)).map(|other| other.row.clone())
     }
 
     /// The same rule as it is now; nothing if it was changed or dropped meanwhile.
-    pub(crate) fn current(&self, entry: &Entry) -> Option<Entry> {
+    pub(crate) fn current(&self, entry: &CatalogRule) -> Option<CatalogRule> {
         let entries = self.entries.lock();
-        let same = |other: &&Entry| Life::is(other, &entry.db, &entry.row.rule) && other.row.epoch == entry.row.epoch;
+        let same =
+            |other: &&CatalogRule| Life::is(other, &entry.db, &entry.row.rule) && other.row.epoch == entry.row.epoch;
         entries.iter().find(same).cloned()
     }
 
     /// Puts a rule in the place of the one of the same name, or behind all.
-    pub(crate) fn put_entry(&self, entry: Entry) {
+    pub(crate) fn put_entry(&self, entry: CatalogRule) {
         let mut entries = self.entries.lock();
         match entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
             Some(place) => *place = entry,
@@ -357,14 +358,14 @@ impl Life {
         Life::sort(&mut entries);
     }
 
-    pub(crate) fn remove_entry(&self, entry: &Entry) {
+    pub(crate) fn remove_entry(&self, entry: &CatalogRule) {
         self.entries.lock().retain(|other| !Life::is(other, &entry.db, &entry.row.rule));
         self.moved.notify_waiters();
     }
 
     /// Notes why a rule does not get on, as it was found by a try that began when so many had asked. If somebody has asked since, it may
     /// be mended: nothing is noted, and whoever asked is told what comes of the next try.
-    pub(crate) fn note_problem(&self, entry: &Entry, problem: Option<String>, asked: u64) {
+    pub(crate) fn note_problem(&self, entry: &CatalogRule, problem: Option<String>, asked: u64) {
         let mut entries = self.entries.lock();
         let problem = problem.filter(|_| asked == self.asked.load(Ordering::Relaxed));
         if let Some(place) = entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
@@ -375,14 +376,14 @@ impl Life {
     }
 
     /// What others are computed from comes first.
-    fn sort(entries: &mut Vec<Entry>) {
+    fn sort(entries: &mut Vec<CatalogRule>) {
         let rules: Vec<Rule> = entries.iter().map(|entry| (*entry.rule).clone()).collect();
         if let Ok(order) = crate::declare::order(&rules) {
             *entries = order.into_iter().filter_map(|at| entries.get(at).cloned()).collect();
         }
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<CatalogRule> {
         self.entries.lock().clone()
     }
 
@@ -392,7 +393,7 @@ impl Life {
     }
 
     /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
-    fn enforce(&self, entries: &[Entry]) -> Result<()> {
+    fn enforce(&self, entries: &[CatalogRule]) -> Result<()> {
         let in_force = entries.iter().filter(|entry| entry.row.state != State::Restoring);
         self.patterned.set_rules(in_force.map(|entry| entry.placed(self.is_ours(&entry.row))).collect())
     }
@@ -417,7 +418,8 @@ impl Life {
     /// the rule was changed or dropped meanwhile.
     pub(crate) fn reach(&self, row: &Row, rule: &Rule, position: &Value<'static>) -> Result<bool> {
         let mut entries = self.entries.lock();
-        let same = |entry: &&mut Entry| Life::is(entry, &rule.host.db, &rule.name) && entry.row.epoch == row.epoch;
+        let same =
+            |entry: &&mut CatalogRule| Life::is(entry, &rule.host.db, &rule.name) && entry.row.epoch == row.epoch;
         let Some(entry) = entries.iter_mut().find(same) else { return Ok(false) };
         entry.reached = Some(position.clone());
         self.enforce(&entries)?;

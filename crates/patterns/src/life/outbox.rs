@@ -5,11 +5,11 @@
 //! unchanged. So reordering, duplicates, a second change while the first spreads, and take-over by another process all converge.
 
 use crate::execute::access::{Access, find, update_one, update_op};
-use crate::execute::evaluate::{Difference, Evaluator};
+use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::gate::Point;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Entry, Life, catalog, derived, replaced};
+use crate::life::{CatalogRule, Life, catalog, derived, replaced};
 use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -38,7 +38,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// A job as it was found.
 struct Job {
-    entry: Entry,
+    entry: CatalogRule,
     id: Value<'static>,
     key: Value<'static>,
     /// When it is to be done, in milliseconds since 1970.
@@ -124,7 +124,7 @@ async fn jobs(life: &Life) -> Result<Vec<Job>> {
             let (Some(id), Some(key), Some(rule)) = (row.get("_id"), part(&row, "key"), part(&row, "rule")) else {
                 continue;
             };
-            let known = |entry: &&Entry| entry.db == *db && rule.as_str() == Some(&*entry.rule.name);
+            let known = |entry: &&CatalogRule| entry.db == *db && rule.as_str() == Some(&*entry.rule.name);
             let Some(entry) = entries.iter().find(known).filter(|entry| entry.row.state.is_kept()) else { continue };
             let lag = entry.rule.link().and_then(|link| link.lag).unwrap_or_default();
             // Half of the lag for gathering changes, half for the work.
@@ -273,7 +273,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
 }
 
 /// The hosts that are about to be changed.
-fn replaced_by<'h>(hosts: &'h [Doc<'static>], differences: &[Difference]) -> Vec<Replaced<'h>> {
+fn replaced_by<'h>(hosts: &'h [Doc<'static>], differences: &[HostDifference]) -> Vec<Replaced<'h>> {
     let is_changed = |id: &Value<'_>| differences.iter().any(|difference| difference.id == *id);
     let hosts = hosts.iter().map(|host| (host.get("_id").unwrap_or(Value::Null), host));
     hosts.filter(|(id, _)| is_changed(id)).map(|(id, host)| Replaced { id, before: Some(host) }).collect()

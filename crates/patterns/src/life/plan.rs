@@ -1,15 +1,15 @@
 //! What `apply` would do: the difference between the catalog and a declaration, as steps that a person could run.
 
-use crate::declare::{Change, Difference, diff};
+use crate::declare::{RuleChange, RuleDifference, diff};
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::expiry::Expiry;
 use crate::life::install::PlannedIndex;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
-use crate::life::relocate::plan::Shown;
+use crate::life::relocate::plan::PlanCommand;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, expiry, install, lifecycle, relocate};
+use crate::life::{CatalogRule, Life, expiry, install, lifecycle, relocate};
 use crate::rule::Rule;
 use crate::rule::names;
 use document::op::{AdminOp, Namespace};
@@ -27,41 +27,48 @@ pub(crate) enum Work {
     /// The same, since the rule was changed.
     Rebuild,
     /// The collection is stored in this form from now on.
-    Shape(Box<relocate::change::Change>),
+    Shape(Box<relocate::change::RelocationPlan>),
     /// The collection refuses documents that are not as declared.
-    Constrain(Vec<Shown>),
+    Constrain(Vec<PlanCommand>),
     /// Only the upkeep changes; no value does.
     Keep,
     Remove,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ApplyStep {
     pub(crate) rule: Arc<Rule>,
     pub(crate) work: Work,
 }
 
 /// What a declaration asks for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct ApplyPlan {
+    pub(crate) steps: Vec<ApplyStep>,
 }
 
-impl Changes {
+impl ApplyPlan {
     /// The steps from what is kept in the declaration's database to what it declares, in the order of their dependencies.
-    pub(crate) async fn find(at: &mut Access<'_>, entries: &[Entry], db: &str, rules: &[Rule]) -> Result<Changes> {
+    pub(crate) async fn find(
+        at: &mut Access<'_>,
+        entries: &[CatalogRule],
+        db: &str,
+        rules: &[Rule],
+    ) -> Result<ApplyPlan> {
         // A rule on its way out is as good as gone, and what `create` made is no declaration's.
         let kept = entries.iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept() && entry.is_declared());
         let old: Vec<Rule> = kept.map(|entry| (*entry.rule).clone()).collect();
         let differences = diff(&old, rules);
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<ApplyStep> = Vec::new();
         for rule in rules {
             let work = differences.iter().find_map(|difference| match difference {
-                Difference::Added(new) if std::ptr::eq(*new, rule) => Some(Work::Seed),
-                Difference::Changed { new, change: Change::Rebuild, .. } if std::ptr::eq(*new, rule) => {
+                RuleDifference::Added(new) if std::ptr::eq(*new, rule) => Some(Work::Seed),
+                RuleDifference::Changed { new, change: RuleChange::Rebuild, .. } if std::ptr::eq(*new, rule) => {
                     Some(Work::Rebuild)
                 }
-                Difference::Changed { new, change: Change::Upkeep, .. } if std::ptr::eq(*new, rule) => Some(Work::Keep),
+                RuleDifference::Changed { new, change: RuleChange::Policy, .. } if std::ptr::eq(*new, rule) => {
+                    Some(Work::Keep)
+                }
                 _ => None,
             });
             let declared = Arc::new(rule.clone());
@@ -74,7 +81,7 @@ impl Changes {
             };
             if let Some(work @ Work::Shape(_)) = work {
                 // The move makes what it needs.
-                steps.push(Step { rule: declared, work });
+                steps.push(ApplyStep { rule: declared, work });
                 continue;
             }
             let planned = steps.iter().filter_map(|step| match &step.work {
@@ -83,25 +90,27 @@ impl Changes {
             });
             let planned: Vec<&PlannedIndex> = planned.collect();
             let missing = install::missing_beside(at, rule, &planned).await?;
-            steps.extend(missing.into_iter().map(|needed| Step { rule: declared.clone(), work: Work::Index(needed) }));
+            steps.extend(
+                missing.into_iter().map(|needed| ApplyStep { rule: declared.clone(), work: Work::Index(needed) }),
+            );
             for ns in rule.needs().expires {
                 for expiry in expiry::live(at, &ns).await? {
-                    let twice = |step: &Step| matches!(&step.work, Work::Expiry(other) if *other == expiry);
+                    let twice = |step: &ApplyStep| matches!(&step.work, Work::Expiry(other) if *other == expiry);
                     if !steps.iter().any(twice) {
-                        steps.push(Step { rule: declared.clone(), work: Work::Expiry(expiry) });
+                        steps.push(ApplyStep { rule: declared.clone(), work: Work::Expiry(expiry) });
                     }
                 }
             }
             if let Some(work) = work {
-                steps.push(Step { rule: declared, work });
+                steps.push(ApplyStep { rule: declared, work });
             }
         }
         for difference in &differences {
-            if let Difference::Removed(old) = difference {
-                steps.push(Step { rule: Arc::new((*old).clone()), work: Work::Remove });
+            if let RuleDifference::Removed(old) = difference {
+                steps.push(ApplyStep { rule: Arc::new((*old).clone()), work: Work::Remove });
             }
         }
-        Ok(Changes { steps })
+        Ok(ApplyPlan { steps })
     }
 
     /// The client must be able to read what the steps are about: rules that the declaration lacks are shown too.
@@ -140,8 +149,8 @@ impl Changes {
     }
 
     /// Whether both do the same to the same rules. Indexes are looked at where they are made.
-    pub(crate) fn is_same(&self, other: &Changes) -> bool {
-        let shown = |changes: &Changes| -> Vec<(Arc<str>, &'static str)> {
+    pub(crate) fn is_same(&self, other: &ApplyPlan) -> bool {
+        let shown = |changes: &ApplyPlan| -> Vec<(Arc<str>, &'static str)> {
             let steps = changes.steps.iter().filter(|step| !matches!(step.work, Work::Index(_) | Work::Expiry(_)));
             steps.map(|step| (step.rule.name.clone(), step.kind())).collect()
         };
@@ -149,15 +158,15 @@ impl Changes {
     }
 
     /// Without the steps of some rules.
-    pub(crate) fn without(mut self, names: &[Arc<str>]) -> Changes {
+    pub(crate) fn without(mut self, names: &[Arc<str>]) -> ApplyPlan {
         self.steps.retain(|step| !names.contains(&step.rule.name));
         self
     }
 
     /// Only what adds: indexes and new rules.
-    pub(crate) fn additions(mut self) -> Changes {
+    pub(crate) fn additions(mut self) -> ApplyPlan {
         let seeded =
-            |rule: &Arc<Rule>, steps: &[Step]| steps.iter().any(|step| step.rule.name == rule.name && step.adds());
+            |rule: &Arc<Rule>, steps: &[ApplyStep]| steps.iter().any(|step| step.rule.name == rule.name && step.adds());
         let steps = std::mem::take(&mut self.steps);
         self.steps = steps.iter().filter(|step| seeded(&step.rule, &steps)).cloned().collect();
         self
@@ -168,7 +177,7 @@ impl Changes {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {
             let moved = lifecycle::of(&step.rule).moves(at, &step.rule, &step.work).await?;
-            for Shown { kind, namespace, command } in step.shown(at)? {
+            for PlanCommand { kind, namespace, command } in step.commands(at)? {
                 let mut doc = DocWriter::new();
                 doc.append("rule", &Value::from(&*step.rule.name)).append("kind", &Value::from(kind));
                 doc.append("namespace", &Value::string(namespace.to_string()));
@@ -207,7 +216,7 @@ impl Changes {
     }
 }
 
-impl Step {
+impl ApplyStep {
     /// Whether it changes nothing that is there.
     fn adds(&self) -> bool {
         match &self.work {
@@ -226,12 +235,12 @@ impl Step {
     }
 
     /// As steps that a person could run.
-    fn shown(&self, at: &Access<'_>) -> Result<Vec<Shown>> {
+    fn commands(&self, at: &Access<'_>) -> Result<Vec<PlanCommand>> {
         if let Some(steps) = lifecycle::of(&self.rule).steps(at, &self.rule, &self.work)? {
             return Ok(steps);
         }
         let (kind, namespace) = (self.kind(), self.namespace().clone());
-        Ok(vec![Shown { kind, namespace, command: self.command()? }])
+        Ok(vec![PlanCommand { kind, namespace, command: self.command()? }])
     }
 
     pub(crate) fn kind(&self) -> &'static str {
@@ -315,7 +324,7 @@ pub(crate) async fn documents(at: &mut Access<'_>, ns: &Namespace) -> Result<i64
 
 impl Life {
     /// What `apply` would do.
-    pub(crate) async fn plan(&self, at: &mut Access<'_>, db: &str, rules: &[Rule]) -> Result<Changes> {
-        Changes::find(at, &self.applied(Some(db)).await?, db, rules).await
+    pub(crate) async fn plan(&self, at: &mut Access<'_>, db: &str, rules: &[Rule]) -> Result<ApplyPlan> {
+        ApplyPlan::find(at, &self.applied(Some(db)).await?, db, rules).await
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::execute::access::Access;
 use crate::execute::gate::Point;
-use crate::life::{Entry, Life, catalog, lifecycle};
+use crate::life::{CatalogRule, Life, catalog, lifecycle};
 use crate::rule::state::State;
 use document::Result;
 use document::backend::Session;
@@ -54,9 +54,9 @@ async fn tidy(life: &Life) -> bool {
 
 /// The first rule that is not where it should be. What others are computed from comes first (see [`Life::sort`]); what
 /// failed is tried again after the rest.
-fn next(life: &Life) -> Option<Entry> {
-    let waits = |entry: &Entry| entry.row.state == State::Restoring && life.is_restoring(&entry.db);
-    let is_unfinished = |entry: &Entry| entry.row.state != State::On && life.is_ours(&entry.row) && !waits(entry);
+fn next(life: &Life) -> Option<CatalogRule> {
+    let waits = |entry: &CatalogRule| entry.row.state == State::Restoring && life.is_restoring(&entry.db);
+    let is_unfinished = |entry: &CatalogRule| entry.row.state != State::On && life.is_ours(&entry.row) && !waits(entry);
     let unfinished = || life.entries().into_iter().filter(is_unfinished);
     unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())
 }
@@ -70,7 +70,7 @@ pub(crate) async fn bring_on(life: &Life) -> Result<()> {
     Ok(())
 }
 
-async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+async fn advance(life: &Life, entry: &CatalogRule) -> Result<()> {
     if entry.row.state == State::Restoring {
         return crate::life::restore::wake(life, entry).await;
     }
@@ -78,7 +78,7 @@ async fn advance(life: &Life, entry: &Entry) -> Result<()> {
 }
 
 /// Writes down that the rule has come to another state, unless somebody has changed it meanwhile.
-pub(super) async fn set_state(life: &Life, entry: &Entry, state: State) -> Result<()> {
+pub(super) async fn set_state(life: &Life, entry: &CatalogRule, state: State) -> Result<()> {
     let _changing = life.changing.lock().await;
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };

@@ -7,7 +7,7 @@
 //! as of its transaction's snapshot, a write to the document meanwhile conflicts, and nothing keeps it right afterwards.
 
 use crate::execute::access::{Access, find};
-use crate::execute::evaluate::{Difference, Evaluator};
+use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Differences, Drift, Figures, Hosts, Report};
 use crate::life::transaction::{OwnTransaction, is_transient};
@@ -85,7 +85,7 @@ impl Life {
         &self,
         evaluator: &Evaluator,
         upkeep: Upkeep,
-        batch: &[Difference],
+        batch: &[HostDifference],
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
@@ -113,9 +113,9 @@ impl Life {
         &self,
         evaluator: &Evaluator,
         upkeep: Upkeep,
-        drifted: &[Difference],
+        drifted: &[HostDifference],
         times: u32,
-    ) -> Result<Vec<Difference>> {
+    ) -> Result<Vec<HostDifference>> {
         let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
         let filter = Filter::among("_id", ids);
         let mut tried = 0;
@@ -135,7 +135,7 @@ impl Life {
         }
     }
 
-    async fn repair_matching(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<Difference>, Error> {
+    async fn repair_matching(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<HostDifference>, Error> {
         let (context, rule) = (self.context(), evaluator.rule());
         // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
         let Some(_held) = self.in_force(rule) else { return Ok(Vec::new()) };
@@ -152,7 +152,7 @@ impl Life {
     }
 
     /// The same for a rule that is not applied: without fences.
-    async fn repair_once(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<Difference>, Error> {
+    async fn repair_once(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<HostDifference>, Error> {
         let (context, rule) = (self.context(), evaluator.rule());
         // Held until the commit: the effects on rules that are applied follow by these.
         let _held = self.patterned.rules();
@@ -178,7 +178,12 @@ struct Repairing<'a> {
 }
 
 impl Differences for Repairing<'_> {
-    fn add<'a>(&'a mut self, evaluator: &'a Evaluator, checked: u64, differences: Vec<Difference>) -> Answer<'a, ()> {
+    fn add<'a>(
+        &'a mut self,
+        evaluator: &'a Evaluator,
+        checked: u64,
+        differences: Vec<HostDifference>,
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
             self.figures.checked += checked;
             for batch in differences.chunks(BATCH) {

@@ -17,7 +17,7 @@ use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
 use crate::life::verbs::{APPLY, Resource};
-use crate::life::{Entry, Life, catalog, lifecycle, relocate};
+use crate::life::{CatalogRule, Life, catalog, lifecycle, relocate};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::names;
@@ -30,18 +30,19 @@ use std::sync::atomic::Ordering;
 impl Life {
     /// Whether a rule in force has documents in this collection.
     pub(crate) fn is_in_use(&self, ns: &Namespace) -> bool {
-        let of =
-            |entry: &Entry| entry.row.state != State::Restoring && entry.places.iter().any(|place| place.stored == *ns);
+        let of = |entry: &CatalogRule| {
+            entry.row.state != State::Restoring && entry.places.iter().any(|place| place.stored == *ns)
+        };
         self.entries().iter().any(of)
     }
 
     /// Lets the rules of a collection rest that is about to be dropped.
     /// The client needs what bringing them back needs: else its restore would stop when the collection is gone.
     pub(crate) async fn rest(&self, rights: &Rights, by: RestoredBy, context: &Context, ns: &Namespace) -> Result<()> {
-        let concerns = |entry: &Entry| {
+        let concerns = |entry: &CatalogRule| {
             entry.row.state.is_kept() && entry.is_declared() && namespaces(&entry.rule).iter().any(|other| other == ns)
         };
-        let resting: Vec<Entry> = self.entries().into_iter().filter(concerns).collect();
+        let resting: Vec<CatalogRule> = self.entries().into_iter().filter(concerns).collect();
         if resting.is_empty() {
             return Ok(());
         }
@@ -53,7 +54,7 @@ impl Life {
         let mut at = Access { backend: &*self.backend, session: &mut session, context };
         self.begin_change(&mut at, &ns.db).await?;
         let outcome = async {
-            let resting: Vec<Entry> = self.entries().into_iter().filter(concerns).collect();
+            let resting: Vec<CatalogRule> = self.entries().into_iter().filter(concerns).collect();
             if let Some(entry) = resting.iter().find(|entry| is_moving(&entry.row)) {
                 return Err(relocate::change::under_way(&entry.rule));
             }
@@ -66,7 +67,7 @@ impl Life {
                 row.shape = row.shape.map(Relocation::begun_anew);
                 if catalog::replace(&mut at, &entry.db, &row, entry.row.epoch).await? {
                     tracing::info!(rule = &*entry.rule.name, collection = %ns, "rests: its collection is being restored");
-                    self.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+                    self.put_entry(CatalogRule::new(&entry.db, row, entry.rule.clone())?);
                 }
             }
             self.put_in_force()?;
@@ -157,7 +158,7 @@ impl Life {
         (row.state, row.by) = (State::Restoring, self.process.clone());
         (row.done, row.total, row.tidy, row.with_data) = (0, 0, false, false);
         lifecycle::of(&rule).adopt(rights, &rule, &mut row)?;
-        let entry = Entry::new(db, row, Arc::new(rule))?;
+        let entry = CatalogRule::new(db, row, Arc::new(rule))?;
         catalog::save(at, db, &entry.row).await?;
         tracing::info!(rule = &*entry.rule.name, "comes with a dump");
         self.put_entry(entry);
@@ -193,7 +194,7 @@ impl Life {
 }
 
 /// The restore is over: the rule begins as if it were applied to what there is.
-pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn wake(life: &Life, entry: &CatalogRule) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
@@ -204,7 +205,7 @@ pub(crate) async fn wake(life: &Life, entry: &Entry) -> Result<()> {
     if !catalog::replace(&mut at, &entry.db, &row, row.epoch).await? {
         return life.refresh(&mut at).await;
     }
-    life.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+    life.put_entry(CatalogRule::new(&entry.db, row, entry.rule.clone())?);
     life.put_in_force()?;
     life.settle_expiry(&mut at, &entry.db).await?;
     life.publish(&mut at, &entry.db).await

@@ -8,7 +8,7 @@ use crate::life::relocate::drop::Leaving;
 use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{DROP, RequiredPrivileges, Resource};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog, lifecycle, plan, replaced};
+use crate::life::{CatalogRule, Life, catalog, lifecycle, plan, replaced};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::names;
@@ -58,9 +58,9 @@ impl Life {
     }
 
     /// The rule of that name, among those that the client may read. One that is gone if what is kept of it is asked for.
-    async fn find_rule(&self, db: Option<&str>, rule: &str, leaving: Leaving, rights: &Rights) -> Result<Entry> {
-        let is_meant = |entry: &Entry| &*entry.rule.name == rule && db.is_none_or(|db| *entry.db == *db);
-        let found: Vec<Entry> =
+    async fn find_rule(&self, db: Option<&str>, rule: &str, leaving: Leaving, rights: &Rights) -> Result<CatalogRule> {
+        let is_meant = |entry: &CatalogRule| &*entry.rule.name == rule && db.is_none_or(|db| *entry.db == *db);
+        let found: Vec<CatalogRule> =
             self.entries().into_iter().filter(|entry| is_meant(entry) && rights.may_see(&entry.rule)).collect();
         match found.as_slice() {
             [entry] => Ok(entry.clone()),
@@ -79,7 +79,13 @@ impl Life {
         }
     }
 
-    async fn write_drop(&self, at: &mut Access<'_>, entry: &Entry, leaving: Leaving, rights: &Rights) -> Result<()> {
+    async fn write_drop(
+        &self,
+        at: &mut Access<'_>,
+        entry: &CatalogRule,
+        leaving: Leaving,
+        rights: &Rights,
+    ) -> Result<()> {
         let Some(row) = self.row_of(entry) else {
             return match leaving.restore {
                 true => self.restore_gone(at, entry).await,
@@ -93,7 +99,7 @@ impl Life {
         if leaving.restore {
             replaced::restore::check(at, &row, &entry.rule).await?;
         }
-        let current = Entry::new(&entry.db, row, entry.rule.clone())?;
+        let current = CatalogRule::new(&entry.db, row, entry.rule.clone())?;
         lifecycle::of(&entry.rule).drop(self, at, &current, leaving).await?;
         self.publish(at, &entry.db).await?;
         self.wake_keeper.notify_one();
@@ -102,7 +108,7 @@ impl Life {
 }
 
 /// Writes down that a field goes; the keeper removes what it leaves.
-pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &CatalogRule, leaving: Leaving) -> Result<()> {
     leaving.refuse_buckets(&entry.rule)?;
     let mut row = entry.row.clone();
     let since = row.epoch;
@@ -123,12 +129,12 @@ pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leavi
         life.refresh(at).await?;
         return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
     };
-    life.put_entry(Entry { row, reached: None, problem: None, ..entry.clone() });
+    life.put_entry(CatalogRule { row, reached: None, problem: None, ..entry.clone() });
     life.put_in_force()
 }
 
 /// What the client would need to drop the rule's documents and fields by commands of its own. `needed`: as the verb lists it.
-pub(crate) fn need_to_drop(needed: RequiredPrivileges, rights: &Rights, entry: &Entry) -> Result<()> {
+pub(crate) fn need_to_drop(needed: RequiredPrivileges, rights: &Rights, entry: &CatalogRule) -> Result<()> {
     needed.need(rights, Resource::Catalog, &names::catalog(&entry.db))?;
     lifecycle::of(&entry.rule).need_to_change(needed, rights, &entry.rule)
 }
@@ -155,7 +161,7 @@ fn no_such_rule(life: &Life, db: Option<&str>, rule: &str, rights: &Rights) -> E
 }
 
 /// Removes what a retiring rule has left.
-pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn retire(life: &Life, entry: &CatalogRule) -> Result<()> {
     // Nobody may still be writing who keeps it.
     life.settled_everywhere(&entry.db).await?;
     let context = Context { durability: Durability::Relaxed, ..life.context() };
@@ -173,7 +179,7 @@ pub(crate) async fn retire(life: &Life, entry: &Entry) -> Result<()> {
 }
 
 /// The catalog forgets the rule, and what was made for it alone goes.
-pub(super) async fn end(life: &Life, entry: &Entry) -> Result<()> {
+pub(super) async fn end(life: &Life, entry: &CatalogRule) -> Result<()> {
     let _changing = life.changing.lock().await;
     if is_superseded(life, entry) {
         return Ok(());
@@ -192,12 +198,12 @@ pub(super) async fn end(life: &Life, entry: &Entry) -> Result<()> {
 }
 
 /// Removes the state that an earlier form of the rule has left.
-pub(crate) async fn tidy(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn tidy(life: &Life, entry: &CatalogRule) -> Result<()> {
     clean(life, entry, &Traces { state: true, ..Traces::of(&entry.rule, false) }).await
 }
 
 /// Whether the rule was declared again meanwhile.
-fn is_superseded(life: &Life, entry: &Entry) -> bool {
+fn is_superseded(life: &Life, entry: &CatalogRule) -> bool {
     life.row_of(entry).is_none_or(|row| row.epoch != entry.row.epoch)
 }
 
@@ -250,7 +256,7 @@ fn ends_outside_arrays(host: &Doc<'_>, path: &Path) -> bool {
 }
 
 /// Walks the hosts. It begins anew after a restart: what is clean is only read.
-async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
+async fn clean(life: &Life, entry: &CatalogRule, traces: &Traces) -> Result<()> {
     match walk(life, PACE, None, &mut Cleaning { life, entry, traces }).await? {
         WalkEnd::Reached => Ok(()),
         WalkEnd::Superseded => life.reload().await,
@@ -259,7 +265,7 @@ async fn clean(life: &Life, entry: &Entry, traces: &Traces) -> Result<()> {
 
 struct Cleaning<'a> {
     life: &'a Life,
-    entry: &'a Entry,
+    entry: &'a CatalogRule,
     traces: &'a Traces,
 }
 

@@ -11,7 +11,7 @@ use crate::execute::host_queue::{self, HostHash};
 use crate::life::replaced::Keeping;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog, derived, replaced};
+use crate::life::{CatalogRule, Life, catalog, derived, replaced};
 use crate::rule::key;
 use crate::rule::state::State;
 use document::backend::Answer;
@@ -24,7 +24,7 @@ const PACE: Pace = Pace { first: 500, most: 4_000, bytes: 16 << 20 };
 const CONFLICTS_BEFORE_TURN: u32 = 8;
 
 /// Seeds what is left; the caller turns the rule on.
-pub(crate) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
     let State::Seeding { position } = &entry.row.state else { return Ok(()) };
     if matches!(position, Some(Value::MaxKey)) {
         return Ok(());

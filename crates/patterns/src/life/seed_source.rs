@@ -13,7 +13,7 @@ use crate::life::reconcile::set_state;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog, derived, replaced, retire};
+use crate::life::{CatalogRule, Life, catalog, derived, replaced, retire};
 use crate::rule::fence::fence_key;
 use crate::rule::state::State;
 use crate::rule::{Effect, Field, Rule, key};
@@ -28,13 +28,13 @@ use std::sync::Arc;
 const PACE: Pace = Pace { first: 500, most: 4_000, bytes: 16 << 20 };
 
 /// Begins with hosts that count nothing: what an earlier form of the rule has left in them goes.
-pub(super) async fn begin(life: &Life, entry: &Entry) -> Result<()> {
+pub(super) async fn begin(life: &Life, entry: &CatalogRule) -> Result<()> {
     retire::tidy(life, entry).await?;
     set_state(life, entry, State::Gathering { position: None }).await
 }
 
 /// Counts what is left of the source; the caller goes on with the hosts.
-pub(super) async fn seed(life: &Life, entry: &Entry) -> Result<()> {
+pub(super) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
     let State::Gathering { position } = &entry.row.state else { return Ok(()) };
     if matches!(position, Some(Value::MaxKey)) {
         return Ok(());

@@ -4,7 +4,7 @@ use crate::execute::access::{Access, aggregate};
 use crate::execute::rights::Rights;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::{Seeded, amount};
-use crate::life::{Entry, Life, apply, catalog, lifecycle, load};
+use crate::life::{CatalogRule, Life, apply, catalog, lifecycle, load};
 use crate::mql;
 use crate::rule::names;
 use crate::rule::state::State;
@@ -43,8 +43,8 @@ impl Life {
         others: &[String],
         rights: &Rights,
     ) -> Result<Doc<'static>> {
-        let is_shown = |entry: &Entry| db.is_none_or(|db| *entry.db == *db) && rights.may_see(&entry.rule);
-        let entries: Vec<Entry> = self.applied(db).await?.into_iter().filter(is_shown).collect();
+        let is_shown = |entry: &CatalogRule| db.is_none_or(|db| *entry.db == *db) && rights.may_see(&entry.rule);
+        let entries: Vec<CatalogRule> = self.applied(db).await?.into_iter().filter(is_shown).collect();
         let databases: BTreeSet<&str> = entries.iter().map(|entry| &*entry.db).collect();
         let (mut waiting, mut all) = (HashMap::new(), Waiting::default());
         for db in &databases {
@@ -124,7 +124,7 @@ impl Life {
 
     fn show(
         &self,
-        entry: &Entry,
+        entry: &CatalogRule,
         waiting: Waiting,
         health: Option<Doc<'static>>,
         kept: Option<Amount>,

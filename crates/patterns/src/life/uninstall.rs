@@ -10,7 +10,7 @@ use crate::life::relocate::way_back::WayBack;
 use crate::life::replaced::amount;
 use crate::life::retire::need_to_drop;
 use crate::life::verbs::{Resource, UNINSTALL};
-use crate::life::{Entry, Life, expiry};
+use crate::life::{CatalogRule, Life, expiry};
 use crate::rule::State;
 use crate::rule::names;
 use document::backend::Session;
@@ -77,7 +77,7 @@ impl Uninstalled {
     }
 
     /// A rule stays. What is told first is told.
-    fn keep_rule(&mut self, entry: &Entry, why: String) {
+    fn keep_rule(&mut self, entry: &CatalogRule, why: String) {
         let rule = entry.rule.name.to_string();
         if self.rules.contains(&rule) {
             self.rules.retain(|other| *other != rule);
@@ -259,8 +259,8 @@ impl Life {
     }
 
     /// The rules of declarations, and those that `create` made.
-    fn rules_of(&self, db: &str) -> (Vec<Entry>, Vec<Entry>) {
-        self.entries().into_iter().filter(|entry| *entry.db == *db).partition(Entry::is_declared)
+    fn rules_of(&self, db: &str) -> (Vec<CatalogRule>, Vec<CatalogRule>) {
+        self.entries().into_iter().filter(|entry| *entry.db == *db).partition(CatalogRule::is_declared)
     }
 }
 

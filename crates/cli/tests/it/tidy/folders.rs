@@ -33,17 +33,7 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
 const EXCEPTIONS: &[(&str, &str)] = &[];
 
 /// Type names that several files of `crates/patterns` declare for the whole crate, and in how many. The list may only shrink.
-const SHARED_NAMES: &[(&str, usize)] = &[
-    ("Change", 2),
-    ("Changes", 2),
-    ("Difference", 2),
-    ("Effect", 2),
-    ("Entry", 2),
-    ("Outlook", 2),
-    ("Shown", 2),
-    ("Step", 2),
-    ("Wanted", 2),
-];
+const SHARED_NAMES: &[(&str, usize)] = &[];
 
 /// Files as `(path below crates/patterns/src, text)`.
 type Files = Vec<(String, String)>;

@@ -1,7 +1,7 @@
 //! What the catalog's row of a rule remembers about what was there before it: since when it is kept, which hosts the rule has
 //! seeded, what seeding did, and how far the values were given back.
 
-use crate::execute::evaluate::Difference;
+use crate::execute::evaluate::HostDifference;
 use crate::mql::long;
 use crate::rule::{Fate, State};
 use document::value::order;
@@ -118,7 +118,7 @@ impl Seeded {
     }
 
     /// Counts a part of the hosts, each once.
-    pub(crate) fn count(&mut self, hosts: usize, differences: &[Difference]) {
+    pub(crate) fn count(&mut self, hosts: usize, differences: &[HostDifference]) {
         let mut changed = 0;
         for difference in differences {
             let counter = match difference.fate {

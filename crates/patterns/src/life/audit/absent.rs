@@ -1,7 +1,7 @@
 //! Documents of a roll-up that should exist and do not (SEMANTICS R35): an audit finds them from the source, and a repair makes them.
 
 use crate::execute::access::Access;
-use crate::execute::evaluate::{Difference, Evaluator};
+use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::life::Life;
 use crate::life::audit::AuditedRule;
 use crate::life::repair::Upkeep;
@@ -21,7 +21,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 impl Life {
     /// The documents that the rule should have made and that are not there.
-    pub(crate) async fn absent(&self, asked: &AuditedRule, evaluator: &Evaluator) -> Result<Vec<Difference>> {
+    pub(crate) async fn absent(&self, asked: &AuditedRule, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
         let is_whole = matches!(asked.kept(), None | Some(State::On));
         if !is_whole || !asked.rule.link().is_some_and(|link| link.create) {
             return Ok(Vec::new());
@@ -31,7 +31,7 @@ impl Life {
         }
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
-        let mut absent: Option<Vec<Difference>> = None;
+        let mut absent: Option<Vec<HostDifference>> = None;
         for _ in 0..LOOKS {
             let _free = self.patterned.until_free(&context, &asked.rule.namespaces()).await?;
             let mut found = evaluator.absent(&mut at).await?;
@@ -49,7 +49,7 @@ impl Life {
         Ok(absent.unwrap_or_default())
     }
 
-    async fn absent_in_snapshot(&self, evaluator: &Evaluator) -> Result<Vec<Difference>> {
+    async fn absent_in_snapshot(&self, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
         let context = self.context();
         loop {
             self.check_stopped()?;
@@ -63,7 +63,12 @@ impl Life {
     }
 
     /// Makes such a document. Returns whether it was still missing.
-    pub(crate) async fn make_absent(&self, evaluator: &Evaluator, upkeep: Upkeep, absent: &Difference) -> Result<bool> {
+    pub(crate) async fn make_absent(
+        &self,
+        evaluator: &Evaluator,
+        upkeep: Upkeep,
+        absent: &HostDifference,
+    ) -> Result<bool> {
         let rule = evaluator.rule();
         loop {
             self.check_stopped()?;

@@ -12,9 +12,9 @@ pub(crate) use note::{Coverage, Note};
 pub(crate) use presence::Presence;
 pub(crate) use report::{Drift, Figures, Report};
 
-use crate::declare::Change;
+use crate::declare::RuleChange;
 use crate::execute::access::{Access, aggregate, find};
-use crate::execute::evaluate::{Difference, Evaluator};
+use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::rights::Rights;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
@@ -45,7 +45,7 @@ pub(crate) struct AuditedRule {
     /// Where the applied rule of this name is in its life; `None` if it is not applied.
     pub(crate) state: Option<State>,
     /// How the applied rule differs from this one.
-    pub(crate) differs: Option<Change>,
+    pub(crate) differs: Option<RuleChange>,
     /// Of a shape that is applied in this form: where its documents are.
     pub(crate) places: Vec<Place>,
     /// The rules are switched off for this run.
@@ -55,7 +55,7 @@ pub(crate) struct AuditedRule {
 impl AuditedRule {
     /// Where the rule is in its life; `None` if values of this form are kept by nobody.
     pub(crate) fn kept(&self) -> Option<&State> {
-        self.state.as_ref().filter(|_| self.differs != Some(Change::Rebuild))
+        self.state.as_ref().filter(|_| self.differs != Some(RuleChange::Rebuild))
     }
 
     fn is_retiring(&self) -> bool {
@@ -187,7 +187,12 @@ pub(crate) struct Hosts {
 
 /// What becomes of the differences that are found.
 pub(crate) trait Differences: Send {
-    fn add<'a>(&'a mut self, evaluator: &'a Evaluator, checked: u64, differences: Vec<Difference>) -> Answer<'a, ()>;
+    fn add<'a>(
+        &'a mut self,
+        evaluator: &'a Evaluator,
+        checked: u64,
+        differences: Vec<HostDifference>,
+    ) -> Answer<'a, ()>;
 }
 
 /// They are reported.
@@ -197,7 +202,7 @@ struct Found<'a> {
 }
 
 impl Differences for Found<'_> {
-    fn add<'a>(&'a mut self, _: &'a Evaluator, checked: u64, differences: Vec<Difference>) -> Answer<'a, ()> {
+    fn add<'a>(&'a mut self, _: &'a Evaluator, checked: u64, differences: Vec<HostDifference>) -> Answer<'a, ()> {
         self.figures.checked += checked;
         differences.into_iter().for_each(|difference| self.report.add(self.figures, difference));
         Box::pin(async { Ok(()) })
@@ -267,7 +272,11 @@ impl PartWork for Comparing<'_> {
 }
 
 /// Takes out what the outbox will make right; says how many that were.
-pub(crate) async fn leave_pending(at: &mut Access<'_>, rule: &Rule, differences: &mut Vec<Difference>) -> Result<u64> {
+pub(crate) async fn leave_pending(
+    at: &mut Access<'_>,
+    rule: &Rule,
+    differences: &mut Vec<HostDifference>,
+) -> Result<u64> {
     let (pending, before) = (pending(at, rule).await?, differences.len());
     differences.retain(|difference| !difference.keys.iter().any(|value| pending.contains(&key::bytes(value))));
     Ok((before - differences.len()) as u64)

@@ -1,6 +1,6 @@
 //! What an audit or a repair found, as it is answered (SEMANTICS F): never more than was looked at.
 
-use crate::execute::evaluate::Difference;
+use crate::execute::evaluate::HostDifference;
 use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Coverage, Note};
 use crate::mql;
@@ -168,7 +168,7 @@ impl Report {
         Report { most, repairs: true, ..Report::default() }
     }
 
-    pub(crate) fn add(&mut self, figures: &mut Figures, difference: Difference) {
+    pub(crate) fn add(&mut self, figures: &mut Figures, difference: HostDifference) {
         let drift = Drift::of(&figures.rule, difference);
         self.note(figures, drift);
     }
@@ -261,8 +261,8 @@ impl Report {
 
 impl Drift {
     /// A host whose field is not what it should be.
-    pub(crate) fn of(rule: &Arc<Rule>, difference: Difference) -> Drift {
-        let Difference { id, stored, expected, .. } = difference;
+    pub(crate) fn of(rule: &Arc<Rule>, difference: HostDifference) -> Drift {
+        let HostDifference { id, stored, expected, .. } = difference;
         let (collection, field) = (rule.host.collection.clone(), rule.field.dotted());
         Drift { rule: rule.clone(), collection, id, field, stored, expected, flaws: Vec::new() }
     }

@@ -4,7 +4,7 @@
 use crate::execute::access::{Access, find};
 use crate::execute::rights::Rights;
 use crate::life::install::indexes::{PlannedIndex, is_of_use, serves};
-use crate::life::{Entry, Life, catalog, expiry};
+use crate::life::{CatalogRule, Life, catalog, expiry};
 use crate::mql;
 use crate::rule::IndexNeed;
 use crate::rule::State;
@@ -151,7 +151,7 @@ impl Life {
         db: Option<&str>,
         rule: &str,
     ) -> Result<Vec<String>> {
-        let is_meant = |entry: &Entry| *entry.rule.name == *rule && db.is_none_or(|db| *entry.db == *db);
+        let is_meant = |entry: &CatalogRule| *entry.rule.name == *rule && db.is_none_or(|db| *entry.db == *db);
         let Some(entry) = self.entries().into_iter().find(|entry| is_meant(entry) && rights.may_see(&entry.rule))
         else {
             return Ok(Vec::new());

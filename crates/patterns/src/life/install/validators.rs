@@ -9,7 +9,7 @@ use crate::execute::access::{Access, find};
 use crate::life::install::ensure_indexes;
 use crate::life::install::validation::{OPTIONS, Validation};
 use crate::life::relocate::stored::found;
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use crate::mql;
 use crate::rule::Rule;
 use crate::rule::names;
@@ -207,8 +207,8 @@ impl Life {
 
     /// A client has dropped a collection: one that rules constrain is made again before somebody writes to it.
     pub(crate) async fn constrain_again(&self, at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
-        let adds = |entry: &Entry| entry.row.state.is_kept() && adds_to(&entry.rule, ns);
-        let rules: Vec<Entry> = self.entries().into_iter().filter(adds).collect();
+        let adds = |entry: &CatalogRule| entry.row.state.is_kept() && adds_to(&entry.rule, ns);
+        let rules: Vec<CatalogRule> = self.entries().into_iter().filter(adds).collect();
         if rules.is_empty() || found(at, ns).await?.is_some() {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use crate::life::catalog::Row;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::stored::found;
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, catalog, expiry, lifecycle};
+use crate::life::{CatalogRule, Life, catalog, expiry, lifecycle};
 use crate::rule::needs::Direction;
 use crate::rule::state::State;
 use crate::rule::{ClientWrites, Constraint, IndexNeed, Kind, Needs, Rule};
@@ -66,7 +66,7 @@ impl Store {
     }
 
     /// As `apply` leaves it in the catalog.
-    async fn begin(&self, rule: Rule) -> Entry {
+    async fn begin(&self, rule: Rule) -> CatalogRule {
         let row = Row {
             rule: rule.name.to_string(),
             kind: rule.pattern.to_owned(),
@@ -84,7 +84,7 @@ impl Store {
         let (mut session, context) = (Session::default(), testing::context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         catalog::save(&mut at, "shop", &row).await.unwrap();
-        let entry = Entry::new("shop", row, Arc::new(rule)).unwrap();
+        let entry = CatalogRule::new("shop", row, Arc::new(rule)).unwrap();
         self.life.put_entry(entry.clone());
         self.life.put_in_force().unwrap();
         lifecycle::of(&entry.rule).advance(&self.life, &entry).await.unwrap();
@@ -93,7 +93,7 @@ impl Store {
         on
     }
 
-    async fn drop(&self, entry: &Entry) {
+    async fn drop(&self, entry: &CatalogRule) {
         let (mut session, context) = (Session::default(), testing::context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let lifecycle = lifecycle::of(&entry.rule);

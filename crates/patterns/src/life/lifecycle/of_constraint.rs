@@ -6,15 +6,15 @@ use crate::life::audit::{AuditedRule, Drift, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
 use crate::life::install::{self, validators};
 use crate::life::lifecycle::Lifecycle;
-use crate::life::plan::{Step, Work};
+use crate::life::plan::{ApplyStep, Work};
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
-use crate::life::relocate::plan::Shown;
+use crate::life::relocate::plan::PlanCommand;
 use crate::life::repair::Upkeep;
 use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{RequiredPrivileges, Resource};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
-use crate::life::{Entry, Life, retire};
+use crate::life::{CatalogRule, Life, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::{Answer, Session};
@@ -26,29 +26,41 @@ use document::{Code, Doc, Error, Result, Value};
 pub(super) struct OfConstraint;
 
 impl Lifecycle for OfConstraint {
-    fn plan<'a>(&'a self, at: &'a mut Access<'_>, _: Option<&'a Entry>, rule: &'a Rule, _: Work) -> Answer<'a, Work> {
+    fn plan<'a>(
+        &'a self,
+        at: &'a mut Access<'_>,
+        _: Option<&'a CatalogRule>,
+        rule: &'a Rule,
+        _: Work,
+    ) -> Answer<'a, Work> {
         Box::pin(async move {
             let mut steps = Vec::new();
             for (ns, validator) in rule.needs().validators {
                 let command = validators::command(at, &ns, &validator).await?;
-                steps.push(Shown { kind: "validator", namespace: ns, command });
+                steps.push(PlanCommand { kind: "validator", namespace: ns, command });
             }
             Ok(Work::Constrain(steps))
         })
     }
 
-    fn steps(&self, _: &Access<'_>, _: &Rule, work: &Work) -> Result<Option<Vec<Shown>>> {
+    fn steps(&self, _: &Access<'_>, _: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
         Ok(match work {
             Work::Constrain(steps) => Some(steps.clone()),
             _ => None,
         })
     }
 
-    fn begin<'a>(&'a self, _: &'a mut Access<'_>, _: Option<&'a Entry>, _: &'a Step, _: &'a mut Row) -> Answer<'a, ()> {
+    fn begin<'a>(
+        &'a self,
+        _: &'a mut Access<'_>,
+        _: Option<&'a CatalogRule>,
+        _: &'a ApplyStep,
+        _: &'a mut Row,
+    ) -> Answer<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()> {
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a CatalogRule) -> Answer<'a, ()> {
         Box::pin(async move {
             match &entry.row.state {
                 State::Maintaining | State::Gathering { .. } | State::Seeding { .. } => {
@@ -112,7 +124,7 @@ impl Lifecycle for OfConstraint {
         &'a self,
         life: &'a Life,
         at: &'a mut Access<'_>,
-        entry: &'a Entry,
+        entry: &'a CatalogRule,
         leaving: Leaving,
     ) -> Answer<'a, ()> {
         Box::pin(retire::begin(life, at, entry, leaving))
@@ -123,7 +135,7 @@ impl Lifecycle for OfConstraint {
         Ok(())
     }
 
-    fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a Entry, _: &'a mut Row) -> Answer<'a, ()> {
+    fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a CatalogRule, _: &'a mut Row) -> Answer<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
@@ -139,7 +151,7 @@ impl Lifecycle for OfConstraint {
 }
 
 /// Makes the database what the rules ask for.
-async fn settle(life: &Life, entry: &Entry, with_indexes: bool) -> Result<()> {
+async fn settle(life: &Life, entry: &CatalogRule, with_indexes: bool) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());

@@ -5,14 +5,14 @@ use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report, count};
 use crate::life::catalog::Row;
 use crate::life::lifecycle::Lifecycle;
-use crate::life::plan::{Step, Work};
+use crate::life::plan::{ApplyStep, Work};
 use crate::life::preview::unfollowed;
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::repair::Upkeep;
 use crate::life::replaced::{Progress, amount};
 use crate::life::verbs::{RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source};
+use crate::life::{CatalogRule, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::Result;
@@ -21,15 +21,21 @@ use document::backend::{Answer, Session};
 pub(super) struct OfField;
 
 impl Lifecycle for OfField {
-    fn plan<'a>(&'a self, _: &'a mut Access<'_>, _: Option<&'a Entry>, _: &'a Rule, work: Work) -> Answer<'a, Work> {
+    fn plan<'a>(
+        &'a self,
+        _: &'a mut Access<'_>,
+        _: Option<&'a CatalogRule>,
+        _: &'a Rule,
+        work: Work,
+    ) -> Answer<'a, Work> {
         Box::pin(async move { Ok(work) })
     }
 
     fn begin<'a>(
         &'a self,
         at: &'a mut Access<'_>,
-        known: Option<&'a Entry>,
-        step: &'a Step,
+        known: Option<&'a CatalogRule>,
+        step: &'a ApplyStep,
         row: &'a mut Row,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
@@ -55,7 +61,7 @@ impl Lifecycle for OfField {
         (row.done, row.total) = (now.done, now.total);
     }
 
-    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()> {
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a CatalogRule) -> Answer<'a, ()> {
         Box::pin(async move {
             match &entry.row.state {
                 State::Maintaining => {
@@ -130,7 +136,7 @@ impl Lifecycle for OfField {
         &'a self,
         life: &'a Life,
         at: &'a mut Access<'_>,
-        entry: &'a Entry,
+        entry: &'a CatalogRule,
         leaving: Leaving,
     ) -> Answer<'a, ()> {
         Box::pin(retire::begin(life, at, entry, leaving))
@@ -141,7 +147,7 @@ impl Lifecycle for OfField {
         Ok(())
     }
 
-    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a Entry, row: &'a mut Row) -> Answer<'a, ()> {
+    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a CatalogRule, row: &'a mut Row) -> Answer<'a, ()> {
         Box::pin(async move {
             install::ensure_indexes(at, &entry.rule).await?;
             row.total = plan::documents(at, &entry.rule.host).await?;

@@ -5,16 +5,16 @@ use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
 use crate::life::lifecycle::Lifecycle;
-use crate::life::plan::{Step, Work};
+use crate::life::plan::{ApplyStep, Work};
 use crate::life::relocate::change::to_declared;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::moved::Moved;
-use crate::life::relocate::plan::Shown;
+use crate::life::relocate::plan::PlanCommand;
 use crate::life::relocate::record::Relocation;
 use crate::life::repair::Upkeep;
 use crate::life::restore::in_database;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{Entry, Life, relocate, replaced};
+use crate::life::{CatalogRule, Life, relocate, replaced};
 use crate::rule::Rule;
 use crate::rule::shape::Place;
 use document::backend::Answer;
@@ -33,14 +33,14 @@ impl Lifecycle for OfShape {
     fn plan<'a>(
         &'a self,
         at: &'a mut Access<'_>,
-        entry: Option<&'a Entry>,
+        entry: Option<&'a CatalogRule>,
         rule: &'a Rule,
         _: Work,
     ) -> Answer<'a, Work> {
         Box::pin(async move { Ok(Work::Shape(Box::new(to_declared(at, entry, rule, &declared(rule)?.stored).await?))) })
     }
 
-    fn steps(&self, at: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<Shown>>> {
+    fn steps(&self, at: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
         let dialect = relocate::stored::dialect(at);
         Ok(match work {
             Work::Shape(change) => Some(relocate::plan::declared(rule, change, dialect)?),
@@ -62,8 +62,8 @@ impl Lifecycle for OfShape {
     fn begin<'a>(
         &'a self,
         at: &'a mut Access<'_>,
-        known: Option<&'a Entry>,
-        step: &'a Step,
+        known: Option<&'a CatalogRule>,
+        step: &'a ApplyStep,
         row: &'a mut Row,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
@@ -78,7 +78,7 @@ impl Lifecycle for OfShape {
         })
     }
 
-    fn advance<'a>(&'a self, life: &'a Life, entry: &'a Entry) -> Answer<'a, ()> {
+    fn advance<'a>(&'a self, life: &'a Life, entry: &'a CatalogRule) -> Answer<'a, ()> {
         Box::pin(relocate::advance(life, entry))
     }
 
@@ -134,7 +134,7 @@ impl Lifecycle for OfShape {
         &'a self,
         life: &'a Life,
         at: &'a mut Access<'_>,
-        entry: &'a Entry,
+        entry: &'a CatalogRule,
         leaving: Leaving,
     ) -> Answer<'a, ()> {
         Box::pin(relocate::drop::begin(life, at, entry, leaving))
@@ -149,7 +149,7 @@ impl Lifecycle for OfShape {
         Ok(())
     }
 
-    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a Entry, row: &'a mut Row) -> Answer<'a, ()> {
+    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a CatalogRule, row: &'a mut Row) -> Answer<'a, ()> {
         Box::pin(async move {
             let shape = row.shape.take().unwrap_or_default();
             if shape.is_moving() {
@@ -178,7 +178,7 @@ impl Lifecycle for OfShape {
         &'a self,
         life: &'a Life,
         at: &'a mut Access<'_>,
-        entry: &'a Entry,
+        entry: &'a CatalogRule,
     ) -> Answer<'a, Option<Doc<'static>>> {
         Box::pin(relocate::health::health(life, at, entry))
     }

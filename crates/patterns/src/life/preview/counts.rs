@@ -4,7 +4,7 @@
 //! hosts are walked part by part, each with what its value comes from in one snapshot, so that memory stays bounded.
 
 use crate::execute::access::Access;
-use crate::execute::evaluate::{Difference, Evaluator};
+use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::fields::value_at;
 use crate::life::Life;
 use crate::life::preview::refusal::{Need, Refusal};
@@ -183,7 +183,7 @@ impl<'a> Counting<'a> {
     }
 
     /// Sorts out the hosts that cannot be evaluated.
-    async fn one_by_one(&mut self, at: &mut Access<'_>, hosts: &mut Vec<Doc<'static>>) -> Result<Vec<Difference>> {
+    async fn one_by_one(&mut self, at: &mut Access<'_>, hosts: &mut Vec<Doc<'static>>) -> Result<Vec<HostDifference>> {
         let (mut differences, mut sound) = (Vec::new(), Vec::with_capacity(hosts.len()));
         for host in hosts.drain(..) {
             match self.evaluator.differences(at, std::slice::from_ref(&host)).await {

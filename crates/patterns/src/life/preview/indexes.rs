@@ -2,14 +2,14 @@
 
 use crate::execute::access::Access;
 use crate::life::expiry;
-use crate::life::preview::Outlook;
-use crate::life::relocate::change::Change;
+use crate::life::preview::RulePreview;
+use crate::life::relocate::change::RelocationPlan;
 use crate::life::relocate::way_back;
 use document::{Result, Value};
 
 /// Names them in a note, if the plain collection is about to make room.
-pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
-    let host = &outlook.rule.host;
+pub(super) async fn look(at: &mut Access<'_>, change: &RelocationPlan, rule_preview: &mut RulePreview) -> Result<()> {
+    let host = &rule_preview.rule.host;
     if !change.turn.renames.iter().any(|(from, _)| **from == *host.collection) {
         return Ok(());
     }
@@ -18,7 +18,7 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
         let names: Vec<String> = options.iter().map(|(name, _)| name.to_string()).collect();
         let note =
             format!("options of {collection} that buckets do not have come back with `drop`: {}", names.join(", "));
-        outlook.notes.push(note);
+        rule_preview.notes.push(note);
     }
     let all = expiry::indexes(at, host).await?;
     let names = all.iter().filter_map(|index| index.get("name")).filter_map(|name| match name {
@@ -36,6 +36,6 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
             names.join(", ")
         ),
     };
-    outlook.notes.push(note);
+    rule_preview.notes.push(note);
     Ok(())
 }

@@ -29,7 +29,7 @@ pub(crate) use validators::refused_validator;
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::Life;
-use crate::life::plan::{Changes, Step, Work};
+use crate::life::plan::{ApplyPlan, ApplyStep, Work};
 use crate::rule::Rule;
 use crate::rule::order::reads;
 use counts::Counts;
@@ -43,12 +43,12 @@ use std::sync::Arc;
 /// What would become of the data of each rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preview {
-    pub(crate) rules: Vec<Outlook>,
+    pub(crate) rules: Vec<RulePreview>,
 }
 
 /// What would become of the data of one rule.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlook {
+pub(crate) struct RulePreview {
     pub(crate) rule: Arc<Rule>,
     /// `seed`, `rebuild`, `move`, `constrain`, `upkeep`, `index`, `expiry`, `remove` or `none`.
     pub(crate) work: &'static str,
@@ -64,7 +64,7 @@ pub(crate) struct Outlook {
 
 /// What is asked for beside the declaration.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct PreviewOptions {
     /// Rules that the declaration lacks are to be removed …
     pub(crate) remove: bool,
     /// … with their fields.
@@ -77,9 +77,9 @@ impl Preview {
         life: &Life,
         at: &mut Access<'_>,
         rights: &Rights,
-        changes: &Changes,
+        changes: &ApplyPlan,
         declared: &[Rule],
-        wanted: Wanted,
+        options: PreviewOptions,
     ) -> Result<Preview> {
         let mut known = names::Known::new(declared);
         let mut rules = Vec::new();
@@ -88,39 +88,39 @@ impl Preview {
                 || changes.steps.iter().filter(|step| step.rule.name == rule.name && step.rule.host == rule.host);
             // What changes data stands behind the indexes that it needs.
             let Some(step) = of_rule().last() else {
-                rules.push(Outlook::new(Arc::new(rule.clone()), "none"));
+                rules.push(RulePreview::new(Arc::new(rule.clone()), "none"));
                 continue;
             };
-            let mut outlook = Outlook::new(step.rule.clone(), step.kind());
-            outlook.notes.extend(of_rule().filter_map(Step::note));
+            let mut rule_preview = RulePreview::new(step.rule.clone(), step.kind());
+            rule_preview.notes.extend(of_rule().filter_map(ApplyStep::note));
             match &step.work {
                 Work::Seed | Work::Rebuild => {
-                    outlook.look_at_values(life, at, rights, &mut known).await?;
+                    rule_preview.look_at_values(life, at, rights, &mut known).await?;
                     if life.kept(&step.rule).is_none() {
-                        state::look(at, &mut outlook).await?;
-                        unfit::look(life, at, &mut outlook).await?;
+                        state::look(at, &mut rule_preview).await?;
+                        unfit::look(life, at, &mut rule_preview).await?;
                     }
-                    outlook.note_unsettled(changes);
+                    rule_preview.note_unsettled(changes);
                 }
                 Work::Shape(change) => {
-                    names::look(at, rights, &mut known, &mut outlook).await?;
+                    names::look(at, rights, &mut known, &mut rule_preview).await?;
                     if change.rewrites() {
-                        indexes::look(at, change, &mut outlook).await?;
-                        readings::look(at, change, &mut outlook).await?;
+                        indexes::look(at, change, &mut rule_preview).await?;
+                        readings::look(at, change, &mut rule_preview).await?;
                     }
                 }
                 Work::Index(_) | Work::Expiry(_) | Work::Constrain(_) | Work::Keep | Work::Remove => {}
             }
-            rules.push(outlook);
+            rules.push(rule_preview);
         }
         validators::look(at, rights, changes, &mut rules).await?;
         for rule in changes.removed() {
-            let mut outlook = Outlook::new(rule.clone(), "remove");
-            match wanted.remove {
-                true => outlook.removal = Some(Removal::look(at, rule, wanted.with_data).await?),
-                false => outlook.refusals.push(Refusal::kept(rule)),
+            let mut rule_preview = RulePreview::new(rule.clone(), "remove");
+            match options.remove {
+                true => rule_preview.removal = Some(Removal::look(at, rule, options.with_data).await?),
+                false => rule_preview.refusals.push(Refusal::kept(rule)),
             }
-            rules.push(outlook);
+            rules.push(rule_preview);
         }
         Ok(Preview { rules })
     }
@@ -135,26 +135,28 @@ impl Preview {
     ) -> Result<Preview> {
         let declared: Vec<Rule> = rules.iter().map(|rule| (**rule).clone()).collect();
         let mut known = names::Known::new(&declared).with_all_collections();
-        let mut outlooks = Vec::new();
+        let mut rule_previews = Vec::new();
         for rule in rules {
-            let mut outlook = Outlook::new(rule.clone(), "seed");
-            outlook.look_at_values(life, at, rights, &mut known).await?;
-            outlooks.push(outlook);
+            let mut rule_preview = RulePreview::new(rule.clone(), "seed");
+            rule_preview.look_at_values(life, at, rights, &mut known).await?;
+            rule_previews.push(rule_preview);
         }
-        Ok(Preview { rules: outlooks })
+        Ok(Preview { rules: rule_previews })
     }
 
     /// The reasons to refuse, with the rule that each is about.
-    pub(crate) fn refusals(&self) -> impl Iterator<Item = (&Outlook, &Refusal)> {
-        self.rules.iter().flat_map(|outlook| outlook.refusals.iter().map(move |refusal| (outlook, refusal)))
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = (&RulePreview, &Refusal)> {
+        self.rules
+            .iter()
+            .flat_map(|rule_preview| rule_preview.refusals.iter().map(move |refusal| (rule_preview, refusal)))
     }
 
     /// `{ rule, fields, documents }` of each rule that goes: which fields go with it, and from how many documents.
     pub(crate) fn removed(&self) -> impl Iterator<Item = Doc<'static>> {
-        self.rules.iter().filter_map(|outlook| {
+        self.rules.iter().filter_map(|rule_preview| {
             let mut doc = DocWriter::new();
-            doc.append("rule", &Value::from(&*outlook.rule.name));
-            outlook.removal.as_ref()?.show(&mut doc);
+            doc.append("rule", &Value::from(&*rule_preview.rule.name));
+            rule_preview.removal.as_ref()?.show(&mut doc);
             Some(doc.finish())
         })
     }
@@ -162,16 +164,16 @@ impl Preview {
     /// `[ { rule, work, hosts, has, right, corrected, removed, filled, references, dangling, notes, refused } ]`.
     pub(crate) fn show(&self) -> Value<'static> {
         let mut list = ArrayWriter::new();
-        self.rules.iter().for_each(|outlook| {
-            list.push(&Value::Document(outlook.show()));
+        self.rules.iter().for_each(|rule_preview| {
+            list.push(&Value::Document(rule_preview.show()));
         });
         Value::Array(list.finish())
     }
 }
 
-impl Outlook {
-    fn new(rule: Arc<Rule>, work: &'static str) -> Outlook {
-        Outlook {
+impl RulePreview {
+    fn new(rule: Arc<Rule>, work: &'static str) -> RulePreview {
+        RulePreview {
             rule,
             work,
             counts: None,
@@ -202,7 +204,7 @@ impl Outlook {
     }
 
     /// Counts are of the data as it is now; what another rule of the same `apply` makes first is not in them.
-    fn note_unsettled(&mut self, changes: &Changes) {
+    fn note_unsettled(&mut self, changes: &ApplyPlan) {
         let reads = reads(&self.rule);
         let changed = changes.steps.iter().filter(|step| matches!(step.work, Work::Seed | Work::Rebuild));
         let names: Vec<&str> = changed
@@ -244,7 +246,7 @@ impl Outlook {
 impl Life {
     /// The rule of that name as it is kept now.
     fn kept(&self, rule: &Rule) -> Option<Arc<Rule>> {
-        let same = |entry: &&crate::life::Entry| entry.rule.host == rule.host && entry.rule.name == rule.name;
+        let same = |entry: &&crate::life::CatalogRule| entry.rule.host == rule.host && entry.rule.name == rule.name;
         self.entries().iter().filter(|entry| entry.row.state.is_kept()).find(same).map(|entry| entry.rule.clone())
     }
 }

@@ -4,7 +4,7 @@ use crate::declare::spelling;
 use crate::execute::access::{Access, find};
 use crate::execute::rights::{Rights, namespaces};
 use crate::life::preview::refusal::{Need, Refusal};
-use crate::life::preview::{Outlook, sample};
+use crate::life::preview::{RulePreview, sample};
 use crate::life::relocate;
 use crate::rule::Rule;
 use crate::rule::names;
@@ -76,9 +76,9 @@ pub(super) async fn look(
     at: &mut Access<'_>,
     rights: &Rights,
     known: &mut Known<'_>,
-    outlook: &mut Outlook,
+    rule_preview: &mut RulePreview,
 ) -> Result<()> {
-    let rule = outlook.rule.clone();
+    let rule = rule_preview.rule.clone();
     let into = rule.shape().and_then(|shape| shape.declared_place()).cloned();
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
         let is_needed = known.needs_collections;
@@ -89,10 +89,10 @@ pub(super) async fn look(
         let candidates =
             there.iter().map(String::as_str).filter(|name| into.as_ref().is_none_or(|into| **name != *into.collection));
         match near(&ns.collection, candidates) {
-            Some(name) => outlook.refuse_name(format!("there is no collection `{}`", ns.collection), Some(name)),
-            None if is_needed => outlook.refuse_name(format!("there is no collection `{}`", ns.collection), None),
+            Some(name) => rule_preview.refuse_name(format!("there is no collection `{}`", ns.collection), Some(name)),
+            None if is_needed => rule_preview.refuse_name(format!("there is no collection `{}`", ns.collection), None),
             None if there.is_empty() => {}
-            None => outlook.notes.push(format!("there is no collection `{}` yet", ns.collection)),
+            None => rule_preview.notes.push(format!("there is no collection `{}` yet", ns.collection)),
         }
     }
     for (ns, path) in paths(&rule) {
@@ -106,8 +106,8 @@ pub(super) async fn look(
         }
         let what = no_field(&ns, &dotted);
         match near_path(&path, paths) {
-            Some(name) => outlook.refuse_name(what, Some(&name)),
-            None => outlook.notes.push(what),
+            Some(name) => rule_preview.refuse_name(what, Some(&name)),
+            None => rule_preview.notes.push(what),
         }
     }
     Ok(())
@@ -130,7 +130,7 @@ fn no_field(ns: &Namespace, path: &str) -> String {
     format!("no document of `{}` has the field `{path}`", ns.collection)
 }
 
-impl Outlook {
+impl RulePreview {
     fn refuse_name(&mut self, what: String, near: Option<&str>) {
         let meant = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
         let reason = format!("rule {}: {what}{meant}", self.rule.name);

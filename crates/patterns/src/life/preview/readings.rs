@@ -3,8 +3,8 @@
 use crate::execute::access::{Access, aggregate};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::sample::shown;
-use crate::life::preview::{Outlook, documents, long};
-use crate::life::relocate::change::Change;
+use crate::life::preview::{RulePreview, documents, long};
+use crate::life::relocate::change::RelocationPlan;
 use crate::life::{catalog, relocate};
 use crate::rule::Rule;
 use crate::shapes::bucket::{Body, Bucket};
@@ -24,8 +24,8 @@ pub(crate) struct Losses {
 }
 
 /// Counts what the documents would lose, and refuses what is lost without a word or cannot be moved at all.
-pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Outlook) -> Result<()> {
-    let rule = outlook.rule.clone();
+pub(super) async fn look(at: &mut Access<'_>, change: &RelocationPlan, rule_preview: &mut RulePreview) -> Result<()> {
+    let rule = rule_preview.rule.clone();
     let Some(bucket) = rule.bucket() else { return Ok(()) };
     let mut losses = Losses::of(bucket);
     for (now, place) in relocate::moved::sources(&rule, &change.turn)? {
@@ -36,8 +36,8 @@ pub(super) async fn look(at: &mut Access<'_>, change: &Change, outlook: &mut Out
         let rows = at.all(aggregate(&now, assessed)).await?;
         rows.iter().for_each(|row| losses.add(bucket, row));
     }
-    outlook.refusals.extend(losses.refusals(&rule, bucket));
-    outlook.losses = Some(losses);
+    rule_preview.refusals.extend(losses.refusals(&rule, bucket));
+    rule_preview.losses = Some(losses);
     Ok(())
 }
 

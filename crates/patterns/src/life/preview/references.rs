@@ -2,7 +2,7 @@
 //! by an audit, which would otherwise find every value right.
 
 use crate::execute::access::{Access, aggregate};
-use crate::life::preview::{Outlook, grouped, names, sample};
+use crate::life::preview::{RulePreview, grouped, names, sample};
 use crate::life::{catalog, relocate};
 use crate::mql::{call, call_with, field, list, object};
 use crate::rule::{KeyPath, Link, LinkKey, Refers, Rule, key};
@@ -119,17 +119,17 @@ pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Optio
 }
 
 /// Counts the references of a rule that links two collections, and says what is odd about them.
-pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
-    let rule = outlook.rule.clone();
+pub(super) async fn look(at: &mut Access<'_>, rule_preview: &mut RulePreview) -> Result<()> {
+    let rule = rule_preview.rule.clone();
     let Some(link) = rule.link() else { return Ok(()) };
     let Some(sides) = Sides::of(&rule, link) else { return Ok(()) };
     let references = count(at, &sides).await?;
     if references.all > 0 && references.dangling == references.all {
-        outlook.notes.push(all_dangling(at, &sides, &references).await?.0);
+        rule_preview.notes.push(all_dangling(at, &sides, &references).await?.0);
     } else if references.dangling > 0 {
         let (ns, path) = (&sides.from.0.collection, &sides.from.1.path);
         let such = references.example.as_ref().map(|example| format!(", such as {}", sample::shown(example)));
-        outlook.notes.push(format!(
+        rule_preview.notes.push(format!(
             "{} of {} references in {ns}.{path} have no document in {}{}",
             grouped(references.dangling),
             grouped(references.all),
@@ -137,7 +137,7 @@ pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<(
             such.unwrap_or_default()
         ));
     }
-    outlook.references = Some(references);
+    rule_preview.references = Some(references);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::execute::access::Access;
 use crate::life::catalog;
-use crate::life::preview::{Need, Outlook, Refusal, documents};
+use crate::life::preview::{Need, Refusal, RulePreview, documents};
 use crate::mql;
 use crate::rule::owned::STATE;
 use document::filter::Filter;
@@ -11,8 +11,8 @@ use document::pipeline::expr::Names;
 use document::{Result, Value};
 
 /// Adds a refusal if there are such documents. Only of a rule that is new: what is there under an applied one is its own.
-pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
-    let rule = &outlook.rule;
+pub(super) async fn look(at: &mut Access<'_>, rule_preview: &mut RulePreview) -> Result<()> {
+    let rule = &rule_preview.rule;
     if rule.state_path().is_none() {
         return Ok(());
     }
@@ -30,7 +30,7 @@ pub(super) async fn look(at: &mut Access<'_>, outlook: &mut Outlook) -> Result<(
     if let Some(found) = u64::try_from(found).ok().filter(|found| *found > 0) {
         let of = documents(found);
         let reason = format!("rule {}: it keeps its state in `{STATE}`, and would replace that of {of}", rule.name);
-        outlook.refusals.push(Refusal { need: Need::Overwrite, reason });
+        rule_preview.refusals.push(Refusal { need: Need::Overwrite, reason });
     }
     Ok(())
 }

@@ -3,22 +3,22 @@
 use crate::execute::access::Access;
 use crate::execute::rights::namespaces;
 use crate::life::Life;
-use crate::life::preview::Outlook;
+use crate::life::preview::RulePreview;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::relocate::stored;
 use crate::life::relocate::stored::Found;
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.
-pub(super) async fn look(life: &Life, at: &mut Access<'_>, outlook: &mut Outlook) -> Result<()> {
-    for ns in namespaces(&outlook.rule) {
+pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule_preview: &mut RulePreview) -> Result<()> {
+    for ns in namespaces(&rule_preview.rule) {
         // A view that a rule of ours has made: it changes by writes that are planned.
         if life.entries().iter().any(|entry| entry.rule.shape().is_some() && entry.rule.host == ns) {
             continue;
         }
         let Some((why, way_out)) = stored::found(at, &ns).await?.as_ref().and_then(unfit) else { continue };
-        let reason = format!("rule {}: `{}` {why}", outlook.rule.name, ns.collection);
-        outlook.refusals.push(Refusal { need: Need::OtherData(way_out), reason });
+        let reason = format!("rule {}: `{}` {why}", rule_preview.rule.name, ns.collection);
+        rule_preview.refusals.push(Refusal { need: Need::OtherData(way_out), reason });
     }
     Ok(())
 }

@@ -3,11 +3,11 @@
 use crate::execute::access::Access;
 use crate::execute::evaluate::Evaluator;
 use crate::execute::rights::Rights;
-use crate::life::plan::{Changes, Step, Work};
+use crate::life::plan::{ApplyPlan, ApplyStep, Work};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::relax::{lost, relaxed};
 use crate::life::preview::schema::{Reach, Wanted, allowing};
-use crate::life::preview::{Outlook, sample};
+use crate::life::preview::{RulePreview, sample};
 use crate::life::{relocate, replaced};
 use crate::mql::document;
 use crate::print::in_shell;
@@ -49,15 +49,15 @@ pub(crate) async fn refused_validator(
 pub(super) async fn look(
     at: &mut Access<'_>,
     rights: &Rights,
-    changes: &Changes,
-    outlooks: &mut [Outlook],
+    changes: &ApplyPlan,
+    rule_previews: &mut [RulePreview],
 ) -> Result<()> {
-    let changes_data = |step: &&Step| match &step.work {
+    let changes_data = |step: &&ApplyStep| match &step.work {
         Work::Seed | Work::Rebuild => true,
         Work::Shape(change) => change.rewrites(),
         _ => false,
     };
-    let steps: Vec<&Step> = changes.steps.iter().filter(changes_data).collect();
+    let steps: Vec<&ApplyStep> = changes.steps.iter().filter(changes_data).collect();
     let hosts: BTreeSet<String> = steps.iter().map(|step| step.rule.host.to_string()).collect();
     for host in hosts {
         let rules: Vec<&Arc<Rule>> =
@@ -74,9 +74,11 @@ pub(super) async fn look(
             if !may_see {
                 refusal.need = Need::HiddenCommand;
             }
-            let outlook = outlooks.iter_mut().find(|outlook| outlook.rule.name == rule && outlook.rule.host == ns);
-            if let Some(outlook) = outlook {
-                outlook.refusals.push(refusal);
+            let rule_preview = rule_previews
+                .iter_mut()
+                .find(|rule_preview| rule_preview.rule.name == rule && rule_preview.rule.host == ns);
+            if let Some(rule_preview) = rule_preview {
+                rule_preview.refusals.push(refusal);
             }
         }
     }

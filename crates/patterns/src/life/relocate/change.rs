@@ -4,7 +4,7 @@ use crate::execute::access::Access;
 use crate::life::relocate::record::{Location, Switchover};
 use crate::life::relocate::stored;
 use crate::life::relocate::stored::Found;
-use crate::life::{Entry, expiry};
+use crate::life::{CatalogRule, expiry};
 use crate::rule::Rule;
 use crate::rule::State;
 use document::op::Namespace;
@@ -12,13 +12,13 @@ use document::{Code, Error, Result, Value};
 
 /// What a declared shape asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct RelocationPlan {
     pub(crate) turn: Switchover,
     /// Whether the view is there already.
     pub(crate) view_is_there: bool,
 }
 
-impl Change {
+impl RelocationPlan {
     /// Whether documents that are there will be stored in another form.
     pub(crate) fn rewrites(&self) -> bool {
         self.turn.places.len() > 1
@@ -28,10 +28,10 @@ impl Change {
 /// From what is there to what is declared; `entry` is the rule as it is kept, if it is.
 pub(crate) async fn to_declared(
     at: &mut Access<'_>,
-    entry: Option<&Entry>,
+    entry: Option<&CatalogRule>,
     rule: &Rule,
     into: &Namespace,
-) -> Result<Change> {
+) -> Result<RelocationPlan> {
     let place = Location { stored: into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
     let shaping = entry.and_then(|entry| entry.row.shape.as_ref().map(|shape| (entry, shape)));
     let Some((entry, shaping)) = shaping else { return from_outside(at, rule, into, place).await };
@@ -49,24 +49,24 @@ pub(crate) async fn to_declared(
     if let Some(place) = same.pop() {
         // It was on its way out, or to another form.
         let places = [place].into_iter().chain(others).collect();
-        return Ok(Change { turn: Switchover { places, ..Switchover::default() }, view_is_there: true });
+        return Ok(RelocationPlan { turn: Switchover { places, ..Switchover::default() }, view_is_there: true });
     }
     let [old] = shaping.places.as_slice() else { return Err(under_way(rule)) };
     if old.stored != place.stored {
         refuse_documents(at, rule, into).await?;
         let turn = Switchover { places: vec![place, old.clone()], ..Switchover::default() };
-        return Ok(Change { turn, view_is_there: true });
+        return Ok(RelocationPlan { turn, view_is_there: true });
     }
     let aside = stored::free_name(at, into).await?.collection.to_string();
     let renames = vec![(old.stored.clone(), aside.clone())];
     let old = Location { stored: aside, ..old.clone() };
-    Ok(Change { turn: Switchover { places: vec![place, old], renames, begun: false }, view_is_there: true })
+    Ok(RelocationPlan { turn: Switchover { places: vec![place, old], renames, begun: false }, view_is_there: true })
 }
 
 /// Of a collection that no rule has shaped.
-async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place: Location) -> Result<Change> {
+async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place: Location) -> Result<RelocationPlan> {
     let logical = &rule.host;
-    let just_there = |place: Location, view_is_there: bool| Change {
+    let just_there = |place: Location, view_is_there: bool| RelocationPlan {
         turn: Switchover { places: vec![place], ..Switchover::default() },
         view_is_there,
     };
@@ -85,7 +85,7 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place:
             let aside = stored::free_name(at, logical).await?.collection.to_string();
             let renames = vec![(logical.collection.to_string(), aside.clone())];
             let places = vec![place, Location::plain(&aside)];
-            Ok(Change { turn: Switchover { places, renames, begun: false }, view_is_there: false })
+            Ok(RelocationPlan { turn: Switchover { places, renames, begun: false }, view_is_there: false })
         }
         Some(found) => Err(Error::new(
             Code::NamespaceExists,
@@ -96,7 +96,7 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place:
 }
 
 /// The way back: documents as they are, under their own name. Nothing if they are there already.
-pub(crate) async fn to_plain(at: &mut Access<'_>, entry: &Entry) -> Result<Option<Switchover>> {
+pub(crate) async fn to_plain(at: &mut Access<'_>, entry: &CatalogRule) -> Result<Option<Switchover>> {
     let shaping = entry.row.shape.clone().unwrap_or_default();
     if shaping.turn.as_ref().is_some_and(|turn| turn.begun) {
         return Err(under_way(&entry.rule));

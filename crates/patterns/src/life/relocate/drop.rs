@@ -2,7 +2,7 @@
 
 use crate::execute::access::Access;
 use crate::life::relocate::{change, finish, readers_of_source};
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::Rule;
 use crate::rule::State;
 use document::{Code, Error, Result};
@@ -41,7 +41,7 @@ impl Leaving {
 }
 
 /// Writes down what becomes of it; the keeper does it.
-pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leaving: Leaving) -> Result<()> {
+pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &CatalogRule, leaving: Leaving) -> Result<()> {
     if leaving.with_data {
         readers_of_source::refuse_if_read(life, &entry.rule, "with its data")?;
     }
@@ -69,6 +69,6 @@ pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &Entry, leavi
         life.refresh(at).await?;
         return Err(Error::new(Code::ConflictingOperationInProgress, "the rule was changed meanwhile; try again"));
     }
-    life.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+    life.put_entry(CatalogRule::new(&entry.db, row, entry.rule.clone())?);
     life.put_in_force()
 }

@@ -5,7 +5,7 @@ use crate::execute::gate::Point;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, readers_of_source, stored, switchover, way_back};
 use crate::life::replaced::ended_rules;
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::State;
 use crate::rule::shape::Place;
 use document::backend::Session;
@@ -16,7 +16,7 @@ use std::time::Duration;
 const LAST_READERS: Duration = Duration::from_secs(5);
 
 /// All documents are in the first place: the rule is on.
-pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn on(life: &Life, entry: &CatalogRule) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
@@ -28,7 +28,7 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
         let places = entry.places.get(..1).unwrap_or_default().to_vec();
         life.pass(Point::Life("narrow")).await?;
         stored::ensure_view(&mut at, &entry.rule.host, &places).await?;
-        life.put_entry(Entry { places, ..entry.clone() });
+        life.put_entry(CatalogRule { places, ..entry.clone() });
         life.put_in_force()?;
         if !life.settled_within(LAST_READERS).await? {
             life.put_entry(entry);
@@ -45,7 +45,7 @@ pub(crate) async fn on(life: &Life, entry: &Entry) -> Result<()> {
     row.state = State::On;
     row.done = row.total;
     life.pass(Point::Life("state")).await?;
-    let on = Entry::new(&entry.db, row, entry.rule.clone())?;
+    let on = CatalogRule::new(&entry.db, row, entry.rule.clone())?;
     switchover::save(life, &mut at, on).await?;
     life.moved.notify_waiters();
     tracing::info!(rule = &*entry.rule.name, "on");
@@ -61,7 +61,7 @@ async fn drop_empty(at: &mut Access<'_>, place: &Place) -> Result<()> {
 }
 
 /// The rule ends: its view goes, and what is left is the collection under its own name, or nothing if the data goes too.
-pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn off(life: &Life, entry: &CatalogRule) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(mut entry) = life.current(entry) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
@@ -120,7 +120,7 @@ pub(crate) async fn off(life: &Life, entry: &Entry) -> Result<()> {
 }
 
 /// The rule ends, and all stays as it is stored: a view over buckets.
-pub(crate) async fn leave(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
+pub(crate) async fn leave(life: &Life, at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
     let shaping = entry.row.shape.clone().unwrap_or_default();
     if shaping.is_moving() || entry.row.state != State::On {
         let message = format!("the collection of rule {} is still being brought into another form", entry.rule.name);

@@ -1,7 +1,7 @@
 //! How well a shape's buckets are filled: for people who chose period and size.
 
 use crate::execute::access::{Access, aggregate};
-use crate::life::{Entry, Life, catalog, plan};
+use crate::life::{CatalogRule, Life, catalog, plan};
 use crate::mql;
 use crate::shapes::bucket::{Body, Bucket, Layout, Slot};
 use document::op::Namespace;
@@ -45,7 +45,7 @@ struct Figures {
 }
 
 /// `{ buckets, readings, fill, splits, sparse }`; with `sampled` and `age_ms` where only some buckets were looked at.
-pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<Option<Doc<'static>>> {
+pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &CatalogRule) -> Result<Option<Doc<'static>>> {
     let place = entry.places.iter().find_map(|place| Some((&place.stored, place.bucket()?)));
     let Some((stored, bucket)) = place else { return Ok(None) };
     let buckets = plan::documents(at, stored).await?;
@@ -68,18 +68,18 @@ pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &Entry) -> R
 }
 
 impl Known {
-    fn key(entry: &Entry) -> (Arc<str>, String) {
+    fn key(entry: &CatalogRule) -> (Arc<str>, String) {
         (entry.db.clone(), entry.row.rule.clone())
     }
 
-    fn of(&self, entry: &Entry) -> Option<(Figures, Instant)> {
+    fn of(&self, entry: &CatalogRule) -> Option<(Figures, Instant)> {
         let known = self.0.lock();
         let looked = known.get(&Known::key(entry))?;
         let holds = looked.epoch == entry.row.epoch && looked.since.elapsed() < FRESH;
         holds.then_some((looked.figures, looked.since))
     }
 
-    fn remember(&self, entry: &Entry, figures: Figures) {
+    fn remember(&self, entry: &CatalogRule, figures: Figures) {
         let mut known = self.0.lock();
         known.retain(|_, looked| looked.since.elapsed() < FRESH);
         known.insert(Known::key(entry), Looked { epoch: entry.row.epoch, since: Instant::now(), figures });

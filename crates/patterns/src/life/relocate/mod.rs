@@ -25,12 +25,12 @@ pub(crate) mod switchover;
 pub(crate) mod way_back;
 
 use crate::life::replaced::plain;
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use crate::rule::State;
 use document::Result;
 
 /// Brings a shape one step further.
-pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn advance(life: &Life, entry: &CatalogRule) -> Result<()> {
     let turn = entry.row.shape.as_ref().and_then(|shape| shape.turn.as_ref());
     match (&entry.row.state, turn) {
         (State::On | State::Restoring, _) => Ok(()),
@@ -51,7 +51,7 @@ pub(crate) async fn advance(life: &Life, entry: &Entry) -> Result<()> {
 }
 
 /// Nobody may still be writing who does not know where documents go.
-async fn settled_and_drained(life: &Life, entry: &Entry) -> Result<bool> {
+async fn settled_and_drained(life: &Life, entry: &CatalogRule) -> Result<bool> {
     if entry.places.len() > 1 {
         life.settled_everywhere(&entry.db).await?;
     }
@@ -59,7 +59,7 @@ async fn settled_and_drained(life: &Life, entry: &Entry) -> Result<bool> {
 }
 
 /// What earlier lives of the rule have kept. Returns `false` if the rule was changed meanwhile.
-async fn given_back(life: &Life, entry: &Entry) -> Result<bool> {
+async fn given_back(life: &Life, entry: &CatalogRule) -> Result<bool> {
     match entry.row.replaced.restore {
         true => plain::restore(life, entry).await,
         false => Ok(true),

@@ -12,7 +12,7 @@ use crate::life::relocate::{stored, way_back};
 use crate::life::replaced::documents::Originals;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::shape::{Learn, Place, Stop};
 use crate::shapes::bucket::write::place;
 use crate::shapes::bucket::write::place::{NewReading, NewReadings, Placed};
@@ -32,7 +32,7 @@ const BYTES: usize = 4 << 20;
 const NAMED: usize = 5;
 
 /// Moves everything to the first place. False if the rule was changed meanwhile.
-pub(crate) async fn drain(life: &Life, entry: &Entry) -> Result<bool> {
+pub(crate) async fn drain(life: &Life, entry: &CatalogRule) -> Result<bool> {
     let Some((to, others)) = entry.places.split_first() else { return Ok(true) };
     let mut row = entry.row.clone();
     for from in others {
@@ -68,7 +68,7 @@ fn do_not_fit(from: &Place, misfits: &[(Value<'static>, String)]) -> Error {
 /// One walk over a place, from where the last one was stopped. Gives what did not fit; nothing if the rule was changed meanwhile.
 async fn all(
     life: &Life,
-    entry: &Entry,
+    entry: &CatalogRule,
     row: &mut catalog::Row,
     from: &Place,
     to: &Place,
@@ -99,7 +99,7 @@ fn is_of_document(error: &Error) -> bool {
 
 struct Mover<'a> {
     life: &'a Life,
-    entry: &'a Entry,
+    entry: &'a CatalogRule,
     row: catalog::Row,
     from: &'a Place,
     to: &'a Place,

@@ -1,7 +1,7 @@
 //! What a shape's changes come to, as plain MQL that a person could run: for `plan`.
 
 use crate::life::install::{self, PlannedIndex};
-use crate::life::relocate::change::{Change, name};
+use crate::life::relocate::change::{RelocationPlan, name};
 use crate::life::relocate::{record, stored};
 use crate::mql;
 use crate::rule::Rule;
@@ -12,19 +12,19 @@ use document::{Doc, Result, Value};
 
 /// One step.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct PlanCommand {
     pub(crate) kind: &'static str,
     pub(crate) namespace: Namespace,
     pub(crate) command: Doc<'static>,
 }
 
 /// What a declared shape asks for.
-pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result<Vec<Shown>> {
+pub(crate) fn declared(rule: &Rule, change: &RelocationPlan, dialect: Dialect) -> Result<Vec<PlanCommand>> {
     let turn = &change.turn;
     let places = record::places(&turn.places, &rule.host.db)?;
     let mut steps = Vec::new();
     let mut add = |kind, namespace: &Namespace, command| {
-        steps.push(Shown { kind, namespace: namespace.clone(), command });
+        steps.push(PlanCommand { kind, namespace: namespace.clone(), command });
     };
     for (from, to) in &turn.renames {
         let (from, to) = (Namespace::new(&rule.host.db, from), Namespace::new(&rule.host.db, to));
@@ -58,12 +58,12 @@ pub(crate) fn declared(rule: &Rule, change: &Change, dialect: Dialect) -> Result
 }
 
 /// What removing it comes to: its documents as they are, under their own name.
-pub(crate) fn removed(rule: &Rule, from: &Place, dialect: Dialect) -> Vec<Shown> {
+pub(crate) fn removed(rule: &Rule, from: &Place, dialect: Dialect) -> Vec<PlanCommand> {
     let (logical, stored) = (&rule.host, &from.stored);
     let aside = crate::rule::names::aside(logical);
     let to = Place::plain(aside.clone());
     let dropped = |ns: &Namespace| mql::document([("drop", Value::from(&*ns.collection))]);
-    let step = |kind, ns: &Namespace, command| Shown { kind, namespace: ns.clone(), command };
+    let step = |kind, ns: &Namespace, command| PlanCommand { kind, namespace: ns.clone(), command };
     vec![
         step("move", stored, moving(from, &to, dialect)),
         step("drop", logical, dropped(logical)),

@@ -1,7 +1,7 @@
 //! Clients that are between two batches of a cursor when its collection is taken away: MongoDB ends such a cursor with an error,
 //! so those who go on reading are given the time to come to the end.
 
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use document::Result;
 use document::op::Namespace;
 use std::sync::Weak;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The collections that a rule's readers read, under all their names.
-pub(super) fn names(entry: &Entry, renames: &[(String, String)]) -> Vec<Namespace> {
+pub(super) fn names(entry: &CatalogRule, renames: &[(String, String)]) -> Vec<Namespace> {
     let renamed = renames.iter().flat_map(|(from, to)| [from, to]).map(|name| Namespace::new(&entry.db, name));
     let stored = entry.places.iter().map(|place| place.stored.clone());
     [entry.rule.host.clone()].into_iter().chain(stored).chain(renamed).collect()

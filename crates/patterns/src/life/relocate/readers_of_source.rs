@@ -3,7 +3,7 @@
 
 use crate::execute::access::Access;
 use crate::life::relocate::switchover;
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::shape::Place;
@@ -11,8 +11,8 @@ use crate::shapes::bucket::{Body, Bucket, Inexact};
 use document::{Code, Error, Result};
 
 /// The rules in force that keep fields from the rule's logical documents.
-fn readers(life: &Life, rule: &Rule) -> Vec<Entry> {
-    let reads = |entry: &Entry| entry.rule.link().is_some_and(|link| link.source == rule.host);
+fn readers(life: &Life, rule: &Rule) -> Vec<CatalogRule> {
+    let reads = |entry: &CatalogRule| entry.rule.link().is_some_and(|link| link.source == rule.host);
     life.entries().into_iter().filter(|entry| reads(entry) && entry.row.state.is_kept()).collect()
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn refuse_if_read(life: &Life, rule: &Rule, what: &str) -> Result<()>
 }
 
 /// Lets the fields be seeded again, if the move has changed logical documents.
-pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
+pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
     let changes = |place: &Place| place.bucket().is_some_and(|bucket| bucket.derives_id() || cuts_times(bucket));
     if !entry.row.replaced.restore && !entry.places.first().is_some_and(changes) {
         return Ok(());
@@ -33,7 +33,7 @@ pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &Entry) 
     for reader in readers(life, &entry.rule) {
         let mut row = reader.row.clone();
         (row.state, row.done) = (State::Maintaining, 0);
-        switchover::save(life, at, Entry { row, reached: None, ..reader }).await?;
+        switchover::save(life, at, CatalogRule { row, reached: None, ..reader }).await?;
     }
     Ok(())
 }

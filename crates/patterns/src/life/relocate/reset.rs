@@ -4,7 +4,7 @@ use crate::execute::access::Access;
 use crate::life::catalog::Row;
 use crate::life::relocate::record::{Location, Relocation, Switchover};
 use crate::life::relocate::stored;
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::names;
@@ -23,7 +23,7 @@ pub(crate) fn begin(rule: &Rule, row: &mut Row) {
 
 impl Life {
     /// Everything has gone but what belongs to Pleach: so do the collections that had made room, and the rules that go.
-    pub(crate) async fn end_reset(&self, at: &mut Access<'_>, db: &str, before: &[Entry]) -> Result<()> {
+    pub(crate) async fn end_reset(&self, at: &mut Access<'_>, db: &str, before: &[CatalogRule]) -> Result<()> {
         for entry in before.iter().filter(|entry| entry.rule.shape().is_some()) {
             let shape = entry.row.shape.iter();
             let turns = shape.clone().flat_map(|shape| &shape.turn).flat_map(|turn| &turn.places);

@@ -56,7 +56,7 @@ impl StoredAccess for Moving<'_, '_> {
 mod tests {
     use super::*;
     use crate::shapes::bucket::write::place::{self, NewReading, NewReadings};
-    use crate::shapes::bucket::{Bucket, BucketShape, Entry, Key};
+    use crate::shapes::bucket::{Bucket, BucketEntry, BucketShape, Key};
     use bson::doc;
     use document::backend::Session;
     use document::filter::Filter;
@@ -110,7 +110,7 @@ mod tests {
         // Clients, by their own memory of open buckets.
         put_all(&mut at, &client, 4..5).await;
         let full = at.one(&bucket.into, &bucket.id(&key(&bucket), 0)).await.unwrap().unwrap();
-        let left: Vec<Entry> = bucket.entries(&full).unwrap().into_iter().skip(1).collect();
+        let left: Vec<BucketEntry> = bucket.entries(&full).unwrap().into_iter().skip(1).collect();
         at.put(&bucket.into, &bucket.build(&key(&bucket), 0, &left).unwrap()).await.unwrap();
         put_all(&mut at, &mover, 5..7).await;
         // The memory of one that is full by now is a wrong guess.

@@ -5,7 +5,7 @@ use crate::execute::access::Access;
 use crate::execute::gate::Point;
 use crate::life::relocate::record::Switchover;
 use crate::life::relocate::{readers, record, stored, way_back};
-use crate::life::{Entry, Life, catalog, plan, timeseries};
+use crate::life::{CatalogRule, Life, catalog, plan, timeseries};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::shape::Place;
@@ -22,7 +22,7 @@ const HELD: [Duration; 4] =
 pub(super) const READERS: Duration = Duration::from_secs(2);
 
 /// Does what is written down, if it still is.
-pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn run(life: &Life, entry: &CatalogRule) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(mut entry) = life.current(entry) else { return Ok(()) };
     let Some(turn) = entry.row.shape.as_ref().and_then(|shape| shape.turn.clone()) else { return Ok(()) };
@@ -70,7 +70,7 @@ pub(crate) async fn run(life: &Life, entry: &Entry) -> Result<()> {
         }
     }
     life.pass(Point::Life("turned")).await?;
-    let turned = Entry::new(&entry.db, row, entry.rule.clone())?;
+    let turned = CatalogRule::new(&entry.db, row, entry.rule.clone())?;
     save(life, &mut at, turned).await
 }
 
@@ -113,7 +113,7 @@ impl FirstPlace<'_> {
 
 /// Writes down that it begins, so that clients are held here and in every other process, and waits for those who began earlier.
 /// From then on they are held until it is done, whatever happens meanwhile.
-pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: Entry) -> Result<Entry> {
+pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -> Result<CatalogRule> {
     if entry.held {
         // It was begun before a stop or a failure.
         life.park(true).await;
@@ -125,7 +125,7 @@ pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: Entry) -> Resu
     if let Some(turn) = row.shape.as_mut().and_then(|shape| shape.turn.as_mut()) {
         turn.begun = true;
     }
-    let held = Entry { row, held: true, ..entry.clone() };
+    let held = CatalogRule { row, held: true, ..entry.clone() };
     for limit in HELD {
         life.pass(Point::Life("hold")).await?;
         save(life, at, held.clone()).await?;
@@ -145,7 +145,7 @@ pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: Entry) -> Resu
 }
 
 /// Makes it what the catalog says, what is in force here, and what the other processes learn.
-pub(super) async fn save(life: &Life, at: &mut Access<'_>, entry: Entry) -> Result<()> {
+pub(super) async fn save(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -> Result<()> {
     let (db, epoch) = (entry.db.clone(), entry.row.epoch);
     if !catalog::replace(at, &db, &entry.row, epoch).await? {
         life.refresh(at).await?;

@@ -9,7 +9,7 @@ use crate::life::relocate::record::Relocation;
 use crate::life::relocate::stored;
 use crate::life::replaced::restore::among;
 use crate::life::transaction::is_transient;
-use crate::life::{Entry, Life, expiry};
+use crate::life::{CatalogRule, Life, expiry};
 use crate::mql;
 use document::op::{AdminOp, Namespace};
 use document::value::key;
@@ -61,7 +61,7 @@ impl WayBack {
 }
 
 impl Life {
-    pub(crate) fn note_way_back(&self, entry: &Entry, noted: WayBack) {
+    pub(crate) fn note_way_back(&self, entry: &CatalogRule, noted: WayBack) {
         self.ways_back.0.lock().insert((entry.db.clone(), entry.rule.name.clone()), noted);
     }
 

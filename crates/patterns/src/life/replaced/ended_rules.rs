@@ -8,7 +8,7 @@ use crate::life::relocate::stored;
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::forget::forget;
 use crate::life::replaced::{Progress, amount, rows_between};
-use crate::life::{Entry, Life, catalog, plan};
+use crate::life::{CatalogRule, Life, catalog, plan};
 use crate::rule::Rule;
 use crate::rule::names;
 use crate::rule::state::State;
@@ -18,7 +18,7 @@ use document::{Code, Error, Result};
 use std::sync::Arc;
 
 /// Ends a life of a rule: writes down what it leaves, or that nothing is left.
-pub(crate) async fn end(at: &mut Access<'_>, entry: &Entry) -> Result<()> {
+pub(crate) async fn end(at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
     let (row, rule) = (&entry.row, &entry.rule);
     if row.with_data && rule.shape().is_some() {
         // Documents that were deleted are not brought back.
@@ -43,7 +43,7 @@ pub(crate) async fn end(at: &mut Access<'_>, entry: &Entry) -> Result<()> {
 
 impl Life {
     /// A rule that is gone and of which something is kept, as one that is being restored; `None` if there is none.
-    pub(crate) async fn find_gone(&self, rights: &Rights, db: Option<&str>, rule: &str) -> Result<Option<Entry>> {
+    pub(crate) async fn find_gone(&self, rights: &Rights, db: Option<&str>, rule: &str) -> Result<Option<CatalogRule>> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let databases = match db {
@@ -89,11 +89,11 @@ impl Life {
             shape: None,
             replaced: Progress { since: Some(of.since), seeded_to: of.seeded_to, restore: true, ..Progress::default() },
         };
-        Entry::new(&db, row, Arc::new(known)).map(Some)
+        CatalogRule::new(&db, row, Arc::new(known)).map(Some)
     }
 
     /// Begins to give back what is kept of a rule that is gone; the keeper does it.
-    pub(crate) async fn restore_gone(&self, at: &mut Access<'_>, entry: &Entry) -> Result<()> {
+    pub(crate) async fn restore_gone(&self, at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
         let (db, rule) = (&entry.db, &entry.rule);
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
         let others: Vec<Rule> = others.chain([(**rule).clone()]).collect();
@@ -114,7 +114,7 @@ impl Life {
             }
             _ => error,
         })?;
-        self.put_entry(Entry { row, ..entry.clone() });
+        self.put_entry(CatalogRule { row, ..entry.clone() });
         self.put_in_force()?;
         self.publish(at, db).await?;
         self.wake_keeper.notify_one();

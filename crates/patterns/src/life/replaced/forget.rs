@@ -6,7 +6,7 @@ use crate::life::replaced::amount;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::among;
 use crate::life::verbs::{FORGET, Resource};
-use crate::life::{Entry, Life, catalog, walk};
+use crate::life::{CatalogRule, Life, catalog, walk};
 use crate::mql;
 use crate::rule::names;
 use crate::rule::state::State;
@@ -38,7 +38,7 @@ impl Life {
         FORGET.need(rights, Resource::Catalog, &names::catalog(&db))?;
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
-        let is_meant = |entry: &Entry| entry.db == db && *entry.rule.name == *rule;
+        let is_meant = |entry: &CatalogRule| entry.db == db && *entry.rule.name == *rule;
         if let Some(entry) = self.entries().into_iter().find(is_meant) {
             if entry.row.state != State::On {
                 let message =
@@ -53,7 +53,7 @@ impl Life {
                 let message = "the rule was changed meanwhile; try again";
                 return Err(Error::new(Code::ConflictingOperationInProgress, message));
             }
-            self.put_entry(Entry { row, ..entry });
+            self.put_entry(CatalogRule { row, ..entry });
         }
         let amount = forget(&mut at, &db, Some(rule)).await?;
         Ok(Freed { db, amount })

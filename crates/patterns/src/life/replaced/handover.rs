@@ -5,7 +5,7 @@ use crate::execute::access::Access;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::rows;
 use crate::life::replaced::{OnTheWay, Places, amount, host_id, host_of};
-use crate::life::{Entry, Life};
+use crate::life::{CatalogRule, Life};
 use crate::mql;
 use crate::rule::names;
 use crate::rule::{Rule, key};
@@ -21,7 +21,7 @@ pub(super) struct Handed {
 }
 
 /// Adds it to what is kept of the other rules, in the transaction that takes it from this one.
-pub(super) async fn hand_over(life: &Life, at: &mut Access<'_>, from: &Entry, handed: &[Handed]) -> Result<()> {
+pub(super) async fn hand_over(life: &Life, at: &mut Access<'_>, from: &CatalogRule, handed: &[Handed]) -> Result<()> {
     if handed.is_empty() {
         return Ok(());
     }
@@ -57,7 +57,7 @@ pub(super) async fn hand_over(life: &Life, at: &mut Access<'_>, from: &Entry, ha
 }
 
 /// The other rules of the collection that keep what hosts had, each with the first life that does; also those that are gone.
-async fn others(life: &Life, at: &mut Access<'_>, from: &Entry) -> Result<Vec<(Arc<Rule>, i64)>> {
+async fn others(life: &Life, at: &mut Access<'_>, from: &CatalogRule) -> Result<Vec<(Arc<Rule>, i64)>> {
     let mut others: BTreeMap<Arc<str>, (Arc<Rule>, i64)> = BTreeMap::new();
     let living =
         life.entries().into_iter().filter_map(|entry| entry.row.replaced.since.map(|since| (entry.rule, since)));

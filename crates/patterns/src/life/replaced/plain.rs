@@ -11,7 +11,7 @@ use crate::life::replaced::restore::among;
 use crate::life::replaced::{amount, host_id, host_of};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::names;
 use crate::rule::{Rule, key};
 use crate::shapes::bucket::Bucket;
@@ -24,7 +24,7 @@ use hashbrown::HashSet;
 const PART: u64 = 200;
 
 /// Gives back what is kept of the rule's lives, the newest first. Returns `false` if somebody has changed the rule meanwhile.
-pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
+pub(crate) async fn restore(life: &Life, entry: &CatalogRule) -> Result<bool> {
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     // The mover has given back what the life has kept that it ends.
@@ -45,7 +45,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<bool> {
 /// One life of a bucket rule.
 struct ReturningDocuments<'a> {
     life: &'a Life,
-    entry: &'a Entry,
+    entry: &'a CatalogRule,
     rule: &'a Rule,
     bucket: &'a Bucket,
     since: i64,

@@ -5,14 +5,14 @@
 //! saved. So it can be killed anywhere and continues from the position. Clients may write meanwhile, but not to the field.
 
 use crate::execute::access::{Access, find};
-use crate::execute::evaluate::{Difference, becomes};
+use crate::execute::evaluate::{HostDifference, becomes};
 use crate::execute::gate::Point;
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{Entry, Life, catalog, derived};
+use crate::life::{CatalogRule, Life, catalog, derived};
 use crate::rule::names;
 use crate::rule::{Fate, Rule, key};
 use document::backend::{Answer, Session};
@@ -69,7 +69,7 @@ async fn count(at: &mut Access<'_>, rule: &Rule, since: i64) -> Result<i64> {
 }
 
 /// Gives back what is left of all lives; the caller removes the rule.
-pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
+pub(crate) async fn restore(life: &Life, entry: &CatalogRule) -> Result<()> {
     let mut row = entry.row.clone();
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
@@ -94,7 +94,7 @@ pub(crate) async fn restore(life: &Life, entry: &Entry) -> Result<()> {
 /// meanwhile.
 async fn restore_life(
     life: &Life,
-    entry: &Entry,
+    entry: &CatalogRule,
     row: catalog::Row,
     since: i64,
     places: &Places,
@@ -111,7 +111,7 @@ async fn restore_life(
 /// What one life of the rule has kept.
 struct ReturningValues<'a> {
     life: &'a Life,
-    entry: &'a Entry,
+    entry: &'a CatalogRule,
     row: catalog::Row,
     since: i64,
     places: &'a Places,
@@ -196,8 +196,8 @@ fn is_seeded(row: &catalog::Row, id: &Value<'_>) -> bool {
     }
 }
 
-fn difference(host: &Doc<'static>, right: &Doc<'static>) -> Difference {
-    Difference {
+fn difference(host: &Doc<'static>, right: &Doc<'static>) -> HostDifference {
+    HostDifference {
         id: host.get("_id").unwrap_or(Value::Null),
         keys: Default::default(),
         stored: Value::Missing,

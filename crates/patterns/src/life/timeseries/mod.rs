@@ -11,7 +11,7 @@ use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::record::{Location, Relocation, Switchover};
 use crate::life::relocate::{advance, stored};
 use crate::life::replaced::Progress;
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::mql;
 use crate::rule::Rule;
 use crate::rule::State;
@@ -27,7 +27,7 @@ pub(super) use options::ensure_expiry;
 
 impl Life {
     /// The time-series collection of that name, if it was made by `create`.
-    fn timeseries(&self, ns: &Namespace) -> Option<Entry> {
+    fn timeseries(&self, ns: &Namespace) -> Option<CatalogRule> {
         self.entries().into_iter().find(|entry| entry.rule.host == *ns && !entry.is_declared())
     }
 
@@ -47,7 +47,7 @@ impl Life {
 
     /// All of a database, with the options they were made with.
     pub(crate) fn all_timeseries(&self, db: &str) -> Vec<(Arc<str>, Doc<'static>)> {
-        let made = |entry: Entry| Some((entry.rule.host.collection.clone(), entry.row.shape?.timeseries?));
+        let made = |entry: CatalogRule| Some((entry.rule.host.collection.clone(), entry.row.shape?.timeseries?));
         self.entries().into_iter().filter(|entry| *entry.db == *db).filter_map(made).collect()
     }
 
@@ -93,7 +93,7 @@ impl Life {
     }
 
     /// The time-series collection as it is when nothing is under way with it. Asked with `changing` held, it stays so.
-    fn settled_timeseries(&self, ns: &Namespace) -> Result<Option<Entry>> {
+    fn settled_timeseries(&self, ns: &Namespace) -> Result<Option<CatalogRule>> {
         match self.timeseries(ns) {
             Some(entry) if entry.row.state != State::On => {
                 let message = format!("{ns} is being brought into another form");
@@ -104,13 +104,13 @@ impl Life {
     }
 
     /// Writes down what was changed, as long as nobody else has changed it.
-    async fn save_changed(&self, at: &mut Access<'_>, entry: &Entry, row: catalog::Row) -> Result<()> {
+    async fn save_changed(&self, at: &mut Access<'_>, entry: &CatalogRule, row: catalog::Row) -> Result<()> {
         if !catalog::replace(at, &entry.db, &row, entry.row.epoch).await? {
             self.refresh(at).await?;
             let message = format!("{} was changed meanwhile", entry.rule.host);
             return Err(Error::new(Code::ConflictingOperationInProgress, message));
         }
-        self.put_entry(Entry::new(&entry.db, row, entry.rule.clone())?);
+        self.put_entry(CatalogRule::new(&entry.db, row, entry.rule.clone())?);
         self.put_in_force()
     }
 
@@ -135,7 +135,7 @@ impl Life {
             replaced: Progress::default(),
         };
         catalog::save(at, &rule.host.db, &row).await?;
-        self.put_entry(Entry::new(&rule.host.db, row, rule.clone())?);
+        self.put_entry(CatalogRule::new(&rule.host.db, row, rule.clone())?);
         self.put_in_force()
     }
 

@@ -5,7 +5,7 @@ use crate::life::relocate::change;
 use crate::life::relocate::record::Relocation;
 use crate::life::timeseries::options::{ensure_expiry, expiry_index, rule, with_expiry, with_granularity};
 use crate::life::timeseries::{Life, indexes};
-use crate::life::{Entry, catalog};
+use crate::life::{CatalogRule, catalog};
 use crate::rule::State;
 use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace};
@@ -105,12 +105,18 @@ impl Life {
             let message = format!("{ns} was changed meanwhile");
             return Err(Error::new(Code::ConflictingOperationInProgress, message));
         }
-        self.put_entry(Entry::new(&entry.db, row, changed)?);
+        self.put_entry(CatalogRule::new(&entry.db, row, changed)?);
         self.put_in_force()
     }
 
     /// Hides an index of clients, or shows it again.
-    async fn hide(&self, at: &mut Access<'_>, entry: &Entry, asked: &Doc<'_>, reply: &mut DocWriter) -> Result<()> {
+    async fn hide(
+        &self,
+        at: &mut Access<'_>,
+        entry: &CatalogRule,
+        asked: &Doc<'_>,
+        reply: &mut DocWriter,
+    ) -> Result<()> {
         if asked.contains("expireAfterSeconds") {
             return Err(invalid(
                 "TTL indexes are not supported for time-series collections. Please refer to the documentation and use the top-level 'expireAfterSeconds' option instead",
@@ -155,7 +161,7 @@ impl Life {
 }
 
 /// The granularity that is asked for, if it is another one.
-fn coarser(entry: &Entry, wanted: &str) -> Result<Option<&'static str>> {
+fn coarser(entry: &CatalogRule, wanted: &str) -> Result<Option<&'static str>> {
     let options = entry.row.shape.as_ref().and_then(|shape| shape.timeseries.as_ref());
     let now = match options.and_then(|options| options.get("timeseries")) {
         Some(Value::Document(series)) => series.get("granularity").and_then(|now| now.as_str().map(str::to_owned)),

@@ -77,16 +77,16 @@ fn summary(db: &str, preview: &Preview, status: &Doc<'static>) -> Doc<'static> {
     };
     let mut rules = ArrayWriter::new();
     let mut changed = 0;
-    for outlook in &preview.rules {
+    for rule_preview in &preview.rules {
         let mut rule = DocWriter::new();
-        rule.append("rule", &Value::from(&*outlook.rule.name)).append("work", &Value::from(outlook.work));
-        changed += i32::from(outlook.work != "none");
+        rule.append("rule", &Value::from(&*rule_preview.rule.name)).append("work", &Value::from(rule_preview.work));
+        changed += i32::from(rule_preview.work != "none");
         let is_it =
-            |row: &&Doc<'static>| row.get("rule").is_some_and(|name| name.as_str() == Some(&*outlook.rule.name));
+            |row: &&Doc<'static>| row.get("rule").is_some_and(|name| name.as_str() == Some(&*rule_preview.rule.name));
         let row = kept.iter().find(is_it);
         let state = row.and_then(|row| row.get("state")).unwrap_or_else(|| Value::from("removed"));
         rule.append("state", &state);
-        if outlook.work != "none" {
+        if rule_preview.work != "none" {
             // What seeding counted while it worked.
             if let Some(Value::Document(seeded)) = row.and_then(|row| row.get("seeded")) {
                 seeded.iter().for_each(|(name, number)| {
@@ -97,7 +97,7 @@ fn summary(db: &str, preview: &Preview, status: &Doc<'static>) -> Doc<'static> {
                 rule.append("problem", &problem);
             }
         }
-        let shown = outlook.show();
+        let shown = rule_preview.show();
         for name in ["dangling", "fields", "documents", "notes"] {
             if let Some(value) = shown.get(name) {
                 rule.append(name, &value);

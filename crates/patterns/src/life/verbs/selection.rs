@@ -5,7 +5,7 @@ use crate::declare::{Declaration, change};
 use crate::execute::access::Access;
 use crate::life::audit::AuditedRule;
 use crate::life::verbs::Call;
-use crate::life::{Entry, Life, catalog};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::Rule;
 use document::backend::Session;
 use document::{Code, Error, Result};
@@ -42,7 +42,7 @@ impl Call<'_> {
         };
         let mut undeclared = Vec::new();
         if declaration.is_some() {
-            let is_left_out = |entry: &&Entry| {
+            let is_left_out = |entry: &&CatalogRule| {
                 entry.row.state.is_kept()
                     && self.rights.may_see(&entry.rule)
                     && !list.iter().any(|asked| asked.rule.name == entry.rule.name)
@@ -80,7 +80,7 @@ fn some_names(rules: &[AuditedRule]) -> String {
     }
 }
 
-fn as_applied(entry: &Entry, raw: bool) -> AuditedRule {
+fn as_applied(entry: &CatalogRule, raw: bool) -> AuditedRule {
     AuditedRule {
         rule: entry.rule.clone(),
         state: Some(entry.row.state.clone()),
@@ -91,9 +91,9 @@ fn as_applied(entry: &Entry, raw: bool) -> AuditedRule {
 }
 
 /// The declaration's own rules, each with what is applied under its name.
-fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<AuditedRule> {
+fn declared(declaration: &Declaration, entries: &[CatalogRule], raw: bool) -> Vec<AuditedRule> {
     let asked = |rule: &Rule| {
-        let same = |entry: &&Entry| entry.db == declaration.database && entry.rule.name == rule.name;
+        let same = |entry: &&CatalogRule| entry.db == declaration.database && entry.rule.name == rule.name;
         let Some(entry) = entries.iter().find(same) else {
             return AuditedRule {
                 rule: Arc::new(rule.clone()),
@@ -115,7 +115,7 @@ fn declared(declaration: &Declaration, entries: &[Entry], raw: bool) -> Vec<Audi
 
 impl Life {
     /// The rules that are applied to a database, or to all; those that the catalog has while they are switched off.
-    pub(crate) async fn applied(&self, db: Option<&str>) -> Result<Vec<Entry>> {
+    pub(crate) async fn applied(&self, db: Option<&str>) -> Result<Vec<CatalogRule>> {
         let mut entries = self.entries();
         if self.raw.load(Ordering::Relaxed) {
             let (mut session, context) = (Session::default(), self.context());
@@ -128,7 +128,7 @@ impl Life {
             for db in databases {
                 for row in catalog::load(&mut at, &db).await? {
                     // A row that is no rule of this database is left out, as it is when rules are in force.
-                    entries.extend(Entry::of(&db, row).ok());
+                    entries.extend(CatalogRule::of(&db, row).ok());
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Life {
         if self.is_unannounced() {
             return Ok(());
         }
-        let is_among = |entry: &&Entry| rules.iter().any(|asked| Arc::ptr_eq(&asked.rule, &entry.rule));
+        let is_among = |entry: &&CatalogRule| rules.iter().any(|asked| Arc::ptr_eq(&asked.rule, &entry.rule));
         let (entries, mut databases) = (self.entries(), BTreeSet::new());
         databases.extend(rules.iter().map(|asked| asked.rule.host.db.clone()));
         for db in databases {

@@ -6,7 +6,7 @@
 use crate::mql::{call, call_with, cond, document, field, list, literal, object, with};
 use crate::shapes::bucket::add_native::{AddReadings, AddSlots};
 use crate::shapes::bucket::build::{SlotSums, add_up, elements};
-use crate::shapes::bucket::entry::Entry;
+use crate::shapes::bucket::entry::BucketEntry;
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Layout, ReadingId, Readings, Slots, memo};
 use document::filter::{Filter, Node, Test};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 impl Bucket {
     /// Adds `entries` (not more than a bucket takes) to bucket `n`. If it exists and they do not fit, or one of their times is
     /// taken (`reading_id: time`), the statement fails with 11000 on `_id`.
-    pub fn add(self: &Arc<Self>, key: &Key, n: i32, entries: &[Entry]) -> Result<UpdateStatement> {
+    pub fn add(self: &Arc<Self>, key: &Key, n: i32, entries: &[BucketEntry]) -> Result<UpdateStatement> {
         let mut conditions = vec![Condition::equal("_id", self.id(key, n))];
         if !self.packed {
             for (series, value) in self.by.iter().zip(&key.series) {
@@ -50,7 +50,7 @@ impl Bucket {
         Ok(UpdateStatement { filter: filter(conditions), update, multi: false, upsert: true, hint: None })
     }
 
-    fn push_with_stats(self: &Arc<Self>, readings: &Readings, entries: &[Entry], elements: &[Doc<'_>]) -> Update {
+    fn push_with_stats(self: &Arc<Self>, readings: &Readings, entries: &[BucketEntry], elements: &[Doc<'_>]) -> Update {
         let count = call_with("$add", [call_with("$ifNull", [field("count"), Value::Int32(0)]), Value::from("$$more")]);
         let old = call_with("$ifNull", [field("readings"), Value::Array(Array::empty())]);
         let all = call_with("$concatArrays", [old, Value::from("$$new")]);
@@ -63,7 +63,7 @@ impl Bucket {
         Update::native(stages.into_iter().collect(), Some(constants), Arc::new(program))
     }
 
-    fn add_to_array(self: &Arc<Self>, slots: &Slots, sums: &[SlotSums<'_>], entries: &[Entry]) -> Update {
+    fn add_to_array(self: &Arc<Self>, slots: &Slots, sums: &[SlotSums<'_>], entries: &[BucketEntry]) -> Update {
         let stages = sums.iter().map(|slot| {
             let name = literal(self.slot_name(slots, slot));
             let field = self.slot_field(slots);

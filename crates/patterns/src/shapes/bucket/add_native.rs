@@ -1,7 +1,7 @@
 //! The updates that are pipelines for a real MongoDB, as code: the same bytes come out.
 
 use crate::shapes::bucket::build::{add_up, elements};
-use crate::shapes::bucket::entry::Entry;
+use crate::shapes::bucket::entry::BucketEntry;
 use crate::shapes::bucket::{Body, Bucket};
 use document::raw::kind;
 use document::update::Native;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct AddReadings {
     pub(super) bucket: Arc<Bucket>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<BucketEntry>,
 }
 
 impl Native for AddReadings {
@@ -71,7 +71,7 @@ impl Native for AddReadings {
 #[derive(Debug)]
 pub(super) struct AddSlots {
     pub(super) bucket: Arc<Bucket>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<BucketEntry>,
 }
 
 impl Native for AddSlots {

@@ -1,6 +1,6 @@
 //! The stored document of some entries.
 
-use crate::shapes::bucket::entry::Entry;
+use crate::shapes::bucket::entry::BucketEntry;
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Layout, Readings, Slots};
 use document::raw::kind;
@@ -17,13 +17,13 @@ pub(super) struct SlotSums<'e> {
 
 impl Bucket {
     /// The document that holds exactly these entries; nothing if there are none, as an emptied bucket disappears.
-    pub fn build(&self, key: &Key, n: i32, entries: &[Entry]) -> Option<Doc<'static>> {
+    pub fn build(&self, key: &Key, n: i32, entries: &[BucketEntry]) -> Option<Doc<'static>> {
         if entries.is_empty() {
             return None;
         }
         let size = entries.iter().map(|entry| match entry {
-            Entry::Reading(element) => element.as_bytes().len() + 8,
-            Entry::Slot { .. } => 48,
+            BucketEntry::Reading(element) => element.as_bytes().len() + 8,
+            BucketEntry::Slot { .. } => 48,
         });
         let mut stored = DocWriter::with_capacity(256 + size.sum::<usize>());
         stored.append("_id", &self.id(key, n));
@@ -86,10 +86,10 @@ impl Readings {
     }
 }
 
-pub(super) fn elements(entries: &[Entry]) -> Vec<Doc<'_>> {
+pub(super) fn elements(entries: &[BucketEntry]) -> Vec<Doc<'_>> {
     let mut elements = Vec::with_capacity(entries.len());
     for entry in entries {
-        if let Entry::Reading(element) = entry {
+        if let BucketEntry::Reading(element) = entry {
             elements.push(element.borrow());
         }
     }
@@ -97,10 +97,10 @@ pub(super) fn elements(entries: &[Entry]) -> Vec<Doc<'_>> {
 }
 
 /// One per slot, in the order in which they first come.
-pub(super) fn add_up<'e>(slots: &Slots, entries: &'e [Entry]) -> Vec<SlotSums<'e>> {
+pub(super) fn add_up<'e>(slots: &Slots, entries: &'e [BucketEntry]) -> Vec<SlotSums<'e>> {
     let mut all: Vec<SlotSums<'e>> = Vec::with_capacity(entries.len());
     for entry in entries {
-        let Entry::Slot { key, at, sums } = entry else { continue };
+        let BucketEntry::Slot { key, at, sums } = entry else { continue };
         match all.iter_mut().find(|slot| slot.key == *key) {
             Some(slot) => sums.iter().for_each(|(short, value)| slot.add(short, value)),
             None => all.push(SlotSums { key, at: *at, sums: sums.clone() }),

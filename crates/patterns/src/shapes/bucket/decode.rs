@@ -2,7 +2,7 @@
 
 use crate::rule::read::Each;
 use crate::shapes::bucket::Encoded;
-use crate::shapes::bucket::entry::Entry;
+use crate::shapes::bucket::entry::BucketEntry;
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Layout, ReadingId, Readings, Slot, Slots, slot_key, slot_start};
 use document::value::show;
@@ -38,7 +38,7 @@ impl Bucket {
     }
 
     /// What the bucket holds, in stored order. Anything that [`Bucket::build`] would not write again is refused.
-    pub fn entries(&self, stored: &Doc<'_>) -> Result<Vec<Entry>> {
+    pub fn entries(&self, stored: &Doc<'_>) -> Result<Vec<BucketEntry>> {
         let stored = stored.borrow();
         let mut entries = Vec::new();
         match &self.body {
@@ -47,7 +47,7 @@ impl Bucket {
                     let Value::Document(element) = element else {
                         return Err(self.broken(&stored, "a reading is no document"));
                     };
-                    entries.push(Entry::Reading(element.into_owned()));
+                    entries.push(BucketEntry::Reading(element.into_owned()));
                 }
             }
             Body::Slots(slots) => {
@@ -65,7 +65,7 @@ impl Bucket {
                             }
                         }
                     }
-                    entries.push(Entry::Slot { key: name.to_owned(), at, sums });
+                    entries.push(BucketEntry::Slot { key: name.to_owned(), at, sums });
                     Ok(())
                 })?;
             }

@@ -1,6 +1,6 @@
 //! A client's reading as an entry of a bucket, and what is no reading.
 
-use crate::shapes::bucket::entry::{Encoded, Entry};
+use crate::shapes::bucket::entry::{BucketEntry, Encoded};
 use crate::shapes::bucket::key::Key;
 use crate::shapes::bucket::{Body, Bucket, Inexact, Readings, Slot, Slots, hex, slot_key};
 use document::value::calendar::Moment;
@@ -81,7 +81,7 @@ impl Bucket {
             }
             from = to;
         }
-        Ok(Encoded { key, entry: Entry::Reading(element.finish()), id })
+        Ok(Encoded { key, entry: BucketEntry::Reading(element.finish()), id })
     }
 
     fn encode_slot(&self, slots: &Slots, reading: &Doc<'_>, key: Key, at: i64) -> Result<Encoded> {
@@ -136,7 +136,7 @@ impl Bucket {
             .filter_map(|(sum, short)| reading.get(sum).map(|value| (Arc::clone(short), value.into_owned())));
         let sums = sums.collect();
         let id = self.derived_id(&key, at, slots.slot.field().map(|field| (field, name.as_str())));
-        Ok(Encoded { key, entry: Entry::Slot { key: name, at, sums }, id })
+        Ok(Encoded { key, entry: BucketEntry::Slot { key: name, at, sums }, id })
     }
 
     /// `{ …series, time, slot's field }`: the logical `_id` where none is stored.

@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 /// One thing that a bucket holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
+pub enum BucketEntry {
     /// An element of `readings`, its offset included.
     Reading(Doc<'static>),
     /// A slot: its name, when it begins, and the sums it has, under their stored names.
     Slot { key: String, at: i64, sums: Vec<(Arc<str>, Value<'static>)> },
 }
 
-impl Entry {
-    pub(crate) fn is_same_slot(&self, other: &Entry) -> bool {
-        matches!((self, other), (Entry::Slot { key: one, .. }, Entry::Slot { key: other, .. }) if one == other)
+impl BucketEntry {
+    pub(crate) fn is_same_slot(&self, other: &BucketEntry) -> bool {
+        matches!((self, other), (BucketEntry::Slot { key: one, .. }, BucketEntry::Slot { key: other, .. }) if one == other)
     }
 
     /// About how many bytes it adds to its bucket.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Entry::Reading(reading) => reading.as_bytes().len() + 8,
-            Entry::Slot { .. } => 64,
+            BucketEntry::Reading(reading) => reading.as_bytes().len() + 8,
+            BucketEntry::Slot { .. } => 64,
         }
     }
 }
@@ -31,7 +31,7 @@ impl Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
     pub key: Key,
-    pub entry: Entry,
+    pub entry: BucketEntry,
     /// The logical `_id`; missing if the reading has none and none is derived.
     pub id: Value<'static>,
 }

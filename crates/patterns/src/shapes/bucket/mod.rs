@@ -42,7 +42,7 @@ mod tests;
 mod view_tests;
 
 pub use crate::rule::read::Dialect;
-pub use entry::{Encoded, Entry};
+pub use entry::{BucketEntry, Encoded};
 pub use flaws::Flaw;
 pub use grammar::Grammar;
 pub use key::Key;

@@ -28,7 +28,7 @@ fn readable(doc: &Doc<'_>) -> bson::Document {
 /// The bucket that these readings make, all in one.
 fn stored(bucket: &Bucket, readings: &[bson::Document]) -> Doc<'static> {
     let encoded: Vec<Encoded> = readings.iter().map(|doc| bucket.encode(&Doc::from(doc)).unwrap()).collect();
-    let entries: Vec<Entry> = encoded.iter().map(|one| one.entry.clone()).collect();
+    let entries: Vec<BucketEntry> = encoded.iter().map(|one| one.entry.clone()).collect();
     bucket.build(&encoded[0].key, 0, &entries).unwrap()
 }
 
@@ -86,7 +86,7 @@ fn ids_that_are_not_stored_are_series_and_time() {
     let reading = doc! { "_id": bson::oid::ObjectId::new(), "sensorId": "A", "ts": at, "temp": 1 };
     let encoded = bucket.encode(&Doc::from(&reading)).unwrap();
     assert_eq!(encoded.id, Value::Document(Doc::from(doc! { "sensorId": "A", "ts": at })));
-    assert_eq!(encoded.entry, Entry::Reading(Doc::from(doc! { "m": 5, "temp": 1 })));
+    assert_eq!(encoded.entry, BucketEntry::Reading(Doc::from(doc! { "m": 5, "temp": 1 })));
     let stored = bucket.build(&encoded.key, 0, &[encoded.entry]).unwrap();
     assert_eq!(
         decoded(&bucket, &stored),
@@ -225,7 +225,7 @@ fn what_is_no_reading_is_refused() {
         readings.inexact = Inexact::Truncate;
     }
     let encoded = cut.encode(&Doc::from(doc! { "_id": 1, "ts": date("2024-05-01T10:05:59.999") })).unwrap();
-    assert_eq!(encoded.entry, Entry::Reading(Doc::from(doc! { "m": 5, "_id": 1 })));
+    assert_eq!(encoded.entry, BucketEntry::Reading(Doc::from(doc! { "m": 5, "_id": 1 })));
     let twice = Doc::trusted_bytes({
         let mut writer = document::DocWriter::new();
         writer.append("ts", &Value::DateTime(0)).append("ts", &Value::DateTime(0));
@@ -257,7 +257,7 @@ fn adding_makes_and_changes_buckets() {
     for bucket in samples::all() {
         let readings = random::readings(&bucket, 3, 9);
         let encoded: Vec<Encoded> = readings.iter().map(|doc| bucket.encode(&Doc::from(doc)).unwrap()).collect();
-        let entries: Vec<Entry> = encoded.iter().map(|one| one.entry.clone()).collect();
+        let entries: Vec<BucketEntry> = encoded.iter().map(|one| one.entry.clone()).collect();
         let key = &encoded[0].key;
         let (first, rest) = entries.split_at(4);
         let made = bucket.add(key, 2, first).unwrap();
@@ -335,7 +335,7 @@ fn native_updates_are_their_pipelines() {
     for bucket in samples::all() {
         for seed in 0..5 {
             let readings = random::readings(&bucket, seed, 8);
-            let entries: Vec<Entry> =
+            let entries: Vec<BucketEntry> =
                 readings.iter().map(|doc| bucket.encode(&Doc::from(doc)).unwrap().entry).collect();
             let key = bucket.encode(&Doc::from(&readings[0])).unwrap().key;
             let mut now = bucket.build(&key, 0, &entries[..1]).unwrap();

@@ -31,7 +31,7 @@ fn buckets(bucket: &Bucket, seed: u64) -> Vec<Doc<'static>> {
         .map(|n| {
             let readings = random::readings(bucket, seed * 10 + n, 6);
             let encoded: Vec<Encoded> = readings.iter().map(|doc| bucket.encode(&Doc::from(doc)).unwrap()).collect();
-            let entries: Vec<Entry> = encoded.iter().map(|one| one.entry.clone()).collect();
+            let entries: Vec<BucketEntry> = encoded.iter().map(|one| one.entry.clone()).collect();
             bucket.build(&encoded[0].key, 0, &entries).unwrap()
         })
         .collect()

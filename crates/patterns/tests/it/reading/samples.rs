@@ -90,7 +90,7 @@ pub(crate) fn all(db: &str) -> Vec<Bucket> {
 
 /// Documents as buckets hold them, and as they come back.
 pub(crate) fn both_forms(bucket: &Bucket, documents: Vec<Document>) -> (Vec<Document>, Vec<Document>) {
-    let mut groups: Vec<(Key, Vec<Entry>)> = Vec::new();
+    let mut groups: Vec<(Key, Vec<BucketEntry>)> = Vec::new();
     for document in documents {
         let encoded = bucket.encode(&Doc::from(document)).unwrap();
         match groups.iter_mut().find(|(key, _)| key.bytes() == encoded.key.bytes()) {

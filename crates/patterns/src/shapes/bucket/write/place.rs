@@ -7,7 +7,7 @@ use crate::rule::shape::{Stop, StoredAccess, StoredReads};
 use crate::shapes::bucket::write::open_buckets::{self, OpenBucket, OpenBuckets};
 use crate::shapes::bucket::write::single_statement::is_one_statement;
 use crate::shapes::bucket::write::statements::StoredStatements;
-use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId, Readings};
+use crate::shapes::bucket::{Body, Bucket, BucketEntry, Encoded, Key, ReadingId, Readings};
 use crate::shapes::find;
 use crate::shapes::refused::duplicate;
 use document::error::label;
@@ -71,7 +71,7 @@ pub(super) struct Begin {
     /// Its key, if it is stored and was looked at.
     pub(super) key: Option<Key>,
     /// The slots that it has, if it is to be written as a whole.
-    pub(super) slots: Option<Vec<Entry>>,
+    pub(super) slots: Option<Vec<BucketEntry>>,
 }
 
 /// Adds readings to buckets. Ordered, those behind the first that is refused are left out.
@@ -209,7 +209,7 @@ pub(super) async fn greatest(
     at: &mut dyn StoredReads,
     to: Buckets<'_>,
     key: &Key,
-    entries: &[Entry],
+    entries: &[BucketEntry],
 ) -> Result<Option<LastBucket>> {
     let last = Find {
         sort: Some(SortSpec { keys: vec![SortKey { path: Path::new("_id"), descending: true }] }),
@@ -252,7 +252,7 @@ async fn without_taken(
     refused: &mut Vec<WriteError>,
 ) -> Result<Begin> {
     let Body::Readings(readings) = &to.bucket.body else { return Ok(Begin::default()) };
-    let entries: Vec<Entry> = group.readings.iter().map(|reading| reading.encoded.entry.clone()).collect();
+    let entries: Vec<BucketEntry> = group.readings.iter().map(|reading| reading.encoded.entry.clone()).collect();
     let last = greatest(at, to, group.key, &[]).await?;
     let begin = last.map(Begin::from).unwrap_or_default();
     let mut taken = taken(at, to, group.key, &entries).await?;
@@ -269,7 +269,12 @@ async fn without_taken(
 }
 
 /// Which of these times are in some bucket of the series and period.
-async fn taken(at: &mut dyn StoredReads, to: Buckets<'_>, key: &Key, entries: &[Entry]) -> Result<Vec<Value<'static>>> {
+async fn taken(
+    at: &mut dyn StoredReads,
+    to: Buckets<'_>,
+    key: &Key,
+    entries: &[BucketEntry],
+) -> Result<Vec<Value<'static>>> {
     let Body::Readings(readings) = &to.bucket.body else { return Ok(Vec::new()) };
     let wanted: Vec<Value<'static>> = entries.iter().filter_map(|entry| offset_of(readings, entry)).collect();
     if wanted.is_empty() {
@@ -289,10 +294,10 @@ async fn taken(at: &mut dyn StoredReads, to: Buckets<'_>, key: &Key, entries: &[
 }
 
 /// A reading's distance from the start of its period.
-pub(super) fn offset_of(readings: &Readings, entry: &Entry) -> Option<Value<'static>> {
+pub(super) fn offset_of(readings: &Readings, entry: &BucketEntry) -> Option<Value<'static>> {
     match entry {
-        Entry::Reading(reading) => reading.get(&readings.unit.name),
-        Entry::Slot { .. } => None,
+        BucketEntry::Reading(reading) => reading.get(&readings.unit.name),
+        BucketEntry::Slot { .. } => None,
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::rule::shape::{LogicalFate, Rewrite, StoredChange};
 use crate::shapes::bucket::write::open_buckets;
 use crate::shapes::bucket::write::place::{may_follow, offset_of};
-use crate::shapes::bucket::{Body, Bucket, Encoded, Entry, Key, ReadingId};
+use crate::shapes::bucket::{Body, Bucket, BucketEntry, Encoded, Key, ReadingId};
 use crate::shapes::evaluate::rewrite::{delete, replace};
 use document::op::Namespace;
 use document::value::order;
@@ -20,7 +20,7 @@ pub(super) fn rewrite(
     fates: Vec<(usize, LogicalFate)>,
 ) -> Result<Rewrite> {
     let (key, n) = bucket.key_of(stored)?;
-    let mut entries: Vec<Option<Entry>> = bucket.entries(stored)?.into_iter().map(Some).collect();
+    let mut entries: Vec<Option<BucketEntry>> = bucket.entries(stored)?.into_iter().map(Some).collect();
     let (mut changed, mut moved) = (Vec::new(), Vec::new());
     for (index, fate) in fates {
         let Some(entry) = entries.get_mut(index) else { continue };
@@ -47,7 +47,7 @@ pub(super) fn rewrite(
         entries.get_mut(index).map(Option::take);
         moved.push(after);
     }
-    let entries: Vec<Entry> = entries.into_iter().flatten().collect();
+    let entries: Vec<BucketEntry> = entries.into_iter().flatten().collect();
     let id = stored.get("_id").unwrap_or(Value::Missing);
     let change = match bucket.build(&key, n, &entries) {
         None => StoredChange::Delete(delete(&id)),
@@ -57,7 +57,7 @@ pub(super) fn rewrite(
 }
 
 /// Whether the changed reading belongs where it was.
-fn stays(bucket: &Bucket, key: &Key, encoded: &Encoded, before: Option<&Entry>) -> bool {
+fn stays(bucket: &Bucket, key: &Key, encoded: &Encoded, before: Option<&BucketEntry>) -> bool {
     let same_series = |(one, other): (&Option<Value<'static>>, &Option<Value<'static>>)| match (one, other) {
         (Some(one), Some(other)) => order::equal(one, other),
         (None, None) => true,
@@ -69,11 +69,13 @@ fn stays(bucket: &Bucket, key: &Key, encoded: &Encoded, before: Option<&Entry>) 
             (Body::Readings(readings), Some(before), after) if readings.reading_id == ReadingId::Time => {
                 offset_of(readings, before) == offset_of(readings, after)
             }
-            (Body::Slots(_), Some(Entry::Slot { key: before, .. }), Entry::Slot { key: after, .. }) => before == after,
+            (Body::Slots(_), Some(BucketEntry::Slot { key: before, .. }), BucketEntry::Slot { key: after, .. }) => {
+                before == after
+            }
             _ => true,
         }
 }
 
-fn bytes(entries: &[Option<Entry>]) -> usize {
-    entries.iter().flatten().map(Entry::size).sum()
+fn bytes(entries: &[Option<BucketEntry>]) -> usize {
+    entries.iter().flatten().map(BucketEntry::size).sum()
 }

@@ -9,7 +9,7 @@ use crate::shapes::bucket::write::open_buckets::{self, OpenBuckets};
 use crate::shapes::bucket::write::place::{self, Buckets, NewReading, NewReadings};
 use crate::shapes::bucket::write::single_statement::{SingleStatement, all, failure, is_one_statement, reading};
 use crate::shapes::bucket::write::{rewrite, slots};
-use crate::shapes::bucket::{Body, Bucket, Encoded, Entry};
+use crate::shapes::bucket::{Body, Bucket, BucketEntry, Encoded};
 use crate::shapes::find;
 use crate::shapes::refused::duplicate;
 use crate::shapes::with_id;
@@ -46,10 +46,10 @@ impl BucketShape {
 
     /// Whether the bucket has the slot that a document would go to.
     async fn has_slot(&self, at: &mut dyn StoredAccess, stored: &Namespace, encoded: &Encoded) -> Result<bool> {
-        let Entry::Slot { key: wanted, .. } = &encoded.entry else { return Ok(false) };
+        let BucketEntry::Slot { key: wanted, .. } = &encoded.entry else { return Ok(false) };
         let id = self.bucket.id(&encoded.key, 0);
         for doc in &find(at, Find::matching(stored.clone(), Filter::equality("_id", &id))).await? {
-            let same = |entry: &Entry| matches!(entry, Entry::Slot { key, .. } if key == wanted);
+            let same = |entry: &BucketEntry| matches!(entry, BucketEntry::Slot { key, .. } if key == wanted);
             if self.bucket.entries(doc)?.iter().any(same) {
                 return Ok(true);
             }

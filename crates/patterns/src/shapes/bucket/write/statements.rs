@@ -6,7 +6,7 @@
 use crate::rule::shape::{Stop, StoredAccess};
 use crate::shapes::bucket::write::open_buckets::OpenBucket;
 use crate::shapes::bucket::write::place::{Begin, Group, MOST_BYTES, may_follow, outdated};
-use crate::shapes::bucket::{Bucket, Entry, Key};
+use crate::shapes::bucket::{Bucket, BucketEntry, Key};
 use crate::shapes::evaluate::rewrite::replace;
 use crate::shapes::refused::{is_taken, is_too_large};
 use document::op::{Insert, Namespace, UpdateOp, UpdateStatement, WriteOp};
@@ -44,7 +44,7 @@ impl StoredStatements {
         }
         let (most, only_one) = (bucket.at_most(), !may_follow(bucket));
         let mut is_new = are_moved && begin.key.is_none();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<BucketEntry> = Vec::new();
         let mut index = first.index;
         for reading in &group.readings {
             let entry = &reading.encoded.entry;
@@ -75,7 +75,7 @@ impl StoredStatements {
         bucket: &Arc<Bucket>,
         key: &Key,
         n: i32,
-        (index, entries): (usize, Vec<Entry>),
+        (index, entries): (usize, Vec<BucketEntry>),
         is_new: bool,
     ) -> Result<()> {
         if entries.is_empty() {
