@@ -9,8 +9,8 @@ use document::update::Applied;
 use document::{Doc, Env, Value};
 use judge::client::Client;
 use patterns::shapes::bucket::{
-    Body, Bucket, Dialect, Encoded, Entry, Grain, Grammar, Inexact, Layout, Period, ReadingId, Readings, Series, Slot,
-    Slots, Stat, Unit,
+    Body, Bucket, BucketEntry, Dialect, Encoded, Grain, Grammar, Inexact, Layout, Period, ReadingId, Readings, Series,
+    Slot, Slots, Stat, Unit,
 };
 use std::sync::Arc;
 
@@ -117,8 +117,8 @@ fn documents(bucket: &Bucket) -> Vec<Document> {
 }
 
 /// The entries of each bucket, in order of arrival.
-fn grouped(bucket: &Bucket) -> Vec<(Encoded, Vec<Entry>)> {
-    let mut groups: Vec<(Encoded, Vec<Entry>)> = Vec::new();
+fn grouped(bucket: &Bucket) -> Vec<(Encoded, Vec<BucketEntry>)> {
+    let mut groups: Vec<(Encoded, Vec<BucketEntry>)> = Vec::new();
     let mut ids = Vec::new();
     for doc in documents(bucket) {
         let encoded = bucket.encode(&Doc::from(&doc)).unwrap();
