@@ -84,7 +84,7 @@ const RELEASED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 fn joined(backend: Arc<dyn Backend>) -> (Arc<ClientFront>, Arc<Life>) {
-    let life = Life::new(&Patterned::new(backend), Arc::new(surroundings));
+    let life = Life::new(&Patterned::new(backend), Arc::new(new_context));
     (Arc::new(ClientFront::new(life.clone())), life)
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn connection_string(text: &str) -> Result<upstream::Uri, Failure> {
 }
 
 /// What an operation of our own carries.
-pub(crate) fn surroundings() -> Context {
+pub(crate) fn new_context() -> Context {
     Context {
         env: Env {
             now: server::identity::milliseconds(),

@@ -59,7 +59,7 @@ impl Target {
             Place::Here(patterns) => patterns.front.clone(),
         };
         let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
-        let context = compose::surroundings();
+        let context = compose::new_context();
         let answers = backend.admin(&mut Session::default(), &context, op).await.map_err(told)?;
         let mut all = bson::Document::new();
         for answer in &answers {

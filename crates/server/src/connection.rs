@@ -29,7 +29,7 @@ const KEPT_SIZE: usize = 256 * 1024;
 const SHARED_STALL: Duration = Duration::from_secs(5);
 
 /// How long a message waits for memory before it asks for the exempt place.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MEMORY_WAIT: Duration = Duration::from_secs(1);
 
 /// Serves the connection until the client leaves, breaks the protocol, or the server stops.
 pub(crate) async fn serve(
@@ -95,7 +95,7 @@ impl Memory {
         }
         let stopping = |_| Error::other("the server stops");
         let units = u32::try_from((bytes - held).div_ceil(MEMORY_UNIT)).unwrap_or(u32::MAX);
-        match timeout(PATIENCE, server.message_memory.clone().acquire_many_owned(units)).await {
+        match timeout(MEMORY_WAIT, server.message_memory.clone().acquire_many_owned(units)).await {
             Ok(more) => match (&mut self.permits, more.map_err(stopping)?) {
                 (Some(permits), more) => permits.merge(more),
                 (none, more) => *none = Some(more),

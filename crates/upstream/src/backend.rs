@@ -116,12 +116,12 @@ impl Remote for Upstream {
         Box::pin(crate::privileges::of(&self.shared, line))
     }
 
-    fn trace(&self) -> Option<Doc<'static>> {
+    fn leftover(&self) -> Option<Doc<'static>> {
         Some(self.shared.leftover.describe())
     }
 
-    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
-        Box::pin(crate::leftover::clear(&self.shared, trace, expired))
+    fn end_leftover<'a>(&'a self, leftover: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+        Box::pin(crate::leftover::clear(&self.shared, leftover, expired))
     }
 
     fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-fn surroundings() -> Context {
+fn new_context() -> Context {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     Context {
         env: Env { now: i64::try_from(now.as_millis()).unwrap(), ..Env::fixed() },
@@ -114,7 +114,7 @@ fn documents_that_a_rule_counts_expire_through_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let deleted = runtime.block_on(async {
         let upstream = upstream::Upstream::open(upstream::Uri::parse(&uri).unwrap()).await.unwrap();
-        let life = Life::new(&Patterned::new(Arc::new(upstream)), Arc::new(surroundings));
+        let life = Life::new(&Patterned::new(Arc::new(upstream)), Arc::new(new_context));
         life.load().await.unwrap();
         life.expire().await.unwrap()
     });

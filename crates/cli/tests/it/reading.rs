@@ -306,7 +306,7 @@ async fn both_sides_are_read_in_one_moment() {
             rule: rule(bucket.clone()),
             state: State::On,
             places: sides,
-            held: false,
+            switching: false,
             restoring: false,
             epoch: 0,
         };

@@ -16,11 +16,11 @@ pub trait Remote: Send + Sync {
     fn prepare<'a>(&'a self, session: &'a mut Session, db: &'a str) -> Answer<'a, ()>;
 
     /// How another process finds what this one would leave open if it were killed now; `None` if it leaves nothing.
-    fn trace(&self) -> Option<Doc<'static>>;
+    fn leftover(&self) -> Option<Doc<'static>>;
 
-    /// Ends the transactions of another process, by its trace, if that process is gone or its time has expired; says whether
+    /// Ends the transactions of another process, by its leftover, if that process is gone or its time has expired; says whether
     /// it was so.
-    fn clear<'a>(&'a self, trace: &'a Doc<'a>, expired: bool) -> Answer<'a, bool>;
+    fn end_leftover<'a>(&'a self, leftover: &'a Doc<'a>, expired: bool) -> Answer<'a, bool>;
 
     /// The transactions that are open in the server, whoever began them; `None` if the server does not tell.
     fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>>;

@@ -130,34 +130,36 @@ pub struct Rules {
     /// By where their documents are stored, if clients do not call it so.
     stored: HashMap<Namespace, Arc<Stack>>,
     /// Whose collections are being renamed.
-    held: HashSet<Namespace>,
+    switching: HashSet<Namespace>,
 }
 
 impl Rules {
     /// Compiles rules; what `before` has already compiled, and its counters, are taken over.
     pub fn new(rules: Vec<RuleInState>, before: Option<&Rules>) -> Result<Rules> {
-        let Levels { levels, is_read } = Levels::of(&rules.iter().map(|placed| &*placed.rule).collect::<Vec<_>>());
-        let kept = rules.iter().filter(|placed| placed.state.is_kept());
-        let sources: HashSet<Namespace> = kept.filter_map(|placed| Some(placed.rule.link()?.source.clone())).collect();
+        let Levels { levels, is_read } =
+            Levels::of(&rules.iter().map(|rule_in_state| &*rule_in_state.rule).collect::<Vec<_>>());
+        let kept = rules.iter().filter(|rule_in_state| rule_in_state.state.is_kept());
+        let sources: HashSet<Namespace> =
+            kept.filter_map(|rule_in_state| Some(rule_in_state.rule.link()?.source.clone())).collect();
         let mut all = Vec::with_capacity(rules.len());
         let mut made = Rules::default();
         for level in &levels {
             let mut kept_here = Vec::new();
             for at in level {
-                let Some(placed @ RuleInState { rule, state, .. }) = rules.get(*at) else { continue };
+                let Some(rule_in_state @ RuleInState { rule, state, .. }) = rules.get(*at) else { continue };
                 let known = before.and_then(|before| before.find(&rule.host.db, &rule.name));
                 let kept = Arc::new(ActiveRule {
                     rule: rule.clone(),
                     field: rule.kept_field().cloned(),
                     state: state.clone(),
-                    restoring: placed.restoring,
-                    epoch: placed.epoch,
+                    restoring: rule_in_state.restoring,
+                    epoch: rule_in_state.epoch,
                     is_read_by_others: is_read.get(*at).copied().unwrap_or_default(),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                     recent: CopyCache::default(),
                 });
                 if let Some(shape) = rule.shape() {
-                    made.add_shaped(placed, &**shape, before, sources.contains(&rule.host));
+                    made.add_shaped(rule_in_state, &**shape, before, sources.contains(&rule.host));
                 }
                 all.push(kept.clone());
                 if kept.state.is_kept() && kept.field.is_some() {
@@ -187,8 +189,8 @@ impl Rules {
         self.all.iter().find(|kept| &*kept.rule.host.db == db && &*kept.rule.name == name)
     }
 
-    fn add_shaped(&mut self, placed: &RuleInState, shape: &dyn Shape, before: Option<&Rules>, is_source: bool) {
-        let RuleInState { rule, places, .. } = placed;
+    fn add_shaped(&mut self, rule_in_state: &RuleInState, shape: &dyn Shape, before: Option<&Rules>, is_source: bool) {
+        let RuleInState { rule, places, .. } = rule_in_state;
         let known = before.and_then(|before| before.shaped.get(&rule.host)).filter(|known| known.places == *places);
         let since = known.map_or_else(Instant::now, |known| known.since);
         let (rule, logical) = (rule.clone(), rule.host.clone());
@@ -199,8 +201,8 @@ impl Rules {
         for ns in &stored {
             self.stored.insert((*ns).clone(), shaped.clone());
         }
-        if placed.held {
-            self.held.extend(stored.into_iter().chain([&rule.host]).cloned());
+        if rule_in_state.switching {
+            self.switching.extend(stored.into_iter().chain([&rule.host]).cloned());
         }
         if !places.is_empty() {
             self.shaped.insert(rule.host.clone(), shaped);
@@ -228,13 +230,13 @@ impl Rules {
     }
 
     /// Whether the collection is being renamed, so that who asks for it has to wait.
-    pub fn is_held(&self, ns: &Namespace) -> bool {
-        self.held.contains(ns)
+    pub fn is_switching(&self, ns: &Namespace) -> bool {
+        self.switching.contains(ns)
     }
 
     /// Whether some collection is.
-    pub fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+    pub fn any_switching(&self) -> bool {
+        !self.switching.is_empty()
     }
 
     /// The collection that clients call so, if it is stored in another form.

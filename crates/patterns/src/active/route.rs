@@ -122,7 +122,7 @@ fn writes(command: &Head<'_>) -> bool {
 
 /// Whether a command may have to wait until a collection is renamed.
 fn is_switching(rules: &Rules, command: &Head<'_>, target: Option<NamespaceRef<'_>>) -> bool {
-    if rules.held.is_empty() {
+    if rules.switching.is_empty() {
         return false;
     }
     match command.class {
@@ -131,7 +131,7 @@ fn is_switching(rules: &Rules, command: &Head<'_>, target: Option<NamespaceRef<'
             !matches!(command.body.get("autocommit"), Some(Value::Bool(false)))
         }
         class if class.is_read() || class.is_write() || class.defines_collection() || class.is_about_indexes() => {
-            target.is_some_and(|ns| rules.held.contains(&ns))
+            target.is_some_and(|ns| rules.switching.contains(&ns))
         }
         _ => false,
     }

@@ -13,7 +13,7 @@ pub struct RuleInState {
     /// collection is still stored as it is.
     pub places: Vec<Place>,
     /// Its collections are being renamed: who asks for them waits.
-    pub held: bool,
+    pub switching: bool,
     /// Its hosts are getting back what they had: clients leave the field alone until that is done.
     pub restoring: bool,
     /// Which change of the catalog it is from; 0 if from none.
@@ -29,6 +29,6 @@ impl From<(Arc<Rule>, State)> for RuleInState {
             shape: shape.clone(),
         };
         let places = shape.map(place).into_iter().collect();
-        RuleInState { rule, state, places, held: false, restoring: false, epoch: 0 }
+        RuleInState { rule, state, places, switching: false, restoring: false, epoch: 0 }
     }
 }

@@ -6,7 +6,7 @@ use crate::active::lease::Lease;
 use crate::execute::convoy::Convoys;
 use crate::execute::gate::Gate;
 use crate::execute::host_queue::Lines;
-use crate::execute::missing_hosts::Orphans;
+use crate::execute::missing_hosts::MissingHosts;
 use crate::execute::rights::remembered::Remembered;
 use arc_swap::ArcSwap;
 use document::backend::Backend;
@@ -28,7 +28,7 @@ pub(crate) struct Executor {
     /// Inserts that fly together.
     pub(crate) convoys: Convoys,
     /// Hosts that were looked for in vain.
-    pub(crate) orphans: Orphans,
+    pub(crate) missing_hosts: MissingHosts,
     /// Until when this process may write.
     pub(crate) lease: Lease,
     /// What users may do, as last asked.
@@ -49,7 +49,7 @@ impl Executor {
             gate,
             lines: Lines::default(),
             convoys: Convoys::default(),
-            orphans: Orphans::default(),
+            missing_hosts: MissingHosts::default(),
             lease: Lease::default(),
             remembered: Remembered::default(),
             jobs_added: AtomicU64::new(0),

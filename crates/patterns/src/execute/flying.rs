@@ -64,7 +64,7 @@ pub(crate) async fn land(
         Landed::Done(written) => {
             for ((written, size), hosts) in written.iter().zip(sizes).zip(&hosts) {
                 if size.is_some_and(|size| written.n >= size) {
-                    executor.orphans.found(hosts);
+                    executor.missing_hosts.found(hosts);
                 }
             }
         }
@@ -72,7 +72,7 @@ pub(crate) async fn land(
             let host = hosts.get(leg).and_then(|hosts| hosts.get(index));
             return Ok(match host {
                 Some(host) => {
-                    executor.orphans.missed(*host);
+                    executor.missing_hosts.missed(*host);
                     Flown::Again
                 }
                 None => Flown::Apart(None),

@@ -228,8 +228,9 @@ impl Statements {
     /// The same as [`Statements::write`] without an answer: a host that is thought to be there must be; any other update has a
     /// fence with it.
     async fn collect(self, run: &mut Attempt<'_>, host: &Namespace) -> Result<()> {
-        let orphans = &run.executor.orphans;
-        let is_sure = |(statement, hash): &(UpdateStatement, HostHash)| !statement.multi && !orphans.contains(*hash);
+        let missing_hosts = &run.executor.missing_hosts;
+        let is_sure =
+            |(statement, hash): &(UpdateStatement, HostHash)| !statement.multi && !missing_hosts.contains(*hash);
         let (sure, unsure): (Vec<_>, Vec<_>) = self.list.into_iter().partition(is_sure);
         for (must_match, list) in [(true, sure), (false, unsure)] {
             if list.is_empty() {

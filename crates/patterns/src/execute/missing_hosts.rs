@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 const MANY: usize = 100_000;
 
 #[derive(Default)]
-pub(crate) struct Orphans {
+pub(crate) struct MissingHosts {
     hosts: Mutex<HashSet<HostHash>>,
 }
 
-impl Orphans {
+impl MissingHosts {
     pub(crate) fn contains(&self, host: HostHash) -> bool {
         self.hosts.lock().contains(&host)
     }

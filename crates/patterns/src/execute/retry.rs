@@ -7,7 +7,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 /// How long a command without `maxTimeMS` keeps trying.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
 /// The attempts of one plan.
 pub(crate) struct RetryWindow {
@@ -17,7 +17,7 @@ pub(crate) struct RetryWindow {
 
 impl RetryWindow {
     pub(crate) fn new(context: &Context) -> RetryWindow {
-        RetryWindow { until: context.deadline.unwrap_or_else(|| Instant::now() + PATIENCE), made: 0 }
+        RetryWindow { until: context.deadline.unwrap_or_else(|| Instant::now() + RETRY_LIMIT), made: 0 }
     }
 
     pub(crate) fn made(&self) -> u32 {

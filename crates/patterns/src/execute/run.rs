@@ -33,7 +33,7 @@ const WAITED_FOR: usize = 16;
 /// A longer insert is not looked through for them.
 const LOOKED_AT: usize = 64;
 
-pub(crate) async fn transact(
+pub(crate) async fn run_statements(
     executor: &Arc<Executor>,
     client: &mut Session,
     context: &Context,
@@ -226,7 +226,7 @@ pub(crate) async fn commit(
 /// What a rehearsal came to: the steps, or the failure, and which statement it is of if that is known.
 pub(crate) type Rehearsed = std::result::Result<Plan, (Option<usize>, Error)>;
 
-/// Runs statements as [`transact`] does, but keeps nothing. The steps are noted if they are to be shown.
+/// Runs statements as [`run_statements`] does, but keeps nothing. The steps are noted if they are to be shown.
 pub(crate) async fn rehearse(
     executor: &Arc<Executor>,
     client: &mut Session,

@@ -70,7 +70,7 @@ async fn all(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -
         (op, Some(picked)) => {
             let Some(many) = Many::of(op, 0) else { return Ok(total) };
             let written = match picked.is_empty() {
-                true => many.otherwise(run, stack).await?,
+                true => many.upsert_if_requested(run, stack).await?,
                 false => {
                     let (written, failed) = many.change(run, stack, picked).await?;
                     run.refused.extend(failed.map(|error| WriteError { index: 0, error }));
@@ -136,7 +136,7 @@ async fn one(run: &mut Attempt<'_>, stack: &Stack, op: &WriteOp, index: usize) -
     let Some(many) = Many::of(op, index) else { return statement::run(run, stack, op, index).await };
     let picked = many.pick(run, stack).await?;
     if picked.is_empty() {
-        return many.otherwise(run, stack).await;
+        return many.upsert_if_requested(run, stack).await;
     }
     match many.change(run, stack, &picked).await? {
         (written, None) => Ok(written),

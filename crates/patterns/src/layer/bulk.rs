@@ -6,7 +6,7 @@ use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::host_fields::expressed;
 use crate::execute::replaced::originals::is_pending;
-use crate::execute::run::{Outcome, rehearse, transact};
+use crate::execute::run::{Outcome, rehearse, run_statements};
 use crate::execute::{direct, resend_after_move, statements};
 use crate::layer::{logical_names, multi, owned};
 use crate::rule::Stack;
@@ -27,14 +27,14 @@ pub(super) enum Target<'t> {
     /// A collection whose documents are stored as they are.
     Plain(&'t Arc<CollectionRules>),
     /// One that is stored in another form.
-    Shaped(&'t Arc<Stack>),
+    Stacked(&'t Arc<Stack>),
 }
 
 impl<'t> Target<'t> {
     pub(super) fn stack(self) -> Option<&'t Arc<Stack>> {
         match self {
             Target::Plain(_) => None,
-            Target::Shaped(stack) => Some(stack),
+            Target::Stacked(stack) => Some(stack),
         }
     }
 
@@ -42,7 +42,7 @@ impl<'t> Target<'t> {
     pub(super) fn refused(self, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
         match self {
             Target::Plain(local) => owned::refused(local, op, from),
-            Target::Shaped(_) => logical_names::statement(op, from),
+            Target::Stacked(_) => logical_names::statement(op, from),
         }
     }
 
@@ -66,7 +66,7 @@ pub(super) async fn run(
             }
             owned::rewritten(local, op)?
         }
-        Target::Shaped(_) => Cow::Borrowed(op),
+        Target::Stacked(_) => Cow::Borrowed(op),
     };
     let mut known = target.refused(&op, 0);
     let (count, ordered) = (statements::count(&op), statements::is_ordered(&op));
@@ -101,7 +101,7 @@ pub(super) async fn run(
         if let Some(stack) = target.stack() {
             work.noted = resend_after_move::noted(executor, session, context, stack, &part).await?;
         }
-        match transact(executor, session, context, &work).await {
+        match run_statements(executor, session, context, &work).await {
             Ok(Outcome::Done(written)) => {
                 statements::add(&mut total, written, at);
                 at = end;

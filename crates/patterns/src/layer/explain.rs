@@ -119,12 +119,12 @@ pub(crate) async fn plan(
     let (stack, local) = (rules.shaped(namespace(op)).cloned(), rules.of(namespace(op)).cloned());
     drop(rules);
     let target = match (&stack, &local) {
-        (Some(stack), _) => Some(Target::Shaped(stack)),
+        (Some(stack), _) => Some(Target::Stacked(stack)),
         (None, Some(local)) => Some(Target::Plain(local)),
         (None, None) => None,
     };
     let op = match target {
-        Some(Target::Shaped(stack)) => digits::write(stack, op, context)?,
+        Some(Target::Stacked(stack)) => digits::write(stack, op, context)?,
         Some(Target::Plain(local)) => owned::rewritten(local, op)?,
         None => Cow::Borrowed(op),
     };

@@ -6,7 +6,7 @@ use crate::execute::attempt::Attempt;
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::retry::is_of_command;
-use crate::execute::run::{Outcome, transact};
+use crate::execute::run::{Outcome, run_statements};
 use crate::execute::statements;
 use crate::rule::Stack;
 use crate::rule::shape::Stop;
@@ -97,11 +97,13 @@ async fn part(
     matches: Matches,
 ) -> Result<(Written, Option<Error>), Failed> {
     let outcome = match &matches {
-        Matches::Ids(ids) if ids.is_empty() => transact(executor, own, context, &ClientWork::of(statement)).await?,
-        Matches::Ids(ids) => transact(executor, own, context, &ClientWork::of(&narrowed(statement, ids))).await?,
+        Matches::Ids(ids) if ids.is_empty() => {
+            run_statements(executor, own, context, &ClientWork::of(statement)).await?
+        }
+        Matches::Ids(ids) => run_statements(executor, own, context, &ClientWork::of(&narrowed(statement, ids))).await?,
         Matches::Picked(picked) => {
             let work = ClientWork { picked: Some(picked), ..ClientWork::through(statement, stack) };
-            transact(executor, own, context, &work).await?
+            run_statements(executor, own, context, &work).await?
         }
     };
     match outcome {

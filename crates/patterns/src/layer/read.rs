@@ -14,7 +14,7 @@ pub(super) fn read<'a>(
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     let rules = executor.current();
-    if !rules.holds_any() && read::stack_of(&rules, &op).is_none() {
+    if !rules.any_switching() && read::stack_of(&rules, &op).is_none() {
         let op = match digits::read_owned(&rules, op, context) {
             Ok(op) => op,
             Err(error) => return Box::pin(std::future::ready(Err(error))),

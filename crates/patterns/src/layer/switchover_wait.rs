@@ -20,7 +20,7 @@ pub(crate) async fn until_free(
 ) -> Result<Arc<Rules>> {
     match session.transaction.is_some() {
         true => Ok(executor.rules()),
-        false => until(executor, context, |rules| !rules.is_held(ns)).await,
+        false => until(executor, context, |rules| !rules.is_switching(ns)).await,
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn until_read(
         ReadOp::Count(op) => until_free(executor, session, context, &op.ns).await,
         ReadOp::Distinct(op) => until_free(executor, session, context, &op.ns).await,
         ReadOp::Aggregate(_) if session.transaction.is_some() => Ok(executor.rules()),
-        ReadOp::Aggregate(_) => until(executor, context, |rules| !rules.holds_any()).await,
+        ReadOp::Aggregate(_) => until(executor, context, |rules| !rules.any_switching()).await,
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn until_defined(
         | AdminOp::ListIndexes { ns }
         | AdminOp::DropIndexes { ns, .. } => until_free(executor, session, context, ns).await,
         AdminOp::Rename { .. } | AdminOp::DropDatabase { .. } | AdminOp::ListCollections { .. } => {
-            until(executor, context, |rules| !rules.holds_any()).await
+            until(executor, context, |rules| !rules.any_switching()).await
         }
         _ => Ok(executor.rules()),
     }
@@ -78,7 +78,7 @@ pub(super) async fn until_begun(
     {
         return Ok(executor.rules());
     }
-    until(executor, context, |rules| !rules.holds_any()).await
+    until(executor, context, |rules| !rules.any_switching()).await
 }
 
 pub(super) async fn until(

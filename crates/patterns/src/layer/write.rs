@@ -7,7 +7,7 @@ use crate::execute::attempt::Attempt;
 use crate::execute::client_statement::{execute, namespace};
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
-use crate::execute::run::{Outcome, transact};
+use crate::execute::run::{Outcome, run_statements};
 use crate::execute::{digits, direct, statements};
 use crate::layer::bulk::Target;
 use crate::layer::refused::bookkeeping;
@@ -34,7 +34,7 @@ pub(super) async fn write(
         Role::Logical(shaped) => {
             named_collection::before_write(executor, session.relay.as_ref(), op).await?;
             let (op, stack) = (digits::write(shaped, op, context)?, shaped.clone());
-            planned(executor, session, context, &op, rules, Target::Shaped(&stack)).await
+            planned(executor, session, context, &op, rules, Target::Stacked(&stack)).await
         }
         // Whole buckets expire, by an index of theirs.
         Role::Stored(shaped) if context.sent.expiry && shaped.is_source => match op {
@@ -69,7 +69,7 @@ async fn planned(
     // The client's own transaction: all steps run in it, and what fails, fails it (SEMANTICS R5).
     let op = match target {
         Target::Plain(local) => owned::rewritten(local, op)?,
-        Target::Shaped(_) => Cow::Borrowed(op),
+        Target::Stacked(_) => Cow::Borrowed(op),
     };
     if let Some((index, error)) = target.refused(&op, 0) {
         return Ok(statements::failed(index, error));
@@ -130,7 +130,7 @@ async fn expire(
     for at in 0..statements::count(op) {
         let statement = statements::part(op, at..at + 1);
         loop {
-            match transact(executor, session, context, &ClientWork::through(&statement, Some(stack))).await? {
+            match run_statements(executor, session, context, &ClientWork::through(&statement, Some(stack))).await? {
                 Outcome::Done(written) if written.n == 0 => break,
                 Outcome::Done(written) => statements::add(&mut total, written, 0),
                 Outcome::Failed { error, .. } => return Err(error),

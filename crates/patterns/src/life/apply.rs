@@ -1,4 +1,4 @@
-//! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the keeper seeds.
+//! `apply`: makes the catalog what a declaration says. Indexes first, then every changed rule is maintained; the reconciler seeds.
 
 use crate::declare::{Declaration, compatible};
 use crate::execute::access::Access;
@@ -270,13 +270,13 @@ impl Life {
         }
     }
 
-    /// Has the keeper try again what it failed in: what was wrong may have been mended, so it is not told any more.
+    /// Has the reconciler try again what it failed in: what was wrong may have been mended, so it is not told any more.
     pub(crate) fn try_again(&self, db: &str) {
         let mut entries = self.entries.lock();
         self.asked.fetch_add(1, Ordering::Relaxed);
         entries.iter_mut().filter(|entry| *entry.db == *db).for_each(|entry| entry.problem = None);
         drop(entries);
-        self.wake_keeper.notify_one();
+        self.wake_reconciler.notify_one();
     }
 
     /// Waits until every rule of the database is on, or gone with the indexes that were made for it, or one does not get on.

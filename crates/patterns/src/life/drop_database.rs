@@ -28,8 +28,8 @@ impl Life {
             self.end_change(&mut at, db).await?;
             outcome?;
         }
-        self.wake_keeper.notify_one();
-        let limit = context.deadline.map_or_else(|| tokio::time::Instant::now() + PATIENCE, Into::into);
+        self.wake_reconciler.notify_one();
+        let limit = context.deadline.map_or_else(|| tokio::time::Instant::now() + EMPTY_RULES_LIMIT, Into::into);
         // A rule that does not get on is told by `status`; the documents are gone all the same.
         if let Ok(Err(error)) = tokio::time::timeout_at(limit, self.settle(db)).await {
             tracing::warn!(%error, db, "after dropDatabase");
@@ -77,7 +77,7 @@ impl Life {
 }
 
 /// How long the rules of an empty database are waited for.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+const EMPTY_RULES_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Drops everything but what belongs to Pleach and `stays`; views first, since they are made of others.
 pub(crate) async fn drop_collections(at: &mut Access<'_>, db: &str, stays: &[Namespace]) -> Result<()> {

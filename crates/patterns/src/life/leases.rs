@@ -33,7 +33,7 @@ const LONGEST_TRANSACTION: i64 = 90_000;
 /// What this process has announced, and what it waits for.
 #[derive(Default)]
 pub(crate) struct Leases {
-    places: Vec<LeaseRegistry>,
+    registries: Vec<LeaseRegistry>,
     renewed: Option<Instant>,
 }
 
@@ -61,40 +61,41 @@ impl Life {
         if !self.backend.facts().others_write {
             return Ok(());
         }
-        let mut holding = self.holding.lock().await;
-        holding.places = self.find_places().await?;
-        *self.places.lock() = holding.places.iter().map(|place| place.ns.clone()).collect();
-        match holding.places.is_empty() {
+        let mut leases = self.leases.lock().await;
+        leases.registries = self.find_registries().await?;
+        *self.registries.lock() = leases.registries.iter().map(|registry| registry.ns.clone()).collect();
+        match leases.registries.is_empty() {
             true => tracing::warn!(
                 "the user of the connection string may write nowhere: rules that another Pleach brings on are not kept here"
             ),
             false => self.patterned.executor.lease.end(),
         }
-        self.look(&mut holding).await.map(drop)
+        self.look(&mut leases).await.map(drop)
     }
 
     /// One registry for all, or, for a user who may not write there, one in each database that it may write to.
-    async fn find_places(&self) -> Result<Vec<LeaseRegistry>> {
+    async fn find_registries(&self) -> Result<Vec<LeaseRegistry>> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let all = names::processes("admin");
         if self.may_announce(&mut at, &all).await? {
             return Ok(vec![LeaseRegistry::new(all)]);
         }
-        let mut places = Vec::new();
+        let mut registries = Vec::new();
         for db in own_databases(&mut at).await? {
             let ns = names::processes(&db);
             if self.may_announce(&mut at, &ns).await? {
-                places.push(LeaseRegistry::new(ns));
+                registries.push(LeaseRegistry::new(ns));
             }
         }
-        Ok(places)
+        Ok(registries)
     }
 
-    async fn may_announce(&self, at: &mut Access<'_>, place: &Namespace) -> Result<bool> {
+    async fn may_announce(&self, at: &mut Access<'_>, registry: &Namespace) -> Result<bool> {
         let tried = async {
-            let registry = Registry::read(at, place).await?;
-            processes::announce(at, place, &self.process, &self.who, registry.epoch, self.lease_lasts()).await
+            let contents = Registry::read(at, registry).await?;
+            processes::announce(at, registry, &self.process, &self.process_name, contents.epoch, self.lease_lasts())
+                .await
         };
         match tried.await {
             Ok(()) => Ok(true),
@@ -113,91 +114,93 @@ impl Life {
     }
 
     /// Looks at the registries, renews what is due, does what others wait for. Says whether something is under way.
-    async fn look(&self, holding: &mut Leases) -> Result<bool> {
+    async fn look(&self, leases: &mut Leases) -> Result<bool> {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let (lease, lasts) = (&self.patterned.executor.lease, self.lease_lasts());
         let (asked, lapsed) = (lease.now(), !lease.is_valid());
-        let due = lapsed || holding.renewed.is_none_or(|renewed| renewed.elapsed() >= lasts / 4);
+        let due = lapsed || leases.renewed.is_none_or(|renewed| renewed.elapsed() >= lasts / 4);
         let (mut under_way, mut complete) = (false, true);
-        for place in &mut holding.places {
-            let registry = Registry::read(&mut at, &place.ns).await?;
+        for registry in &mut leases.registries {
+            let contents = Registry::read(&mut at, &registry.ns).await?;
             if lapsed {
                 // Nothing is being written here: what the rules are now is all there is to know.
-                (place.loaded, place.seen) = (-1, registry.epoch);
+                (registry.loaded, registry.seen) = (-1, contents.epoch);
             }
-            if registry.epoch < place.seen {
+            if contents.epoch < registry.seen {
                 // The registry was removed meanwhile, by who thought to be the last, and counts anew.
-                (place.loaded, place.seen) = (-1, -1);
+                (registry.loaded, registry.seen) = (-1, -1);
             }
             if due {
-                processes::announce(&mut at, &place.ns, &self.process, &self.who, place.seen, lasts).await?;
+                processes::announce(&mut at, &registry.ns, &self.process, &self.process_name, registry.seen, lasts)
+                    .await?;
             }
-            if place.loaded != registry.epoch {
+            if registry.loaded != contents.epoch {
                 // Who is about a change here, such as building an index, must not keep the lease from being renewed. If it only
                 // waits for other processes, they may be waiting for this one.
-                let (changing, parked) = (self.changing.try_lock(), self.parked.lock().await);
-                if changing.is_err() && !*parked {
+                let (changing, waiting_for_others) = (self.changing.try_lock(), self.waiting_for_others.lock().await);
+                if changing.is_err() && !*waiting_for_others {
                     (under_way, complete) = (true, false);
                     continue;
                 }
                 self.refresh(&mut at).await?;
-                place.loaded = registry.epoch;
-                place.earlier = self.patterned.earlier();
+                registry.loaded = contents.epoch;
+                registry.earlier = self.patterned.earlier();
             }
-            if place.loaded > place.seen && place.earlier.iter().all(|rules| rules.strong_count() == 0) {
-                place.seen = place.loaded;
-                processes::announce(&mut at, &place.ns, &self.process, &self.who, place.seen, lasts).await?;
+            if registry.loaded > registry.seen && registry.earlier.iter().all(|rules| rules.strong_count() == 0) {
+                registry.seen = registry.loaded;
+                processes::announce(&mut at, &registry.ns, &self.process, &self.process_name, registry.seen, lasts)
+                    .await?;
             }
-            under_way |= place.loaded > place.seen;
-            for other in registry.processes.iter().filter(|other| other.process != self.process) {
-                under_way |= self.bury(&mut at, place, other).await?;
+            under_way |= registry.loaded > registry.seen;
+            for other in contents.processes.iter().filter(|other| other.process != self.process) {
+                under_way |= self.bury(&mut at, registry, other).await?;
             }
-            place.dying.retain(|process, _| registry.has(process));
-            self.take_over(&mut at, &place.ns, &registry).await?;
+            registry.dying.retain(|process, _| contents.has(process));
+            self.take_over(&mut at, &registry.ns, &contents).await?;
         }
-        if due && (complete || !lapsed) && !holding.places.is_empty() {
-            holding.renewed = Some(Instant::now());
+        if due && (complete || !lapsed) && !leases.registries.is_empty() {
+            leases.renewed = Some(Instant::now());
             lease.extend(asked, lasts - lasts / 10);
         }
         Ok(under_way)
     }
 
     /// Ends what a process that is no more has left open, then its lease. Says whether that has begun and is not over.
-    async fn bury(&self, at: &mut Access<'_>, place: &mut LeaseRegistry, other: &Announced) -> Result<bool> {
+    async fn bury(&self, at: &mut Access<'_>, registry: &mut LeaseRegistry, other: &Announced) -> Result<bool> {
         let Some(remote) = self.backend.remote() else { return Ok(false) };
-        if !place.dying.contains_key(&other.process) {
-            match remote.clear(&other.trace, other.left < 0).await {
+        if !registry.dying.contains_key(&other.process) {
+            match remote.end_leftover(&other.leftover, other.left < 0).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 // Whoever may not end the sessions of others waits until the server does.
-                Err(error) => tracing::debug!(%error, who = other.who, "its transactions could not be ended"),
+                Err(error) => tracing::debug!(%error, who = other.process_name, "its transactions could not be ended"),
             }
         }
         let over = match remote.open_transactions().await? {
             Some(open) => {
-                let left = place.dying.entry(other.process.clone()).or_insert_with(|| open.clone());
+                let left = registry.dying.entry(other.process.clone()).or_insert_with(|| open.clone());
                 left.retain(|transaction| open.contains(transaction));
                 left.is_empty()
             }
             None => {
-                place.dying.entry(other.process.clone()).or_default();
+                registry.dying.entry(other.process.clone()).or_default();
                 other.left < -LONGEST_TRANSACTION
             }
         };
         if over {
-            processes::remove(at, &place.ns, &other.process).await?;
+            processes::remove(at, &registry.ns, &other.process).await?;
         }
         Ok(!over)
     }
 
     /// Goes on with the rules that a process was bringing on or off which is no more.
-    async fn take_over(&self, at: &mut Access<'_>, place: &Namespace, registry: &Registry) -> Result<()> {
+    async fn take_over(&self, at: &mut Access<'_>, registry: &Namespace, contents: &Registry) -> Result<()> {
         let left = |entry: &crate::life::CatalogRule| {
             entry.row.state != crate::rule::State::On
-                && is_for(place, &entry.db)
+                && is_for(registry, &entry.db)
                 && !self.is_ours(&entry.row)
-                && !registry.has(&entry.row.by)
+                && !contents.has(&entry.row.by)
         };
         if !self.entries().iter().any(left) {
             return Ok(());
@@ -217,19 +220,19 @@ impl Life {
             }
         }
         self.put_in_force()?;
-        processes::publish(at, place).await?;
-        self.wake_keeper.notify_one();
+        processes::publish(at, registry).await?;
+        self.wake_reconciler.notify_one();
         Ok(())
     }
 
-    pub(super) fn place_of(&self, db: &str) -> Option<Namespace> {
-        self.places.lock().iter().find(|place| is_for(place, db)).cloned()
+    pub(super) fn registry_of(&self, db: &str) -> Option<Namespace> {
+        self.registries.lock().iter().find(|registry| is_for(registry, db)).cloned()
     }
 
     /// Tells the other processes that rules of the database have changed.
     pub(crate) async fn publish(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
-        if let Some(place) = self.place_of(db) {
-            processes::publish(at, &place).await?;
+        if let Some(registry) = self.registry_of(db) {
+            processes::publish(at, &registry).await?;
         }
         self.unpublished.store(false, Ordering::Relaxed);
         Ok(())
@@ -238,7 +241,7 @@ impl Life {
     /// Waits until nobody works by rules from before the last change: here, and in every other process.
     pub(crate) async fn settled_everywhere(&self, db: &str) -> Result<()> {
         self.settled().await?;
-        let Some(place) = self.place_of(db) else { return Ok(()) };
+        let Some(registry) = self.registry_of(db) else { return Ok(()) };
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         {
@@ -248,34 +251,34 @@ impl Life {
                 self.publish(&mut at, db).await?;
             }
         }
-        self.seen_everywhere(&mut at, &place).await
+        self.seen_everywhere(&mut at, &registry).await
     }
 
     /// The same for who changes rules already, and has published what it changed.
     pub(crate) async fn settled_by_all(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         self.settled().await?;
-        match self.place_of(db) {
-            Some(place) => self.seen_everywhere(at, &place).await,
+        match self.registry_of(db) {
+            Some(registry) => self.seen_everywhere(at, &registry).await,
             None => Ok(()),
         }
     }
 
     /// Says that who is about a change of rules only waits now, or does so no longer: meanwhile others' changes are taken in.
     pub(crate) async fn park(&self, waits: bool) {
-        *self.parked.lock().await = waits;
+        *self.waiting_for_others.lock().await = waits;
     }
 
-    async fn seen_everywhere(&self, at: &mut Access<'_>, place: &Namespace) -> Result<()> {
+    async fn seen_everywhere(&self, at: &mut Access<'_>, registry: &Namespace) -> Result<()> {
         let (mut wanted, began, mut told) = (None, Instant::now(), false);
         loop {
             self.check_stopped()?;
-            let registry = Registry::read(at, place).await?;
-            let wanted = *wanted.get_or_insert(registry.epoch);
+            let contents = Registry::read(at, registry).await?;
+            let wanted = *wanted.get_or_insert(contents.epoch);
             let late = |other: &&Announced| other.process != self.process && other.seen < wanted;
-            let Some(other) = registry.processes.iter().find(late) else { return Ok(()) };
+            let Some(other) = contents.processes.iter().find(late) else { return Ok(()) };
             if began.elapsed() > Duration::from_secs(5) && !std::mem::replace(&mut told, true) {
                 tracing::warn!(
-                    who = other.who,
+                    who = other.process_name,
                     "waiting for another Pleach to learn of changed rules, or for its lease to end"
                 );
             }
@@ -284,8 +287,8 @@ impl Life {
     }
 
     /// Rules of a database where this process is not announced would be kept by some processes and not by others.
-    fn check_place(&self, db: &str) -> Result<()> {
-        match self.places.lock().is_empty() {
+    fn check_registered(&self, db: &str) -> Result<()> {
+        match self.registries.lock().is_empty() {
             true => Ok(()),
             false => Err(Error::new(
                 Code::Unauthorized,
@@ -300,9 +303,9 @@ impl Life {
     /// Lets one process at a time change the rules of a database. Fails if another one takes longer than two leases over a single
     /// change; the change of a process that is no more is waited for until its lease is removed.
     pub(crate) async fn begin_change(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
-        let Some(place) = self.place_of(db) else { return self.check_place(db) };
+        let Some(registry) = self.registry_of(db) else { return self.check_registered(db) };
         let (number, mut waiting) = (self.next_change(), None);
-        while let Some(changer) = processes::begin_change(at, &place, &self.process, number).await? {
+        while let Some(changer) = processes::begin_change(at, &registry, &self.process, number).await? {
             let since = match waiting.take() {
                 Some((change, since)) if change == changer.change && changer.is_alive => since,
                 _ => Instant::now(),
@@ -327,15 +330,17 @@ impl Life {
 
     /// The same at once; false while another process changes rules.
     pub(crate) async fn try_begin_change(&self, at: &mut Access<'_>, db: &str) -> Result<bool> {
-        match self.place_of(db) {
-            Some(place) => Ok(processes::begin_change(at, &place, &self.process, self.next_change()).await?.is_none()),
-            None => Ok(self.places.lock().is_empty()),
+        match self.registry_of(db) {
+            Some(registry) => {
+                Ok(processes::begin_change(at, &registry, &self.process, self.next_change()).await?.is_none())
+            }
+            None => Ok(self.registries.lock().is_empty()),
         }
     }
 
     pub(crate) async fn end_change(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
-        match self.place_of(db) {
-            Some(place) => processes::end_change(at, &place, &self.process).await,
+        match self.registry_of(db) {
+            Some(registry) => processes::end_change(at, &registry, &self.process).await,
             None => Ok(()),
         }
     }
@@ -347,9 +352,9 @@ impl Life {
         }
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
-        for place in [names::processes("admin"), names::processes(db)] {
-            match Registry::read(&mut at, &place).await {
-                Ok(registry) if registry.first().is_some() => return Ok(true),
+        for registry in [names::processes("admin"), names::processes(db)] {
+            match Registry::read(&mut at, &registry).await {
+                Ok(contents) if contents.first().is_some() => return Ok(true),
                 Ok(_) => {}
                 // Who may not look does not know.
                 Err(error) if error.code() == Code::Unauthorized => return Ok(true),
@@ -361,8 +366,8 @@ impl Life {
 
     /// Whether this process does what only one needs to do.
     pub(crate) async fn is_first(&self, at: &mut Access<'_>, db: &str) -> Result<bool> {
-        let Some(place) = self.place_of(db) else { return Ok(true) };
-        Ok(Registry::read(at, &place).await?.first() == Some(&self.process))
+        let Some(registry) = self.registry_of(db) else { return Ok(true) };
+        Ok(Registry::read(at, &registry).await?.first() == Some(&self.process))
     }
 }
 
@@ -390,19 +395,19 @@ async fn own_databases(at: &mut Access<'_>) -> Result<BTreeSet<String>> {
 }
 
 /// Whether a registry is that of a database.
-fn is_for(place: &Namespace, db: &str) -> bool {
-    *place == names::processes("admin") || *place.db == *db
+fn is_for(registry: &Namespace, db: &str) -> bool {
+    *registry == names::processes("admin") || *registry.db == *db
 }
 
 /// Holds the lease until the life is stopped, and gives it back then.
 pub(crate) async fn hold(life: Arc<Life>) {
-    let mut holding = life.holding.lock().await;
-    if holding.places.is_empty() {
+    let mut leases = life.leases.lock().await;
+    if leases.registries.is_empty() {
         return;
     }
     let mut complained = false;
     while !life.is_stopped() {
-        let under_way = match life.look(&mut holding).await {
+        let under_way = match life.look(&mut leases).await {
             Ok(under_way) => {
                 complained = false;
                 under_way
@@ -419,21 +424,21 @@ pub(crate) async fn hold(life: Arc<Life>) {
     life.patterned.executor.lease.end();
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
-    for place in &holding.places {
-        if let Err(error) = processes::remove(&mut at, &place.ns, &life.process).await {
+    for registry in &leases.registries {
+        if let Err(error) = processes::remove(&mut at, &registry.ns, &life.process).await {
             tracing::debug!(%error, "the lease on the rules could not be given back");
         }
-        if let Err(error) = remove_if_last(&mut at, &place.ns).await {
+        if let Err(error) = remove_if_last(&mut at, &registry.ns).await {
             tracing::debug!(%error, "the registry of processes could not be removed");
         }
     }
 }
 
 /// The last process leaves nothing behind where no database has rules.
-async fn remove_if_last(at: &mut Access<'_>, place: &Namespace) -> Result<()> {
-    let registry = Registry::read(at, place).await?;
-    if !registry.processes.is_empty() || !catalog::databases(at).await?.is_empty() {
+async fn remove_if_last(at: &mut Access<'_>, registry: &Namespace) -> Result<()> {
+    let contents = Registry::read(at, registry).await?;
+    if !contents.processes.is_empty() || !catalog::databases(at).await?.is_empty() {
         return Ok(());
     }
-    crate::life::relocate::stored::drop_if_there(at, place).await
+    crate::life::relocate::stored::drop_if_there(at, registry).await
 }

@@ -15,7 +15,7 @@ use crate::life::plan::{ApplyStep, Work};
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::PlanCommand;
-use crate::life::repair::Upkeep;
+use crate::life::repair::RepairMode;
 use crate::life::verbs::RequiredPrivileges;
 use crate::life::{CatalogRule, Life};
 use crate::rule::{Kind, Rule};
@@ -69,7 +69,7 @@ pub(crate) trait Lifecycle: Send + Sync {
         &'a self,
         life: &'a Life,
         asked: &'a AuditedRule,
-        upkeep: Upkeep,
+        mode: RepairMode,
         figures: &'a mut Figures,
         report: &'a mut Report,
     ) -> Answer<'a, ()>;

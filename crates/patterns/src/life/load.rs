@@ -47,7 +47,7 @@ impl Life {
 
     /// What another process has done a moment ago, for who decides by it.
     pub(super) async fn catch_up(&self) -> Result<()> {
-        let is_alone = self.places.lock().is_empty();
+        let is_alone = self.registries.lock().is_empty();
         match is_alone || self.raw.load(Ordering::Relaxed) {
             true => Ok(()),
             false => self.reload().await,
@@ -96,7 +96,7 @@ impl Life {
             self.enforce(&known)?;
         }
         self.moved.notify_waiters();
-        self.wake_keeper.notify_one();
+        self.wake_reconciler.notify_one();
         Ok(())
     }
 

@@ -1,14 +1,13 @@
 //! The life of a rule: catalog, states, seeding, outbox, audit, repair, drop, status.
 //!
 //! [`Life`] knows every rule of the databases it looks after, as the catalog has them. What changes them (apply, drop) writes
-//! the catalog and puts the new state in force; the keeper, a task of its own, brings each rule from there to where it should
+//! the catalog and puts the new state in force; the reconciler, a task of its own, brings each rule from there to where it should
 //! be, and goes on after a restart from what the catalog says.
 
 pub mod apply;
 mod audit;
 mod audit_upstream;
 pub mod catalog;
-mod derived;
 pub(crate) mod drop_database;
 mod emptied;
 pub(crate) mod expiry;
@@ -38,6 +37,7 @@ mod transaction;
 mod uninstall;
 pub mod verbs;
 mod walk;
+mod write_differences;
 
 use crate::active::{RuleInState, Rules};
 use crate::execute::gate::Point;
@@ -66,16 +66,16 @@ pub struct Life {
     pub(crate) backend: Arc<dyn Backend>,
     /// The layer that enforces the rules.
     pub(crate) patterned: Patterned,
-    surroundings: ContextSource,
+    contexts: ContextSource,
     entries: Mutex<Vec<CatalogRule>>,
     /// One change of the catalog at a time.
     changing: tokio::sync::Mutex<()>,
     /// Who changes it only waits for other processes.
-    parked: tokio::sync::Mutex<bool>,
+    waiting_for_others: tokio::sync::Mutex<bool>,
     /// Databases with indexes that no rule needs any more and that could not be removed yet.
     untidy: Mutex<std::collections::BTreeSet<String>>,
-    /// There may be something to do for the keeper.
-    pub(crate) wake_keeper: Notify,
+    /// There may be something to do for the reconciler.
+    pub(crate) wake_reconciler: Notify,
     /// How often somebody has asked for the rules to be brought on.
     asked: AtomicU64,
     /// A rule came to another state.
@@ -91,10 +91,10 @@ pub struct Life {
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     /// This process among those that keep the same rules, and how people call it.
     process: String,
-    who: String,
+    process_name: String,
     /// The lease of this process, where it is announced, and for how long each time.
-    holding: tokio::sync::Mutex<leases::Leases>,
-    places: Mutex<Vec<Namespace>>,
+    leases: tokio::sync::Mutex<leases::Leases>,
+    registries: Mutex<Vec<Namespace>>,
     lease_millis: AtomicU64,
     /// Changes of rules that this process has begun.
     changes: AtomicI64,
@@ -129,7 +129,7 @@ pub(crate) struct CatalogRule {
     /// Of a shape: where its documents are.
     pub(crate) places: Vec<Place>,
     /// Of a shape: its collections are being renamed.
-    pub(crate) held: bool,
+    pub(crate) switching: bool,
 }
 
 impl CatalogRule {
@@ -139,13 +139,14 @@ impl CatalogRule {
     }
 
     pub(crate) fn new(db: &str, row: Row, rule: Arc<Rule>) -> Result<CatalogRule> {
-        let (places, held) = match &row.shape {
-            Some(shape) => {
-                (relocate::record::places(&shape.places, db)?, shape.turn.as_ref().is_some_and(|turn| turn.begun))
-            }
+        let (places, switching) = match &row.shape {
+            Some(shape) => (
+                relocate::record::places(&shape.places, db)?,
+                shape.switchover.as_ref().is_some_and(|switchover| switchover.begun),
+            ),
             None => (Vec::new(), false),
         };
-        Ok(CatalogRule { db: db.into(), row, rule, reached: None, problem: None, places, held })
+        Ok(CatalogRule { db: db.into(), row, rule, reached: None, problem: None, places, switching })
     }
 
     /// Whether a declaration has made it, and not a client's `create`.
@@ -153,13 +154,13 @@ impl CatalogRule {
         self.row.shape.as_ref().is_none_or(|shape| shape.timeseries.is_none())
     }
 
-    fn placed(&self, ours: bool) -> RuleInState {
+    fn rule_in_state(&self, ours: bool) -> RuleInState {
         let (rule, state) = (self.rule.clone(), self.shown(ours));
         RuleInState {
             rule,
             state,
             places: self.places.clone(),
-            held: self.held,
+            switching: self.switching,
             restoring: self.row.replaced.restore,
             epoch: self.row.epoch,
         }
@@ -185,16 +186,16 @@ impl CatalogRule {
 
 impl Life {
     /// The life of the rules of a layer.
-    pub fn new(patterned: &Patterned, surroundings: ContextSource) -> Arc<Life> {
+    pub fn new(patterned: &Patterned, contexts: ContextSource) -> Arc<Life> {
         Arc::new(Life {
             backend: patterned.inner().clone(),
             patterned: patterned.clone(),
-            surroundings,
+            contexts,
             entries: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
-            parked: tokio::sync::Mutex::default(),
+            waiting_for_others: tokio::sync::Mutex::default(),
             untidy: Mutex::default(),
-            wake_keeper: Notify::new(),
+            wake_reconciler: Notify::new(),
             asked: AtomicU64::new(0),
             moved: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
@@ -204,9 +205,9 @@ impl Life {
             stopping: Notify::new(),
             tasks: Mutex::default(),
             process: format!("{:016x}", rand::random::<u64>()),
-            who: format!("process {} on {}", std::process::id(), host()),
-            holding: tokio::sync::Mutex::default(),
-            places: Mutex::default(),
+            process_name: format!("process {} on {}", std::process::id(), host()),
+            leases: tokio::sync::Mutex::default(),
+            registries: Mutex::default(),
             changes: AtomicI64::new(0),
             lease_millis: AtomicU64::new(u64::try_from(leases::LASTS.as_millis()).unwrap_or(u64::MAX)),
             unpublished: AtomicBool::new(false),
@@ -249,7 +250,7 @@ impl Life {
         }
         self.only_looks.store(false, Ordering::Relaxed);
         self.start().await?;
-        self.wake_keeper.notify_one();
+        self.wake_reconciler.notify_one();
         Ok(())
     }
 
@@ -275,20 +276,20 @@ impl Life {
 
     /// What an operation of our own carries. Rules are removed on a disk that is nearly full too.
     pub(crate) fn context(&self) -> Context {
-        let mut context = (self.surroundings)();
+        let mut context = (self.contexts)();
         context.sent.makes_room = true;
         context
     }
 
     /// The same for what fills the disk: seeding, and the way into another form.
     pub(crate) fn adding_context(&self) -> Context {
-        Context { durability: Durability::Relaxed, ..(self.surroundings)() }
+        Context { durability: Durability::Relaxed, ..(self.contexts)() }
     }
 
     /// Ends background work at its next step; what it did is saved.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        for all in [&self.stopping, &self.wake_keeper, &self.patterned.executor.jobs_committed] {
+        for all in [&self.stopping, &self.wake_reconciler, &self.patterned.executor.jobs_committed] {
             all.notify_waiters();
             // For who is about to wait.
             all.notify_one();
@@ -327,7 +328,7 @@ impl Life {
 
     /// Whether this process brings the rule on or off, and not another.
     pub(crate) fn is_ours(&self, row: &Row) -> bool {
-        row.by == self.process || self.places.lock().is_empty()
+        row.by == self.process || self.registries.lock().is_empty()
     }
 
     fn is(entry: &CatalogRule, db: &str, rule: &str) -> bool {
@@ -395,7 +396,7 @@ impl Life {
     /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
     fn enforce(&self, entries: &[CatalogRule]) -> Result<()> {
         let in_force = entries.iter().filter(|entry| entry.row.state != State::Restoring);
-        self.patterned.set_rules(in_force.map(|entry| entry.placed(self.is_ours(&entry.row))).collect())
+        self.patterned.set_rules(in_force.map(|entry| entry.rule_in_state(self.is_ours(&entry.row))).collect())
     }
 
     /// Waits until nothing is under way that began before the last change of rules.

@@ -9,7 +9,7 @@ use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::gate::Point;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{CatalogRule, Life, catalog, derived, replaced};
+use crate::life::{CatalogRule, Life, catalog, replaced, write_differences};
 use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -31,7 +31,7 @@ const BATCH: u64 = 500;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// In so many milliseconds a rule that is being changed is in force again.
-const A_MOMENT: i64 = 50;
+const RULE_CHANGE_MS: i64 = 50;
 
 /// How long it leaves a job alone that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -96,7 +96,7 @@ async fn round(life: &Life) -> Result<Round> {
         }
         match finish(life, &job).await {
             Ok(true) => worked = true,
-            Ok(false) => next = Some(next.map_or(now + A_MOMENT, |next| next.min(now + A_MOMENT))),
+            Ok(false) => next = Some(next.map_or(now + RULE_CHANGE_MS, |next| next.min(now + RULE_CHANGE_MS))),
             // One that fails holds up no other.
             Err(error) => failure = failure.or(Some(error)),
         }
@@ -244,7 +244,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
             let with_copy = hosts.iter().filter(|host| evaluator.had_source(host, &job.key));
             let gone: Vec<Value<'static>> = with_copy.filter_map(|host| host.get("_id")).collect();
             if !gone.is_empty() {
-                derived::delete(life, &mut began, rule, with_ids(gone)).await?;
+                write_differences::delete(life, &mut began, rule, with_ids(gone)).await?;
             }
         } else {
             life.pass(Point::Life("evaluate")).await?;
@@ -254,7 +254,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
                 replaced::keep_some(&mut at, &keeping, &replaced_by(&hosts, &differences)).await?;
             }
             life.pass(Point::Life("write")).await?;
-            derived::write(life, &mut began, rule, &differences).await?;
+            write_differences::write(life, &mut began, rule, &differences).await?;
         }
     }
     let mut at = Access { backend: &*life.backend, session: &mut began.session, context };

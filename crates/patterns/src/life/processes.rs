@@ -24,12 +24,12 @@ const CHANGING: &str = "changing";
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) process: String,
-    pub(crate) who: String,
+    pub(crate) process_name: String,
     /// The last epoch by whose rules it works, and none before.
     pub(crate) seen: i64,
     /// For how many milliseconds its lease is valid; negative: since when it is not.
     pub(crate) left: i64,
-    pub(crate) trace: Doc<'static>,
+    pub(crate) leftover: Doc<'static>,
 }
 
 /// All rows, as they are now.
@@ -42,32 +42,32 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) async fn read(at: &mut Access<'_>, place: &Namespace) -> Result<Registry> {
+    pub(crate) async fn read(at: &mut Access<'_>, registry: &Namespace) -> Result<Registry> {
         let left = mql::call_with("$subtract", [Value::from("$until"), Value::from("$$NOW")]);
         let stages = [mql::call("$set", mql::object([("left", left)]))];
         let pipeline = Pipeline::parse(&mql_array(stages), &mut Names::new())?;
-        let mut registry = Registry::default();
-        for row in at.all(aggregate(place, pipeline)).await? {
+        let mut contents = Registry::default();
+        for row in at.all(aggregate(registry, pipeline)).await? {
             let text = |name: &str| row.get(name).and_then(|value| value.as_str().map(str::to_owned));
             match text("_id").as_deref() {
-                Some(EPOCH) => registry.epoch = long(row.get("epoch")),
+                Some(EPOCH) => contents.epoch = long(row.get("epoch")),
                 Some(CHANGING) => {
-                    registry.changing = text("process").map(|process| (process, long(row.get("change"))));
+                    contents.changing = text("process").map(|process| (process, long(row.get("change"))));
                 }
-                Some(process) => registry.processes.push(Announced {
+                Some(process) => contents.processes.push(Announced {
                     process: process.to_owned(),
-                    who: text("who").unwrap_or_default(),
+                    process_name: text("who").unwrap_or_default(),
                     seen: long(row.get("seen")),
                     left: long(row.get("left")),
-                    trace: match row.get("trace") {
-                        Some(Value::Document(trace)) => trace.into_owned(),
+                    leftover: match row.get("trace") {
+                        Some(Value::Document(leftover)) => leftover.into_owned(),
                         _ => Doc::empty(),
                     },
                 }),
                 None => {}
             }
         }
-        Ok(registry)
+        Ok(contents)
     }
 
     pub(crate) fn has(&self, process: &str) -> bool {
@@ -88,42 +88,42 @@ fn by_name(name: &str) -> Filter {
     Filter::equality("_id", &Value::from(name))
 }
 
-fn upsert(place: &Namespace, name: &str, update: Update) -> WriteOp {
-    update_op(place, vec![UpdateStatement { upsert: true, ..update_one(by_name(name), update) }])
+fn upsert(registry: &Namespace, name: &str, update: Update) -> WriteOp {
+    update_op(registry, vec![UpdateStatement { upsert: true, ..update_one(by_name(name), update) }])
 }
 
 /// Takes the lease, or holds it for longer.
 pub(crate) async fn announce(
     at: &mut Access<'_>,
-    place: &Namespace,
+    registry: &Namespace,
     process: &str,
-    who: &str,
+    process_name: &str,
     seen: i64,
     lasts: Duration,
 ) -> Result<()> {
     let lasts = Value::Int64(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX));
-    let trace = at.backend.remote().and_then(Remote::trace).map_or(Value::Missing, Value::Document);
+    let leftover = at.backend.remote().and_then(Remote::leftover).map_or(Value::Missing, Value::Document);
     let row = mql::object([
         ("_id", mql::literal(Value::from(process))),
-        ("who", mql::literal(Value::from(who))),
+        ("who", mql::literal(Value::from(process_name))),
         ("until", mql::call_with("$add", [Value::from("$$NOW"), lasts])),
         ("seen", Value::Int64(seen)),
-        ("trace", mql::literal(trace)),
+        ("trace", mql::literal(leftover)),
     ]);
     let update = Update::parse(&mql::list([mql::call("$replaceWith", row)]), &[], &mut Names::new())?;
-    at.write(&upsert(place, process, update)).await.map(drop)
+    at.write(&upsert(registry, process, update)).await.map(drop)
 }
 
 /// Gives the lease back, or that of a process that is no more.
-pub(crate) async fn remove(at: &mut Access<'_>, place: &Namespace, process: &str) -> Result<()> {
-    at.delete(place, by_name(process)).await.map(drop)
+pub(crate) async fn remove(at: &mut Access<'_>, registry: &Namespace, process: &str) -> Result<()> {
+    at.delete(registry, by_name(process)).await.map(drop)
 }
 
 /// Tells all processes that rules have changed.
-pub(crate) async fn publish(at: &mut Access<'_>, place: &Namespace) -> Result<()> {
+pub(crate) async fn publish(at: &mut Access<'_>, registry: &Namespace) -> Result<()> {
     let change = mql::object([("$inc", mql::object([("epoch", Value::Int64(1))]))]);
     let update = Update::parse(&change, &[], &mut Names::new())?;
-    at.write(&upsert(place, EPOCH, update)).await.map(drop)
+    at.write(&upsert(registry, EPOCH, update)).await.map(drop)
 }
 
 /// The process that is changing rules while another one wants to.
@@ -140,7 +140,7 @@ pub(crate) struct Changer {
 /// removed.
 pub(crate) async fn begin_change(
     at: &mut Access<'_>,
-    place: &Namespace,
+    registry: &Namespace,
     process: &str,
     change: i64,
 ) -> Result<Option<Changer>> {
@@ -150,25 +150,25 @@ pub(crate) async fn begin_change(
     };
     // A claim that was given back or removed between the insert and the look leaves the place free.
     loop {
-        match at.insert(place, vec![row()]).await {
+        match at.insert(registry, vec![row()]).await {
             Err(error) if error.code() == Code::DuplicateKey => {}
             other => return other.map(|()| None),
         }
-        let registry = Registry::read(at, place).await?;
-        let Some((other, change)) = registry.changing else { continue };
+        let contents = Registry::read(at, registry).await?;
+        let Some((other, change)) = contents.changing else { continue };
         if other == process {
             return Ok(None);
         }
-        match registry.processes.into_iter().find(|announced| announced.process == other) {
-            Some(Announced { who, left, .. }) => {
-                return Ok(Some(Changer { process_name: who, change: (other, change), is_alive: left > 0 }));
+        match contents.processes.into_iter().find(|announced| announced.process == other) {
+            Some(Announced { process_name, left, .. }) => {
+                return Ok(Some(Changer { process_name, change: (other, change), is_alive: left > 0 }));
             }
-            None => end_change(at, place, &other).await?,
+            None => end_change(at, registry, &other).await?,
         }
     }
 }
 
-pub(crate) async fn end_change(at: &mut Access<'_>, place: &Namespace, process: &str) -> Result<()> {
+pub(crate) async fn end_change(at: &mut Access<'_>, registry: &Namespace, process: &str) -> Result<()> {
     let ours = by_name(CHANGING).and(Filter::equality("process", &Value::from(process)));
-    at.delete(place, ours).await.map(drop)
+    at.delete(registry, ours).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! The keeper: brings every rule from the state it is in to where it should be, one after the other.
+//! The reconciler: brings every rule from the state it is in to where it should be, one after the other.
 
 use crate::execute::access::Access;
 use crate::execute::gate::Point;
@@ -20,7 +20,7 @@ pub(crate) async fn keep(life: Arc<Life>) {
         let Some(entry) = next(&life) else {
             let waits = !is_tidy || life.entries().iter().any(|entry| entry.row.state == State::Restoring);
             let limit = if waits { AFTER_FAILURE } else { Duration::MAX };
-            let _woken = tokio::time::timeout(limit, life.wake_keeper.notified()).await;
+            let _woken = tokio::time::timeout(limit, life.wake_reconciler.notified()).await;
             continue;
         };
         let asked = life.asked.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Differences, Drift, Figures, Hosts, Report};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{Life, audit_upstream, derived, lifecycle};
+use crate::life::{Life, audit_upstream, lifecycle, write_differences};
 use document::backend::Answer;
 use document::filter::Filter;
 use document::{Code, Error, Result, Value};
@@ -25,11 +25,11 @@ const FEW_TIMES: u32 = 3;
 
 /// By what right values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upkeep {
-    /// The rules are applied: whoever writes keeps them.
-    Applied,
-    /// Nobody keeps them.
-    Once,
+pub(crate) enum RepairMode {
+    /// Of rules that are applied: whoever writes keeps the values.
+    Kept,
+    /// Nobody keeps them afterwards.
+    OneTime,
 }
 
 impl Life {
@@ -37,7 +37,7 @@ impl Life {
     pub(crate) async fn repair(
         &self,
         asked: &[AuditedRule],
-        upkeep: Upkeep,
+        mode: RepairMode,
         examples: usize,
         rights: &Rights,
     ) -> Result<Report> {
@@ -46,7 +46,7 @@ impl Life {
         for asked in asked {
             let (began, mut figures) = (Instant::now(), Figures::new(asked));
             if self.is_comparable(asked, &mut figures, rights, &mut known).await? {
-                lifecycle::of(&asked.rule).repair(self, asked, upkeep, &mut figures, &mut report).await?;
+                lifecycle::of(&asked.rule).repair(self, asked, mode, &mut figures, &mut report).await?;
             }
             figures.time = began.elapsed();
             report.rules.push(figures);
@@ -57,19 +57,19 @@ impl Life {
     pub(super) async fn repair_rule(
         &self,
         asked: &AuditedRule,
-        upkeep: Upkeep,
+        mode: RepairMode,
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
-        let hosts = match upkeep {
-            Upkeep::Applied => Hosts::of(asked)?,
-            Upkeep::Once => Hosts::once(asked)?,
+        let hosts = match mode {
+            RepairMode::Kept => Hosts::of(asked)?,
+            RepairMode::OneTime => Hosts::once(asked)?,
         };
-        let waiting = hosts.compare(self, &mut Repairing { life: self, upkeep, figures, report }).await?;
+        let waiting = hosts.compare(self, &mut Repairing { life: self, mode, figures, report }).await?;
         figures.note_waiting(waiting);
         for absent in self.absent(asked, &hosts.evaluator).await? {
             figures.checked += 1;
-            match self.make_absent(&hosts.evaluator, upkeep, &absent).await {
+            match self.make_absent(&hosts.evaluator, mode, &absent).await {
                 Ok(true) => report.add(figures, absent),
                 Ok(false) => {}
                 Err(error) if error.code() == Code::Unauthorized => return Err(error),
@@ -84,18 +84,18 @@ impl Life {
     async fn repair_batch(
         &self,
         evaluator: &Evaluator,
-        upkeep: Upkeep,
+        mode: RepairMode,
         batch: &[HostDifference],
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
-        if let Ok(repaired) = self.repair_some(evaluator, upkeep, batch, FEW_TIMES).await {
+        if let Ok(repaired) = self.repair_some(evaluator, mode, batch, FEW_TIMES).await {
             repaired.into_iter().for_each(|difference| report.add(figures, difference));
             return Ok(());
         }
         for one in batch {
             self.check_stopped()?;
-            match self.repair_some(evaluator, upkeep, std::slice::from_ref(one), u32::MAX).await {
+            match self.repair_some(evaluator, mode, std::slice::from_ref(one), u32::MAX).await {
                 Ok(repaired) => repaired.into_iter().for_each(|difference| report.add(figures, difference)),
                 // The next one would be refused as well.
                 Err(error) if error.code() == Code::Unauthorized => return Err(error),
@@ -112,7 +112,7 @@ impl Life {
     async fn repair_some(
         &self,
         evaluator: &Evaluator,
-        upkeep: Upkeep,
+        mode: RepairMode,
         drifted: &[HostDifference],
         times: u32,
     ) -> Result<Vec<HostDifference>> {
@@ -122,9 +122,9 @@ impl Life {
         loop {
             self.check_stopped()?;
             tried += 1;
-            let repaired = match upkeep {
-                Upkeep::Applied => self.repair_matching(evaluator, filter.clone()).await,
-                Upkeep::Once => self.repair_once(evaluator, filter.clone()).await,
+            let repaired = match mode {
+                RepairMode::Kept => self.repair_matching(evaluator, filter.clone()).await,
+                RepairMode::OneTime => self.repair_once(evaluator, filter.clone()).await,
             };
             match repaired {
                 Err(error) if is_transient(&error) && tried < times => {
@@ -145,7 +145,7 @@ impl Life {
         at.backend.fences(at.session, &evaluator.fences(&hosts)).await?;
         let differences = evaluator.differences(&mut at, &hosts).await?;
         if !differences.is_empty() {
-            derived::write(self, &mut began, rule, &differences).await?;
+            write_differences::write(self, &mut began, rule, &differences).await?;
             began.commit().await?;
         }
         Ok(differences)
@@ -162,7 +162,7 @@ impl Life {
         let mut differences = evaluator.differences(&mut at, &hosts).await?;
         differences.retain(audit_upstream::is_visible);
         if !differences.is_empty() {
-            derived::write_once(self, &mut began, rule, &differences).await?;
+            write_differences::write_once(self, &mut began, rule, &differences).await?;
             began.commit().await?;
         }
         Ok(differences)
@@ -172,7 +172,7 @@ impl Life {
 /// The differences are made right.
 struct Repairing<'a> {
     life: &'a Life,
-    upkeep: Upkeep,
+    mode: RepairMode,
     figures: &'a mut Figures,
     report: &'a mut Report,
 }
@@ -187,7 +187,7 @@ impl Differences for Repairing<'_> {
         Box::pin(async move {
             self.figures.checked += checked;
             for batch in differences.chunks(BATCH) {
-                self.life.repair_batch(evaluator, self.upkeep, batch, self.figures, self.report).await?;
+                self.life.repair_batch(evaluator, self.mode, batch, self.figures, self.report).await?;
             }
             Ok(())
         })

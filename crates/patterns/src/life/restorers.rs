@@ -95,7 +95,7 @@ impl Drop for Restorer {
             !restoring.connections.is_empty()
         });
         drop(known);
-        life.wake_keeper.notify_one();
+        life.wake_reconciler.notify_one();
     }
 }
 
@@ -198,7 +198,7 @@ impl Life {
         if ended.is_empty() {
             return Ok(());
         }
-        self.wake_keeper.notify_one();
+        self.wake_reconciler.notify_one();
         for db in ended {
             self.settle(&db).await?;
         }

@@ -102,12 +102,12 @@ impl Life {
         let current = CatalogRule::new(&entry.db, row, entry.rule.clone())?;
         lifecycle::of(&entry.rule).drop(self, at, &current, leaving).await?;
         self.publish(at, &entry.db).await?;
-        self.wake_keeper.notify_one();
+        self.wake_reconciler.notify_one();
         Ok(())
     }
 }
 
-/// Writes down that a field goes; the keeper removes what it leaves.
+/// Writes down that a field goes; the reconciler removes what it leaves.
 pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &CatalogRule, leaving: Leaving) -> Result<()> {
     leaving.refuse_buckets(&entry.rule)?;
     let mut row = entry.row.clone();

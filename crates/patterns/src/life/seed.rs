@@ -11,7 +11,7 @@ use crate::execute::host_queue::{self, HostHash};
 use crate::life::replaced::Keeping;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{CatalogRule, Life, catalog, derived, replaced};
+use crate::life::{CatalogRule, Life, catalog, replaced, write_differences};
 use crate::rule::key;
 use crate::rule::state::State;
 use document::backend::Answer;
@@ -33,7 +33,7 @@ pub(crate) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
     let mut seeding = Seeding { life, evaluator, row: entry.row.clone(), busy: Vec::new() };
     match walk(life, PACE, position.clone(), &mut seeding).await? {
         WalkEnd::Reached => Ok(()),
-        // The keeper looks at it anew.
+        // The reconciler looks at it anew.
         WalkEnd::Superseded => life.reload().await,
     }
 }
@@ -86,7 +86,7 @@ impl Seeding<'_> {
             replaced::keep_part(&mut at, &keeping, &hosts, (from, to.as_ref())).await?;
         }
         life.pass(Point::Life("write")).await?;
-        derived::write(life, &mut began, rule, &differences).await?;
+        write_differences::write(life, &mut began, rule, &differences).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         let mut next = row.clone();
         next.state = State::Seeding { position: Some(reached) };

@@ -13,7 +13,7 @@ use crate::life::reconcile::set_state;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{CatalogRule, Life, catalog, derived, replaced, retire};
+use crate::life::{CatalogRule, Life, catalog, replaced, retire, write_differences};
 use crate::rule::fence::fence_key;
 use crate::rule::state::State;
 use crate::rule::{Effect, Field, Rule, key};
@@ -42,7 +42,7 @@ pub(super) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
     let mut gathering = Gathering { life, rule: &entry.rule, row: entry.row.clone() };
     match walk(life, PACE, position.clone(), &mut gathering).await? {
         WalkEnd::Reached => Ok(()),
-        // The keeper looks at it anew.
+        // The reconciler looks at it anew.
         WalkEnd::Superseded => life.reload().await,
     }
 }
@@ -84,7 +84,7 @@ impl Gathering<'_> {
         life.pass(Point::Life("write")).await?;
         let statements = statements(life, rule, additions);
         if !statements.is_empty() {
-            derived::run(life, &mut began, rule, &update_op(&rule.host, statements)).await?;
+            write_differences::run(life, &mut began, rule, &update_op(&rule.host, statements)).await?;
         }
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         let mut next = row.clone();

@@ -241,7 +241,7 @@ impl Life {
         if is(names::catalog(&ns.db)) {
             return Ok(catalog.then(|| "it describes what stays".to_owned()));
         }
-        if is(names::processes(&ns.db)) && self.place_of(&ns.db).is_some_and(|place| place == *ns) {
+        if is(names::processes(&ns.db)) && self.registry_of(&ns.db).is_some_and(|registry| registry == *ns) {
             return Ok(Some("a Pleach that runs is announced in it; the last one removes it when it stops".to_owned()));
         }
         let is_aside = ns.collection.starts_with(names::ASIDE);

@@ -2,7 +2,7 @@
 
 use crate::active::Rules;
 use crate::execute::digits;
-use crate::execute::read::request::Asked;
+use crate::execute::read::request::ParsedRead;
 use crate::execute::read::{run, stack_of};
 use crate::mql::{document, list, object};
 use crate::rule::read::{Check, ReadPlan, ReadRequest};
@@ -69,7 +69,7 @@ struct Explanation<'s> {
 
 impl Explanation<'_> {
     fn of<'s>(stack: &'s Stack, op: &ReadOp, context: &Context, facts: Facts) -> Result<Explanation<'s>> {
-        let request = Asked::of(op, context)?.request;
+        let request = ParsedRead::of(op, context)?.request;
         let mut plan = run::plan(stack, &request, facts)?;
         let command = command(stack, &plan, &request, facts)?;
         let if_more = match plan.unless.take() {
@@ -114,9 +114,9 @@ impl Explanation<'_> {
 fn command(stack: &Stack, plan: &ReadPlan, request: &ReadRequest, facts: Facts) -> Result<Doc<'static>> {
     let mut op = plan.op.clone();
     if let (true, ReadOp::Aggregate(native)) = (facts.runs_our_code, &mut op) {
-        let in_words = run::plan(stack, &ReadRequest { for_people: true, ..request.clone() }, facts)?.op;
-        if let ReadOp::Aggregate(in_words) = in_words {
-            native.pipeline.source = in_words.pipeline.source;
+        let as_mql = run::plan(stack, &ReadRequest { for_people: true, ..request.clone() }, facts)?.op;
+        if let ReadOp::Aggregate(as_mql) = as_mql {
+            native.pipeline.source = as_mql.pipeline.source;
         }
     }
     Ok(op.to_command())

@@ -35,7 +35,7 @@ fn as_mql(stack: &Stack, request: &ReadRequest, filter: &Filter) -> Array<'stati
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::read::request::Asked;
+    use crate::execute::read::request::ParsedRead;
     use crate::shapes::Place;
     use bson::{Document, doc};
     use document::op::{Find, ReadOp};
@@ -55,11 +55,11 @@ mod tests {
         Stack { logical: rule.host.clone(), rule, places, since: Instant::now(), is_source: false }
     }
 
-    fn find(filter: Document, projection: Document) -> Asked {
+    fn find(filter: Document, projection: Document) -> ParsedRead {
         let filter = Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap();
         let projection = Projection::parse_find(&Doc::from(projection), &filter, &mut Names::new()).unwrap();
         let find = Find { projection: Some(Arc::new(projection)), ..Find::matching(stack().logical, filter) };
-        Asked::of(&ReadOp::Find(find), &testing::context()).unwrap()
+        ParsedRead::of(&ReadOp::Find(find), &testing::context()).unwrap()
     }
 
     fn names(plan: &ReadPlan) -> Vec<String> {

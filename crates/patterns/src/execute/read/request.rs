@@ -11,15 +11,15 @@ use document::{Result, Value};
 use std::sync::Arc;
 
 /// A command taken apart.
-pub(super) struct Asked {
+pub(super) struct ParsedRead {
     pub(super) request: ReadRequest,
     pub(super) form: ResultForm,
     /// What `find` shows, if MongoDB has no stage for it.
     pub(super) only_in_find: Option<Arc<FindProjection>>,
 }
 
-impl Asked {
-    pub(super) fn of(op: &ReadOp, context: &Context) -> Result<Asked> {
+impl ParsedRead {
+    pub(super) fn of(op: &ReadOp, context: &Context) -> Result<ParsedRead> {
         let mut request = ReadRequest {
             pipeline: Pipeline::default(),
             projection: None,
@@ -60,7 +60,7 @@ impl Asked {
                 form = ResultForm::Distinct(op.key.clone());
             }
         }
-        Ok(Asked { request, form, only_in_find })
+        Ok(ParsedRead { request, form, only_in_find })
     }
 }
 

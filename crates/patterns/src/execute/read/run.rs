@@ -2,7 +2,7 @@
 
 use crate::active::Rules;
 use crate::execute::digits;
-use crate::execute::read::request::Asked;
+use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::ResultForm;
 use crate::execute::read::{general, local_pipeline, result, snapshot};
 use crate::rule::read::{ReadPlan, ReadRequest, Unless};
@@ -21,8 +21,8 @@ pub(crate) async fn open(
     stack: &Stack,
 ) -> Result<Box<dyn Cursor>> {
     let op = digits::read(rules, op, context)?;
-    let asked = Asked::of(&op, context)?;
-    let mut plan = plan(stack, &asked.request, backend.facts())?;
+    let parsed = ParsedRead::of(&op, context)?;
+    let mut plan = plan(stack, &parsed.request, backend.facts())?;
     let in_snapshot;
     // All places must be read in one moment.
     let context = match stack.places.len() > 1 && session.transaction.is_none() {
@@ -38,7 +38,7 @@ pub(crate) async fn open(
         if plan.local.is_some() || plan.unless.is_some() {
             let batch = local_pipeline::first(&mut *cursor, session, context, plan.first_rows).await?;
             if let Some(unless) = plan.unless.filter(|unless| !unless.check.holds(&batch)) {
-                plan = instead(unless, stack, &asked.request, backend.facts())?;
+                plan = instead(unless, stack, &parsed.request, backend.facts())?;
                 continue;
             }
             first = Some(batch);
@@ -47,9 +47,9 @@ pub(crate) async fn open(
         if let (Some(pipeline), Some(first)) = (plan.local, first) {
             cursor = local_pipeline::start(cursor, first, &pipeline, context)?;
         }
-        let form = match asked.only_in_find {
+        let form = match parsed.only_in_find {
             Some(projection) if !is_local && !backend.facts().runs_our_code => ResultForm::Project(projection),
-            _ => asked.form,
+            _ => parsed.form,
         };
         return Ok(result::cursor(cursor, form));
     }

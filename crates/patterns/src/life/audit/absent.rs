@@ -4,7 +4,7 @@ use crate::execute::access::Access;
 use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::life::Life;
 use crate::life::audit::AuditedRule;
-use crate::life::repair::Upkeep;
+use crate::life::repair::RepairMode;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::mql;
 use crate::rule::key;
@@ -66,7 +66,7 @@ impl Life {
     pub(crate) async fn make_absent(
         &self,
         evaluator: &Evaluator,
-        upkeep: Upkeep,
+        mode: RepairMode,
         absent: &HostDifference,
     ) -> Result<bool> {
         let rule = evaluator.rule();
@@ -74,13 +74,13 @@ impl Life {
             self.check_stopped()?;
             let context = self.context();
             let mut began = OwnTransaction::begin_for(self, &context, rule).await?;
-            let made = match upkeep {
+            let made = match mode {
                 // As a client would insert it: every rule fills in what it keeps there.
-                Upkeep::Applied => {
+                RepairMode::Kept => {
                     let op = WriteOp::Insert(Insert::of(rule.host.clone(), vec![bare(&absent.id)]));
                     self.patterned.write(&mut began.session, &context, &op, &Capture::Nothing).await
                 }
-                Upkeep::Once => {
+                RepairMode::OneTime => {
                     let value = [(&rule.field.parts[..], absent.expected.clone())];
                     let whole = crate::fields::set_paths::put(&bare(&absent.id), &value);
                     let op = WriteOp::Insert(Insert::of(rule.host.clone(), vec![whole]));

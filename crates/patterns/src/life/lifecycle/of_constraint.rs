@@ -10,7 +10,7 @@ use crate::life::plan::{ApplyStep, Work};
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::plan::PlanCommand;
-use crate::life::repair::Upkeep;
+use crate::life::repair::RepairMode;
 use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{RequiredPrivileges, Resource};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
@@ -98,7 +98,7 @@ impl Lifecycle for OfConstraint {
         &'a self,
         life: &'a Life,
         asked: &'a AuditedRule,
-        _: Upkeep,
+        _: RepairMode,
         figures: &'a mut Figures,
         report: &'a mut Report,
     ) -> Answer<'a, ()> {

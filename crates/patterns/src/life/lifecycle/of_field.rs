@@ -9,7 +9,7 @@ use crate::life::plan::{ApplyStep, Work};
 use crate::life::preview::unfollowed;
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
-use crate::life::repair::Upkeep;
+use crate::life::repair::RepairMode;
 use crate::life::replaced::{Progress, amount};
 use crate::life::verbs::{RequiredPrivileges, Resource};
 use crate::life::{CatalogRule, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source};
@@ -111,12 +111,12 @@ impl Lifecycle for OfField {
         &'a self,
         life: &'a Life,
         asked: &'a AuditedRule,
-        upkeep: Upkeep,
+        mode: RepairMode,
         figures: &'a mut Figures,
         report: &'a mut Report,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
-            life.repair_rule(asked, upkeep, figures, report).await?;
+            life.repair_rule(asked, mode, figures, report).await?;
             note_extent(life, asked, figures).await
         })
     }

@@ -11,7 +11,7 @@ use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::PlanCommand;
 use crate::life::relocate::record::Relocation;
-use crate::life::repair::Upkeep;
+use crate::life::repair::RepairMode;
 use crate::life::restore::in_database;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
 use crate::life::{CatalogRule, Life, relocate, replaced};
@@ -52,7 +52,7 @@ impl Lifecycle for OfShape {
     fn moves<'a>(&'a self, at: &'a mut Access<'_>, rule: &'a Rule, work: &'a Work) -> Answer<'a, Vec<Moved>> {
         Box::pin(async move {
             Ok(match work {
-                Work::Shape(change) => relocate::moved::moved(at, rule, &change.turn).await?,
+                Work::Shape(change) => relocate::moved::moved(at, rule, &change.switchover).await?,
                 Work::Remove => vec![relocate::moved::given_back(at, &declared(rule)?).await?],
                 _ => Vec::new(),
             })
@@ -72,8 +72,8 @@ impl Lifecycle for OfShape {
                 row.replaced.since = Some(replaced::begin(at, &step.rule).await?);
             }
             let shape = known.and_then(|known| known.row.shape.clone()).unwrap_or_default();
-            let turn = Some(change.turn.clone());
-            row.shape = Some(Relocation { turn, timeseries: None, indexes: Vec::new(), ..shape });
+            let switchover = Some(change.switchover.clone());
+            row.shape = Some(Relocation { switchover, timeseries: None, indexes: Vec::new(), ..shape });
             Ok(())
         })
     }
@@ -100,7 +100,7 @@ impl Lifecycle for OfShape {
         &'a self,
         life: &'a Life,
         asked: &'a AuditedRule,
-        _: Upkeep,
+        _: RepairMode,
         figures: &'a mut Figures,
         report: &'a mut Report,
     ) -> Answer<'a, ()> {
@@ -153,7 +153,7 @@ impl Lifecycle for OfShape {
         Box::pin(async move {
             let shape = row.shape.take().unwrap_or_default();
             if shape.is_moving() {
-                if shape.turn.is_none() {
+                if shape.switchover.is_none() {
                     relocate::stored::ensure_view(at, &entry.rule.host, &entry.places).await?;
                 }
                 row.shape = Some(shape);
@@ -165,7 +165,7 @@ impl Lifecycle for OfShape {
                 return Err(Error::new(Code::NamespaceExists, message)
                     .with_hint("`pleach apply` brings them into buckets, or drop the collection and restore again"));
             }
-            row.shape = Some(Relocation { turn: Some(change.turn), ..shape.begun_anew() });
+            row.shape = Some(Relocation { switchover: Some(change.switchover), ..shape.begun_anew() });
             Ok(())
         })
     }

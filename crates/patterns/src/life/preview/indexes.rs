@@ -10,7 +10,7 @@ use document::{Result, Value};
 /// Names them in a note, if the plain collection is about to make room.
 pub(super) async fn look(at: &mut Access<'_>, change: &RelocationPlan, rule_preview: &mut RulePreview) -> Result<()> {
     let host = &rule_preview.rule.host;
-    if !change.turn.renames.iter().any(|(from, _)| **from == *host.collection) {
+    if !change.switchover.renames.iter().any(|(from, _)| **from == *host.collection) {
         return Ok(());
     }
     let collection = &host.collection;

@@ -28,7 +28,7 @@ pub(super) async fn look(at: &mut Access<'_>, change: &RelocationPlan, rule_prev
     let rule = rule_preview.rule.clone();
     let Some(bucket) = rule.bucket() else { return Ok(()) };
     let mut losses = Losses::of(bucket);
-    for (now, place) in relocate::moved::sources(&rule, &change.turn)? {
+    for (now, place) in relocate::moved::sources(&rule, &change.switchover)? {
         let assessed = match place.bucket() {
             None => bucket.assess()?,
             Some(from) => from.unpack().then(bucket.assess()?),

@@ -20,21 +20,21 @@ pub(super) struct Wanted {
 
 /// Whether subschemas (`anyOf` …) are changed too: only where nothing else helps, for one of them may allow the field already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum SchemaScope {
     Own,
     Subschemas,
 }
 
 /// The validator with every `$jsonSchema` in it changed so that it allows the field.
-pub(super) fn allowing(validator: &Doc<'_>, wanted: &Wanted, reach: Reach) -> Doc<'static> {
+pub(super) fn allowing(validator: &Doc<'_>, wanted: &Wanted, scope: SchemaScope) -> Doc<'static> {
     let mut out = DocWriter::new();
     for (name, value) in validator.iter() {
         let value = match (name.as_str(), &value) {
             ("$jsonSchema", Value::Document(schema)) => Value::Document(
-                allowed(schema, &wanted.path, wanted, reach).unwrap_or_else(|| schema.clone().into_owned()),
+                allowed(schema, &wanted.path, wanted, scope).unwrap_or_else(|| schema.clone().into_owned()),
             ),
             ("$and", Value::Array(clauses)) => list(clauses.iter().map(|clause| match clause {
-                Value::Document(clause) => Value::Document(allowing(&clause, wanted, reach)),
+                Value::Document(clause) => Value::Document(allowing(&clause, wanted, scope)),
                 other => other.into_owned(),
             })),
             (name, Value::Document(test)) if *wanted.path.join(".") == *name => of_type(test, &wanted.value),
@@ -58,7 +58,7 @@ fn of_type(test: &Doc<'_>, value: &Value<'static>) -> Value<'static> {
 }
 
 /// The schema changed so that it allows the path; `None` if it does.
-fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, reach: Reach) -> Option<Doc<'static>> {
+fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, scope: SchemaScope) -> Option<Doc<'static>> {
     let (first, rest) = path.split_first()?;
     let value = &wanted.value;
     let mut changed: Option<Doc<'static>> = None;
@@ -66,12 +66,12 @@ fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, reach: Reach) -> 
         let before = changed.take().unwrap_or_else(|| schema.clone().into_owned());
         changed = Some(with(&before, name, &value));
     };
-    if reach == Reach::Subschemas {
+    if scope == SchemaScope::Subschemas {
         for name in ["allOf", "anyOf", "oneOf"] {
             if let Some(Value::Array(parts)) = schema.get(name) {
                 let parts = parts.iter().map(|part| match part {
                     Value::Document(part) => {
-                        Value::Document(allowed(&part, path, wanted, reach).unwrap_or_else(|| part.into_owned()))
+                        Value::Document(allowed(&part, path, wanted, scope).unwrap_or_else(|| part.into_owned()))
                     }
                     other => other.into_owned(),
                 });
@@ -81,7 +81,7 @@ fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, reach: Reach) -> 
     }
     // The path leads through an array.
     if let Some(Value::Document(items)) = schema.get("items")
-        && let Some(items) = allowed(&items, path, wanted, reach)
+        && let Some(items) = allowed(&items, path, wanted, scope)
     {
         change("items", Value::Document(items));
     }
@@ -99,8 +99,8 @@ fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, reach: Reach) -> 
         _ => Doc::empty(),
     };
     let own = match properties.get(first) {
-        Some(Value::Document(own)) if rest.is_empty() => widened(&own, wanted, reach),
-        Some(Value::Document(own)) => allowed(&own, rest, wanted, reach),
+        Some(Value::Document(own)) if rest.is_empty() => widened(&own, wanted, scope),
+        Some(Value::Document(own)) => allowed(&own, rest, wanted, scope),
         Some(_) => None,
         None if is_patterned(schema, first) => None,
         None => match schema.get("additionalProperties") {
@@ -118,7 +118,7 @@ fn allowed(schema: &Doc<'_>, path: &[String], wanted: &Wanted, reach: Reach) -> 
 }
 
 /// A property's schema that also takes the value; `None` if it does.
-fn widened(own: &Doc<'_>, wanted: &Wanted, reach: Reach) -> Option<Doc<'static>> {
+fn widened(own: &Doc<'_>, wanted: &Wanted, scope: SchemaScope) -> Option<Doc<'static>> {
     let value = &wanted.value;
     let is_any = wanted.any || matches!(value, Value::Document(doc) if doc.is_empty());
     let has_its_type = || {
@@ -142,7 +142,7 @@ fn widened(own: &Doc<'_>, wanted: &Wanted, reach: Reach) -> Option<Doc<'static>>
         for (name, value) in fields.iter() {
             let path = [name.as_str().to_owned()];
             let wanted = Wanted { path: path.to_vec(), value: value.into_owned(), any: false, optional: false };
-            wider = allowed(&wider, &path, &wanted, reach).unwrap_or(wider);
+            wider = allowed(&wider, &path, &wanted, scope).unwrap_or(wider);
         }
     }
     match is_any || satisfies(&wider, value) {
@@ -231,7 +231,7 @@ mod tests {
     fn check(validator: bson::Document, path: &str, value: Bson, expected: bson::Document) {
         let path = path.split('.').map(str::to_owned).collect();
         let wanted = Wanted { path, value: Value::from(value), any: false, optional: false };
-        let changed = allowing(&Doc::from(validator), &wanted, Reach::Own);
+        let changed = allowing(&Doc::from(validator), &wanted, SchemaScope::Own);
         assert_eq!(bson::Document::try_from(&changed).unwrap(), expected);
     }
 

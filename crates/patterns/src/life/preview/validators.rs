@@ -6,7 +6,7 @@ use crate::execute::rights::Rights;
 use crate::life::plan::{ApplyPlan, ApplyStep, Work};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::relax::{lost, relaxed};
-use crate::life::preview::schema::{Reach, Wanted, allowing};
+use crate::life::preview::schema::{SchemaScope, Wanted, allowing};
 use crate::life::preview::{RulePreview, sample};
 use crate::life::{relocate, replaced};
 use crate::mql::document;
@@ -158,7 +158,7 @@ async fn conflicts(
         let mut all = Repair { before: repaired.clone(), after: repaired };
         for repair in [&mut own, &mut all] {
             for wanted in &wanted {
-                repair.after = allowing(&repair.after, wanted, Reach::Own);
+                repair.after = allowing(&repair.after, wanted, SchemaScope::Own);
             }
             repair.suit(at, &wanted, &written);
         }
@@ -198,7 +198,7 @@ impl Repair {
         };
         if refuses(&self.after) {
             for wanted in wanted {
-                self.after = allowing(&self.after, wanted, Reach::Subschemas);
+                self.after = allowing(&self.after, wanted, SchemaScope::Subschemas);
             }
         }
         if refuses(&self.after) {

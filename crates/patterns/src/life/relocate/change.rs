@@ -13,7 +13,7 @@ use document::{Code, Error, Result, Value};
 /// What a declared shape asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct RelocationPlan {
-    pub(crate) turn: Switchover,
+    pub(crate) switchover: Switchover,
     /// Whether the view is there already.
     pub(crate) view_is_there: bool,
 }
@@ -21,7 +21,7 @@ pub(crate) struct RelocationPlan {
 impl RelocationPlan {
     /// Whether documents that are there will be stored in another form.
     pub(crate) fn rewrites(&self) -> bool {
-        self.turn.places.len() > 1
+        self.switchover.places.len() > 1
     }
 }
 
@@ -33,41 +33,44 @@ pub(crate) async fn to_declared(
     into: &Namespace,
 ) -> Result<RelocationPlan> {
     let place = Location { stored: into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
-    let shaping = entry.and_then(|entry| entry.row.shape.as_ref().map(|shape| (entry, shape)));
-    let Some((entry, shaping)) = shaping else { return from_outside(at, rule, into, place).await };
-    if shaping.turn.as_ref().is_some_and(|turn| turn.begun)
+    let relocation = entry.and_then(|entry| entry.row.shape.as_ref().map(|shape| (entry, shape)));
+    let Some((entry, relocation)) = relocation else { return from_outside(at, rule, into, place).await };
+    if relocation.switchover.as_ref().is_some_and(|switchover| switchover.begun)
         || (entry.row.with_data && entry.row.state == State::Retiring)
     {
         return Err(under_way(rule));
     }
-    if shaping.places.is_empty() {
+    if relocation.places.is_empty() {
         // Nothing has become of it yet.
         return from_outside(at, rule, into, place).await;
     }
     let (mut same, others): (Vec<Location>, Vec<Location>) =
-        shaping.places.iter().cloned().partition(|known| *known == place);
+        relocation.places.iter().cloned().partition(|known| *known == place);
     if let Some(place) = same.pop() {
         // It was on its way out, or to another form.
         let places = [place].into_iter().chain(others).collect();
-        return Ok(RelocationPlan { turn: Switchover { places, ..Switchover::default() }, view_is_there: true });
+        return Ok(RelocationPlan { switchover: Switchover { places, ..Switchover::default() }, view_is_there: true });
     }
-    let [old] = shaping.places.as_slice() else { return Err(under_way(rule)) };
+    let [old] = relocation.places.as_slice() else { return Err(under_way(rule)) };
     if old.stored != place.stored {
         refuse_documents(at, rule, into).await?;
-        let turn = Switchover { places: vec![place, old.clone()], ..Switchover::default() };
-        return Ok(RelocationPlan { turn, view_is_there: true });
+        let switchover = Switchover { places: vec![place, old.clone()], ..Switchover::default() };
+        return Ok(RelocationPlan { switchover, view_is_there: true });
     }
     let aside = stored::free_name(at, into).await?.collection.to_string();
     let renames = vec![(old.stored.clone(), aside.clone())];
     let old = Location { stored: aside, ..old.clone() };
-    Ok(RelocationPlan { turn: Switchover { places: vec![place, old], renames, begun: false }, view_is_there: true })
+    Ok(RelocationPlan {
+        switchover: Switchover { places: vec![place, old], renames, begun: false },
+        view_is_there: true,
+    })
 }
 
 /// Of a collection that no rule has shaped.
 async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place: Location) -> Result<RelocationPlan> {
     let logical = &rule.host;
     let just_there = |place: Location, view_is_there: bool| RelocationPlan {
-        turn: Switchover { places: vec![place], ..Switchover::default() },
+        switchover: Switchover { places: vec![place], ..Switchover::default() },
         view_is_there,
     };
     match stored::found(at, logical).await? {
@@ -85,7 +88,7 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place:
             let aside = stored::free_name(at, logical).await?.collection.to_string();
             let renames = vec![(logical.collection.to_string(), aside.clone())];
             let places = vec![place, Location::plain(&aside)];
-            Ok(RelocationPlan { turn: Switchover { places, renames, begun: false }, view_is_there: false })
+            Ok(RelocationPlan { switchover: Switchover { places, renames, begun: false }, view_is_there: false })
         }
         Some(found) => Err(Error::new(
             Code::NamespaceExists,
@@ -97,15 +100,15 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place:
 
 /// The way back: documents as they are, under their own name. Nothing if they are there already.
 pub(crate) async fn to_plain(at: &mut Access<'_>, entry: &CatalogRule) -> Result<Option<Switchover>> {
-    let shaping = entry.row.shape.clone().unwrap_or_default();
-    if shaping.turn.as_ref().is_some_and(|turn| turn.begun) {
+    let relocation = entry.row.shape.clone().unwrap_or_default();
+    if relocation.switchover.as_ref().is_some_and(|switchover| switchover.begun) {
         return Err(under_way(&entry.rule));
     }
-    if shaping.places.is_empty() {
+    if relocation.places.is_empty() {
         return Ok(None);
     }
     let (plain, shaped): (Vec<Location>, Vec<Location>) =
-        shaping.places.into_iter().partition(|place| place.declaration.is_none());
+        relocation.places.into_iter().partition(|place| place.declaration.is_none());
     let first = match plain.into_iter().next() {
         Some(plain) => plain,
         None => Location::plain(&stored::free_name(at, &entry.rule.host).await?.collection),

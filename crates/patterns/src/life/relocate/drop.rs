@@ -40,7 +40,7 @@ impl Leaving {
     }
 }
 
-/// Writes down what becomes of it; the keeper does it.
+/// Writes down what becomes of it; the reconciler does it.
 pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &CatalogRule, leaving: Leaving) -> Result<()> {
     if leaving.with_data {
         readers_of_source::refuse_if_read(life, &entry.rule, "with its data")?;
@@ -51,12 +51,12 @@ pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &CatalogRule,
     }
     let mut row = entry.row.clone();
     let since = row.epoch;
-    let turn = change::to_plain(at, entry).await?;
+    let switchover = change::to_plain(at, entry).await?;
     let shape = row.shape.get_or_insert_default();
-    shape.turn = match leaving.with_data {
+    shape.switchover = match leaving.with_data {
         true => None,
         // Nothing has to be made or renamed if it is on its way there already.
-        false => turn.filter(|turn| turn.places != shape.places),
+        false => switchover.filter(|switchover| switchover.places != shape.places),
     };
     row.state = State::Retiring;
     row.with_data = leaving.with_data;

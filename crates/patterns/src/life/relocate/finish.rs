@@ -80,8 +80,8 @@ pub(crate) async fn off(life: &Life, entry: &CatalogRule) -> Result<()> {
     if !entry.places.is_empty() {
         let shape = entry.row.shape.get_or_insert_default();
         let renames = plain.iter().map(|place| (place.stored.collection.to_string(), logical.collection.to_string()));
-        shape.turn.get_or_insert_with(|| Switchover { renames: renames.collect(), ..Switchover::default() });
-        entry = switchover::hold(life, &mut at, entry).await?;
+        shape.switchover.get_or_insert_with(|| Switchover { renames: renames.collect(), ..Switchover::default() });
+        entry = switchover::begin(life, &mut at, entry).await?;
         readers::gone(life, &readers::names(&entry, &[]), switchover::READERS).await?;
         life.pass(Point::Life("unview")).await?;
         if stored::found(&mut at, &logical).await?.is_some_and(|found| found.is_view()) {
@@ -121,8 +121,8 @@ pub(crate) async fn off(life: &Life, entry: &CatalogRule) -> Result<()> {
 
 /// The rule ends, and all stays as it is stored: a view over buckets.
 pub(crate) async fn leave(life: &Life, at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
-    let shaping = entry.row.shape.clone().unwrap_or_default();
-    if shaping.is_moving() || entry.row.state != State::On {
+    let relocation = entry.row.shape.clone().unwrap_or_default();
+    if relocation.is_moving() || entry.row.state != State::On {
         let message = format!("the collection of rule {} is still being brought into another form", entry.rule.name);
         return Err(Error::new(Code::ConflictingOperationInProgress, message)
             .with_hint("wait until `pleach status` shows it `on`"));

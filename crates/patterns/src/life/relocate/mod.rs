@@ -31,10 +31,10 @@ use document::Result;
 
 /// Brings a shape one step further.
 pub(crate) async fn advance(life: &Life, entry: &CatalogRule) -> Result<()> {
-    let turn = entry.row.shape.as_ref().and_then(|shape| shape.turn.as_ref());
-    match (&entry.row.state, turn) {
+    let switchover = entry.row.shape.as_ref().and_then(|shape| shape.switchover.as_ref());
+    match (&entry.row.state, switchover) {
         (State::On | State::Restoring, _) => Ok(()),
-        (State::Retiring, Some(turn)) if turn.places.is_empty() => finish::off(life, entry).await,
+        (State::Retiring, Some(switchover)) if switchover.places.is_empty() => finish::off(life, entry).await,
         (State::Retiring, None) if entry.row.with_data => finish::off(life, entry).await,
         (_, Some(_)) => switchover::run(life, entry).await,
         (State::Maintaining | State::Gathering { .. } | State::Seeding { .. }, None) => {

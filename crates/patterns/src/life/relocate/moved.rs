@@ -31,20 +31,20 @@ impl Moved {
     }
 }
 
-/// The places that the turn moves documents from, each with the name that its documents have now. Nothing is renamed yet.
-pub(crate) fn sources(rule: &Rule, turn: &Switchover) -> Result<Vec<(Namespace, Place)>> {
-    let places = record::places(&turn.places, &rule.host.db)?;
+/// The places that the switchover moves documents from, each with the name that its documents have now. Nothing is renamed yet.
+pub(crate) fn sources(rule: &Rule, switchover: &Switchover) -> Result<Vec<(Namespace, Place)>> {
+    let places = record::places(&switchover.places, &rule.host.db)?;
     let now = |place: &Place| {
-        let earlier = turn.renames.iter().find(|(_, to)| **to == *place.stored.collection);
+        let earlier = switchover.renames.iter().find(|(_, to)| **to == *place.stored.collection);
         earlier.map_or_else(|| place.stored.clone(), |(from, _)| Namespace::new(&rule.host.db, from))
     };
     Ok(places.into_iter().skip(1).map(|place| (now(&place), place)).collect())
 }
 
-/// What the turn moves to its first place, by the place that it is moved from.
-pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Vec<Moved>> {
+/// What the switchover moves to its first place, by the place that it is moved from.
+pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, switchover: &Switchover) -> Result<Vec<Moved>> {
     let mut all = Vec::new();
-    for (now, place) in sources(rule, turn)? {
+    for (now, place) in sources(rule, switchover)? {
         let (buckets, readings) = match place.bucket() {
             None => (0, documents(at, &now).await?),
             Some(bucket) => health::counted(at, &now, bucket).await?,

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// Fails unless every collection that the shape names is one that Pleach would have named for the rule: the collection where the
 /// declared form or an earlier one is stored, and what `pleach.aside.` has for these and for the rule's own collection.
 pub(crate) fn check(rule: &Rule, shape: &Relocation) -> Result<()> {
-    let places = || shape.places.iter().chain(shape.turn.iter().flat_map(|turn| &turn.places));
+    let places = || shape.places.iter().chain(shape.switchover.iter().flat_map(|switchover| &switchover.places));
     let mut forms = BTreeSet::from_iter(
         rule.shape().and_then(|shape| shape.declared_place()).map(|into| into.collection.to_string()),
     );
@@ -20,7 +20,7 @@ pub(crate) fn check(rule: &Rule, shape: &Relocation) -> Result<()> {
         forms.extend(check_place(rule, place)?);
     }
     let is_aside_of_form = |name: &str| forms.iter().any(|form| is_aside(&Namespace::new(&rule.host.db, form), name));
-    for (from, to) in shape.turn.iter().flat_map(|turn| &turn.renames) {
+    for (from, to) in shape.switchover.iter().flat_map(|switchover| &switchover.renames) {
         let makes_room = **from == *rule.host.collection && is_aside(&rule.host, to);
         let comes_back = **to == *rule.host.collection && is_aside(&rule.host, from);
         let is_form = forms.contains(from) && is_aside(&Namespace::new(&rule.host.db, from), to);
@@ -38,9 +38,10 @@ pub(crate) fn check(rule: &Rule, shape: &Relocation) -> Result<()> {
 
 /// The collections that the shape names, under every name that they have while it is moved.
 pub(crate) fn collections(rule: &Rule, shape: &Relocation) -> Vec<Namespace> {
-    let turn = || shape.turn.iter();
-    let places = shape.places.iter().chain(turn().flat_map(|turn| &turn.places)).map(|place| &place.stored);
-    let renamed = turn().flat_map(|turn| &turn.renames).flat_map(|(from, to)| [from, to]);
+    let switchover = || shape.switchover.iter();
+    let places =
+        shape.places.iter().chain(switchover().flat_map(|switchover| &switchover.places)).map(|place| &place.stored);
+    let renamed = switchover().flat_map(|switchover| &switchover.renames).flat_map(|(from, to)| [from, to]);
     let all: BTreeSet<&String> = places.chain(renamed).collect();
     all.into_iter().map(|name| Namespace::new(&rule.host.db, name)).collect()
 }
@@ -100,8 +101,8 @@ mod tests {
 
     fn renamed(from: &str, to: &str) -> Relocation {
         let renames = vec![(from.to_owned(), to.to_owned())];
-        let turn = Switchover { places: vec![stored("hours", "hours")], renames, begun: true };
-        Relocation { turn: Some(turn), ..Relocation::default() }
+        let switchover = Switchover { places: vec![stored("hours", "hours")], renames, begun: true };
+        Relocation { switchover: Some(switchover), ..Relocation::default() }
     }
 
     #[test]

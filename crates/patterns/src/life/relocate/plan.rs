@@ -20,13 +20,13 @@ pub(crate) struct PlanCommand {
 
 /// What a declared shape asks for.
 pub(crate) fn declared(rule: &Rule, change: &RelocationPlan, dialect: Dialect) -> Result<Vec<PlanCommand>> {
-    let turn = &change.turn;
-    let places = record::places(&turn.places, &rule.host.db)?;
+    let switchover = &change.switchover;
+    let places = record::places(&switchover.places, &rule.host.db)?;
     let mut steps = Vec::new();
     let mut add = |kind, namespace: &Namespace, command| {
         steps.push(PlanCommand { kind, namespace: namespace.clone(), command });
     };
-    for (from, to) in &turn.renames {
+    for (from, to) in &switchover.renames {
         let (from, to) = (Namespace::new(&rule.host.db, from), Namespace::new(&rule.host.db, to));
         add("rename", &from, mql::document([("renameCollection", name(&from)), ("to", name(&to))]));
     }

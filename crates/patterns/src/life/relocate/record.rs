@@ -30,7 +30,7 @@ pub struct Switchover {
 pub struct Relocation {
     /// None: the collection is still stored as it is, under its own name.
     pub places: Vec<Location>,
-    pub turn: Option<Switchover>,
+    pub switchover: Option<Switchover>,
     /// The options of `create` that made the rule, as `listCollections` shows them.
     pub timeseries: Option<Doc<'static>>,
     /// The indexes that clients have made on a time-series collection, as `listIndexes` shows them.
@@ -92,11 +92,11 @@ pub(crate) fn places(places: &[Location], db: &str) -> Result<Vec<Place>> {
 impl Relocation {
     pub(crate) fn read(row: &Doc<'_>) -> Option<Relocation> {
         let Some(Value::Document(shape)) = row.get("shape") else { return None };
-        let turn = match shape.get("turn") {
-            Some(Value::Document(turn)) => Some(Switchover {
-                places: read_places(&turn),
-                renames: read_renames(&turn),
-                begun: turn.get("begun").is_some_and(|begun| begun.is_truthy()),
+        let switchover = match shape.get("turn") {
+            Some(Value::Document(switchover)) => Some(Switchover {
+                places: read_places(&switchover),
+                renames: read_renames(&switchover),
+                begun: switchover.get("begun").is_some_and(|begun| begun.is_truthy()),
             }),
             _ => None,
         };
@@ -114,7 +114,7 @@ impl Relocation {
         };
         Some(Relocation {
             places: read_places(&shape),
-            turn,
+            switchover,
             timeseries: options("timeseries"),
             indexes: documents("indexes"),
             plain_indexes: documents("plain_indexes"),
@@ -127,15 +127,18 @@ impl Relocation {
     pub(crate) fn write(&self) -> Doc<'static> {
         let mut shape = DocWriter::new();
         shape.append("places", &write_places(&self.places));
-        if let Some(turn) = &self.turn {
-            shape.start_document("turn").append("places", &write_places(&turn.places));
+        if let Some(switchover) = &self.switchover {
+            shape.start_document("turn").append("places", &write_places(&switchover.places));
             let mut renames = ArrayWriter::new();
-            for (from, to) in &turn.renames {
+            for (from, to) in &switchover.renames {
                 let mut rename = DocWriter::new();
                 rename.append("from", &Value::from(&**from)).append("to", &Value::from(&**to));
                 renames.push(&Value::Document(rename.finish()));
             }
-            shape.append("renames", &Value::Array(renames.finish())).append("begun", &Value::Bool(turn.begun)).end();
+            shape
+                .append("renames", &Value::Array(renames.finish()))
+                .append("begun", &Value::Bool(switchover.begun))
+                .end();
         }
         for (name, options) in [("timeseries", &self.timeseries), ("plain_options", &self.plain_options)] {
             if let Some(options) = options {
@@ -164,8 +167,8 @@ impl Relocation {
 
     /// The same with every place's declaration changed.
     pub(crate) fn redeclared(mut self, change: impl Fn(&Doc<'static>) -> Doc<'static>) -> Relocation {
-        let turn = self.turn.iter_mut().flat_map(|turn| &mut turn.places);
-        for place in self.places.iter_mut().chain(turn) {
+        let switchover = self.switchover.iter_mut().flat_map(|switchover| &mut switchover.places);
+        for place in self.places.iter_mut().chain(switchover) {
             place.declaration = place.declaration.as_ref().map(&change);
         }
         self
@@ -183,7 +186,7 @@ impl Relocation {
 
     /// Where documents still are that go to the first place.
     pub(crate) fn is_moving(&self) -> bool {
-        self.places.len() > 1 || self.turn.is_some()
+        self.places.len() > 1 || self.switchover.is_some()
     }
 }
 
@@ -205,8 +208,8 @@ fn write_places(places: &[Location]) -> Value<'static> {
     Value::Array(places.iter().map(Location::write).collect())
 }
 
-fn read_renames(turn: &Doc<'_>) -> Vec<(String, String)> {
-    let Some(Value::Array(renames)) = turn.get("renames") else { return Vec::new() };
+fn read_renames(switchover: &Doc<'_>) -> Vec<(String, String)> {
+    let Some(Value::Array(renames)) = switchover.get("renames") else { return Vec::new() };
     let names = |rename: Value<'_>| match rename {
         Value::Document(rename) => {
             let text = |name: &str| Some(rename.get(name)?.as_str()?.to_owned());
@@ -226,16 +229,16 @@ mod tests {
     fn what_is_under_way_is_read_as_it_was_written() {
         let declaration = Doc::from(doc! { "time": "ts" });
         let stored = Location { stored: "hours".to_owned(), declaration: Some(declaration.clone()) };
-        let turn = Switchover {
+        let switchover = Switchover {
             places: vec![stored.clone(), Location::plain("pleach.aside.data")],
             renames: vec![("data".to_owned(), "pleach.aside.data".to_owned())],
             begun: true,
         };
-        for shaping in [
+        for relocation in [
             Relocation::default(),
             Relocation {
                 places: vec![stored.clone()],
-                turn: None,
+                switchover: None,
                 timeseries: Some(declaration.clone()),
                 indexes: vec![declaration.clone()],
                 plain_indexes: vec![declaration.clone()],
@@ -243,11 +246,11 @@ mod tests {
                 duplicates: 2,
                 moved: Some(("hours".to_owned(), Value::Int32(7))),
             },
-            Relocation { places: vec![stored], turn: Some(turn), ..Relocation::default() },
+            Relocation { places: vec![stored], switchover: Some(switchover), ..Relocation::default() },
         ] {
             let mut row = DocWriter::new();
-            row.append("shape", &Value::Document(shaping.write()));
-            assert_eq!(Relocation::read(&row.finish()), Some(shaping));
+            row.append("shape", &Value::Document(relocation.write()));
+            assert_eq!(Relocation::read(&row.finish()), Some(relocation));
         }
     }
 }

@@ -17,8 +17,8 @@ pub(crate) fn begin(rule: &Rule, row: &mut Row) {
     let declaration = Some(rule.declaration.clone());
     let places = vec![Location { stored: into.collection.to_string(), declaration }];
     let timeseries = row.shape.take().and_then(|shape| shape.timeseries);
-    let turn = Switchover { places: places.clone(), renames: Vec::new(), begun: true };
-    row.shape = Some(Relocation { places, turn: Some(turn), timeseries, ..Relocation::default() });
+    let switchover = Switchover { places: places.clone(), renames: Vec::new(), begun: true };
+    row.shape = Some(Relocation { places, switchover: Some(switchover), timeseries, ..Relocation::default() });
 }
 
 impl Life {
@@ -26,8 +26,9 @@ impl Life {
     pub(crate) async fn end_reset(&self, at: &mut Access<'_>, db: &str, before: &[CatalogRule]) -> Result<()> {
         for entry in before.iter().filter(|entry| entry.rule.shape().is_some()) {
             let shape = entry.row.shape.iter();
-            let turns = shape.clone().flat_map(|shape| &shape.turn).flat_map(|turn| &turn.places);
-            for place in shape.flat_map(|shape| &shape.places).chain(turns) {
+            let switchovers =
+                shape.clone().flat_map(|shape| &shape.switchover).flat_map(|switchover| &switchover.places);
+            for place in shape.flat_map(|shape| &shape.places).chain(switchovers) {
                 let ns = Namespace::new(db, &place.stored);
                 if names::is_bookkeeping(&ns) {
                     stored::drop_if_there(at, &ns).await?;

@@ -1,4 +1,4 @@
-//! Turns: collections are renamed and the view is made anew. That is no transaction, so it is written down first, clients are
+//! Switchovers: collections are renamed and the view is made anew. That is no transaction, so it is written down first, clients are
 //! held meanwhile, and every step may be done again: after a stop anywhere the next run goes on.
 
 use crate::execute::access::Access;
@@ -15,7 +15,7 @@ use document::{Code, Doc, Error, Result};
 use std::time::Duration;
 
 /// How long clients are held for those who began earlier; between two attempts they go on for as long.
-const HELD: [Duration; 4] =
+const SWITCHOVER_WAITS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
 
 /// How long clients are held for those who are between two batches of a cursor.
@@ -25,22 +25,22 @@ pub(super) const READERS: Duration = Duration::from_secs(2);
 pub(crate) async fn run(life: &Life, entry: &CatalogRule) -> Result<()> {
     let _changing = life.changing.lock().await;
     let Some(mut entry) = life.current(entry) else { return Ok(()) };
-    let Some(turn) = entry.row.shape.as_ref().and_then(|shape| shape.turn.clone()) else { return Ok(()) };
+    let Some(switchover) = entry.row.shape.as_ref().and_then(|shape| shape.switchover.clone()) else { return Ok(()) };
     let (mut session, context) = (Session::default(), life.context());
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
-    let places = record::places(&turn.places, &entry.db)?;
+    let places = record::places(&switchover.places, &entry.db)?;
     life.pass(Point::Life("prepare")).await?;
     let plain_options = entry.row.shape.as_ref().and_then(|shape| shape.plain_options.clone());
     let first = FirstPlace { rule: &entry.rule.clone(), plain_options: plain_options.as_ref() };
-    first.prepare(&mut at, &places, &turn).await?;
-    entry = hold(life, &mut at, entry).await?;
-    readers::gone(life, &readers::names(&entry, &turn.renames), READERS).await?;
-    for (from, to) in &turn.renames {
+    first.prepare(&mut at, &places, &switchover).await?;
+    entry = begin(life, &mut at, entry).await?;
+    readers::gone(life, &readers::names(&entry, &switchover.renames), READERS).await?;
+    for (from, to) in &switchover.renames {
         life.pass(Point::Life("rename")).await?;
         let (from, to) = (Namespace::new(&entry.db, from), Namespace::new(&entry.db, to));
         stored::rename(&mut at, &from, &to).await?;
     }
-    let renamed = renamed(&mut at, &entry.rule, &turn).await?;
+    let renamed = renamed(&mut at, &entry.rule, &switchover).await?;
     life.pass(Point::Life("make")).await?;
     first.make(&mut at, &places).await?;
     if let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape)
@@ -61,8 +61,8 @@ pub(crate) async fn run(life: &Life, entry: &CatalogRule) -> Result<()> {
         row.state = State::Seeding { position: None };
     }
     if let Some(shape) = &mut row.shape {
-        shape.places = turn.places;
-        shape.turn = None;
+        shape.places = switchover.places;
+        shape.switchover = None;
         shape.moved = None;
         if let Some((indexes, options)) = renamed {
             shape.plain_indexes = indexes;
@@ -79,8 +79,8 @@ type Plain = (Vec<Doc<'static>>, Option<Doc<'static>>);
 
 /// What the plain collection has that has made room for its new form. It is dropped when its documents have moved, so the catalog
 /// keeps that. Returns `None` if none has made room.
-async fn renamed(at: &mut Access<'_>, rule: &Rule, turn: &Switchover) -> Result<Option<Plain>> {
-    let made_room = turn.renames.iter().find(|(from, _)| **from == *rule.host.collection);
+async fn renamed(at: &mut Access<'_>, rule: &Rule, switchover: &Switchover) -> Result<Option<Plain>> {
+    let made_room = switchover.renames.iter().find(|(from, _)| **from == *rule.host.collection);
     let Some((_, aside)) = made_room else { return Ok(None) };
     let aside = Namespace::new(&rule.host.db, aside);
     Ok(Some((way_back::indexes(at, &aside).await?, way_back::options(at, &aside).await?)))
@@ -95,8 +95,8 @@ struct FirstPlace<'a> {
 
 impl FirstPlace<'_> {
     /// What no client sees yet.
-    async fn prepare(&self, at: &mut Access<'_>, places: &[Place], turn: &Switchover) -> Result<()> {
-        let is_renamed = |place: &Place| turn.renames.iter().any(|(from, _)| **from == *place.stored.collection);
+    async fn prepare(&self, at: &mut Access<'_>, places: &[Place], switchover: &Switchover) -> Result<()> {
+        let is_renamed = |place: &Place| switchover.renames.iter().any(|(from, _)| **from == *place.stored.collection);
         match places.first() {
             Some(place) if is_renamed(place) => Ok(()),
             _ => self.make(at, places).await,
@@ -113,8 +113,8 @@ impl FirstPlace<'_> {
 
 /// Writes down that it begins, so that clients are held here and in every other process, and waits for those who began earlier.
 /// From then on they are held until it is done, whatever happens meanwhile.
-pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -> Result<CatalogRule> {
-    if entry.held {
+pub(super) async fn begin(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -> Result<CatalogRule> {
+    if entry.switching {
         // It was begun before a stop or a failure.
         life.park(true).await;
         let settled = life.settled_by_all(at, &entry.db).await;
@@ -122,18 +122,18 @@ pub(super) async fn hold(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -
         return settled.map(|()| entry);
     }
     let mut row = entry.row.clone();
-    if let Some(turn) = row.shape.as_mut().and_then(|shape| shape.turn.as_mut()) {
-        turn.begun = true;
+    if let Some(switchover) = row.shape.as_mut().and_then(|shape| shape.switchover.as_mut()) {
+        switchover.begun = true;
     }
-    let held = CatalogRule { row, held: true, ..entry.clone() };
-    for limit in HELD {
+    let switching = CatalogRule { row, switching: true, ..entry.clone() };
+    for limit in SWITCHOVER_WAITS {
         life.pass(Point::Life("hold")).await?;
-        save(life, at, held.clone()).await?;
+        save(life, at, switching.clone()).await?;
         life.park(true).await;
         let settled = tokio::time::timeout(limit, life.settled_by_all(at, &entry.db)).await;
         life.park(false).await;
         if let Ok(settled) = settled {
-            return settled.map(|()| held);
+            return settled.map(|()| switching);
         }
         save(life, at, entry.clone()).await?;
         life.park(true).await;

@@ -92,7 +92,7 @@ impl Life {
         CatalogRule::new(&db, row, Arc::new(known)).map(Some)
     }
 
-    /// Begins to give back what is kept of a rule that is gone; the keeper does it.
+    /// Begins to give back what is kept of a rule that is gone; the reconciler does it.
     pub(crate) async fn restore_gone(&self, at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
         let (db, rule) = (&entry.db, &entry.rule);
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
@@ -117,7 +117,7 @@ impl Life {
         self.put_entry(CatalogRule { row, ..entry.clone() });
         self.put_in_force()?;
         self.publish(at, db).await?;
-        self.wake_keeper.notify_one();
+        self.wake_reconciler.notify_one();
         Ok(())
     }
 }

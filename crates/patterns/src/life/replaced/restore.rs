@@ -12,7 +12,7 @@ use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{CatalogRule, Life, catalog, derived};
+use crate::life::{CatalogRule, Life, catalog, write_differences};
 use crate::rule::names;
 use crate::rule::{Fate, Rule, key};
 use document::backend::{Answer, Session};
@@ -167,7 +167,7 @@ impl ReturningValues<'_> {
             }
         }
         life.pass(Point::Life("give back")).await?;
-        derived::write(life, &mut began, rule, &differences).await?;
+        write_differences::write(life, &mut began, rule, &differences).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         if !used.is_empty() {
             at.delete(&names::replaced(&rule.host.db), among(used)).await?;

@@ -118,7 +118,7 @@ impl Life {
         let Some(bucket) = rule.bucket() else { return Ok(()) };
         let place =
             Location { stored: bucket.into.collection.to_string(), declaration: Some(rule.declaration.clone()) };
-        let turn = Switchover { places: vec![place], ..Switchover::default() };
+        let switchover = Switchover { places: vec![place], ..Switchover::default() };
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         let row = catalog::Row {
             rule: rule.name.to_string(),
@@ -131,7 +131,11 @@ impl Life {
             with_data: false,
             tidy: false,
             by: self.process.clone(),
-            shape: Some(Relocation { turn: Some(turn), timeseries: Some(options.clone()), ..Relocation::default() }),
+            shape: Some(Relocation {
+                switchover: Some(switchover),
+                timeseries: Some(options.clone()),
+                ..Relocation::default()
+            }),
             replaced: Progress::default(),
         };
         catalog::save(at, &rule.host.db, &row).await?;
@@ -139,7 +143,7 @@ impl Life {
         self.put_in_force()
     }
 
-    /// Does at once what the keeper would do.
+    /// Does at once what the reconciler would do.
     async fn bring_to_end(&self, rule: &Rule) -> Result<()> {
         loop {
             let entries = self.entries();

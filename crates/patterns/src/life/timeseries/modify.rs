@@ -96,7 +96,7 @@ impl Life {
             done: 0,
             total: 0,
             by: self.process.clone(),
-            shape: Some(Relocation { turn: Some(change.turn), timeseries: Some(options), ..shape }),
+            shape: Some(Relocation { switchover: Some(change.switchover), timeseries: Some(options), ..shape }),
             ..entry.row.clone()
         };
         self.unpublished.store(true, Ordering::Relaxed);

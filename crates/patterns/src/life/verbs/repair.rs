@@ -6,7 +6,7 @@ use crate::life::apply::Consent;
 use crate::life::audit::AuditedRule;
 use crate::life::lifecycle;
 use crate::life::preview::{Preview, Refusal};
-use crate::life::repair::Upkeep;
+use crate::life::repair::RepairMode;
 use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::selection::Selection;
 use crate::life::verbs::{Call, Verb};
@@ -28,11 +28,11 @@ pub(super) const VERB: Verb = Verb {
 };
 
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
-    let upkeep = match call.request.flag("once", false)? {
-        true => Upkeep::Once,
-        false => Upkeep::Applied,
+    let mode = match call.request.flag("once", false)? {
+        true => RepairMode::OneTime,
+        false => RepairMode::Kept,
     };
-    let extent = extent(call, upkeep)?;
+    let extent = extent(call, mode)?;
     let Selection { rules, undeclared } = call.selected().await?;
     // Rights come first: a refusal for another reason tells of rules.
     for asked in &rules {
@@ -40,17 +40,17 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         let needed = call.request.verb.privileges;
         lifecycle::of(&asked.rule).need_to_repair(needed, &call.rights, &asked.rule)?;
     }
-    match upkeep {
-        Upkeep::Applied => {
+    match mode {
+        RepairMode::Kept => {
             refuse_unapplied(&rules)?;
             call.life.start_if_due().await?;
         }
-        Upkeep::Once => {
+        RepairMode::OneTime => {
             refuse_applied(call, &rules)?;
             refuse_unmeant(call, &rules, extent).await?;
         }
     }
-    let report = call.life.repair(&rules, upkeep, call.request.examples()?, &call.rights).await?;
+    let report = call.life.repair(&rules, mode, call.request.examples()?, &call.rights).await?;
     if report.is_right() {
         let mut session = Session::default();
         let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };
@@ -60,10 +60,10 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
 }
 
 /// How far it may go without asking.
-fn extent(call: &Call<'_>, upkeep: Upkeep) -> Result<Consent> {
+fn extent(call: &Call<'_>, mode: RepairMode) -> Result<Consent> {
     let (overwrite, create_missing) =
         (call.request.flag("overwrite", false)?, call.request.flag("create_missing", false)?);
-    if upkeep == Upkeep::Applied && (overwrite || create_missing) {
+    if mode == RepairMode::Kept && (overwrite || create_missing) {
         let field = if overwrite { "overwrite" } else { "create_missing" };
         return Err(Error::bad_value(format!(
             "'{field}' goes with 'once': rules that are applied are repaired without it"

@@ -143,7 +143,7 @@ impl<'o> Many<'o> {
     }
 
     /// No document matches: it is inserted, if that was asked.
-    pub(crate) async fn otherwise(&self, at: &mut dyn StoredAccess, stack: &Stack) -> Result<Written, Stop> {
+    pub(crate) async fn upsert_if_requested(&self, at: &mut dyn StoredAccess, stack: &Stack) -> Result<Written, Stop> {
         let Some(update) = self.update.filter(|_| self.upsert) else { return Ok(Written::default()) };
         Ok(statement::upsert(at, stack, self.filter, update, self.index, self.bypass_validation).await?.0)
     }

@@ -20,7 +20,7 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
         rule: rule(&buckets.bucket),
         state: State::On,
         places: sides,
-        held: false,
+        switching: false,
         restoring: false,
         epoch: 0,
     };

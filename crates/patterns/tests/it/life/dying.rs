@@ -118,10 +118,10 @@ impl Remote for Dying {
     fn prepare<'a>(&'a self, _: &'a mut Session, _: &'a str) -> Answer<'a, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
-    fn trace(&self) -> Option<Doc<'static>> {
+    fn leftover(&self) -> Option<Doc<'static>> {
         None
     }
-    fn clear<'a>(&'a self, _: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
+    fn end_leftover<'a>(&'a self, _: &'a Doc<'a>, expired: bool) -> Answer<'a, bool> {
         Box::pin(std::future::ready(Ok(expired)))
     }
     fn open_transactions(&self) -> Answer<'_, Option<Vec<Vec<u8>>>> {

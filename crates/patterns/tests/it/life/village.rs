@@ -26,7 +26,7 @@ pub(crate) const SUM: &str =
     "{ products: { computed: { total: { sum: n, from: reviews, by: productId, where: { kind: good } } } } }";
 
 /// The real time: lag is measured by it.
-fn surroundings() -> Context {
+fn new_context() -> Context {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let context = context();
     Context { env: Env { now: i64::try_from(now).unwrap(), ..context.env }, ..context }
@@ -52,7 +52,7 @@ impl Village {
 
     /// On a store that may have others beside it; nothing is running yet.
     pub(crate) fn on(opened: Opened, layer: Patterned) -> Village {
-        Village(Living::of(World { contexts: Arc::new(surroundings), ..World::of(layer, opened, "shop") }))
+        Village(Living::of(World { contexts: Arc::new(new_context), ..World::of(layer, opened, "shop") }))
     }
 
     /// Stops and opens again on the same data.

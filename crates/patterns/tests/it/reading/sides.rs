@@ -26,7 +26,7 @@ fn both_sides_answer() {
             rule: rule(bucket.clone()),
             state: State::On,
             places: sides,
-            held: false,
+            switching: false,
             restoring: false,
             epoch: 0,
         };
