@@ -31,7 +31,7 @@ const FACTS: &[&str] = &[
     "crates/patterns/src/execute/direct.rs",
     "crates/patterns/src/execute/resend_after_move.rs",
     "crates/patterns/src/life/audit/mod.rs",
-    "crates/patterns/src/life/derived.rs",
+    "crates/patterns/src/life/write_differences.rs",
     "crates/patterns/src/execute/evaluate.rs",
     "crates/patterns/src/life/expiry.rs",
     "crates/patterns/src/life/explain.rs",

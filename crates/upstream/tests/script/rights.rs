@@ -116,10 +116,10 @@ async fn what_others_have_open_is_not_known_to_a_user_who_may_not_see_it() {
 async fn sessions_of_a_process_that_is_gone_are_ended_with_those_begun_since() {
     let (mongo, upstream) = with_script([]).await;
     drop(begin(&upstream).await);
-    let trace = upstream.trace().unwrap();
-    assert!(!upstream.clear(&trace, false).await.unwrap(), "this process is still there");
+    let trace = upstream.leftover().unwrap();
+    assert!(!upstream.end_leftover(&trace, false).await.unwrap(), "this process is still there");
     mongo.script([expect("killSessions"), expect("killSessions"), expect("killSessions")]);
-    assert!(upstream.clear(&trace, true).await.unwrap());
+    assert!(upstream.end_leftover(&trace, true).await.unwrap());
     let received = mongo.played().await;
     let counts: Vec<usize> =
         received.iter().map(|received| received.command.get_array("killSessions").unwrap().len()).collect();
