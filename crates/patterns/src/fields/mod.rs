@@ -2,11 +2,12 @@
 //! the pipeline that defines it. Pure: nothing here reads or writes; the executor does what a field says.
 //!
 //! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`expression`] a value computed from the document
-//! itself. [`host_update`] merges the deltas of all fields of one host into one update. [`FIELDS`] lists them: what is listed is
+//! itself. [`fold`] is what all folds of child documents share, [`host_update`] merges the deltas of all fields of one host into one update. [`FIELDS`] lists them: what is listed is
 //! proven by all proofs and crash runs.
 
 pub mod copy;
 pub mod expression;
+pub mod fold;
 pub mod host_update;
 pub mod set_paths;
 pub mod tally;
@@ -15,6 +16,7 @@ pub(crate) mod testing;
 
 pub use copy::CopyField;
 pub use expression::{Expression, ExpressionField};
+pub use fold::FoldField;
 pub use host_update::HostUpdate;
 pub use tally::{Tally, TallyField};
 

@@ -95,7 +95,7 @@ pub struct Item {
     pub value: Value<'static>,
 }
 
-pub type Items = SmallVec<[Item; 1]>;
+pub type Items = Vec<Item>;
 
 /// By key of the host.
 pub type Effects = SmallVec<[(Value<'static>, Effect); 2]>;

@@ -30,6 +30,13 @@ pub struct StateForm {
     pub numbers: bool,
 }
 
+impl StateForm {
+    /// Whether there is a state at all.
+    pub fn is_some(self) -> bool {
+        self.children || self.numbers
+    }
+}
+
 /// The name of the number of children in a state.
 pub const CHILDREN: &str = "children";
 

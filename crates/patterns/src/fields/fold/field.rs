@@ -1,26 +1,31 @@
-//! A count, sum or average as a [`Field`].
+//! A fold as a [`Field`].
 
-use super::amount::{Numbers, count, too_many_digits};
-use super::{Deltas, Evaluated, Owned, Tally, TallyField, definition};
+use super::children::{SHORTCUTS, by_shortcut, of_keys};
+use super::evaluated::{Evaluated, Placing};
+use super::{Fold, FoldField, Sameness};
 use crate::fields::differing;
 use crate::fields::set_paths::Entry;
+use crate::fields::tally::amount::too_many_digits;
 use crate::mql::{call, document, literal, object};
 use crate::rule::field::{HostStages, Outlook, Samples, Search};
+use crate::rule::numbers::{CHILDREN, Numbers, count};
 use crate::rule::obstacle::{Arrays, Obstacle};
 use crate::rule::{
-    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, Link, Reads, Recipe, Rows, Wanted, key,
+    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, Link, Needs, Question, Reads, Recipe, Rows, Wanted,
+    key,
 };
 use document::backend::Mode;
 use document::filter::Filter;
 use document::op::{Aggregate, Change, ReadOp};
-use document::pipeline::expr::field_of_document;
-use document::update::{Native, Update};
-use document::value::{Decimal128, Path, order};
-use document::{Array, Doc, Env, Result, Value};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::{Names, field_of_document};
+use document::update::Update;
+use document::value::{Number, Path, order};
+use document::{Array, Code, Doc, Env, Error, Result, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-impl Field for TallyField {
+impl<F: Fold> Field for FoldField<F> {
     fn target(&self) -> &HostField {
         &self.target
     }
@@ -41,13 +46,12 @@ impl Field for TallyField {
         Fences { evaluate: Mode::Exclusive, change: None, unwritten: Some(Mode::Shared) }
     }
 
+    fn needs(&self) -> Needs {
+        self.fold.needs(&self.target, &self.link)
+    }
+
     fn describe(&self) -> String {
-        let (source, by) = (&self.link.source.collection, self.link.by());
-        match &self.tally {
-            Tally::Count => format!("count of {source} by {by}"),
-            Tally::Sum(path) => format!("sum of {path} from {source} by {by}"),
-            Tally::Avg(path) => format!("avg of {path} from {source} by {by}"),
-        }
+        format!("{} by {}", self.fold.describe(&self.link.source.collection), self.link.by())
     }
 
     fn instead(&self) -> String {
@@ -59,42 +63,43 @@ impl Field for TallyField {
     }
 
     fn react(&self, change: &Change, env: &Env, effects: &mut Effects) -> Result<()> {
-        let mut deltas = Deltas::new();
-        if let Some(after) = &change.after {
-            self.contribute(after, env, true, &mut deltas)?;
-        }
-        if let Some(before) = &change.before {
-            let mut earlier = Deltas::new();
-            self.contribute(before, env, false, &mut earlier)?;
-            for (key, amount) in earlier {
-                let amount = negated(amount);
-                match deltas.iter_mut().find(|(other, _)| order::equal(other, &key)) {
-                    Some((_, sum)) => *sum = self.combine(sum.clone(), &amount)?,
-                    None => deltas.push((key, amount)),
-                }
-            }
-        }
-        let changing = deltas.into_iter().filter(|(_, delta)| !delta.is_zero());
-        effects.extend(changing.map(|(key, delta)| (key, Effect::Update(delta))));
-        Ok(())
+        self.reaction(change, env, effects)
     }
 
     fn contribution(&self, source: &Doc<'_>, env: &Env) -> Result<Effects> {
-        let mut deltas = Deltas::new();
-        self.contribute(source, env, false, &mut deltas)?;
-        Ok(deltas.into_iter().map(|(key, delta)| (key, Effect::Update(delta))).collect())
+        self.addition(source, env)
     }
 
     fn hosts_of_source(&self, source: &Doc<'_>, env: &Env) -> Result<key::Values> {
-        match &self.link.filter {
-            Some(filter) if !filter.matches(source, env)? => Ok(key::Values::new()),
-            _ => Ok(self.link.source_keys(source, env).values),
-        }
+        self.keys_of_child(source, env, false)
     }
 
     /// Where a host is made, whoever fills its other fields must know of it.
     fn is_blind(&self) -> bool {
-        !self.link.create
+        !self.link.create && self.fold.is_blind()
+    }
+
+    fn decide(&self, host: &Doc<'_>, delta: Delta) -> Result<Effect> {
+        Ok(self.fold.decide(&field_of_document(host, &self.owned.field.parts), delta))
+    }
+
+    fn ask(&self, questions: &[Question], _: Fetch) -> Result<ReadOp> {
+        if let Some(stages) = self.fold.ask(&self.link, questions) {
+            return self.aggregate(Pipeline::parse(&stages, &mut Names::new())?);
+        }
+        let mut keys: Vec<Value<'static>> = questions.iter().map(|question| question.key.clone()).collect();
+        keys.sort_by(order::compare);
+        keys.dedup_by(|a, b| order::equal(a, b));
+        self.rows_of(&keys, true)
+    }
+
+    fn answer_row(&self, document: &Doc<'_>, fetch: Fetch) -> Option<(Value<'static>, Value<'static>, Doc<'static>)> {
+        let about = document.get("about").map_or(Value::Missing, Value::into_owned);
+        self.row(document, fetch).map(|(key, row)| (key, about, row))
+    }
+
+    fn answer(&self, question: &Question, row: Option<&Doc<'_>>) -> Result<Option<Delta>> {
+        Ok(self.fold.answer(question, row))
     }
 
     fn combine(&self, first: Delta, second: &Delta) -> Result<Delta> {
@@ -102,8 +107,10 @@ impl Field for TallyField {
             (Delta::Count(a), Delta::Count(b)) => Ok(Delta::Count(a + b)),
             (Delta::Numbers(a), Delta::Numbers(b)) => self.plus(&a, b).map(Delta::Numbers),
             (Delta::State(a), Delta::State(b)) => self.plus(&a, b).map(Delta::State),
-            // Deltas of one field are of one kind.
-            (delta, _) => Ok(delta),
+            (Delta::Set { children, .. }, Delta::Set { value, appeared, children: more }) => {
+                Ok(Delta::Set { value: value.clone(), appeared: *appeared, children: children + more })
+            }
+            (first, second) => Ok(self.fold.combine(first, second)),
         }
     }
 
@@ -114,6 +121,7 @@ impl Field for TallyField {
     fn stages(&self, delta: &Delta) -> &HostStages {
         match delta {
             Delta::State(_) => &self.state_stages,
+            Delta::Set { .. } => &self.set_stages,
             _ => &self.stages,
         }
     }
@@ -129,35 +137,36 @@ impl Field for TallyField {
     fn constant(&self, delta: &Delta) -> Value<'static> {
         match delta {
             Delta::Count(n) => count(*n),
-            Delta::Numbers(numbers) | Delta::State(numbers) => {
-                let form = self.stateful.as_ref().map(|stateful| stateful.form);
-                form.map_or(Value::Null, |form| Value::Document(numbers.to_constant(form)))
-            }
-            Delta::Items { .. } | Delta::Set { .. } | Delta::Unset => Value::Null,
+            Delta::State(numbers) => Value::Document(numbers.to_constant(self.form)),
+            Delta::Set { value, children, .. } => object([("value", value.borrow()), (CHILDREN, count(*children))]),
+            other => self.fold.constant(other, self.form),
         }
     }
 
     fn apply<'d>(&'d self, delta: &'d Delta, host: &Doc<'_>, into: &mut SmallVec<[Entry<'d>; 6]>) -> Result<()> {
-        match delta {
-            Delta::Count(n) => {
-                let more = document::value::Number::int_or_long(*n);
-                let sum = match field_of_document(host, &self.owned.field.parts).as_number() {
-                    Some(number) => number.plus(more).into(),
-                    None => count(*n),
+        let stored = field_of_document(host, &self.owned.field.parts);
+        let state = match &self.owned.state {
+            Some(path) => {
+                let old = Numbers::from_state(&field_of_document(host, &path.parts));
+                let more = match delta {
+                    Delta::Numbers(numbers) | Delta::State(numbers) => *numbers,
+                    other => Numbers { children: other.children(), ..Numbers::default() },
                 };
-                into.push((&self.owned.field.parts, sum));
+                Some((path, self.plus(&old.ok_or_else(|| self.broken(path))?, &more)?))
             }
-            Delta::Numbers(numbers) | Delta::State(numbers) => {
-                let (Some(state), Some(stateful)) = (&self.owned.state, &self.stateful) else { return Ok(()) };
-                let old = Numbers::from_state(&field_of_document(host, &state.parts));
-                let new = self.plus(&old.ok_or_else(|| self.broken(state))?, numbers)?;
-                if matches!(delta, Delta::Numbers(_)) {
-                    into.push((&self.owned.field.parts, self.visible(&new)));
-                }
-                into.push((&state.parts, Value::Document(new.to_state(stateful.form))));
-            }
-            Delta::Items { .. } | Delta::Set { .. } | Delta::Unset => {}
-        }
+            None => None,
+        };
+        let value = match delta {
+            Delta::State(_) => None,
+            Delta::Count(n) => Some(match stored.as_number() {
+                Some(number) => number.plus(Number::int_or_long(*n)).into(),
+                None => count(*n),
+            }),
+            Delta::Set { value, .. } => Some(value.borrow()),
+            other => Some(self.fold.apply(other, stored, state.as_ref().map_or(&Numbers::default(), |(_, new)| new))),
+        };
+        into.extend(value.map(|value| (&*self.owned.field.parts, value)));
+        into.extend(state.map(|(path, new)| (&*path.parts, Value::Document(new.to_state(self.form)))));
         Ok(())
     }
 
@@ -186,14 +195,8 @@ impl Field for TallyField {
     }
 
     fn query(&self, keys: &[Value<'static>], _: Fetch) -> Result<ReadOp> {
-        let head = definition::of_keys(&self.link, keys)?;
-        Ok(ReadOp::Aggregate(Aggregate {
-            ns: self.link.source.clone(),
-            collectionless: false,
-            pipeline: head.then(self.grouping.clone()),
-            hint: None,
-            allow_disk_use: true,
-        }))
+        // The number of children needs all of them.
+        self.rows_of(keys, !self.form.children)
     }
 
     fn row(&self, document: &Doc<'_>, _: Fetch) -> Option<(Value<'static>, Doc<'static>)> {
@@ -206,9 +209,10 @@ impl Field for TallyField {
     }
 
     fn shown_by_state(&self, host: &Doc<'_>) -> Result<Option<Doc<'static>>> {
-        let (Some(path), Some(stateful)) = (&self.owned.state, &self.stateful) else { return Ok(None) };
+        let Some(path) = &self.owned.state else { return Ok(None) };
         let state = Numbers::from_state(&field_of_document(host, &path.parts)).ok_or_else(|| self.broken(path))?;
-        Ok(Some(self.owned.place(host, &self.of_state(stateful.form, &state))))
+        let Some(value) = self.fold.of_state(&state) else { return Ok(None) };
+        Ok(Some(self.owned.place(host, &Evaluated { value, state: Some(state.to_state(self.form)) })))
     }
 
     fn empty_values(&self) -> Vec<(Path, Value<'static>)> {
@@ -218,14 +222,14 @@ impl Field for TallyField {
     }
 
     fn without_host(&self) -> Option<Array<'static>> {
-        self.link.create.then(|| TallyField::without_host(self))
+        self.link.create.then(|| self.hostless())
     }
 
     fn obstacle(&self, host: &Doc<'_>) -> Option<Obstacle> {
         Obstacle::on_way(host, &self.owned.field.parts, Arrays::Obstruct)
     }
 
-    /// Equal values of the same type, equal states.
+    /// The same values, equal states.
     fn is_right(&self, host: &Doc<'_>, right: &Doc<'_>) -> bool {
         let (left, right) = (self.stored(host), self.stored(right));
         let numbers = |evaluated: &Evaluated| match &evaluated.state {
@@ -237,11 +241,14 @@ impl Field for TallyField {
             (Some(_), Some(left), Some(right)) => left.equals(&right),
             _ => false,
         };
-        states && left.value.kind() == right.value.kind() && order::equal(&left.value, &right.value)
+        states && self.is_same(&left.value, &right.value)
     }
 
     fn fate(&self, host: &Doc<'_>, right: &Doc<'_>) -> Fate {
-        Fate::of(&self.stored(host).value, &self.stored(right).value)
+        match Fate::of(&self.stored(host).value, &self.stored(right).value) {
+            Fate::Retyped if self.fold.sameness() == Sameness::ByValue => Fate::Right,
+            fate => fate,
+        }
     }
 
     fn correction(&self, _: &Doc<'_>, right: &Doc<'_>) -> Result<Update> {
@@ -276,17 +283,8 @@ impl Field for TallyField {
     }
 
     fn samples(&self, sources: &[Doc<'static>], _: &[Doc<'static>], _: &Env) -> Result<Samples> {
-        let mut samples = Samples { values: vec![self.evaluated(None).value], ..Samples::default() };
-        match &self.tally {
-            Tally::Sum(path) => {
-                let numbers = sources.iter().map(|child| field_of_document(child, &path.parts).into_owned());
-                samples.values.extend(numbers.filter(Value::is_number));
-            }
-            // Of the type that its children have.
-            Tally::Avg(_) => samples.any.extend([Value::Double(0.5), Value::Decimal(Decimal128::ZERO)]),
-            // However many there will be.
-            Tally::Count => samples.values.push(Value::Int32(i32::MAX)),
-        }
+        let mut samples = self.fold.samples(sources);
+        samples.values.insert(0, self.fold.empty());
         Ok(samples)
     }
 
@@ -297,32 +295,54 @@ impl Field for TallyField {
         if self.link.create || self.link.foreign.path().is_none() {
             return Ok(Recipe::Unwritten("it links by an expression, or makes its documents"));
         }
-        if self.tally == Tally::Count && self.link.filter.is_none() {
-            return Ok(Recipe::Count);
+        if let Some(recipe) = self.fold.recipe(&self.link) {
+            return Ok(recipe);
         }
         let mut set = vec![(self.field.clone(), "expected")];
         set.extend(self.owned.state.iter().map(|path| (path.dotted(), "expectedState")));
-        let empty = self.evaluated(None);
-        let mut values = vec![(self.field.clone(), empty.value)];
-        if let (Some(path), Some(state)) = (&self.owned.state, empty.state) {
-            values.push((path.dotted(), Value::Document(state)));
-        }
-        let empty = document(values.iter().map(|(path, value)| (&**path, value.borrow())));
-        Ok(Recipe::Evaluate { stages: self.grouping_stages(), set, empty })
+        let empty: Vec<_> = self.empty_values().into_iter().map(|(path, value)| (path.dotted(), value)).collect();
+        let empty = document(empty.iter().map(|(path, value)| (&**path, value.borrow())));
+        Ok(Recipe::Evaluate { stages: self.rows().into_iter().collect(), set, empty })
     }
 }
 
-impl TallyField {
+impl<F: Fold> FoldField<F> {
+    /// The key under which a host collects; nothing if it links to nothing.
+    fn host_key(&self, host: &Doc<'_>) -> Option<Value<'static>> {
+        key::linked(host, &self.link.local).values.into_iter().next()
+    }
+
+    /// Reads the rows of some keys; `values_only` if nothing needs their state.
+    fn rows_of(&self, keys: &[Value<'static>], values_only: bool) -> Result<ReadOp> {
+        let is_short = values_only && keys.len() <= SHORTCUTS && self.link.foreign.is_seekable();
+        let shortcut = self.fold.shortcut().filter(|_| is_short && !keys.is_empty());
+        let parse = |stages: Array<'static>| Pipeline::parse(&stages, &mut Names::new());
+        self.aggregate(match shortcut {
+            Some(shortcut) => parse(by_shortcut(&self.link, keys, &shortcut))?,
+            None => parse(of_keys(&self.link, keys).into_iter().collect())?.then(self.grouping.clone()),
+        })
+    }
+
+    fn aggregate(&self, pipeline: Pipeline) -> Result<ReadOp> {
+        let ns = self.link.source.clone();
+        Ok(ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true }))
+    }
+
+    fn is_same(&self, left: &Value<'_>, right: &Value<'_>) -> bool {
+        let same_types = match self.fold.sameness() {
+            Sameness::Exact => left.kind() == right.kind(),
+            Sameness::ByValue => left.is_missing() == right.is_missing(),
+        };
+        same_types && order::equal(left, right)
+    }
+
     fn plus(&self, first: &Numbers, second: &Numbers) -> Result<Numbers> {
         first.plus(second).ok_or_else(|| too_many_digits(&self.target.rule))
     }
-}
 
-fn negated(delta: Delta) -> Delta {
-    match delta {
-        Delta::Count(n) => Delta::Count(-n),
-        Delta::Numbers(numbers) => Delta::Numbers(numbers.negated()),
-        other => other,
+    fn broken(&self, state: &Path) -> Error {
+        let message = format!("{state} does not hold the state of rule {}: repair the rule", self.target.rule);
+        Error::new(Code::BadValue, message)
     }
 }
 
@@ -330,18 +350,5 @@ fn same_key(left: Option<&Value<'_>>, right: Option<&Value<'_>>) -> bool {
     match (left, right) {
         (Some(left), Some(right)) => order::equal(left, right),
         (left, right) => left.is_none() && right.is_none(),
-    }
-}
-
-/// [`Field::correction`] as code.
-#[derive(Debug)]
-struct Placing {
-    owned: Owned,
-    evaluated: Evaluated,
-}
-
-impl Native for Placing {
-    fn apply(&self, doc: &Doc<'_>, _env: &Env) -> Result<Doc<'static>> {
-        Ok(self.owned.place(doc, &self.evaluated))
     }
 }

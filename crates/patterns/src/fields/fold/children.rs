@@ -1,0 +1,178 @@
+//! The children of keys, as stages on the source: all of some keys, each with its key, and rows made of them.
+
+use super::{Fold, Grouping};
+use crate::mql::{call, call_with, cond, field, list, object, with};
+use crate::rule::numbers::{CHILDREN, StateForm};
+use crate::rule::{Link, LinkKey, key};
+use document::value::Path;
+use document::{Array, Value};
+
+/// Where the key of a child stands behind [`keyed`].
+const KEY: &str = "_pleach_key";
+
+/// For so many keys an index is sought; for more all children are read once.
+const SOUGHT: usize = 200;
+
+/// How a fold answers one key without reading all its children: by an index that has them in order.
+#[derive(Clone, Debug)]
+pub struct Shortcut {
+    /// Each of them stands behind a `$match` on the key and on `where`, and leaves documents with the key's `expected`.
+    pub branches: Vec<Vec<Value<'static>>>,
+    /// The stages behind all branches of all keys: of documents `{ _id: key, expected }` they leave one per key.
+    pub behind: Vec<Value<'static>>,
+}
+
+/// For so many keys a [`Shortcut`] is taken; for more the children of all are read once.
+pub(super) const SHORTCUTS: usize = 100;
+
+/// The children of some keys, each with one of these keys.
+pub(super) fn of_keys(link: &Link, keys: &[Value<'static>]) -> Vec<Value<'static>> {
+    let mut stages = Vec::new();
+    match &link.foreign {
+        LinkKey::Path(by) => stages.push(key::any_of(&by.path, keys)),
+        LinkKey::Expression(expression) => {
+            if let Some(seek) = expression.seek.as_ref().filter(|_| keys.len() <= SOUGHT) {
+                let each = keys.iter().map(|key| seek.filter(key));
+                stages.push(call("$match", call("$or", list(each))));
+            }
+        }
+    }
+    let computed = keyed(link);
+    if !computed.is_empty() {
+        // The elements that were not asked for are taken out behind `$unwind`.
+        stages.extend(computed);
+        stages.push(key::any_of(&Path::new(KEY), keys));
+    }
+    stages
+}
+
+/// The rows of some keys by a shortcut: one seek after the other.
+pub(super) fn by_shortcut(link: &Link, keys: &[Value<'static>], shortcut: &Shortcut) -> Array<'static> {
+    let mut stages: Vec<Value<'static>> = Vec::new();
+    for key in keys {
+        for branch in &shortcut.branches {
+            let mut seek = of_key(link, key);
+            seek.extend(counted(link));
+            seek.extend(branch.iter().cloned());
+            let row = [("_id", call("$literal", key.borrow())), ("expected", Value::Int32(1))];
+            seek.push(call("$project", object(row)));
+            match stages.is_empty() {
+                true => stages = seek,
+                false => {
+                    let source = Value::from(&*link.source.collection);
+                    stages.push(call("$unionWith", object([("coll", source), ("pipeline", list(seek))])));
+                }
+            }
+        }
+    }
+    stages.extend(shortcut.behind.iter().cloned());
+    stages.into_iter().collect()
+}
+
+/// The children of one key, by conditions alone: a `$sort` behind them can be served by an index.
+pub(super) fn of_key(link: &Link, key: &Value<'static>) -> Vec<Value<'static>> {
+    let equals = |computed: Value<'static>| call_with("$eq", [computed, call("$literal", key.borrow())]);
+    let found = std::slice::from_ref(key);
+    match &link.foreign {
+        LinkKey::Path(by) if by.each => {
+            let is_one = call_with("$in", [call("$literal", key.borrow()), elements(&by.path)]);
+            vec![key::any_of(&by.path, found), only(is_one)]
+        }
+        LinkKey::Path(by) => vec![key::any_of(&by.path, found), only(is_single(&by.path.dotted()))],
+        LinkKey::Expression(expression) => {
+            let seek = expression.seek.iter().map(|seek| call("$match", seek.filter(key)));
+            seek.chain([only(equals(expression.total.clone()))]).collect()
+        }
+    }
+}
+
+/// The stages that give each child its key, or one row for each of its keys, where it is not simply a field.
+pub(super) fn keyed(link: &Link) -> Vec<Value<'static>> {
+    let set = |key: Value<'static>| call("$set", object([(KEY, key)]));
+    match &link.foreign {
+        LinkKey::Path(by) if by.each => vec![set(elements(&by.path)), call("$unwind", field(KEY))],
+        LinkKey::Path(_) => Vec::new(),
+        LinkKey::Expression(expression) => vec![set(expression.total.clone())],
+    }
+}
+
+/// Each value at the path once, arrays on the way and at its end entered: the same as [`key::linked`].
+pub(super) fn elements(path: &Path) -> Value<'static> {
+    let mut documents = list([Value::from("$$ROOT")]);
+    let mut left = path.parts.len();
+    for part in &path.parts {
+        left -= 1;
+        let own = Value::string(format!("$$this.{}", part.name));
+        let items = with(
+            [("v", own)],
+            cond(call("$isArray", Value::from("$$v")), Value::from("$$v"), list([Value::from("$$v")])),
+        );
+        let all = object([
+            ("input", documents),
+            ("initialValue", list([])),
+            ("in", call_with("$concatArrays", [Value::from("$$value"), items])),
+        ]);
+        let type_of = call("$type", Value::from("$$this"));
+        let is_wanted = match left {
+            0 => call_with("$not", [call_with("$in", [type_of, list(UNLINKED.map(Value::from))])]),
+            _ => call_with("$eq", [type_of, Value::from("object")]),
+        };
+        documents = call(
+            "$filter",
+            object([("input", call("$reduce", all)), ("as", Value::from("this")), ("cond", is_wanted)]),
+        );
+    }
+    call_with("$setUnion", [documents, list([])])
+}
+
+/// The field that holds a child's key behind [`keyed`].
+pub(super) fn key_field(link: &Link) -> String {
+    match link.foreign.path() {
+        Some(by) if !by.each => by.path.dotted(),
+        _ => KEY.to_owned(),
+    }
+}
+
+/// `where`, as a stage.
+pub(super) fn counted(link: &Link) -> Option<Value<'static>> {
+    link.filter.as_ref().map(|filter| call("$match", Value::Document(filter.source.clone())))
+}
+
+/// One row `{ _id: key, expected, expectedState }` per key that has children.
+pub(super) fn grouped(link: &Link, fold: &impl Fold, form: StateForm) -> Vec<Value<'static>> {
+    let group = grouped_by(fold, form, field(&key_field(link)));
+    counted(link).into_iter().chain(group).collect()
+}
+
+pub(super) fn grouped_by(fold: &impl Fold, form: StateForm, by: Value<'static>) -> Vec<Value<'static>> {
+    let Grouping { before, accumulators, behind } = fold.grouping(form);
+    let mut group = vec![("_id", by)];
+    if form.children {
+        group.push((CHILDREN, call("$sum", Value::Int32(1))));
+    }
+    group.extend(accumulators);
+    before.into_iter().chain([call("$group", object(group))]).chain(behind).collect()
+}
+
+/// The types that never link.
+const UNLINKED: [&str; 4] = ["missing", "null", "undefined", "array"];
+
+/// Whether the value at a path links.
+pub(super) fn links(path: &str) -> Value<'static> {
+    links_but(path, &[])
+}
+
+/// The same, with further types that do not.
+pub(super) fn links_but(path: &str, more: &[&'static str]) -> Value<'static> {
+    let unlinked = UNLINKED.iter().chain(more).map(|name| Value::from(*name));
+    call_with("$not", [call_with("$in", [call("$type", field(path)), list(unlinked)])])
+}
+
+/// Whether there is no array at the path: a filter or a `$lookup` would take its elements.
+pub(super) fn is_single(path: &str) -> Value<'static> {
+    call_with("$not", [call("$isArray", field(path))])
+}
+
+pub(super) fn only(condition: Value<'static>) -> Value<'static> {
+    call("$match", object([("$expr", condition)]))
+}
