@@ -60,7 +60,7 @@ impl Target {
         };
         let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
         let context = compose::new_context();
-        let answers = backend.admin(&mut Session::default(), &context, op).await.map_err(told)?;
+        let answers = backend.admin(&mut Session::default(), &context, op).await.map_err(with_hint)?;
         let mut all = bson::Document::new();
         for answer in &answers {
             all.extend(bson::Document::try_from(answer)?);
@@ -141,7 +141,7 @@ impl Place {
 }
 
 /// A server tells its hint behind the message, since drivers show only that.
-fn told(error: document::Error) -> Failure {
+fn with_hint(error: document::Error) -> Failure {
     match (error.hint(), error.message().split_once("; ")) {
         (None, Some((message, hint))) => Failure::of(report::Code::Number(error.code().number()), message).hint(hint),
         _ => error.into(),

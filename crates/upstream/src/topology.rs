@@ -74,7 +74,7 @@ pub(crate) struct Topology {
 }
 
 /// What a server says about itself.
-struct Told {
+struct HelloReply {
     outcome: Result<Primary, ProblemKind>,
     hosts: Vec<Host>,
     election: Option<[u8; 12]>,
@@ -160,18 +160,18 @@ impl Topology {
             match opened {
                 Err(error) => problems.push(Problem { host, kind: ProblemKind::Unreachable(error.to_string()) }),
                 Ok((connection, hello)) => {
-                    let told = self.read(&host, &hello);
+                    let reply = self.read(&host, &hello);
                     if !self.connector.uri.direct {
-                        known.extend(told.hosts);
+                        known.extend(reply.hosts);
                     }
-                    match told.outcome {
+                    match reply.outcome {
                         // A primary of an older election is one that has not yet heard of its end.
-                        Ok(_) if told.election.is_some() && told.election < *newest => {
+                        Ok(_) if reply.election.is_some() && reply.election < *newest => {
                             problems.push(Problem { host, kind: ProblemKind::NotPrimary });
                         }
                         Ok(primary) => {
-                            *newest = told.election.or(*newest);
-                            return Ok((primary, connection, told.version));
+                            *newest = reply.election.or(*newest);
+                            return Ok((primary, connection, reply.version));
                         }
                         Err(kind) => problems.push(Problem { host, kind }),
                     }
@@ -204,9 +204,9 @@ impl Topology {
                 self.publish(None, true, Vec::new());
                 return;
             };
-            let told = self.read(&host, &hello);
-            version = told.version;
-            match told.outcome {
+            let reply = self.read(&host, &hello);
+            version = reply.version;
+            match reply.outcome {
                 Ok(primary) => self.publish(Some(primary), false, Vec::new()),
                 Err(_) => {
                     self.publish(None, true, Vec::new());
@@ -216,7 +216,7 @@ impl Topology {
         }
     }
 
-    fn read(&self, host: &Host, hello: &Doc<'_>) -> Told {
+    fn read(&self, host: &Host, hello: &Doc<'_>) -> HelloReply {
         let text = |name: &str| hello.get(name).and_then(|value| value.as_str().map(str::to_owned));
         let truth = |name: &str| hello.get(name).is_some_and(|value| value.is_truthy());
         let version =
@@ -266,6 +266,6 @@ impl Topology {
             session_minutes: minutes.unwrap_or(30),
             is_pleach: hello.contains("pleach"),
         };
-        Told { outcome: outcome.map(primary), hosts, election, version: topology_version }
+        HelloReply { outcome: outcome.map(primary), hosts, election, version: topology_version }
     }
 }

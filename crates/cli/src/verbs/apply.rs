@@ -77,7 +77,7 @@ fn of(apply: &Apply, file: Option<&File>) -> Result<Outcome, Failure> {
                 answer.extend(status);
                 Shown::Json(extended_json(answer))
             }
-            false => Shown::Text(told(&answer, &status, began.elapsed())),
+            false => Shown::Text(render(&answer, &status, began.elapsed())),
         };
         Ok(Outcome::new(Verdict::Fine, shown))
     })
@@ -110,13 +110,13 @@ async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure>
     }
 }
 
-fn told(answer: &bson::Document, status: &bson::Document, time: Duration) -> String {
+fn render(answer: &bson::Document, status: &bson::Document, time: Duration) -> String {
     let mut out = match number(answer, "changed") {
         0 => "nothing to do: the rules are what the declaration says\n\n".to_owned(),
         1 => format!("applied in {:.1} s (1 rule)\n\n", time.as_secs_f64()),
         rules => format!("applied in {:.1} s ({rules} rules)\n\n", time.as_secs_f64()),
     };
     out.push_str(&outlook::done(&list(answer, "rules"), &list(status, "rules")));
-    out.push_str(&super::status::told(status));
+    out.push_str(&super::status::render(status));
     out
 }

@@ -44,13 +44,13 @@ fn of(comparison: &Comparison, file: Option<&File>) -> Result<Outcome, Failure> 
         let (verdict, all_clear) = (compared::verdict(&answer), all_clear(&answer));
         let shown = match comparison.output.json {
             true => Shown::Json(extended_json(answer)),
-            false => Shown::Text(told(&answer, comparison, file)),
+            false => Shown::Text(render(&answer, comparison, file)),
         };
         Ok(Outcome { all_clear, ..Outcome::new(verdict, shown) })
     })
 }
 
-fn told(answer: &bson::Document, comparison: &Comparison, file: Option<&File>) -> String {
+fn render(answer: &bson::Document, comparison: &Comparison, file: Option<&File>) -> String {
     if list(answer, "rules").is_empty() {
         return compared::without_rules(answer, file);
     }

@@ -56,16 +56,16 @@ fn run(check: &Check) -> Result<Verdict, Failure> {
         Ok(texts) => texts,
         Err(failure) if check.output.json => {
             // The same as a finding, for who looks only at these.
-            let mut told = failure.to_json();
+            let mut answer = failure.to_json();
             let file = check.declared.files.iter().find(|path| !path.is_file()).map(|path| path.display().to_string());
             let finding = serde_json::json!({
                 "severity": "error", "rule": null, "file": file, "line": null, "column": null, "field": "",
                 "message": failure.message, "hint": failure.hint,
             });
-            if let Some(told) = told.as_object_mut() {
-                told.insert("findings".to_owned(), vec![finding].into());
+            if let Some(answer) = answer.as_object_mut() {
+                answer.insert("findings".to_owned(), vec![finding].into());
             }
-            report::json(&told);
+            report::json(&answer);
             return Ok(Verdict::Failed);
         }
         Err(failure) => return Err(failure),
@@ -76,8 +76,8 @@ fn run(check: &Check) -> Result<Verdict, Failure> {
         let findings: Vec<_> = all.map(snippet::json).collect();
         report::json(&serde_json::json!({ "findings": findings }));
     } else {
-        let told: Vec<String> = checked.iter().map(|(files, checked)| told(checked, files, &texts)).collect();
-        report::styled(&told.join("\n"));
+        let rendered: Vec<String> = checked.iter().map(|(files, checked)| render(checked, files, &texts)).collect();
+        report::styled(&rendered.join("\n"));
     }
     Ok(match checked.iter().filter_map(|(_, checked)| checked.severity()).max() {
         None | Some(Severity::Note) => Verdict::Fine,
@@ -86,7 +86,7 @@ fn run(check: &Check) -> Result<Verdict, Failure> {
     })
 }
 
-fn told(checked: &Checked, files: &[(&str, &str)], texts: &Texts) -> String {
+fn render(checked: &Checked, files: &[(&str, &str)], texts: &Texts) -> String {
     let mut out = snippet::findings(&checked.findings, texts, report::colour());
     let Some(sound) = &checked.declaration else { return out };
     let count = sound.rules.len();

@@ -48,14 +48,14 @@ fn run(explain: &Explain) -> Result<Verdict, Failure> {
         let answer = target.ask(&db, question).await?;
         match explain.output.json {
             true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer)),
+            false => report::text(&render(&answer)),
         }
         Ok(Verdict::Fine)
     })
 }
 
 /// The steps in their order, then what is locked, what is left for later, and what all of it costs.
-fn told(answer: &bson::Document) -> String {
+fn render(answer: &bson::Document) -> String {
     let mut out = switched_off(answer, "none of them takes part");
     for (number, step) in list(answer, "steps").into_iter().enumerate() {
         out.push_str(&of_step(number + 1, step));

@@ -41,13 +41,13 @@ fn run(forget: &Forget) -> Result<Verdict, Failure> {
         let answer = target.ask(&db, question).await?;
         match forget.output.json {
             true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer)),
+            false => report::text(&render(&answer)),
         }
         Ok(Verdict::Fine)
     })
 }
 
-fn told(answer: &bson::Document) -> String {
+fn render(answer: &bson::Document) -> String {
     let rule = text(answer, "rule");
     match answer.get_document("freed").ok().and_then(amount) {
         Some(freed) => {

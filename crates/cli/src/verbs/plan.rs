@@ -81,7 +81,7 @@ fn of(plan: &Plan, file: Option<&File>) -> Result<Outcome, Failure> {
         let steps = list(&answer, "steps").len();
         let shown = match plan.output.json {
             true => Shown::Json(extended_json(answer)),
-            false => Shown::Text(told(&answer, plan.full)),
+            false => Shown::Text(render(&answer, plan.full)),
         };
         Ok(Outcome::new(if steps == 0 { Verdict::Fine } else { Verdict::Findings }, shown))
     })
@@ -110,7 +110,7 @@ fn moved(step: &bson::Document) -> String {
     }
 }
 
-fn told(answer: &bson::Document, full: bool) -> String {
+fn render(answer: &bson::Document, full: bool) -> String {
     let steps = list(answer, "steps");
     let off = switched_off(answer, "`apply` is refused until it is started without --raw");
     if steps.is_empty() {

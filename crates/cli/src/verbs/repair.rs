@@ -57,7 +57,7 @@ fn of(repair: &Repair, file: Option<&File>) -> Result<Outcome, Failure> {
         let (verdict, all_clear) = (compared::verdict(&answer), all_clear(&answer));
         let shown = match comparison.output.json {
             true => Shown::Json(extended_json(answer)),
-            false => Shown::Text(told(&answer, repair, file)),
+            false => Shown::Text(render(&answer, repair, file)),
         };
         Ok(Outcome { all_clear, ..Outcome::new(verdict, shown) })
     })
@@ -70,7 +70,7 @@ fn all_clear(answer: &bson::Document) -> Option<&'static str> {
     is_right.then_some("every derived value was what it should be")
 }
 
-fn told(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String {
+fn render(answer: &bson::Document, repair: &Repair, file: Option<&File>) -> String {
     if list(answer, "rules").is_empty() {
         return compared::without_rules(answer, file);
     }

@@ -33,13 +33,13 @@ fn run(status: &Status) -> Result<Verdict, Failure> {
         let answer = target.ask(&db, question).await?;
         match status.output.json {
             true => report::json(&extended_json(answer)),
-            false => report::text(&told(&answer)),
+            false => report::text(&render(&answer)),
         }
         Ok(Verdict::Fine)
     })
 }
 
-pub(crate) fn told(answer: &bson::Document) -> String {
+pub(crate) fn render(answer: &bson::Document) -> String {
     let rules = list(answer, "rules");
     let off = switched_off(answer, "nothing keeps values right until it is started without --raw");
     if rules.is_empty() {

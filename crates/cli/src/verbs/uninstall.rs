@@ -71,7 +71,7 @@ async fn asked(target: &mut Target, uninstall: &Uninstall, preview: bool) -> Res
 /// Asks on the terminal; without one `--yes` must say it.
 fn confirm(preview: &bson::Document) -> Result<(), Failure> {
     let unsure = |message: &str| Err(Failure::new(message).hint("say it with --yes; nothing has changed"));
-    report::note(&told(preview, "would be removed"));
+    report::note(&render(preview, "would be removed"));
     if !std::io::stdin().is_terminal() {
         return unsure("uninstall removes all rules, and nobody is there to ask");
     }
@@ -88,7 +88,7 @@ fn tell(uninstall: &Uninstall, answer: bson::Document) -> Verdict {
     let some_left = list(&answer, "databases").iter().any(|database| !list(database, "left").is_empty());
     match uninstall.output.json {
         true => report::json(&extended_json(answer)),
-        false => report::text(&told(&answer, "removed")),
+        false => report::text(&render(&answer, "removed")),
     }
     if some_left { Verdict::Findings } else { Verdict::Fine }
 }
@@ -105,7 +105,7 @@ fn came_back(back: &bson::Document) -> String {
     out
 }
 
-fn told(answer: &bson::Document, done: &str) -> String {
+fn render(answer: &bson::Document, done: &str) -> String {
     let databases = list(answer, "databases");
     if databases.is_empty() {
         return "nothing of Pleach is here\n".to_owned();

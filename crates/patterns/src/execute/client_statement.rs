@@ -50,7 +50,7 @@ async fn modified(
     op: &WriteOp,
     modify: &FindAndModify,
 ) -> Result<Written> {
-    let (written, id) = match shown(run, local, modify).await? {
+    let (written, id) = match final_document(run, local, modify).await? {
         Some(shown) => shown,
         None => {
             let written = run.write(op, &local.capture).await?;
@@ -63,7 +63,7 @@ async fn modified(
     };
     match id {
         Some(id) if run.derived.contains(&modify.ns) && written.retried.is_empty() => {
-            again(run, modify, id, written).await
+            read_back(run, modify, id, written).await
         }
         _ => Ok(written),
     }
@@ -71,7 +71,12 @@ async fn modified(
 
 /// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
 /// same once more, as it is after that.
-async fn again(run: &mut Attempt<'_>, op: &FindAndModify, id: Value<'static>, mut written: Written) -> Result<Written> {
+async fn read_back(
+    run: &mut Attempt<'_>,
+    op: &FindAndModify,
+    id: Value<'static>,
+    mut written: Written,
+) -> Result<Written> {
     if !matches!(op.action, Modify::Update { return_new: true, .. }) || written.document.is_none() {
         return Ok(written);
     }
@@ -201,7 +206,11 @@ fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
 
 /// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
 /// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
-async fn shown(run: &mut Attempt<'_>, local: &Arc<CollectionRules>, op: &FindAndModify) -> Result<Option<Shown>> {
+async fn final_document(
+    run: &mut Attempt<'_>,
+    local: &Arc<CollectionRules>,
+    op: &FindAndModify,
+) -> Result<Option<FinalDocument>> {
     let Modify::Update { update, upsert, return_new: true } = &op.action else { return Ok(None) };
     if local.hosted.is_empty() || !(*upsert || local.concerns(update)) {
         return Ok(None);
@@ -255,7 +264,7 @@ async fn shown(run: &mut Attempt<'_>, local: &Arc<CollectionRules>, op: &FindAnd
 }
 
 /// What a `findAndModify` answers, and the `_id` of the document that it changed.
-type Shown = (Written, Option<Value<'static>>);
+type FinalDocument = (Written, Option<Value<'static>>);
 
 /// One document of a collection.
 fn one(ns: Namespace, filter: Filter) -> Find {

@@ -3,7 +3,7 @@
 
 use crate::active::{ActiveRule, Rules};
 use crate::execute::executor::Executor;
-use crate::execute::rights::{Rights, remembered};
+use crate::execute::rights::{Rights, privilege_cache};
 use crate::rule::{Refers, WhenDeleted};
 use document::backend::Relay;
 use document::op::Namespace;
@@ -50,7 +50,7 @@ pub(crate) async fn need_to_put_off(
         let lacks = all.iter().find(|(kept, action)| !rights.may(action.privilege(), &kept.rule.host));
         lacks.map_or(Ok(()), |(kept, action)| Err(refused(&kept.rule.host, *action)))
     };
-    remembered::rights(executor, line, "update: 1", suffices).await.map(drop)
+    privilege_cache::rights(executor, line, "update: 1", suffices).await.map(drop)
 }
 
 /// All that follows from what a job does, each rule once for each action.

@@ -7,7 +7,7 @@ use crate::execute::convoy::Convoys;
 use crate::execute::gate::Gate;
 use crate::execute::host_queue::Lines;
 use crate::execute::missing_hosts::MissingHosts;
-use crate::execute::rights::remembered::Remembered;
+use crate::execute::rights::privilege_cache::PrivilegeCache;
 use arc_swap::ArcSwap;
 use document::backend::Backend;
 use parking_lot::Mutex;
@@ -32,7 +32,7 @@ pub(crate) struct Executor {
     /// Until when this process may write.
     pub(crate) lease: Lease,
     /// What users may do, as last asked.
-    pub(crate) remembered: Remembered,
+    pub(crate) privilege_cache: PrivilegeCache,
     /// How many jobs were put into the outbox; some may have been rolled back.
     jobs_added: AtomicU64,
     /// Jobs were committed: whoever works on the outbox waits for it.
@@ -51,7 +51,7 @@ impl Executor {
             convoys: Convoys::default(),
             missing_hosts: MissingHosts::default(),
             lease: Lease::default(),
-            remembered: Remembered::default(),
+            privilege_cache: PrivilegeCache::default(),
             jobs_added: AtomicU64::new(0),
             jobs_committed: Notify::new(),
         }

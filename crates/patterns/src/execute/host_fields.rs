@@ -41,7 +41,7 @@ pub(crate) async fn complete(
         let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
         one_field(run, kept, field, hosts, when).await?;
         for (host, given) in hosts.iter().zip(given) {
-            judge(kept, host, &given)?;
+            check_client_value(kept, host, &given)?;
         }
     }
     Ok(())
@@ -145,14 +145,14 @@ pub(crate) fn expressed(rules: &[Arc<ActiveRule>], documents: &[Doc<'static>], e
             let given = at(&host.after, &kept.rule.field);
             check_way(field, &host.after).ok()?;
             host.after = field.place(&host.after, None, &Rows::default(), env).ok()?;
-            let _counted = judge(kept, host, &given);
+            let _counted = check_client_value(kept, host, &given);
         }
     }
     Some(hosts.into_iter().map(|host| host.after).collect())
 }
 
 /// Counts, or refuses, a client's value that differs from ours.
-fn judge(kept: &Arc<ActiveRule>, host: &Host, given: &Value<'_>) -> Result<()> {
+fn check_client_value(kept: &Arc<ActiveRule>, host: &Host, given: &Value<'_>) -> Result<()> {
     let unchanged = host.before.as_ref().is_some_and(|before| at(before, &kept.rule.field) == *given);
     if given.is_missing() || unchanged || order::equal(given, &at(&host.after, &kept.rule.field)) {
         return Ok(());

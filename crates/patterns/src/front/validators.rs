@@ -16,12 +16,12 @@ const OPTIONS: &[&str] = &["validator", "validationLevel", "validationAction"];
 
 /// Fails if the collection would have such a validator afterwards.
 pub(super) async fn check(executor: &Executor, context: &Context, op: &AdminOp) -> Result<()> {
-    let (ns, said) = match op {
+    let (ns, requested) = match op {
         AdminOp::CollMod { ns, change } => (ns, chosen(change)),
         AdminOp::Create { ns, options } => (ns, of_options(options)),
         _ => return Ok(()),
     };
-    if said.is_empty() {
+    if requested.is_empty() {
         return Ok(());
     }
     let rules = executor.rules();
@@ -30,8 +30,8 @@ pub(super) async fn check(executor: &Executor, context: &Context, op: &AdminOp) 
     let options = match op {
         // MongoDB says that a name is taken.
         AdminOp::Create { .. } if exists(executor, context, ns).await? => return Ok(()),
-        AdminOp::Create { .. } => said,
-        _ => changed(executor, context, ns, &said).await?,
+        AdminOp::Create { .. } => requested,
+        _ => changed(executor, context, ns, &requested).await?,
     };
     let mut own = Session::default();
     let mut at = Access { backend: &*executor.inner, session: &mut own, context };
@@ -39,13 +39,18 @@ pub(super) async fn check(executor: &Executor, context: &Context, op: &AdminOp) 
 }
 
 /// The options that the collection has, with what is said of them now.
-async fn changed(executor: &Executor, context: &Context, ns: &Namespace, said: &Doc<'static>) -> Result<Doc<'static>> {
+async fn changed(
+    executor: &Executor,
+    context: &Context,
+    ns: &Namespace,
+    requested: &Doc<'static>,
+) -> Result<Doc<'static>> {
     let mut own = Session::default();
     let mut at = Access { backend: &*executor.inner, session: &mut own, context };
-    let there = stored::found(&mut at, ns).await?.map_or_else(Doc::empty, |found| chosen(&found.options));
+    let current = stored::look_up(&mut at, ns).await?.map_or_else(Doc::empty, |found| chosen(&found.options));
     let mut all = DocWriter::new();
     for name in OPTIONS {
-        if let Some(value) = said.get(name).or_else(|| there.get(name)) {
+        if let Some(value) = requested.get(name).or_else(|| current.get(name)) {
             all.append(name, &value);
         }
     }
@@ -61,16 +66,16 @@ fn chosen(options: &Doc<'_>) -> Doc<'static> {
 }
 
 fn of_options(options: &CollectionOptions) -> Doc<'static> {
-    let mut said = DocWriter::new();
+    let mut requested = DocWriter::new();
     if let Some(validator) = &options.validator {
-        said.append("validator", &Value::Document(validator.borrow()));
+        requested.append("validator", &Value::Document(validator.borrow()));
     }
     for (name, word) in
         [("validationLevel", &options.validation_level), ("validationAction", &options.validation_action)]
     {
         if let Some(word) = word {
-            said.append(name, &Value::from(&**word));
+            requested.append(name, &Value::from(&**word));
         }
     }
-    said.finish()
+    requested.finish()
 }

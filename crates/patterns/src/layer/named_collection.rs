@@ -3,7 +3,7 @@
 
 use crate::execute::executor::Executor;
 use crate::execute::rights::discreet::discreet;
-use crate::execute::rights::{Rights, named, named_read, remembered};
+use crate::execute::rights::{Rights, named, named_read, privilege_cache};
 use crate::shapes::Stack;
 use document::backend::Relay;
 use document::op::{ReadOp, WriteOp};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Fails unless the client may write to the collection that it names, whatever it may do where the documents are stored.
 pub(super) async fn before_write(executor: &Executor, line: Option<&Arc<dyn Relay>>, op: &WriteOp) -> Result<()> {
     let suffices = |rights: &Rights| rights.clone().naming([op.ns().clone()]).need_to_send(op);
-    remembered::rights(executor, line, &named(op), suffices).await.map(drop)
+    privilege_cache::rights(executor, line, &named(op), suffices).await.map(drop)
 }
 
 /// Whether the client of a read may read the collections where the documents are stored. If not, it reads the view, by MongoDB's own
@@ -26,7 +26,7 @@ pub(super) async fn sees_stored(
 ) -> Result<bool> {
     let ns = op.ns();
     let suffices = |rights: &Rights| rights.clone().naming([ns.clone()]).need("find", ns);
-    let rights = remembered::rights(executor, line, &named_read(op), suffices).await?;
+    let rights = privilege_cache::rights(executor, line, &named_read(op), suffices).await?;
     Ok(shaped.places.iter().all(|place| rights.may("find", &place.stored)))
 }
 

@@ -273,7 +273,7 @@ impl Life {
     /// Has the reconciler try again what it failed in: what was wrong may have been mended, so it is not told any more.
     pub(crate) fn try_again(&self, db: &str) {
         let mut entries = self.entries.lock();
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.bring_on_requests.fetch_add(1, Ordering::Relaxed);
         entries.iter_mut().filter(|entry| *entry.db == *db).for_each(|entry| entry.problem = None);
         drop(entries);
         self.wake_reconciler.notify_one();
@@ -314,7 +314,7 @@ impl Life {
         is_enough: impl Fn(&[CatalogRule]) -> bool,
     ) -> Result<Vec<CatalogRule>> {
         loop {
-            let moved = self.moved.notified();
+            let moved = self.state_changed.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
             let waits = |entry: &CatalogRule| entry.row.state == State::Restoring && self.is_restoring(db);

@@ -158,7 +158,7 @@ pub(crate) async fn live(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Expi
     if !at.backend.facts().own_expiry {
         return Ok(Vec::new());
     }
-    if stored::found(at, ns).await?.is_some_and(|found| found.is_view()) {
+    if stored::look_up(at, ns).await?.is_some_and(|found| found.is_view()) {
         return Ok(Vec::new());
     }
     Ok(indexes(at, ns).await?.iter().filter_map(|index| Expiry::live(ns, index)).collect())

@@ -22,7 +22,7 @@ use document::pipeline::expr::{self, Names, Scope};
 use document::{Array, Code, Doc, Error, Result, Text, Value};
 
 /// A command that is to be explained.
-struct Said<'c> {
+struct ExplainedCommand<'c> {
     name: Text<'c>,
     target: Value<'c>,
     db: &'c str,
@@ -34,7 +34,7 @@ struct Said<'c> {
 }
 
 impl Life {
-    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
+    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }`.
     /// The client needs the right to the command itself; its steps are rehearsed on the client's own line.
     pub(crate) async fn explain(
         &self,
@@ -44,17 +44,17 @@ impl Life {
         command: &Doc<'_>,
         rights: &Rights,
     ) -> Result<Doc<'static>> {
-        let said = Said::of(db, command, context, self.patterned.facts().collates)?;
-        let context = &said.context(context);
-        let Some(op) = write::write_op(&said)? else {
-            let told = match read::read_op(&said)? {
+        let explained = ExplainedCommand::of(db, command, context, self.patterned.facts().collates)?;
+        let context = &explained.context(context);
+        let Some(op) = write::write_op(&explained)? else {
+            let steps = match read::read_op(&explained)? {
                 Some(read) => {
                     let rights = &rights.clone().naming([read.ns().clone()]);
-                    self.explain_read(client, context, &said, &read, rights).await?
+                    self.explain_read(client, context, &explained, &read, rights).await?
                 }
-                None => self.explain_drop(client, context, &said, rights).await?,
+                None => self.explain_drop(client, context, &explained, rights).await?,
             };
-            return Ok(told.unwrap_or_else(|| passes(&said)));
+            return Ok(steps.unwrap_or_else(|| forwarded_step(&explained)));
         };
         let rights = &rights.clone().naming([op.ns().clone()]);
         let rules = self.patterned.rules();
@@ -72,7 +72,7 @@ impl Life {
         &self,
         client: &mut Session,
         context: &Context,
-        said: &Said<'_>,
+        explained: &ExplainedCommand<'_>,
         read: &ReadOp,
         rights: &Rights,
     ) -> Result<Option<Doc<'static>>> {
@@ -82,7 +82,7 @@ impl Life {
         }
         match read {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
-                self.explain_sink(client, context, said, op, rights).await
+                self.explain_sink(client, context, explained, op, rights).await
             }
             read => {
                 let executor = &self.patterned.executor;
@@ -96,12 +96,12 @@ impl Life {
         &self,
         client: &mut Session,
         context: &Context,
-        said: &Said<'_>,
+        explained: &ExplainedCommand<'_>,
         rights: &Rights,
     ) -> Result<Option<Doc<'static>>> {
-        let (filter, namespace) = match said.name.as_str() {
+        let (filter, namespace) = match explained.name.as_str() {
             "drop" => {
-                let ns = said.collection()?;
+                let ns = explained.collection()?;
                 rights.need("dropCollection", &ns)?;
                 if !self.is_timeseries(&ns) {
                     may_drop(&self.patterned.executor, context, &self.patterned.rules(), &ns).await?;
@@ -109,18 +109,18 @@ impl Life {
                 (Filter::equality("name", &Value::from(&*ns.collection)), ns.to_string())
             }
             "dropDatabase" => {
-                rights.need_on_database("dropDatabase", said.db)?;
-                (Filter::all(), said.db.to_owned())
+                rights.need_on_database("dropDatabase", explained.db)?;
+                (Filter::all(), explained.db.to_owned())
             }
             _ => return Ok(None),
         };
         let mut session = client.sibling();
-        let list = AdminOp::ListCollections { db: said.db.to_owned(), filter, name_only: true };
+        let list = AdminOp::ListCollections { db: explained.db.to_owned(), filter, name_only: true };
         let mut gone = 0;
         for row in self.patterned.admin(&mut session, context, list).await? {
             let text = |name: &str| row.get(name).and_then(|value| value.as_str().map(str::to_owned));
             let Some(name) = text("name").filter(|_| text("type").as_deref() == Some("collection")) else { continue };
-            let ns = Namespace::new(said.db, &name);
+            let ns = Namespace::new(explained.db, &name);
             if crate::rule::names::is_bookkeeping(&ns) || name.starts_with("system.") {
                 continue;
             }
@@ -131,12 +131,12 @@ impl Life {
                 gone += counted.get("n").and_then(|n| n.as_i64_exact()).map_or(0, i64::unsigned_abs);
             }
         }
-        Ok(Some(command_step("command", &namespace, said.command, Some(gone))))
+        Ok(Some(command_step("command", &namespace, explained.command, Some(gone))))
     }
 }
 
-impl<'c> Said<'c> {
-    fn of(db: &'c str, command: &'c Doc<'c>, context: &Context, collates: bool) -> Result<Said<'c>> {
+impl<'c> ExplainedCommand<'c> {
+    fn of(db: &'c str, command: &'c Doc<'c>, context: &Context, collates: bool) -> Result<ExplainedCommand<'c>> {
         let Some((name, target)) = command.iter().next() else {
             return Err(Error::failed_to_parse("pleach explain needs a command"));
         };
@@ -154,7 +154,7 @@ impl<'c> Said<'c> {
             let value = value.eval(&mut Scope::new(Doc::empty(), &context.env))?.into_owned();
             names.bind_constant(name.as_str(), value);
         }
-        Ok(Said { name, target, db, command, names, collates })
+        Ok(ExplainedCommand { name, target, db, command, names, collates })
     }
 
     /// The collection that it names first.
@@ -205,16 +205,16 @@ pub(crate) fn checked(rights: &Rights, rules: &Rules, asked: &Namespace, plan: R
 }
 
 /// What no rule concerns is one step: itself.
-fn passes(said: &Said<'_>) -> Doc<'static> {
-    let namespace = match said.target.as_str() {
-        Some(collection) => format!("{}.{collection}", said.db),
-        None => said.db.to_owned(),
+fn forwarded_step(explained: &ExplainedCommand<'_>) -> Doc<'static> {
+    let namespace = match explained.target.as_str() {
+        Some(collection) => format!("{}.{collection}", explained.db),
+        None => explained.db.to_owned(),
     };
-    let kind = match said.name.as_str() {
+    let kind = match explained.name.as_str() {
         "find" | "aggregate" | "count" | "distinct" | "getMore" => "read",
         _ => "command",
     };
-    command_step(kind, &namespace, said.command, None)
+    command_step(kind, &namespace, explained.command, None)
 }
 
 /// The command as the only step, with how many documents it writes if that is known.

@@ -95,7 +95,7 @@ impl Life {
             *known = entries;
             self.enforce(&known)?;
         }
-        self.moved.notify_waiters();
+        self.state_changed.notify_waiters();
         self.wake_reconciler.notify_one();
         Ok(())
     }

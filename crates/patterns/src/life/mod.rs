@@ -77,9 +77,9 @@ pub struct Life {
     /// There may be something to do for the reconciler.
     pub(crate) wake_reconciler: Notify,
     /// How often somebody has asked for the rules to be brought on.
-    asked: AtomicU64,
+    bring_on_requests: AtomicU64,
     /// A rule came to another state.
-    pub(crate) moved: Notify,
+    pub(crate) state_changed: Notify,
     /// The most hosts that one transaction of seeding or of the outbox is about.
     most_hosts: AtomicU64,
     stopped: AtomicBool,
@@ -101,7 +101,7 @@ pub struct Life {
     /// The catalog was changed, and the other processes were not told yet.
     unpublished: AtomicBool,
     /// How well large collections of buckets were filled when it was last looked at.
-    known_health: relocate::health::Known,
+    health_cache: relocate::health::HealthCache,
     /// Declared rules that need somebody's word before they are applied.
     pub(crate) pending: Mutex<Vec<apply::Pending>>,
     /// Rows of the catalogs that are no rules of their databases.
@@ -113,7 +113,7 @@ pub struct Life {
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
     expiries: ArcSwap<Vec<expiry::Expiry>>,
     /// What came of bucketed collections that have become plain again.
-    ways_back: relocate::way_back::Noted,
+    ways_back: relocate::way_back::WaysBack,
 }
 
 /// A rule as it is now.
@@ -196,8 +196,8 @@ impl Life {
             waiting_for_others: tokio::sync::Mutex::default(),
             untidy: Mutex::default(),
             wake_reconciler: Notify::new(),
-            asked: AtomicU64::new(0),
-            moved: Notify::new(),
+            bring_on_requests: AtomicU64::new(0),
+            state_changed: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
             stopped: AtomicBool::new(false),
             only_looks: AtomicBool::new(false),
@@ -211,13 +211,13 @@ impl Life {
             changes: AtomicI64::new(0),
             lease_millis: AtomicU64::new(u64::try_from(leases::LASTS.as_millis()).unwrap_or(u64::MAX)),
             unpublished: AtomicBool::new(false),
-            known_health: relocate::health::Known::default(),
+            health_cache: relocate::health::HealthCache::default(),
             pending: Mutex::default(),
             ignored: Mutex::default(),
             restores: restorers::Restores::default(),
             readers: readers::Readers::default(),
             expiries: ArcSwap::default(),
-            ways_back: relocate::way_back::Noted::default(),
+            ways_back: relocate::way_back::WaysBack::default(),
         })
     }
 
@@ -361,19 +361,19 @@ impl Life {
 
     pub(crate) fn remove_entry(&self, entry: &CatalogRule) {
         self.entries.lock().retain(|other| !Life::is(other, &entry.db, &entry.row.rule));
-        self.moved.notify_waiters();
+        self.state_changed.notify_waiters();
     }
 
     /// Notes why a rule does not get on, as it was found by a try that began when so many had asked. If somebody has asked since, it may
     /// be mended: nothing is noted, and whoever asked is told what comes of the next try.
     pub(crate) fn note_problem(&self, entry: &CatalogRule, problem: Option<String>, asked: u64) {
         let mut entries = self.entries.lock();
-        let problem = problem.filter(|_| asked == self.asked.load(Ordering::Relaxed));
+        let problem = problem.filter(|_| asked == self.bring_on_requests.load(Ordering::Relaxed));
         if let Some(place) = entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
             place.problem = problem;
         }
         drop(entries);
-        self.moved.notify_waiters();
+        self.state_changed.notify_waiters();
     }
 
     /// What others are computed from comes first.
@@ -469,7 +469,7 @@ impl Life {
         {
             entry.row = row.clone();
         }
-        self.moved.notify_waiters();
+        self.state_changed.notify_waiters();
     }
 }
 

@@ -148,7 +148,7 @@ fn part(row: &Doc<'static>, name: &str) -> Option<Value<'static>> {
 }
 
 /// The hosts that a job concerns, as they were found for one generation of it.
-struct Found {
+struct JobHosts {
     generation: i64,
     /// In order. Those that come to refer to the key later fill themselves.
     ids: Vec<Value<'static>>,
@@ -157,15 +157,15 @@ struct Found {
 /// Does a job to its end, batch by batch. False if the rule is no longer as the job was found for.
 async fn finish(life: &Life, job: &Job) -> Result<bool> {
     let evaluator = Evaluator::new(&job.entry.rule)?;
-    let mut found: Option<Found> = None;
+    let mut hosts: Option<JobHosts> = None;
     loop {
         life.check_stopped()?;
         let context = life.context();
-        let batch = match found.as_ref() {
-            Some(found) => one_batch(life, &context, &evaluator, job, found).await,
+        let batch = match hosts.as_ref() {
+            Some(hosts) => one_batch(life, &context, &evaluator, job, hosts).await,
             None => {
-                found = look(life, &context, &evaluator, job).await?;
-                match found {
+                hosts = find_job_hosts(life, &context, &evaluator, job).await?;
+                match hosts {
                     Some(_) => continue,
                     None => return Ok(true),
                 }
@@ -176,7 +176,7 @@ async fn finish(life: &Life, job: &Job) -> Result<bool> {
             Ok(Batch::Changed) => return Ok(false),
             Ok(Batch::More) => {}
             // The source changed again: whoever refers to it is looked for anew.
-            Ok(Batch::Anew) => found = None,
+            Ok(Batch::Anew) => hosts = None,
             Err(error) if is_transient(&error) => {
                 tokio::time::sleep(Duration::from_micros(rand::random_range(20..500))).await;
             }
@@ -186,7 +186,7 @@ async fn finish(life: &Life, job: &Job) -> Result<bool> {
 }
 
 /// Nothing if the job is gone: another worker has done it.
-async fn look(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) -> Result<Option<Found>> {
+async fn find_job_hosts(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) -> Result<Option<JobHosts>> {
     life.pass(Point::Life("look")).await?;
     let mut session = Session::default();
     let mut at = Access { backend: &*life.backend, session: &mut session, context };
@@ -197,7 +197,7 @@ async fn look(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) 
     let rows = at.find(query).await?;
     let mut ids: Vec<Value<'static>> = rows.iter().filter_map(|row| row.get("_id")).collect();
     ids.sort_by(order::compare);
-    Ok(Some(Found { generation: catalog::long(row.get("gen")), ids }))
+    Ok(Some(JobHosts { generation: catalog::long(row.get("gen")), ids }))
 }
 
 fn id_only() -> Doc<'static> {
@@ -214,7 +214,13 @@ enum Batch {
     Changed,
 }
 
-async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job, found: &Found) -> Result<Batch> {
+async fn one_batch(
+    life: &Life,
+    context: &Context,
+    evaluator: &Evaluator,
+    job: &Job,
+    hosts: &JobHosts,
+) -> Result<Batch> {
     let (outbox, rule) = (names::outbox(&job.entry.db), evaluator.rule());
     // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
     let Some(_held) = life.in_force(rule) else { return Ok(Batch::Changed) };
@@ -222,7 +228,7 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
     let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
     let Some(row) = at.one(&outbox, &job.id).await? else { return Ok(Batch::Done) };
     let generation = catalog::long(row.get("gen"));
-    if generation != found.generation {
+    if generation != hosts.generation {
         return Ok(Batch::Anew);
     }
     let position = match row.get("position") {
@@ -230,8 +236,8 @@ async fn one_batch(life: &Life, context: &Context, evaluator: &Evaluator, job: &
         _ => None,
     };
     let done =
-        position.map_or(0, |after| found.ids.partition_point(|id| order::compare(id, &after) != Ordering::Greater));
-    let rest = found.ids.get(done..).unwrap_or_default();
+        position.map_or(0, |after| hosts.ids.partition_point(|id| order::compare(id, &after) != Ordering::Greater));
+    let rest = hosts.ids.get(done..).unwrap_or_default();
     let size = usize::try_from(life.at_most(BATCH)).unwrap_or(usize::MAX);
     let (batch, last) = (rest.get(..size.min(rest.len())).unwrap_or_default(), rest.len() <= size);
     life.pass(Point::Life("fence")).await?;

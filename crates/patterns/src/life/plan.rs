@@ -172,7 +172,7 @@ impl ApplyPlan {
         self
     }
 
-    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }` (SEMANTICS F).
+    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }`.
     pub(crate) async fn show(&self, at: &mut Access<'_>, preview: &Preview) -> Result<Doc<'static>> {
         let (mut steps, mut read, mut written) = (ArrayWriter::new(), 0, 0);
         for step in &self.steps {

@@ -23,7 +23,7 @@ pub(crate) async fn keep(life: Arc<Life>) {
             let _woken = tokio::time::timeout(limit, life.wake_reconciler.notified()).await;
             continue;
         };
-        let asked = life.asked.load(Ordering::Relaxed);
+        let asked = life.bring_on_requests.load(Ordering::Relaxed);
         let outcome = advance(&life, &entry).await;
         let problem = outcome.err().filter(|_| !life.is_stopped()).map(|error| error.to_string());
         let failed = problem.is_some();

@@ -67,7 +67,7 @@ impl Life {
         };
         let waiting = hosts.compare(self, &mut Repairing { life: self, mode, figures, report }).await?;
         figures.note_waiting(waiting);
-        for absent in self.absent(asked, &hosts.evaluator).await? {
+        for absent in self.find_absent_hosts(asked, &hosts.evaluator).await? {
             figures.checked += 1;
             match self.make_absent(&hosts.evaluator, mode, &absent).await {
                 Ok(true) => report.add(figures, absent),

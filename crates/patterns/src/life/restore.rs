@@ -11,7 +11,7 @@ use crate::execute::access::Access;
 use crate::execute::rights::{Rights, namespaces};
 use crate::life::catalog::Row;
 use crate::life::expiry::Expiry;
-use crate::life::install::Made;
+use crate::life::install::MadeIndex;
 use crate::life::install::validators::ComposedValidator;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
@@ -183,7 +183,7 @@ impl Life {
             rights.need("collMod", &composed.ns)?;
             return composed.save(at).await;
         }
-        match Made::read(db, row) {
+        match MadeIndex::read(db, row) {
             Some(made) => {
                 rights.need("dropIndex", &made.ns)?;
                 made.save(at).await

@@ -31,13 +31,13 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The restores that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Restores {
-    known: Mutex<Known>,
+    state: Mutex<RestoreState>,
     /// Whether any database is pending, for a short look.
     is_any: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RestoreState {
     /// Counts the connections that have called themselves a tool that restores.
     numbered: u64,
     /// How many of their commands are under way, and when the last one was answered.
@@ -58,7 +58,7 @@ struct Restoring {
     replaces_catalog: bool,
 }
 
-impl Known {
+impl RestoreState {
     fn is_restoring(&self, db: &str) -> bool {
         let is_silent = self.commands == 0 && self.answered.is_some_and(|answered| answered.elapsed() > SILENCE);
         self.databases.contains_key(db) && !is_silent
@@ -88,13 +88,13 @@ impl RestoredBy {
 impl Drop for Restorer {
     fn drop(&mut self) {
         let Some(life) = self.life.upgrade() else { return };
-        let mut known = life.restores.known.lock();
-        known.answered = Some(Instant::now());
-        known.databases.retain(|_, restoring| {
+        let mut state = life.restores.state.lock();
+        state.answered = Some(Instant::now());
+        state.databases.retain(|_, restoring| {
             restoring.connections.remove(&self.number);
             !restoring.connections.is_empty()
         });
-        drop(known);
+        drop(state);
         life.wake_reconciler.notify_one();
     }
 }
@@ -105,46 +105,46 @@ pub(crate) struct Asks(Weak<Life>);
 impl Drop for Asks {
     fn drop(&mut self) {
         let Some(life) = self.0.upgrade() else { return };
-        let mut known = life.restores.known.lock();
-        known.answered = Some(Instant::now());
-        known.commands = known.commands.saturating_sub(1);
+        let mut state = life.restores.state.lock();
+        state.answered = Some(Instant::now());
+        state.commands = state.commands.saturating_sub(1);
     }
 }
 
 impl Life {
     /// A client that restores has connected.
     pub(crate) fn restorer(self: &Arc<Self>) -> Restorer {
-        let mut known = self.restores.known.lock();
-        known.numbered += 1;
-        Restorer { life: Arc::downgrade(self), number: known.numbered }
+        let mut state = self.restores.state.lock();
+        state.numbered += 1;
+        Restorer { life: Arc::downgrade(self), number: state.numbered }
     }
 
     /// Such a client asks something.
     pub(crate) fn restorer_asks(self: &Arc<Self>) -> Asks {
-        self.restores.known.lock().commands += 1;
+        self.restores.state.lock().commands += 1;
         Asks(Arc::downgrade(self))
     }
 
     /// Whether a restore of the database is under way.
     pub(crate) fn is_restoring(&self, db: &str) -> bool {
-        self.restores.known.lock().is_restoring(db)
+        self.restores.state.lock().is_restoring(db)
     }
 
     /// Whether rules of the database rest, or are not on yet since then.
     pub(crate) fn is_pending(&self, db: &str) -> bool {
-        self.restores.is_any.load(Ordering::Relaxed) && self.restores.known.lock().pending.contains(db)
+        self.restores.is_any.load(Ordering::Relaxed) && self.restores.state.lock().pending.contains(db)
     }
 
     /// The client brings or changes rules of the database.
     pub(super) fn begin_restore(&self, db: &str, by: RestoredBy) {
         self.restores_now(db, by, |_| {});
-        self.restores.known.lock().pending.insert(db.into());
+        self.restores.state.lock().pending.insert(db.into());
         self.restores.is_any.store(true, Ordering::Relaxed);
     }
 
     fn restores_now(&self, db: &str, by: RestoredBy, note: impl FnOnce(&mut Restoring)) {
-        let mut known = self.restores.known.lock();
-        let restoring = known.databases.entry(db.into()).or_default();
+        let mut state = self.restores.state.lock();
+        let restoring = state.databases.entry(db.into()).or_default();
         restoring.connections.extend(by.connection);
         restoring.sessions.extend(by.session);
         note(restoring);
@@ -172,23 +172,23 @@ impl Life {
         let is_over = |db: &Arc<str>| {
             entries.iter().all(|entry| entry.db != *db || entry.row.state == State::On || entry.problem.is_some())
         };
-        let mut known = self.restores.known.lock();
-        let Known { databases, pending, .. } = &mut *known;
+        let mut state = self.restores.state.lock();
+        let RestoreState { databases, pending, .. } = &mut *state;
         pending.retain(|db| databases.contains_key(db) || !is_over(db));
         self.restores.is_any.store(!pending.is_empty(), Ordering::Relaxed);
-        let since = known.answered.map(|answered| answered.elapsed()).unwrap_or_default();
-        let waits_for = |pending: &Arc<str>| match known.databases.contains_key(pending) {
-            true => known.commands == 0 && since < PAUSE,
+        let since = state.answered.map(|answered| answered.elapsed()).unwrap_or_default();
+        let waits_for = |pending: &Arc<str>| match state.databases.contains_key(pending) {
+            true => state.commands == 0 && since < PAUSE,
             false => since < limit,
         };
-        known.pending.iter().any(|pending| db.is_none_or(|db| **pending == *db) && waits_for(pending))
+        state.pending.iter().any(|pending| db.is_none_or(|db| **pending == *db) && waits_for(pending))
     }
 
     /// A client ends these sessions. If it has restored databases in them, that is done: returns when their rules are on, or one
     /// does not get on.
     pub(crate) async fn end_restore(&self, sessions: &[[u8; 16]]) -> Result<()> {
         let mut ended = Vec::new();
-        self.restores.known.lock().databases.retain(|db, restoring| {
+        self.restores.state.lock().databases.retain(|db, restoring| {
             let before = restoring.sessions.len();
             restoring.sessions.retain(|session| !sessions.contains(session));
             let is_over = before > 0 && restoring.sessions.is_empty();
@@ -213,6 +213,6 @@ impl Life {
 
     /// Whether rows of the dump take the place of those that are there.
     pub(super) fn replaces_catalog(&self, db: &str) -> bool {
-        self.restores.known.lock().databases.get(db).is_some_and(|restoring| restoring.replaces_catalog)
+        self.restores.state.lock().databases.get(db).is_some_and(|restoring| restoring.replaces_catalog)
     }
 }

@@ -24,7 +24,7 @@ struct Waiting {
 }
 
 impl Life {
-    /// `{ rules: [ { rule, state, progress, lag_ms, pending, overridden } ], outbox: { pending, oldest_ms } }` (SEMANTICS F), of
+    /// `{ rules: [ { rule, state, progress, lag_ms, pending, overridden } ], outbox: { pending, oldest_ms } }`, of
     /// one database or of all; of rules that the client may read. A rule says what its seeding did (`seeded`) and what is kept of
     /// what it replaced (`kept`); what is kept of rules that are gone is listed beside them.
     pub(crate) async fn status(&self, at: &mut Access<'_>, db: Option<&str>, rights: &Rights) -> Result<Doc<'static>> {

@@ -72,7 +72,7 @@ impl Client {
         wire::encode::append_sequence(&mut self.message, name, [statements]);
         wire::encode::finish(&mut self.message, start);
         self.line.forward(&self.message, true, &mut self.reply).await?;
-        let reply = told(&self.reply)?;
+        let reply = parse_reply(&self.reply)?;
         let is_fine = reply.get_f64("ok").is_ok_and(|ok| ok > 0.0) && !reply.contains_key("writeErrors");
         match is_fine && !reply.contains_key("writeConcernError") {
             true => Ok(()),
@@ -82,7 +82,7 @@ impl Client {
 }
 
 /// The document of a reply.
-fn told(bytes: &[u8]) -> Result<Document, Failure> {
+fn parse_reply(bytes: &[u8]) -> Result<Document, Failure> {
     let garbled = |error: String| Failure::new(format!("a garbled reply: {error}"));
     let header = match Header::peek(bytes) {
         Some(header) => header.map_err(|error| garbled(error.to_string()))?,

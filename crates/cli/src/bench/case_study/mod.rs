@@ -57,7 +57,7 @@ pub(crate) fn run(study: &Options) -> Result<Verdict, Failure> {
     }
     match study.output.json {
         true => report::json(&outcome.json()),
-        false => report::text(&tables::told(&outcome)),
+        false => report::text(&tables::render(&outcome)),
     }
     Ok(if outcome.wrong().is_empty() { Verdict::Fine } else { Verdict::Findings })
 }

@@ -44,7 +44,7 @@ pub(crate) fn page(outcome: &Outcome) -> String {
          <p class=\"legend\">{legend}</p>\n{}\n<h2>All figures</h2>\n<pre>{}</pre>\n</body></html>\n",
         crate::ask::grouped(i64::try_from(outcome.events).unwrap_or(i64::MAX)),
         plots.concat(),
-        escaped(&tables::told(outcome))
+        escaped(&tables::render(outcome))
     )
 }
 

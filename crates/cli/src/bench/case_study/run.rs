@@ -134,7 +134,7 @@ impl Bench<'_> {
             apply(&mut client, &subject.db(), &declaration).await?;
         }
         let loaded = load::load(server, subject, &self.events, self.study.clients, step).await?;
-        let mut sizes = Sizes::told(&mut client, subject).await?;
+        let mut sizes = Sizes::ask(&mut client, subject).await?;
         let reported = reports::report(server, subject, &self.truth, self.pace(), step).await?;
         let ingests = subject.layout == Layout::Quarter;
         let running = match running {

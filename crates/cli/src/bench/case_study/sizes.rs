@@ -21,7 +21,7 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// As the server tells it; a real MongoDB has written a checkpoint first.
-    pub(crate) async fn told(client: &mut Client, subject: Subject) -> Result<Sizes, Failure> {
+    pub(crate) async fn ask(client: &mut Client, subject: Subject) -> Result<Sizes, Failure> {
         client.run("admin", doc! { "fsync": 1 }).await?;
         let stats = client.run(&subject.db(), doc! { "collStats": subject.stored() }).await?;
         let index = number(&stats, "totalIndexSize");

@@ -11,7 +11,7 @@ Bytes. Data is BSON, disk is compressed and has the indexes in it. MongoDB: coll
 Embedded: all files after `compact` and a clean stop, the log among them; documents are kept in the order of _id, which needs no index.
 ";
 
-pub(crate) fn told(outcome: &Outcome) -> String {
+pub(crate) fn render(outcome: &Outcome) -> String {
     let mut out = format!(
         "{} events of {} users, 2010-01-01 to 2020-01-01, seed {}; {} clients\n",
         count(outcome.events),

@@ -2,7 +2,7 @@
 //! see sent by that client. Refusals are MongoDB's own: 13, before anything has changed.
 
 pub(crate) mod discreet;
-pub(crate) mod remembered;
+pub(crate) mod privilege_cache;
 
 use crate::rule::{Rule, names};
 use crate::shapes::Stack;

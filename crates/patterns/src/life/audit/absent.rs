@@ -21,7 +21,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 impl Life {
     /// The documents that the rule should have made and that are not there.
-    pub(crate) async fn absent(&self, asked: &AuditedRule, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
+    pub(crate) async fn find_absent_hosts(
+        &self,
+        asked: &AuditedRule,
+        evaluator: &Evaluator,
+    ) -> Result<Vec<HostDifference>> {
         let is_whole = matches!(asked.kept(), None | Some(State::On));
         if !is_whole || !asked.rule.link().is_some_and(|link| link.create) {
             return Ok(Vec::new());

@@ -105,7 +105,7 @@ impl Life {
 
     pub(crate) async fn compare(&self, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
         let hosts = Hosts::of(asked)?;
-        let waiting = hosts.compare(self, &mut Found { figures, report }).await?;
+        let waiting = hosts.compare(self, &mut ReportDifferences { figures, report }).await?;
         figures.note_waiting(waiting);
         self.report_absent(asked, &hosts.evaluator, figures, report).await
     }
@@ -123,7 +123,7 @@ impl Life {
         figures: &mut Figures,
         report: &mut Report,
     ) -> Result<()> {
-        for absent in self.absent(asked, evaluator).await? {
+        for absent in self.find_absent_hosts(asked, evaluator).await? {
             figures.checked += 1;
             report.add(figures, absent);
         }
@@ -196,12 +196,12 @@ pub(crate) trait Differences: Send {
 }
 
 /// They are reported.
-struct Found<'a> {
+struct ReportDifferences<'a> {
     figures: &'a mut Figures,
     report: &'a mut Report,
 }
 
-impl Differences for Found<'_> {
+impl Differences for ReportDifferences<'_> {
     fn add<'a>(&'a mut self, _: &'a Evaluator, checked: u64, differences: Vec<HostDifference>) -> Answer<'a, ()> {
         self.figures.checked += checked;
         differences.into_iter().for_each(|difference| self.report.add(self.figures, difference));

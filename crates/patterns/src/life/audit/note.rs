@@ -1,6 +1,6 @@
 //! What an audit says besides its counts: what it could not compare, or not yet, and why.
 
-use crate::life::preview::Unfollowed;
+use crate::life::preview::AllReferencesDangle;
 use crate::rule::Rule;
 use document::op::Namespace;
 
@@ -36,7 +36,7 @@ pub(crate) enum Note {
         near: Option<String>,
     },
     /// No reference leads to a document, so nothing was compared with anything.
-    Unfollowed(Unfollowed),
+    AllReferencesDangle(AllReferencesDangle),
     /// The collection holds plain documents, no buckets.
     NotInBuckets {
         into: Namespace,
@@ -69,8 +69,8 @@ impl Note {
             Note::NoDatabase { .. } => "no_database",
             Note::NoCollection { .. } => "no_collection",
             Note::NoSource { .. } => "no_source",
-            Note::Unfollowed(Unfollowed { lacks_field: true, .. }) => "no_field",
-            Note::Unfollowed(_) => "dangling",
+            Note::AllReferencesDangle(AllReferencesDangle { lacks_field: true, .. }) => "no_field",
+            Note::AllReferencesDangle(_) => "dangling",
             Note::NotInBuckets { .. } => "not_in_buckets",
             Note::Empty { .. } => "empty",
             Note::Seeding { .. } => "seeding",
@@ -86,7 +86,7 @@ impl Note {
             Note::NoDatabase { .. }
             | Note::NoCollection { .. }
             | Note::NoSource { .. }
-            | Note::Unfollowed(_)
+            | Note::AllReferencesDangle(_)
             | Note::NotInBuckets { .. } => Coverage::Impossible,
             Note::Seeding { .. } | Note::Retiring | Note::Waiting { .. } | Note::Moving { .. } => Coverage::Partial,
             Note::Differs | Note::Empty { .. } | Note::Raw => Coverage::Whole,
@@ -100,7 +100,7 @@ impl Note {
             Note::NoDatabase { near: None }
                 | Note::NoCollection { near: None, .. }
                 | Note::NoSource { near: None, .. }
-                | Note::Unfollowed(Unfollowed { may_come: true, .. })
+                | Note::AllReferencesDangle(AllReferencesDangle { may_come: true, .. })
         )
     }
 
@@ -117,7 +117,9 @@ impl Note {
                 "the collection `{source}` does not exist{}; documents were compared as if it were empty",
                 meant(near)
             ),
-            Note::Unfollowed(Unfollowed { text, .. }) => format!("{text}, so no reference was followed"),
+            Note::AllReferencesDangle(AllReferencesDangle { text, .. }) => {
+                format!("{text}, so no reference was followed")
+            }
             Note::NotInBuckets { into } => {
                 format!("`{}` is not stored in buckets yet: `{into}` does not exist", rule.host)
             }

@@ -1,4 +1,4 @@
-//! What an audit or a repair found, as it is answered (SEMANTICS F): never more than was looked at.
+//! What an audit or a repair found, as it is answered: never more than was looked at.
 
 use crate::execute::evaluate::HostDifference;
 use crate::life::audit::AuditedRule;
@@ -207,7 +207,7 @@ impl Report {
         self.outcome() == "right"
     }
 
-    /// `{ checked, drift, drifted, rules }` (SEMANTICS F), and: `unchecked`, `outcome`, `next`; each rule's `state` and `notes`;
+    /// `{ checked, drift, drifted, rules }`, and: `unchecked`, `outcome`, `next`; each rule's `state` and `notes`;
     /// a bucket's drift all its flaws.
     pub(crate) fn show(&self) -> Doc<'static> {
         let mut report = DocWriter::new();

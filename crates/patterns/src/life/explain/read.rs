@@ -1,6 +1,6 @@
 //! The read that a command asks for, as far as `pleach explain` needs to know it.
 
-use crate::life::explain::{Said, filter, hint};
+use crate::life::explain::{ExplainedCommand, filter, hint};
 use document::op::{Aggregate, Count, Distinct, Find, Namespace, ReadOp};
 use document::pipeline::expr::Names;
 use document::pipeline::{Pipeline, sort_spec};
@@ -10,16 +10,16 @@ use document::{Doc, Error, Result, Value};
 use std::sync::Arc;
 
 /// `None` if it is no read of a collection, or one that only a real MongoDB can answer: with a collation.
-pub(super) fn read_op(said: &Said<'_>) -> Result<Option<ReadOp>> {
-    let (command, names) = (said.command, &mut said.names.clone());
-    let Some(collection) = said.target.as_str() else { return Ok(None) };
-    let is_read = matches!(said.name.as_str(), "find" | "aggregate" | "count" | "distinct");
-    if !is_read || said.collation(command)?.is_some() {
+pub(super) fn read_op(explained: &ExplainedCommand<'_>) -> Result<Option<ReadOp>> {
+    let (command, names) = (explained.command, &mut explained.names.clone());
+    let Some(collection) = explained.target.as_str() else { return Ok(None) };
+    let is_read = matches!(explained.name.as_str(), "find" | "aggregate" | "count" | "distinct");
+    if !is_read || explained.collation(command)?.is_some() {
         return Ok(None);
     }
-    let ns = Namespace::new(said.db, collection);
+    let ns = Namespace::new(explained.db, collection);
     let hint = hint(command)?;
-    Ok(Some(match said.name.as_str() {
+    Ok(Some(match explained.name.as_str() {
         "find" => ReadOp::Find(find(ns, command, names)?),
         "aggregate" => {
             let Some(Value::Array(stages)) = command.get("pipeline") else {

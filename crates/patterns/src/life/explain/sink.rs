@@ -6,7 +6,7 @@ use crate::execute::rights::Rights;
 use crate::layer::explain::plan;
 use crate::layer::refused::{bookkeeping, other_of, refused};
 use crate::life::Life;
-use crate::life::explain::{Said, checked, command_step};
+use crate::life::explain::{ExplainedCommand, checked, command_step};
 use crate::rule::names;
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::Filter;
@@ -38,7 +38,7 @@ impl Life {
         &self,
         client: &mut Session,
         context: &Context,
-        said: &Said<'_>,
+        explained: &ExplainedCommand<'_>,
         op: &Aggregate,
         rights: &Rights,
     ) -> Result<Option<Doc<'static>>> {
@@ -54,13 +54,13 @@ impl Life {
             return checked(rights, &rules, &op.ns, Err(refused)).map(|_| None);
         }
         drop(rules);
-        let read = ReadOp::Aggregate(Aggregate { pipeline: without_sink(&op.pipeline, said)?, ..op.clone() });
+        let read = ReadOp::Aggregate(Aggregate { pipeline: without_sink(&op.pipeline, explained)?, ..op.clone() });
         let results = self.all(client, context, read.clone()).await?;
         let spec = match sink {
             Sink::Merge(spec) => spec,
             Sink::Out { .. } => {
                 let written = self.replaced(client, context, &target, &results).await?;
-                return Ok(Some(command_step("write", &target.to_string(), said.command, Some(written))));
+                return Ok(Some(command_step("write", &target.to_string(), explained.command, Some(written))));
             }
         };
         let mut whole = Plan::of(vec![Step::from(Action::Read(read))]);
@@ -156,9 +156,9 @@ impl Life {
 }
 
 /// The stages that give the results.
-fn without_sink(pipeline: &Pipeline, said: &Said<'_>) -> Result<Pipeline> {
+fn without_sink(pipeline: &Pipeline, explained: &ExplainedCommand<'_>) -> Result<Pipeline> {
     let Some(source) = &pipeline.source else { return Ok(Pipeline { sink: None, ..pipeline.clone() }) };
     let count = source.iter().count().saturating_sub(1);
     let stages: Array<'static> = source.iter().take(count).map(Value::into_owned).collect();
-    Pipeline::parse(&stages, &mut said.names.clone())
+    Pipeline::parse(&stages, &mut explained.names.clone())
 }

@@ -1,6 +1,6 @@
 //! The write that a command asks for. What a server would refuse before it runs is refused here with the same errors.
 
-use crate::life::explain::{Said, filter, hint, is_set, only};
+use crate::life::explain::{ExplainedCommand, filter, hint, is_set, only};
 use document::op::{
     Delete, DeleteStatement, FindAndModify, Insert, Modify, Namespace, UpdateOp, UpdateStatement, WriteOp,
 };
@@ -16,12 +16,12 @@ use std::sync::Arc;
 const MAX_BATCH: usize = 100_000;
 
 /// `None` if the command is no write.
-pub(super) fn write_op(said: &Said<'_>) -> Result<Option<WriteOp>> {
-    let name = said.name.as_str();
+pub(super) fn write_op(explained: &ExplainedCommand<'_>) -> Result<Option<WriteOp>> {
+    let name = explained.name.as_str();
     if !matches!(name, "insert" | "update" | "delete" | "findAndModify" | "findandmodify") {
         return Ok(None);
     }
-    let (command, ns) = (said.command, said.collection()?);
+    let (command, ns) = (explained.command, explained.collection()?);
     let ordered = command.get("ordered").is_none_or(|ordered| ordered.is_truthy());
     let bypass_validation = is_set(command, "bypassDocumentValidation");
     let common = ["ordered", "bypassDocumentValidation", "let", "stmtId", "stmtIds"];
@@ -35,16 +35,16 @@ pub(super) fn write_op(said: &Said<'_>) -> Result<Option<WriteOp>> {
         "update" => {
             only("update", command, &[&common[..], &["update", "updates"]].concat())?;
             let statements = batch(command, "updates")?;
-            let statements = statements.iter().map(|statement| update(said, statement)).collect::<Result<_>>()?;
+            let statements = statements.iter().map(|statement| update(explained, statement)).collect::<Result<_>>()?;
             WriteOp::Update(UpdateOp { ns, statements, ordered, bypass_validation, statement_ids })
         }
         "delete" => {
             only("delete", command, &[&common[..], &["delete", "deletes"]].concat())?;
             let statements = batch(command, "deletes")?;
-            let statements = statements.iter().map(|statement| delete(said, statement)).collect::<Result<_>>()?;
+            let statements = statements.iter().map(|statement| delete(explained, statement)).collect::<Result<_>>()?;
             WriteOp::Delete(Delete { ns, statements, ordered, statement_ids })
         }
-        _ => WriteOp::FindAndModify(Box::new(find_and_modify(said, ns, bypass_validation)?)),
+        _ => WriteOp::FindAndModify(Box::new(find_and_modify(explained, ns, bypass_validation)?)),
     }))
 }
 
@@ -103,25 +103,25 @@ fn change(statement: &Doc<'_>, name: &str, names: &mut Names) -> Result<Update> 
     Ok(update)
 }
 
-fn update(said: &Said<'_>, statement: &Doc<'static>) -> Result<UpdateStatement> {
+fn update(explained: &ExplainedCommand<'_>, statement: &Doc<'static>) -> Result<UpdateStatement> {
     const STRUCTURE: &str = "update.updates";
     let known = ["q", "u", "c", "multi", "upsert", "arrayFilters", "hint", "collation", "upsertSupplied"];
     only(STRUCTURE, statement, &known)?;
     required(STRUCTURE, statement, &["q", "u"])?;
-    let mut names = said.names.clone();
+    let mut names = explained.names.clone();
     let (multi, upsert) = (is_set(statement, "multi"), is_set(statement, "upsert"));
     let update = change(statement, "u", &mut names)?;
     if multi && update.is_replacement() {
         return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
     }
-    let filter = filter(statement, "q", &mut names)?.collated(said.collation(statement)?);
+    let filter = filter(statement, "q", &mut names)?.collated(explained.collation(statement)?);
     if upsert {
         check_upsert_filter(&filter)?;
     }
     Ok(UpdateStatement { filter, update, multi, upsert, hint: hint(statement)? })
 }
 
-fn delete(said: &Said<'_>, statement: &Doc<'static>) -> Result<DeleteStatement> {
+fn delete(explained: &ExplainedCommand<'_>, statement: &Doc<'static>) -> Result<DeleteStatement> {
     const STRUCTURE: &str = "delete.deletes";
     only(STRUCTURE, statement, &["q", "limit", "hint", "collation"])?;
     required(STRUCTURE, statement, &["q", "limit"])?;
@@ -140,12 +140,12 @@ fn delete(said: &Said<'_>, statement: &Doc<'static>) -> Result<DeleteStatement> 
         // As MongoDB takes it.
         _ => true,
     };
-    let filter = filter(statement, "q", &mut said.names.clone())?.collated(said.collation(statement)?);
+    let filter = filter(statement, "q", &mut explained.names.clone())?.collated(explained.collation(statement)?);
     Ok(DeleteStatement { filter, multi, hint: hint(statement)? })
 }
 
-fn find_and_modify(said: &Said<'_>, ns: Namespace, bypass_validation: bool) -> Result<FindAndModify> {
-    let command = said.command;
+fn find_and_modify(explained: &ExplainedCommand<'_>, ns: Namespace, bypass_validation: bool) -> Result<FindAndModify> {
+    let command = explained.command;
     let known = [
         "findAndModify",
         "findandmodify",
@@ -170,12 +170,12 @@ fn find_and_modify(said: &Said<'_>, ns: Namespace, bypass_validation: bool) -> R
         (true, true) => return Err(Error::failed_to_parse("Cannot specify both an update and remove=true")),
         _ => {}
     }
-    let mut names = said.names.clone();
+    let mut names = explained.names.clone();
     let action = match remove {
         true => Modify::Remove,
         false => Modify::Update { update: change(command, "update", &mut names)?, upsert, return_new },
     };
-    let filter = filter(command, "query", &mut names)?.collated(said.collation(command)?);
+    let filter = filter(command, "query", &mut names)?.collated(explained.collation(command)?);
     if upsert {
         check_upsert_filter(&filter)?;
     }

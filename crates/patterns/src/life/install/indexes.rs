@@ -2,7 +2,7 @@
 
 use crate::execute::access::Access;
 use crate::life::expiry;
-use crate::life::install::made::Made;
+use crate::life::install::made::MadeIndex;
 use crate::life::relocate::stored;
 use crate::mql;
 use crate::rule::needs::{Direction, REFERENCE_TYPES};
@@ -209,7 +209,7 @@ pub(crate) async fn missing_beside(
     let mut list: Vec<PlannedIndex> = Vec::new();
     for need in rule.needs().indexes {
         // Of a collection in another form: its shape has the indexes that find its documents.
-        if rule.link().is_some() && stored::found(at, &need.ns).await?.is_some_and(|found| found.is_view()) {
+        if rule.link().is_some() && stored::look_up(at, &need.ns).await?.is_some_and(|found| found.is_view()) {
             continue;
         }
         let mut there = expiry::indexes(at, &need.ns).await?;
@@ -247,7 +247,7 @@ fn name_of(index: &Doc<'static>) -> Option<String> {
 
 /// Makes an index that a rule needs, and remembers that. An index that cannot be made leaves nothing behind.
 pub(super) async fn create(at: &mut Access<'_>, rule: &Rule, planned: &PlannedIndex) -> Result<()> {
-    let made = Made::of(planned);
+    let made = MadeIndex::of(planned);
     // Before it is there: what a stop leaves behind is known to be ours.
     made.save(at).await?;
     let op = AdminOp::CreateIndexes { ns: planned.ns().clone(), indexes: vec![planned.spec()] };
@@ -295,7 +295,7 @@ pub(crate) async fn create_all(at: &mut Access<'_>, planned: &[(&Rule, &PlannedI
     let mut made = Vec::new();
     // Those that may fail come first.
     for (rule, planned) in of(true).chain(of(false)) {
-        let is_new = stored::found(at, planned.ns()).await?.is_none();
+        let is_new = stored::look_up(at, planned.ns()).await?.is_none();
         match create(at, rule, planned).await {
             Ok(()) => made.push((planned, is_new)),
             Err(error) => {

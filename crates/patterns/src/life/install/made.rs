@@ -16,15 +16,15 @@ use document::{Code, Doc, DocWriter, Result, Value};
 
 /// An index that was made for a rule.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Made {
+pub(crate) struct MadeIndex {
     pub(crate) ns: Namespace,
     pub(crate) index: String,
     key: Doc<'static>,
 }
 
-impl Made {
-    pub(super) fn of(planned: &PlannedIndex) -> Made {
-        Made { ns: planned.ns().clone(), index: planned.name.clone(), key: planned.need.key() }
+impl MadeIndex {
+    pub(super) fn of(planned: &PlannedIndex) -> MadeIndex {
+        MadeIndex { ns: planned.ns().clone(), index: planned.name.clone(), key: planned.need.key() }
     }
 
     fn id(&self) -> Value<'static> {
@@ -32,12 +32,12 @@ impl Made {
     }
 
     /// From a row of the catalog; `None` if it is about something else.
-    pub(crate) fn read(db: &str, row: &Doc<'_>) -> Option<Made> {
+    pub(crate) fn read(db: &str, row: &Doc<'_>) -> Option<MadeIndex> {
         let (Some(Value::Document(id)), Some(Value::Document(key))) = (row.get("_id"), row.get("key")) else {
             return None;
         };
         let text = |name: &str| Some(id.get(name)?.as_str()?.to_owned());
-        Some(Made { ns: Namespace::new(db, &text("made")?), index: text("index")?, key: key.into_owned() })
+        Some(MadeIndex { ns: Namespace::new(db, &text("made")?), index: text("index")?, key: key.into_owned() })
     }
 
     pub(crate) async fn save(&self, at: &mut Access<'_>) -> Result<()> {
@@ -57,14 +57,14 @@ impl Made {
 }
 
 /// All that were made in a database.
-pub(crate) async fn all(at: &mut Access<'_>, db: &str) -> Result<Vec<Made>> {
+pub(crate) async fn all(at: &mut Access<'_>, db: &str) -> Result<Vec<MadeIndex>> {
     let rows = at.find(find(&names::catalog(db), Filter::from_node(Node::field("_id.made", Test::Exists)))).await?;
-    Ok(rows.iter().filter_map(|row| Made::read(db, row)).collect())
+    Ok(rows.iter().filter_map(|row| MadeIndex::read(db, row)).collect())
 }
 
 /// Forgets those of a collection that clients have dropped: one that is made anew is theirs.
 pub(crate) async fn forget_gone(at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
-    let made: Vec<Made> = all(at, &ns.db).await?.into_iter().filter(|made| made.ns == *ns).collect();
+    let made: Vec<MadeIndex> = all(at, &ns.db).await?.into_iter().filter(|made| made.ns == *ns).collect();
     if made.is_empty() {
         return Ok(());
     }
@@ -110,7 +110,7 @@ impl Life {
 
     /// Removes the indexes of a database that no rule needs any more and that Pleach has made; returns them. Whoever calls it
     /// changes rules of the database, and nobody else does.
-    pub(crate) async fn drop_unneeded_indexes(&self, at: &mut Access<'_>, db: &str) -> Result<Vec<Made>> {
+    pub(crate) async fn drop_unneeded_indexes(&self, at: &mut Access<'_>, db: &str) -> Result<Vec<MadeIndex>> {
         // As the catalog has them: another process may have added one a moment ago.
         let mut wanted: Vec<IndexNeed> = Vec::new();
         for row in catalog::load(at, db).await?.iter().filter(|row| row.state != State::Retiring) {

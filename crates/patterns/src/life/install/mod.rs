@@ -12,10 +12,10 @@ pub(crate) mod validators;
 mod tests;
 
 pub(crate) use indexes::{PlannedIndex, create_all, missing, missing_beside, serves};
-pub(crate) use made::Made;
+pub(crate) use made::MadeIndex;
 
 use crate::execute::access::Access;
-use crate::life::relocate::stored::{drop_if_there, found, is_empty};
+use crate::life::relocate::stored::{drop_if_there, is_empty, look_up};
 use crate::mql;
 use crate::rule::{Needs, Rule, ViewNeed};
 use document::op::{AdminOp, CollectionOptions, Namespace};
@@ -42,7 +42,7 @@ pub(crate) async fn ensure_indexes(at: &mut Access<'_>, rule: &Rule) -> Result<(
 
 /// A collection that is there gets the validator that its rule needs; its other options stay.
 pub(crate) async fn ensure_collection(at: &mut Access<'_>, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
-    let op = match (found(at, ns).await?, &options.validator) {
+    let op = match (look_up(at, ns).await?, &options.validator) {
         (None, _) => AdminOp::Create { ns: ns.clone(), options: options.clone() },
         (Some(found), Some(validator)) => {
             if matches!(found.options.get("validator"), Some(Value::Document(there)) if there == *validator) {
@@ -62,7 +62,7 @@ pub(crate) async fn ensure_collection(at: &mut Access<'_>, ns: &Namespace, optio
 /// Makes a view, or what it is. An empty collection of its name makes room.
 pub(crate) async fn ensure_view(at: &mut Access<'_>, view: &ViewNeed) -> Result<()> {
     let ViewNeed { ns, on, pipeline } = view;
-    let op = match found(at, ns).await? {
+    let op = match look_up(at, ns).await? {
         Some(found) if found.is_view() => {
             let same = found.view_on().as_deref() == Some(&*on.collection)
                 && matches!(found.options.get("pipeline"), Some(Value::Array(stages)) if stages.as_bytes() == pipeline.as_bytes());

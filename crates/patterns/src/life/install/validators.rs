@@ -8,7 +8,7 @@ use crate::active::Rules;
 use crate::execute::access::{Access, find};
 use crate::life::install::ensure_indexes;
 use crate::life::install::validation::{OPTIONS, Validation};
-use crate::life::relocate::stored::found;
+use crate::life::relocate::stored::look_up;
 use crate::life::{CatalogRule, Life};
 use crate::mql;
 use crate::rule::Rule;
@@ -71,12 +71,12 @@ impl ComposedValidator {
     }
 
     /// The user's part, if the collection has this validation.
-    fn own_of(&self, there: Option<&Validation>) -> Validation {
-        match there {
+    fn own_of(&self, current: Option<&Validation>) -> Validation {
+        match current {
             // The user's validator has gone with the collection.
             None => Validation::none(),
-            Some(there) if self.changing || *there == self.whole() => self.own.clone(),
-            Some(there) => there.clone().without(&self.rules),
+            Some(current) if self.changing || *current == self.whole() => self.own.clone(),
+            Some(current) => current.clone().without(&self.rules),
         }
     }
 }
@@ -89,17 +89,17 @@ pub(crate) async fn rows(at: &mut Access<'_>, db: &str) -> Result<Vec<ComposedVa
 }
 
 /// What the collection has now; `None` if it is not there.
-async fn there(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Validation>> {
-    Ok(found(at, ns).await?.map(|found| Validation::of(&found.options)))
+async fn current_validation(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Validation>> {
+    Ok(look_up(at, ns).await?.map(|found| Validation::of(&found.options)))
 }
 
 /// The collection with what rules ask for, as it has to be made and written down.
 async fn planned(at: &mut Access<'_>, ns: &Namespace, rules: Vec<Doc<'static>>) -> Result<ComposedValidator> {
-    let there = there(at, ns).await?;
+    let current = current_validation(at, ns).await?;
     let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
     let own = match known {
-        Some(known) => known.own_of(there.as_ref()),
-        None => there.unwrap_or(Validation::none()),
+        Some(known) => known.own_of(current.as_ref()),
+        None => current.unwrap_or(Validation::none()),
     };
     Ok(ComposedValidator { ns: ns.clone(), own, rules, changing: true })
 }
@@ -122,11 +122,11 @@ pub(crate) async fn command(at: &mut Access<'_>, ns: &Namespace, rule: &Doc<'sta
 
 /// Gives a collection what its rules ask for, or what it had without them.
 async fn set(at: &mut Access<'_>, planned: ComposedValidator) -> Result<()> {
-    let (whole, is_there) = (planned.whole(), there(at, &planned.ns).await?);
-    if is_there.as_ref() != Some(&whole) && !(is_there.is_none() && planned.rules.is_empty()) {
+    let (whole, current) = (planned.whole(), current_validation(at, &planned.ns).await?);
+    if current.as_ref() != Some(&whole) && !(current.is_none() && planned.rules.is_empty()) {
         planned.save(at).await?;
         let (ns, options) = (planned.ns.clone(), whole.options());
-        let op = match is_there {
+        let op = match current {
             Some(_) => AdminOp::CollMod { ns, change: options },
             None => AdminOp::Create { ns, options: creation(CollectionOptions::default(), &whole) },
         };
@@ -147,7 +147,7 @@ fn creation(options: CollectionOptions, whole: &Validation) -> CollectionOptions
 }
 
 /// What a client says about validation in `create` or `collMod`; `None` if nothing.
-fn said(op: &AdminOp) -> Option<(&Namespace, Doc<'static>)> {
+fn requested_validation(op: &AdminOp) -> Option<(&Namespace, Doc<'static>)> {
     let (ns, all) = match op {
         AdminOp::CollMod { ns, change } => (ns, change.clone()),
         AdminOp::Create { ns, options } => {
@@ -209,7 +209,7 @@ impl Life {
     pub(crate) async fn constrain_again(&self, at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
         let adds = |entry: &CatalogRule| entry.row.state.is_kept() && adds_to(&entry.rule, ns);
         let rules: Vec<CatalogRule> = self.entries().into_iter().filter(adds).collect();
-        if rules.is_empty() || found(at, ns).await?.is_some() {
+        if rules.is_empty() || look_up(at, ns).await?.is_some() {
             return Ok(());
         }
         let _changing = self.changing.lock().await;
@@ -228,7 +228,7 @@ impl Life {
         context: &Context,
         op: &AdminOp,
     ) -> Result<Option<Vec<Doc<'static>>>> {
-        let Some((ns, said)) = said(op) else { return Ok(None) };
+        let Some((ns, requested)) = requested_validation(op) else { return Ok(None) };
         let named_by = |rules: &Rules| Some(rules.of(ns)?.named_by.clone());
         if !named_by(&self.patterned.rules()).is_some_and(|rules| rules.iter().any(|kept| adds_to(&kept.rule, ns))) {
             return Ok(None);
@@ -237,10 +237,10 @@ impl Life {
         let (mut own_session, own_context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut own_session, context: &own_context };
         let Some(known) = rows(&mut at, &ns.db).await?.into_iter().find(|row| row.ns == *ns) else { return Ok(None) };
-        let there = there(&mut at, ns).await?;
-        let own = known.own_of(there.as_ref());
+        let current = current_validation(&mut at, ns).await?;
+        let own = known.own_of(current.as_ref());
         let before = ComposedValidator { own: own.clone(), ..known };
-        let after = ComposedValidator { own: own.changed(&said), changing: true, ..before.clone() };
+        let after = ComposedValidator { own: own.changed(&requested), changing: true, ..before.clone() };
         after.save(&mut at).await?;
         // On the client's own connection: its rights decide.
         let answer = self.backend.admin(session, context, with_whole(op, &after.whole())).await;

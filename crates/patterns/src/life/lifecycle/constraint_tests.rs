@@ -6,7 +6,7 @@ use crate::layer::Patterned;
 use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::catalog::Row;
 use crate::life::relocate::drop::Leaving;
-use crate::life::relocate::stored::found;
+use crate::life::relocate::stored::look_up;
 use crate::life::replaced::Progress;
 use crate::life::{CatalogRule, Life, catalog, expiry, lifecycle};
 use crate::rule::needs::Direction;
@@ -110,7 +110,7 @@ impl Store {
     async fn options(&self) -> bson::Document {
         let (mut session, context) = (Session::default(), testing::context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
-        bson::Document::try_from(&found(&mut at, &things()).await.unwrap().unwrap().options).unwrap()
+        bson::Document::try_from(&look_up(&mut at, &things()).await.unwrap().unwrap().options).unwrap()
     }
 
     async fn validator(&self) -> Option<Bson> {

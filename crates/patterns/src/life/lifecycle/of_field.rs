@@ -6,7 +6,7 @@ use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report, count};
 use crate::life::catalog::Row;
 use crate::life::lifecycle::Lifecycle;
 use crate::life::plan::{ApplyStep, Work};
-use crate::life::preview::unfollowed;
+use crate::life::preview::all_references_dangle;
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::repair::RepairMode;
@@ -172,7 +172,7 @@ async fn note_extent(life: &Life, asked: &AuditedRule, figures: &mut Figures) ->
             figures.notes.push(Note::Seeding { checked: figures.checked, unchecked: figures.unchecked });
         }
     } else if figures.checked > 0 && !figures.lacks_source() {
-        figures.notes.extend(unfollowed(&mut at, &asked.rule).await?.map(Note::Unfollowed));
+        figures.notes.extend(all_references_dangle(&mut at, &asked.rule).await?.map(Note::AllReferencesDangle));
     }
     figures.note_if_empty(&asked.rule.host);
     Ok(())

@@ -22,7 +22,7 @@ mod state;
 mod unfit;
 mod validators;
 
-pub(crate) use references::{Unfollowed, unfollowed};
+pub(crate) use references::{AllReferencesDangle, all_references_dangle};
 pub(crate) use refusal::Refusal;
 pub(crate) use validators::refused_validator;
 
@@ -81,7 +81,7 @@ impl Preview {
         declared: &[Rule],
         options: PreviewOptions,
     ) -> Result<Preview> {
-        let mut known = names::Known::new(declared);
+        let mut names = names::ExistingNames::new(declared);
         let mut rules = Vec::new();
         for rule in declared {
             let of_rule =
@@ -95,7 +95,7 @@ impl Preview {
             rule_preview.notes.extend(of_rule().filter_map(ApplyStep::note));
             match &step.work {
                 Work::Seed | Work::Rebuild => {
-                    rule_preview.look_at_values(life, at, rights, &mut known).await?;
+                    rule_preview.look_at_values(life, at, rights, &mut names).await?;
                     if life.kept(&step.rule).is_none() {
                         state::look(at, &mut rule_preview).await?;
                         unfit::look(life, at, &mut rule_preview).await?;
@@ -103,7 +103,7 @@ impl Preview {
                     rule_preview.note_unsettled(changes);
                 }
                 Work::Shape(change) => {
-                    names::look(at, rights, &mut known, &mut rule_preview).await?;
+                    names::look(at, rights, &mut names, &mut rule_preview).await?;
                     if change.rewrites() {
                         indexes::look(at, change, &mut rule_preview).await?;
                         readings::look(at, change, &mut rule_preview).await?;
@@ -134,11 +134,11 @@ impl Preview {
         rules: &[Arc<Rule>],
     ) -> Result<Preview> {
         let declared: Vec<Rule> = rules.iter().map(|rule| (**rule).clone()).collect();
-        let mut known = names::Known::new(&declared).with_all_collections();
+        let mut names = names::ExistingNames::new(&declared).with_all_collections();
         let mut rule_previews = Vec::new();
         for rule in rules {
             let mut rule_preview = RulePreview::new(rule.clone(), "seed");
-            rule_preview.look_at_values(life, at, rights, &mut known).await?;
+            rule_preview.look_at_values(life, at, rights, &mut names).await?;
             rule_previews.push(rule_preview);
         }
         Ok(Preview { rules: rule_previews })
@@ -191,9 +191,9 @@ impl RulePreview {
         life: &Life,
         at: &mut Access<'_>,
         rights: &Rights,
-        known: &mut names::Known<'_>,
+        names: &mut names::ExistingNames<'_>,
     ) -> Result<()> {
-        names::look(at, rights, known, self).await?;
+        names::look(at, rights, names, self).await?;
         let (counts, failures) = counts::look(life, at, &self.rule).await?;
         self.notes.extend(failures);
         let was = life.kept(&self.rule);

@@ -18,7 +18,7 @@ use document::{Result, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of the data: read once for all rules.
-pub(super) struct Known<'r> {
+pub(super) struct ExistingNames<'r> {
     declared: &'r [Rule],
     collections: Option<BTreeSet<String>>,
     /// A collection that does not exist is a reason to refuse even if no name is near.
@@ -27,14 +27,14 @@ pub(super) struct Known<'r> {
     paths: BTreeMap<String, Option<BTreeSet<String>>>,
 }
 
-impl<'r> Known<'r> {
-    pub(super) fn new(declared: &'r [Rule]) -> Known<'r> {
-        Known { declared, collections: None, needs_collections: false, paths: BTreeMap::new() }
+impl<'r> ExistingNames<'r> {
+    pub(super) fn new(declared: &'r [Rule]) -> ExistingNames<'r> {
+        ExistingNames { declared, collections: None, needs_collections: false, paths: BTreeMap::new() }
     }
 
     /// For rules that make no collection: all of them must be there.
-    pub(super) fn with_all_collections(self) -> Known<'r> {
-        Known { needs_collections: true, ..self }
+    pub(super) fn with_all_collections(self) -> ExistingNames<'r> {
+        ExistingNames { needs_collections: true, ..self }
     }
 
     /// The collections of the database that the client may read.
@@ -75,7 +75,7 @@ impl<'r> Known<'r> {
 pub(super) async fn look(
     at: &mut Access<'_>,
     rights: &Rights,
-    known: &mut Known<'_>,
+    known: &mut ExistingNames<'_>,
     rule_preview: &mut RulePreview,
 ) -> Result<()> {
     let rule = rule_preview.rule.clone();
@@ -83,7 +83,7 @@ pub(super) async fn look(
     for ns in namespaces(&rule).iter().filter(|ns| Some(*ns) != into.as_ref()) {
         let is_needed = known.needs_collections;
         let there = known.collections(at, rights, &ns.db).await?;
-        if there.contains(&*ns.collection) || relocate::stored::found(at, ns).await?.is_some() {
+        if there.contains(&*ns.collection) || relocate::stored::look_up(at, ns).await?.is_some() {
             continue;
         }
         let candidates =

@@ -94,7 +94,7 @@ impl<'r> Sides<'r> {
 
 /// No reference of a rule leads to a document.
 #[derive(Clone, Debug)]
-pub(crate) struct Unfollowed {
+pub(crate) struct AllReferencesDangle {
     /// What it looks like, in words.
     pub(crate) text: String,
     /// No document has the field of the reference at all.
@@ -104,18 +104,18 @@ pub(crate) struct Unfollowed {
 }
 
 /// Looks whether any reference of the rule leads to a document. `None` if one does, or if there is nobody to refer.
-pub(crate) async fn unfollowed(at: &mut Access<'_>, rule: &Rule) -> Result<Option<Unfollowed>> {
+pub(crate) async fn all_references_dangle(at: &mut Access<'_>, rule: &Rule) -> Result<Option<AllReferencesDangle>> {
     let Some(link) = rule.link() else { return Ok(None) };
     let Some(sides) = Sides::of(rule, link) else { return Ok(None) };
     let Some(references) = if_none_leads(at, &sides).await? else { return Ok(None) };
     if references.all > 0 {
         let (text, may_come) = all_dangling(at, &sides, &references).await?;
-        return Ok(Some(Unfollowed { text, lacks_field: false, may_come }));
+        return Ok(Some(AllReferencesDangle { text, lacks_field: false, may_come }));
     }
     let (from, by) = sides.from;
     let Some((text, near)) = names::lacking(at, from, &by.path).await? else { return Ok(None) };
     let meant = near.as_ref().map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-    Ok(Some(Unfollowed { text: format!("{text}{meant}"), lacks_field: true, may_come: near.is_none() }))
+    Ok(Some(AllReferencesDangle { text: format!("{text}{meant}"), lacks_field: true, may_come: near.is_none() }))
 }
 
 /// Counts the references of a rule that links two collections, and says what is odd about them.
@@ -196,7 +196,7 @@ async fn all_dangling(at: &mut Access<'_>, sides: &Sides<'_>, references: &Refer
         1 => format!("the only reference in {from_path} has no document in {}", to.collection),
         all => format!("none of the {} references in {from_path} has a document in {}", grouped(all), to.collection),
     };
-    if relocate::stored::found(at, to).await?.is_none() {
+    if relocate::stored::look_up(at, to).await?.is_none() {
         return Ok((format!("{none}: that collection does not exist"), true));
     }
     let documents = sample::documents(at, to).await?;

@@ -6,7 +6,7 @@ use crate::life::Life;
 use crate::life::preview::RulePreview;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::relocate::stored;
-use crate::life::relocate::stored::Found;
+use crate::life::relocate::stored::CollectionInfo;
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.
@@ -16,7 +16,7 @@ pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule_preview: &mut Ru
         if life.entries().iter().any(|entry| entry.rule.shape().is_some() && entry.rule.host == ns) {
             continue;
         }
-        let Some((why, way_out)) = stored::found(at, &ns).await?.as_ref().and_then(unfit) else { continue };
+        let Some((why, way_out)) = stored::look_up(at, &ns).await?.as_ref().and_then(unfit) else { continue };
         let reason = format!("rule {}: `{}` {why}", rule_preview.rule.name, ns.collection);
         rule_preview.refusals.push(Refusal { need: Need::OtherData(way_out), reason });
     }
@@ -24,7 +24,7 @@ pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule_preview: &mut Ru
 }
 
 /// Why nothing can be kept there, and what to do instead. `None` if it is an ordinary collection.
-fn unfit(found: &Found) -> Option<(&'static str, String)> {
+fn unfit(found: &CollectionInfo) -> Option<(&'static str, String)> {
     let has = |name: &str| found.options.get(name).is_some_and(|option| option.is_truthy());
     let ordinary = || "copy the documents into an ordinary collection first".to_owned();
     match found {

@@ -87,7 +87,7 @@ pub(super) async fn look(
 
 /// The validator that refuses writes. `None` if there is none, or if it only warns.
 async fn enforced(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
-    Ok(relocate::stored::found(at, ns).await?.and_then(|found| enforced_by(&found.options)))
+    Ok(relocate::stored::look_up(at, ns).await?.and_then(|found| enforced_by(&found.options)))
 }
 
 /// The same of a collection with these options.

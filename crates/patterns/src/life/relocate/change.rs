@@ -3,7 +3,7 @@
 use crate::execute::access::Access;
 use crate::life::relocate::record::{Location, Switchover};
 use crate::life::relocate::stored;
-use crate::life::relocate::stored::Found;
+use crate::life::relocate::stored::CollectionInfo;
 use crate::life::{CatalogRule, expiry};
 use crate::rule::Rule;
 use crate::rule::State;
@@ -73,7 +73,7 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place:
         switchover: Switchover { places: vec![place], ..Switchover::default() },
         view_is_there,
     };
-    match stored::found(at, logical).await? {
+    match stored::look_up(at, logical).await? {
         None => {
             crate::life::relocate::adopt::check(at, rule, into).await?;
             Ok(just_there(place, false))
@@ -118,7 +118,7 @@ pub(crate) async fn to_plain(at: &mut Access<'_>, entry: &CatalogRule) -> Result
 }
 
 /// What the collection's own indexes and options promise, buckets cannot.
-async fn refuse_what_cannot_move(at: &mut Access<'_>, rule: &Rule, found: &Found) -> Result<()> {
+async fn refuse_what_cannot_move(at: &mut Access<'_>, rule: &Rule, found: &CollectionInfo) -> Result<()> {
     let logical = &rule.host;
     let refused = |what: &str, hint: &str| {
         let message = format!("the readings of {logical} cannot become buckets as they are: {what}");
@@ -143,7 +143,7 @@ async fn refuse_what_cannot_move(at: &mut Access<'_>, rule: &Rule, found: &Found
 }
 
 async fn refuse_documents(at: &mut Access<'_>, rule: &Rule, ns: &Namespace) -> Result<()> {
-    if stored::found(at, ns).await?.is_some_and(|found| found.kind != "collection") {
+    if stored::look_up(at, ns).await?.is_some_and(|found| found.kind != "collection") {
         let message = format!("rule {} stores its buckets in {ns}, and that is no collection", rule.name);
         return Err(Error::new(Code::NamespaceExists, message).with_hint("name another with `into`"));
     }

@@ -34,7 +34,7 @@ pub(crate) async fn on(life: &Life, entry: &CatalogRule) -> Result<()> {
             life.put_entry(entry);
             return Err(Error::new(Code::OperationFailed, "it waits for a transaction that a client has open"));
         }
-        readers::gone(life, &readers::names(&entry, &[]), LAST_READERS).await?;
+        readers::wait_for_readers(life, &readers::names(&entry, &[]), LAST_READERS).await?;
         for place in &emptied {
             life.pass(Point::Life("remove")).await?;
             drop_empty(&mut at, place).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn on(life: &Life, entry: &CatalogRule) -> Result<()> {
     life.pass(Point::Life("state")).await?;
     let on = CatalogRule::new(&entry.db, row, entry.rule.clone())?;
     switchover::save(life, &mut at, on).await?;
-    life.moved.notify_waiters();
+    life.state_changed.notify_waiters();
     tracing::info!(rule = &*entry.rule.name, "on");
     Ok(())
 }
@@ -82,9 +82,9 @@ pub(crate) async fn off(life: &Life, entry: &CatalogRule) -> Result<()> {
         let renames = plain.iter().map(|place| (place.stored.collection.to_string(), logical.collection.to_string()));
         shape.switchover.get_or_insert_with(|| Switchover { renames: renames.collect(), ..Switchover::default() });
         entry = switchover::begin(life, &mut at, entry).await?;
-        readers::gone(life, &readers::names(&entry, &[]), switchover::READERS).await?;
+        readers::wait_for_readers(life, &readers::names(&entry, &[]), switchover::READERS).await?;
         life.pass(Point::Life("unview")).await?;
-        if stored::found(&mut at, &logical).await?.is_some_and(|found| found.is_view()) {
+        if stored::look_up(&mut at, &logical).await?.is_some_and(|found| found.is_view()) {
             stored::drop_if_there(&mut at, &logical).await?;
         }
         if let Some(plain) = &plain {

@@ -24,11 +24,11 @@ const FRESH: Duration = Duration::from_secs(60);
 
 /// Figures of large collections, by database and rule.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<(Arc<str>, String), Looked>>);
+pub(crate) struct HealthCache(Mutex<HashMap<(Arc<str>, String), HealthSample>>);
 
 /// When somebody looked, and what there was.
 #[derive(Clone, Copy, Debug)]
-struct Looked {
+struct HealthSample {
     /// The change of the rule that was in force.
     epoch: i64,
     since: Instant,
@@ -53,11 +53,11 @@ pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &CatalogRule
         let all = look(at, stored, bucket, Vec::new()).await?;
         return Ok(Some(show(bucket, all, all.buckets).finish()));
     }
-    let (figures, since) = match life.known_health.of(entry) {
+    let (figures, since) = match life.health_cache.of(entry) {
         Some(known) => known,
         None => {
             let figures = sample(at, stored, bucket).await?;
-            life.known_health.remember(entry, figures);
+            life.health_cache.remember(entry, figures);
             (figures, Instant::now())
         }
     };
@@ -67,22 +67,22 @@ pub(crate) async fn health(life: &Life, at: &mut Access<'_>, entry: &CatalogRule
     Ok(Some(health.finish()))
 }
 
-impl Known {
+impl HealthCache {
     fn key(entry: &CatalogRule) -> (Arc<str>, String) {
         (entry.db.clone(), entry.row.rule.clone())
     }
 
     fn of(&self, entry: &CatalogRule) -> Option<(Figures, Instant)> {
         let known = self.0.lock();
-        let looked = known.get(&Known::key(entry))?;
-        let holds = looked.epoch == entry.row.epoch && looked.since.elapsed() < FRESH;
-        holds.then_some((looked.figures, looked.since))
+        let sample = known.get(&HealthCache::key(entry))?;
+        let holds = sample.epoch == entry.row.epoch && sample.since.elapsed() < FRESH;
+        holds.then_some((sample.figures, sample.since))
     }
 
     fn remember(&self, entry: &CatalogRule, figures: Figures) {
         let mut known = self.0.lock();
-        known.retain(|_, looked| looked.since.elapsed() < FRESH);
-        known.insert(Known::key(entry), Looked { epoch: entry.row.epoch, since: Instant::now(), figures });
+        known.retain(|_, sample| sample.since.elapsed() < FRESH);
+        known.insert(HealthCache::key(entry), HealthSample { epoch: entry.row.epoch, since: Instant::now(), figures });
     }
 }
 
@@ -144,8 +144,8 @@ fn figures(bucket: &Bucket, first: Vec<Value<'static>>) -> Array<'static> {
         },
     };
     let one_if = |condition: Value<'_>| mql::call("$sum", mql::cond(condition, Value::Int32(1), Value::Int32(0)));
-    let few = (capacity(bucket) / 10).max(2);
-    let sparse = mql::call_with("$lt", [mql::field("held"), Value::Int64(few)]);
+    let sparse_below = (capacity(bucket) / 10).max(2);
+    let sparse = mql::call_with("$lt", [mql::field("held"), Value::Int64(sparse_below)]);
     let split = mql::call_with("$gt", [mql::field("_id.n"), Value::Int32(0)]);
     let group = mql::object([
         ("_id", Value::Null),

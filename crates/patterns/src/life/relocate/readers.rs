@@ -17,12 +17,12 @@ pub(super) fn names(entry: &CatalogRule, renames: &[(String, String)]) -> Vec<Na
 }
 
 /// Waits for the cursors that are open now, not longer than so: one that nobody reads any more stops nothing.
-pub(super) async fn gone(life: &Life, names: &[Namespace], limit: Duration) -> Result<()> {
+pub(super) async fn wait_for_readers(life: &Life, names: &[Namespace], limit: Duration) -> Result<()> {
     let end = Instant::now() + limit;
-    let here = life.readers.of(names);
+    let own_cursors = life.readers.of(names);
     let is_open = |reader: &Weak<()>| reader.strong_count() > 0;
     let mut behind = open(life, names).await?;
-    while (here.iter().any(is_open) || !behind.is_empty()) && Instant::now() < end {
+    while (own_cursors.iter().any(is_open) || !behind.is_empty()) && Instant::now() < end {
         life.check_stopped()?;
         life.wait_for_stop(PAUSE).await;
         if !behind.is_empty() {

@@ -36,11 +36,11 @@ impl Flaws for Mending<'_> {
         document: Doc<'static>,
         flaws: Vec<Flaw>,
     ) -> Answer<'a, ()> {
-        Box::pin(one(self.life, self.rule, place, bucket, (document, flaws), self.figures, self.report))
+        Box::pin(repair_bucket(self.life, self.rule, place, bucket, (document, flaws), self.figures, self.report))
     }
 }
 
-async fn one(
+async fn repair_bucket(
     life: &Life,
     rule: &Arc<Rule>,
     place: &Place,

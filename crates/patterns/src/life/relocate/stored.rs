@@ -13,12 +13,12 @@ use document::op::{AdminOp, CollectionOptions, Namespace};
 use document::{Code, Doc, Result, Value};
 
 /// A collection or view as `listCollections` shows it.
-pub(crate) struct Found {
+pub(crate) struct CollectionInfo {
     pub(crate) kind: String,
     pub(crate) options: Doc<'static>,
 }
 
-impl Found {
+impl CollectionInfo {
     pub(crate) fn is_view(&self) -> bool {
         self.kind == "view"
     }
@@ -30,7 +30,7 @@ impl Found {
 }
 
 /// What has that name.
-pub(crate) async fn found(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Found>> {
+pub(crate) async fn look_up(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<CollectionInfo>> {
     let filter = Filter::equality("name", &Value::from(&*ns.collection));
     let list = AdminOp::ListCollections { db: ns.db.to_string(), filter, name_only: false };
     let rows = at.backend.admin(at.session, at.context, list).await?;
@@ -40,7 +40,7 @@ pub(crate) async fn found(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<
             Some(Value::Document(options)) => options.into_owned(),
             _ => Doc::empty(),
         };
-        Found { kind: kind.unwrap_or_else(|| "collection".to_owned()), options }
+        CollectionInfo { kind: kind.unwrap_or_else(|| "collection".to_owned()), options }
     }))
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn free_name(at: &mut Access<'_>, ns: &Namespace) -> Result<Nam
     let plain = names::aside(ns);
     let mut name = plain.clone();
     for number in 2.. {
-        if found(at, &name).await?.is_none() {
+        if look_up(at, &name).await?.is_none() {
             break;
         }
         name = Namespace::new(&plain.db, &format!("{}.{number}", plain.collection));
@@ -111,7 +111,7 @@ pub(crate) async fn drop_if_there(at: &mut Access<'_>, ns: &Namespace) -> Result
 
 /// Renames; what was renamed before a stop is left as it is.
 pub(crate) async fn rename(at: &mut Access<'_>, from: &Namespace, to: &Namespace) -> Result<()> {
-    match (found(at, from).await?, found(at, to).await?) {
+    match (look_up(at, from).await?, look_up(at, to).await?) {
         (Some(source), None) if !source.is_view() => {
             let op = AdminOp::Rename { from: from.clone(), to: to.clone(), drop_target: false };
             at.backend.admin(at.session, at.context, op).await.map(drop)

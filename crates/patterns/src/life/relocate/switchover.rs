@@ -34,7 +34,7 @@ pub(crate) async fn run(life: &Life, entry: &CatalogRule) -> Result<()> {
     let first = FirstPlace { rule: &entry.rule.clone(), plain_options: plain_options.as_ref() };
     first.prepare(&mut at, &places, &switchover).await?;
     entry = begin(life, &mut at, entry).await?;
-    readers::gone(life, &readers::names(&entry, &switchover.renames), READERS).await?;
+    readers::wait_for_readers(life, &readers::names(&entry, &switchover.renames), READERS).await?;
     for (from, to) in &switchover.renames {
         life.pass(Point::Life("rename")).await?;
         let (from, to) = (Namespace::new(&entry.db, from), Namespace::new(&entry.db, to));

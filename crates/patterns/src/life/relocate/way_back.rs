@@ -37,7 +37,7 @@ pub(crate) struct WayBack {
 
 /// By database and rule, until somebody asks.
 #[derive(Debug, Default)]
-pub(crate) struct Noted(Mutex<BTreeMap<Key, WayBack>>);
+pub(crate) struct WaysBack(Mutex<BTreeMap<Key, WayBack>>);
 
 /// A database, and a rule in it.
 type Key = (Arc<str>, Arc<str>);
@@ -137,7 +137,7 @@ const VALIDATION: &[&str] = &["validator", "validationLevel", "validationAction"
 
 /// The options of a plain collection that it is to have again. Returns `None` if it has none.
 pub(crate) async fn options(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
-    let Some(found) = stored::found(at, ns).await? else { return Ok(None) };
+    let Some(found) = stored::look_up(at, ns).await? else { return Ok(None) };
     let kept = chosen(&found.options, |name| LASTING.contains(&name) || VALIDATION.contains(&name));
     Ok((!kept.is_empty()).then_some(kept))
 }
@@ -199,7 +199,7 @@ pub(super) async fn plain_name(
     logical: &Namespace,
 ) -> Result<Option<Namespace>> {
     for ns in [aside, logical] {
-        if stored::found(at, ns).await?.is_some_and(|found| !found.is_view()) {
+        if stored::look_up(at, ns).await?.is_some_and(|found| !found.is_view()) {
             return Ok(Some(ns.clone()));
         }
     }

@@ -98,7 +98,7 @@ impl Life {
         let others = self.entries().into_iter().filter(|other| other.db == *db).map(|other| (*other.rule).clone());
         let others: Vec<Rule> = others.chain([(**rule).clone()]).collect();
         compatible(&others).map_err(|error| error.with_hint("drop the other rule first"))?;
-        if rule.shape().is_some() && stored::found(at, &rule.host).await?.is_some_and(|found| found.is_view()) {
+        if rule.shape().is_some() && stored::look_up(at, &rule.host).await?.is_some_and(|found| found.is_view()) {
             let message = format!("the documents of {} are still stored as buckets, without a rule", rule.host);
             let hint = format!("`pleach apply` the rule again, then `pleach drop {} --restore`", rule.name);
             return Err(Error::new(Code::OperationFailed, message).with_hint(hint));

@@ -125,7 +125,7 @@ pub(crate) async fn begin(at: &mut Access<'_>, rule: &Rule) -> Result<i64> {
 /// Makes the collection, where making it in a transaction would be in the way of others.
 pub(crate) async fn prepare(at: &mut Access<'_>, db: &str) -> Result<()> {
     let ns = names::replaced(db);
-    if !at.backend.facts().creation_blocks || crate::life::relocate::stored::found(at, &ns).await?.is_some() {
+    if !at.backend.facts().creation_blocks || crate::life::relocate::stored::look_up(at, &ns).await?.is_some() {
         return Ok(());
     }
     let op = AdminOp::Create { ns, options: CollectionOptions::default() };

@@ -67,7 +67,7 @@ impl Life {
             let mut at = Access { backend: &*self.backend, session: &mut session, context };
             self.refuse_taken(&mut at, ns).await?;
             if let Some(bucket) = rule.bucket()
-                && stored::found(&mut at, &bucket.into).await?.is_some()
+                && stored::look_up(&mut at, &bucket.into).await?.is_some()
             {
                 if !adopts {
                     let message = format!("Collection {} already exists.", bucket.into);
@@ -83,7 +83,7 @@ impl Life {
 
     /// What has the name already, in MongoDB's words.
     pub(crate) async fn refuse_taken(&self, at: &mut Access<'_>, ns: &Namespace) -> Result<()> {
-        let message = match (self.timeseries(ns), stored::found(at, ns).await?) {
+        let message = match (self.timeseries(ns), stored::look_up(at, ns).await?) {
             (Some(_), _) => format!("A timeseries collection already exists. NS: {ns}"),
             (None, Some(found)) if found.is_view() => format!("A view already exists. NS: {ns}"),
             (None, Some(_)) => format!("Collection {ns} already exists."),

@@ -18,7 +18,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     Ok(findings(&call.request.checked()?))
 }
 
-/// `{ findings: [ { severity, rule, file, line, column, field, message, hint } ] }` (SEMANTICS F).
+/// `{ findings: [ { severity, rule, file, line, column, field, message, hint } ] }`.
 pub fn findings(checked: &Checked) -> Doc<'static> {
     let mut list = ArrayWriter::new();
     for finding in &checked.findings {

@@ -21,9 +21,9 @@ type Answered = (Instant, Option<Arc<Privileges>>);
 
 /// By user: connections of the same user may do the same.
 #[derive(Default)]
-pub(crate) struct Remembered(Mutex<HashMap<Arc<str>, Answered>>);
+pub(crate) struct PrivilegeCache(Mutex<HashMap<Arc<str>, Answered>>);
 
-impl Remembered {
+impl PrivilegeCache {
     fn find(&self, user: &Arc<str>) -> Option<Option<Arc<Privileges>>> {
         let known = self.0.lock();
         known.get(user).filter(|(asked, _)| asked.elapsed() < RELIED_ON).map(|(_, privileges)| privileges.clone())
@@ -48,7 +48,7 @@ pub(crate) async fn rights(
 ) -> Result<Rights> {
     let Some(line) = line else { return Ok(Rights::unrestricted()) };
     let user = line.user();
-    if let Some(privileges) = user.as_ref().and_then(|user| executor.remembered.find(user)) {
+    if let Some(privileges) = user.as_ref().and_then(|user| executor.privilege_cache.find(user)) {
         let rights = Rights::by(privileges, command);
         if suffices(&rights).is_ok() {
             return Ok(rights);
@@ -57,7 +57,7 @@ pub(crate) async fn rights(
     let asked = Instant::now();
     let rights = Rights::of(&*executor.inner, Some(line), command).await?;
     if let Some(user) = user {
-        executor.remembered.keep(user, asked, rights.privileges().cloned());
+        executor.privilege_cache.keep(user, asked, rights.privileges().cloned());
     }
     suffices(&rights)?;
     Ok(rights)
