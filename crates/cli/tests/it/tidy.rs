@@ -295,28 +295,50 @@ fn rules_are_found_in_comments_only() {
     assert_eq!(found, ["R1", "R14", "R16", "R2", "R31", "R32"].map(str::to_owned).into());
 }
 
+/// Where the file or folder is that a word of a document names. Returns `None` if the word names none.
+fn named_path(word: &str) -> Option<String> {
+    let is_crate = |name: &str| LAYERS.iter().any(|(krate, ..)| *krate == name);
+    let word = word.trim_end_matches('/');
+    match word.split_once('/') {
+        _ if word.contains(['*', ' ', '{', '<', '…']) => None,
+        Some(("crates", _)) => Some(word.to_owned()),
+        // Short for a file of that crate, or of that folder of the patterns.
+        Some((krate, file)) if is_crate(krate) => Some(format!("crates/{krate}/src/{file}")),
+        Some((folder, _)) if folders::is_folder(folder) => Some(format!("crates/patterns/src/{word}")),
+        _ => None,
+    }
+}
+
+/// The words of a text that name what does not exist; second, how many name something.
+fn names_of_nothing(text: &str) -> (Vec<&str>, usize) {
+    let named: Vec<(&str, String)> =
+        text.split('`').filter_map(|word| named_path(word).map(|path| (word, path))).collect();
+    // A module may be named without its ending.
+    let exists = |path: &str| root().join(path).exists() || root().join(format!("{path}.rs")).exists();
+    (named.iter().filter(|(_, path)| !exists(path)).map(|(word, _)| *word).collect(), named.len())
+}
+
 #[test]
 fn every_file_that_documents_name_exists() {
     let pages = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/glossary.md"];
     let mut pages: Vec<PathBuf> = pages.iter().map(|page| root().join(page)).collect();
     files(&root().join("docs/decisions"), "md", &mut pages);
-    let is_crate = |name: &str| LAYERS.iter().any(|(krate, ..)| *krate == name);
     let (mut missing, mut named) = (Vec::new(), 0);
     for page in pages {
         let text = fs::read_to_string(&page).unwrap();
-        for word in text.split('`').filter(|word| !word.contains(['*', ' ', '{', '<'])) {
-            let path = match word.split_once('/') {
-                Some(("crates", _)) => word.trim_end_matches('/').to_owned(),
-                // Short for a file of that crate.
-                Some((krate, file)) if is_crate(krate) && file.ends_with(".rs") => format!("crates/{krate}/src/{file}"),
-                _ => continue,
-            };
-            named += 1;
-            if !root().join(path).exists() {
-                missing.push(format!("{}: {word}", page.display()));
-            }
-        }
+        let (wrong, all) = names_of_nothing(&text);
+        named += all;
+        missing.extend(wrong.iter().map(|word| format!("{}: {word}", page.display())));
     }
     assert!(named > 50, "the walk found too little: {named}");
     report("a file that a document names exists", "name the file where it is now", &missing);
+}
+
+#[test]
+fn files_are_found_with_and_without_their_crate() {
+    let text = "`crates/document/src/gone.rs` `patterns/rule/gone.rs` `front/gone.rs` `layer/read.rs` `life/replaced` `rule/` `docs/x.md` \
+                `server/commands` `life/gone` `upstream/retries` `front/{a,b}.rs`";
+    let (missing, named) = names_of_nothing(text);
+    assert_eq!(missing, ["crates/document/src/gone.rs", "patterns/rule/gone.rs", "front/gone.rs", "life/gone"]);
+    assert_eq!(named, 8);
 }

@@ -1,5 +1,5 @@
 //! What a field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding, audit, repair and
-//! the outbox are this and a comparison; [`rows`] is also what completes a host that a client writes.
+//! the outbox are this and a comparison. A host that a client writes is completed by `execute::host_fields`, by the same methods.
 
 use crate::execute::access::{Access, aggregate, find};
 use crate::execute::roll_up::WHOLE_RULE;

@@ -1,4 +1,5 @@
-//! Work in a transaction of its own, begun again after conflicts.
+//! A transaction of Pleach's own, for seeding, audit, repair and the outbox. It is not begun again here: whoever uses it does so after
+//! a conflict ([`is_transient`]).
 
 use crate::active::Rules;
 use crate::execute::gate::Point;

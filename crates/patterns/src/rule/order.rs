@@ -1,5 +1,5 @@
 //! Which rule reads what another keeps (SEMANTICS R29): on fields, not on collections. The one order of rules: declarations are
-//! checked by it, rules in force react by it, and it is brought on by it.
+//! checked by it, rules in force react by it, and rules are seeded by it.
 
 use crate::rule::Rule;
 use crate::rule::owners::Owners;

@@ -67,6 +67,10 @@ fn without_tests(files: Files) -> Files {
     files.into_iter().filter(|(name, _)| !is_test(name)).collect()
 }
 
+pub(super) fn is_folder(name: &str) -> bool {
+    FOLDERS.iter().any(|(folder, ..)| *folder == name)
+}
+
 /// The folder that a file belongs to: `mql.rs` is one too.
 fn folder_of(name: &str) -> &str {
     name.split('/').next().unwrap_or(name).trim_end_matches(".rs")

@@ -1,7 +1,7 @@
 //! The names of MongoDB's commands: what is none of them is refused, as a server would.
 
 /// Sorted; up to MongoDB 8.0, without those that servers send each other.
-const COMMANDS: &[&str] = &[
+const MONGODB_COMMANDS: &[&str] = &[
     "abortReshardCollection",
     "abortTransaction",
     "addShard",
@@ -196,5 +196,5 @@ const COMMANDS: &[&str] = &[
 ];
 
 pub(super) fn is_command(name: &str) -> bool {
-    COMMANDS.contains(&name)
+    MONGODB_COMMANDS.contains(&name)
 }
