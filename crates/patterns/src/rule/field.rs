@@ -400,6 +400,11 @@ pub trait Field: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether every host gets a value, and finding it never fails: one without a value is filled, whatever its sources are.
+    fn fills_every_host(&self) -> bool {
+        false
+    }
+
     /// Of a field that makes its hosts: stages on the source that give the rows of keys without a host.
     fn without_host(&self) -> Option<Array<'static>> {
         None

@@ -221,6 +221,11 @@ impl<F: Fold> Field for FoldField<F> {
         std::iter::once((self.owned.field.clone(), empty.value)).chain(state).collect()
     }
 
+    /// Sums may leave the digits that are exact (SEMANTICS R8).
+    fn fills_every_host(&self) -> bool {
+        !self.form.numbers
+    }
+
     fn without_host(&self) -> Option<Array<'static>> {
         self.link.create.then(|| self.hostless())
     }

@@ -153,12 +153,13 @@ impl<'a> Counting<'a> {
 
     async fn count(&mut self, at: &mut Access<'_>, find: Find, part: PartOfWalk<'_>) -> Result<Option<PartDone>> {
         let (mut hosts, next) = part.cut(at.find(find).await?);
+        let done = PartDone::of(&hosts, next);
+        let filled = self.take_filled(&mut hosts);
         let differences = match self.evaluator.differences(at, &hosts).await {
             Ok(differences) => differences,
             Err(error) if is_transient(&error) => return Err(error),
             Err(_) => self.one_by_one(at, &mut hosts).await?,
         };
-        let mut counts = Counts::default();
         let mut by_id = HashMap::with_capacity(differences.len());
         for difference in &differences {
             by_id.insert(key::bytes(&difference.id), difference.fate);
@@ -176,10 +177,23 @@ impl<'a> Counting<'a> {
                 true => Fate::Right,
                 false => Fate::Absent,
             };
-            counts.add(by_id.get(&id).copied().unwrap_or_else(unchanged), 1);
+            self.counts.add(by_id.get(&id).copied().unwrap_or_else(unchanged), 1);
         }
-        self.counts = self.counts.plus(counts);
-        Ok(Some(PartDone::of(&hosts, next)))
+        self.counts.add(Fate::Filled, filled);
+        Ok(Some(done))
+    }
+
+    /// Takes out the hosts that get their first value, where that is known without their sources. Returns how many.
+    fn take_filled(&self, hosts: &mut Vec<Doc<'static>>) -> u64 {
+        let field = self.evaluator.field();
+        if !field.fills_every_host() {
+            return 0;
+        }
+        let is_filled =
+            |host: &Doc<'static>| !has_value(host, &field.target().path) && field.wanted(host, None).is_ok();
+        let before = hosts.len();
+        hosts.retain(|host| !is_filled(host));
+        (before - hosts.len()) as u64
     }
 
     /// Sorts out the hosts that cannot be evaluated.
@@ -232,19 +246,5 @@ fn has_value(host: &Doc<'_>, field: &Path) -> bool {
     match value_at(host, field) {
         Value::Array(items) => items.iter().any(|item| !item.is_nullish()),
         value => !value.is_missing(),
-    }
-}
-
-impl Counts {
-    fn plus(self, other: Counts) -> Counts {
-        Counts {
-            hosts: self.hosts + other.hosts,
-            right: self.right + other.right,
-            sourceless: self.sourceless + other.sourceless,
-            corrected: self.corrected + other.corrected,
-            retyped: self.retyped + other.retyped,
-            removed: self.removed + other.removed,
-            filled: self.filled + other.filled,
-        }
     }
 }
