@@ -5,7 +5,7 @@ use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
 use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
 use crate::outcome::{Outcome, Shown};
-use crate::outlook;
+use crate::preview;
 use crate::progress::Progress;
 use crate::report::{Failure, Verdict};
 use crate::target::{Purpose, Target};
@@ -116,7 +116,7 @@ fn render(answer: &bson::Document, status: &bson::Document, time: Duration) -> S
         1 => format!("applied in {:.1} s (1 rule)\n\n", time.as_secs_f64()),
         rules => format!("applied in {:.1} s ({rules} rules)\n\n", time.as_secs_f64()),
     };
-    out.push_str(&outlook::done(&list(answer, "rules"), &list(status, "rules")));
+    out.push_str(&preview::done(&list(answer, "rules"), &list(status, "rules")));
     out.push_str(&super::status::render(status));
     out
 }

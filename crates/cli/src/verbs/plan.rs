@@ -5,7 +5,7 @@ use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::{self, File};
 use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
 use crate::outcome::{Outcome, Shown};
-use crate::outlook;
+use crate::preview;
 use crate::report::{Failure, Verdict};
 use crate::table::{folded, switched_off};
 use crate::target::Purpose;
@@ -106,7 +106,7 @@ fn by_hand(file: &File, language: Language, json: bool) -> Result<Outcome, Failu
 fn moved(step: &bson::Document) -> String {
     match step.contains_key("readings") {
         false => String::new(),
-        true => format!(": {}", outlook::moved(step)),
+        true => format!(": {}", preview::moved(step)),
     }
 }
 
@@ -116,7 +116,7 @@ fn render(answer: &bson::Document, full: bool) -> String {
     if steps.is_empty() {
         return format!("{off}nothing to do: the rules are what the declaration says\n");
     }
-    let mut out = off + &outlook::lines(&list(answer, "rules"), &steps);
+    let mut out = off + &preview::lines(&list(answer, "rules"), &steps);
     if full {
         out.push('\n');
         steps.iter().for_each(|step| out.push_str(&command(step)));

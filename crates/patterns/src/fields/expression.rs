@@ -2,7 +2,7 @@
 
 use crate::fields::value_at;
 use crate::mql::{call, field, object, with};
-use crate::rule::field::{HostStages, Outlook, OwnStage, Samples, Search};
+use crate::rule::field::{ComparisonPipeline, HostStages, OwnStage, Samples, Search};
 use crate::rule::obstacle::{Arrays, Obstacle};
 use crate::rule::{
     Delta, Fate, Fences, Fetch, Field, HostField, Link, Reads, Recipe, RegistryEntry, Rows, Wanted, key,
@@ -192,11 +192,11 @@ impl Field for ExpressionField {
         Ok(self.expected(true).iter().collect())
     }
 
-    fn outlook(&self, _: bool) -> Result<Option<Vec<Outlook>>> {
+    fn comparison(&self, _: bool) -> Result<Option<Vec<ComparisonPipeline>>> {
         // As the value of a variable: a plain number in `$project` would not be a value.
         let expected = with([("own", Value::Null)], self.source.borrow());
         let shown = [("stored", field(&self.target.path.dotted())), ("expected", expected)];
-        Ok(Some(vec![Outlook { stages: vec![call("$project", object(shown))], hosts: Value::Int32(1) }]))
+        Ok(Some(vec![ComparisonPipeline { stages: vec![call("$project", object(shown))], hosts: Value::Int32(1) }]))
     }
 
     fn samples(&self, _: &[Doc<'static>], hosts: &[Doc<'static>], env: &Env) -> Result<Samples> {

@@ -187,7 +187,7 @@ pub struct Search {
 
 /// A pipeline on the host's collection that gives `{ stored, expected }`, for copies also `sourceless`.
 #[derive(Clone, Debug)]
-pub struct Outlook {
+pub struct ComparisonPipeline {
     pub stages: Vec<Value<'static>>,
     /// For how many hosts one document stands, as an expression.
     pub hosts: Value<'static>,
@@ -435,7 +435,7 @@ pub trait Field: Debug + Send + Sync {
     fn suspects(&self, search: Search) -> Result<Vec<Value<'static>>>;
 
     /// Pipelines that compare all hosts with what seeding would leave; `None` if the hosts must be walked.
-    fn outlook(&self, is_indexed: bool) -> Result<Option<Vec<Outlook>>>;
+    fn comparison(&self, is_indexed: bool) -> Result<Option<Vec<ComparisonPipeline>>>;
 
     /// The values that it will write, by some of its sources and hosts.
     fn samples(&self, sources: &[Doc<'static>], hosts: &[Doc<'static>], env: &Env) -> Result<Samples>;

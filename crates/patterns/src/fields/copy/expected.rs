@@ -3,7 +3,7 @@
 use crate::fields::copy::spread::below;
 use crate::fields::copy::{CopyField, copy_expression};
 use crate::mql::{call, call_with, cond, field, list, object, with};
-use crate::rule::field::Outlook;
+use crate::rule::field::ComparisonPipeline;
 use document::value::path::Part;
 use document::{Array, Value};
 
@@ -25,7 +25,7 @@ impl CopyField {
 
     /// `{ _id, stored, expected, sourceless }` of each host of a plain copy, as it would be after seeding: an array in the reference
     /// leaves the host alone, and `sourceless` says that a copy stays for want of its source.
-    fn outlook_stages(&self) -> Vec<Value<'static>> {
+    fn comparison_stages(&self) -> Vec<Value<'static>> {
         let (reference, stored) = (below("$$ROOT", &self.reference), below("$$ROOT", &self.place));
         let expected = cond(call("$isArray", reference.clone()), stored.clone(), self.right("$$ROOT"));
         let is_single = call_with("$not", [call("$isArray", reference.clone())]);
@@ -37,10 +37,10 @@ impl CopyField {
 
     /// All hosts of a plain copy as they would be after seeding: each pair of reference and copy is looked at once, however many hosts
     /// have it.
-    pub(super) fn compared(&self) -> Outlook {
+    pub(super) fn compared(&self) -> ComparisonPipeline {
         let (local, place) = (self.link.local.path.dotted(), self.target.path.dotted());
         if local == "_id" {
-            return Outlook { stages: self.outlook_stages(), hosts: Value::Int32(1) };
+            return ComparisonPipeline { stages: self.comparison_stages(), hosts: Value::Int32(1) };
         }
         let pair = object([("ref", field(&local)), ("copy", field(&place))]);
         // The number stays in `_id`: the definition keeps nothing else.
@@ -51,8 +51,8 @@ impl CopyField {
             call("$group", object([("_id", pair), ("n", call("$sum", Value::Int32(1)))])),
             call("$project", object(as_host)),
         ];
-        stages.extend(self.outlook_stages());
-        Outlook { stages, hosts: field("_id.n") }
+        stages.extend(self.comparison_stages());
+        ComparisonPipeline { stages, hosts: field("_id.n") }
     }
 
     /// Each host with its sources in [`FOUND`], then what is shown of it.

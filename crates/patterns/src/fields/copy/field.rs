@@ -3,7 +3,7 @@
 use super::spread::Spread;
 use super::{CopyField, copying_stage};
 use crate::fields::set_paths::Entry;
-use crate::rule::field::{HostStages, Outlook, Samples, Search};
+use crate::rule::field::{ComparisonPipeline, HostStages, Samples, Search};
 use crate::rule::{
     Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, Link, Obstacle, Reads, Recipe, Rows, Wanted, key,
 };
@@ -218,7 +218,7 @@ impl Field for CopyField {
         Ok(stages)
     }
 
-    fn outlook(&self, is_indexed: bool) -> Result<Option<Vec<Outlook>>> {
+    fn comparison(&self, is_indexed: bool) -> Result<Option<Vec<ComparisonPipeline>>> {
         // Without an index each `$lookup` reads the whole source.
         let is_quick = is_indexed || self.matched.path.dotted() == "_id";
         Ok((self.is_plain() && is_quick).then(|| vec![self.compared()]))

@@ -7,7 +7,7 @@ use crate::fields::differing;
 use crate::fields::set_paths::Entry;
 use crate::fields::tally::amount::too_many_digits;
 use crate::mql::{call, document, literal, object};
-use crate::rule::field::{HostStages, Outlook, Samples, Search};
+use crate::rule::field::{ComparisonPipeline, HostStages, Samples, Search};
 use crate::rule::numbers::{CHILDREN, Numbers, count};
 use crate::rule::obstacle::{Arrays, Obstacle};
 use crate::rule::{
@@ -282,8 +282,8 @@ impl<F: Fold> Field for FoldField<F> {
         Ok(stages)
     }
 
-    fn outlook(&self, _: bool) -> Result<Option<Vec<Outlook>>> {
-        let all = self.compared().into_iter().map(|stages| Outlook { stages, hosts: Value::Int32(1) });
+    fn comparison(&self, _: bool) -> Result<Option<Vec<ComparisonPipeline>>> {
+        let all = self.compared().into_iter().map(|stages| ComparisonPipeline { stages, hosts: Value::Int32(1) });
         Ok(Some(all.collect()))
     }
 

@@ -4,7 +4,7 @@ use crate::execute::access::{Access, aggregate};
 use crate::life::preview::counts::Counts;
 use crate::life::{catalog, install};
 use crate::mql::{call, call_with, cond, field, object};
-use crate::rule::field::Outlook;
+use crate::rule::field::ComparisonPipeline;
 use crate::rule::{Fate, Rule};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
@@ -18,9 +18,9 @@ pub(super) async fn counts(at: &mut Access<'_>, rule: &Arc<Rule>) -> Result<Opti
         Some(link) => !install::missing(at, rule).await?.iter().any(|planned| *planned.ns() == link.source),
         None => true,
     };
-    let Some(outlooks) = field.outlook(is_indexed)? else { return Ok(None) };
+    let Some(comparisons) = field.comparison(is_indexed)? else { return Ok(None) };
     let mut counts = Counts::default();
-    for Outlook { mut stages, hosts } in outlooks {
+    for ComparisonPipeline { mut stages, hosts } in comparisons {
         stages.push(grouping(hosts));
         let stages: Array<'static> = stages.into_iter().collect();
         let pipeline = Pipeline::parse(&stages, &mut Names::new())?;
