@@ -11,6 +11,7 @@ pub mod declare;
 pub mod execute;
 pub mod fields;
 pub mod front;
+pub mod languages;
 pub mod layer;
 pub mod life;
 pub mod mql;

@@ -2,7 +2,6 @@
 
 use crate::declare::normal;
 use crate::rule::Rule;
-use crate::shapes::bucket::{Body, Bucket, Readings};
 use document::{Doc, Value};
 
 /// One rule that is not in both sets as it is in the other.
@@ -48,11 +47,10 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<RuleChange> {
     if old.declaration.as_bytes() == new.declaration.as_bytes() {
         return None;
     }
-    let block = match (old.bucket(), new.bucket()) {
-        (Some(old), Some(new)) => return Some(bucket_change(old, new)),
-        _ => normal::field_block,
-    };
-    let (Some(was), Some(is)) = (block(&old.declaration), block(&new.declaration)) else {
+    if let (Some(old), Some(new)) = (old.shape(), new.shape()) {
+        return Some(if new.takes_over(&**old) { RuleChange::Policy } else { RuleChange::Rebuild });
+    }
+    let (Some(was), Some(is)) = (normal::field_block(&old.declaration), normal::field_block(&new.declaration)) else {
         return Some(RuleChange::Rebuild);
     };
     // Copies that were frozen are stale by the new rule.
@@ -71,16 +69,6 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<RuleChange> {
     match thawed || let_go || old.pattern != new.pattern || value(&was) != value(&is) {
         true => Some(RuleChange::Rebuild),
         false => Some(RuleChange::Policy),
-    }
-}
-
-/// Buckets that may hold more stay as they are, and so do readings when others are cut or refused than before.
-fn bucket_change(old: &Bucket, new: &Bucket) -> RuleChange {
-    let (Body::Readings(was), Body::Readings(is)) = (&old.body, &new.body) else { return RuleChange::Rebuild };
-    let body = Body::Readings(Readings { at_most: was.at_most, inexact: was.inexact, ..is.clone() });
-    match was.at_most <= is.at_most && *old == (Bucket { body, ..new.clone() }) {
-        true => RuleChange::Policy,
-        false => RuleChange::Rebuild,
     }
 }
 

@@ -177,13 +177,13 @@ async fn buckets(
     shaped: &Stack,
 ) -> Result<Option<Written>> {
     let place = shaped.place(&insert.ns);
-    let bucket = match (place.and_then(|place| place.bucket()), shaped.rule.bucket()) {
-        (Some(bucket), _) => bucket,
+    let shape = match (place, shaped.rule.shape()) {
+        (Some(place), _) if !place.shape.is_plain() => &place.shape,
         // It is about to be made.
-        (None, Some(bucket)) if place.is_none() && bucket.into == insert.ns => bucket,
+        (None, Some(shape)) if shape.declared_place() == Some(&insert.ns) => shape,
         _ => return Ok(None),
     };
-    if insert.documents.iter().any(|document| !bucket.flaws(document).is_empty()) {
+    if insert.documents.iter().any(|document| !shape.flaws(document).is_empty()) {
         return Err(logical_names::stored(&insert.ns, shaped));
     }
     let op = WriteOp::Insert(insert.clone());

@@ -1,101 +1,10 @@
 //! JavaScript, for the shell (which waits by itself) and for the Node.js driver.
 
-use crate::print::values::{Style, quoted, render};
-use crate::print::{Kept, Work, bucket, buckets, collections, concerned, indexes};
+use crate::languages::javascript::{Flavor, capital};
+use crate::languages::literals::{quoted, render};
+use crate::print::{Kept, Work, collections, concerned, helpers, indexes, shapes};
 use crate::rule::WhenDeleted;
 use document::Value;
-
-/// What differs between the two.
-pub(super) struct Flavor {
-    pub(super) style: Style,
-    prologue: fn(&str) -> String,
-    epilogue: &'static str,
-    /// Before each call that the server answers.
-    pub(super) wait: &'static str,
-    pub(super) function: &'static str,
-    /// The last argument of a call in a transaction; the shell's session has collections of its own.
-    option: &'static str,
-    /// The bytes of the hex digits `text`.
-    pub(super) hex: &'static str,
-    /// What renames a collection.
-    pub(super) rename: &'static str,
-}
-
-pub(super) const MONGOSH: Flavor = Flavor {
-    style: Style {
-        whole_double: |number| format!("Double({number:?})"),
-        long: |number| format!("NumberLong(\"{number}\")"),
-        decimal: |text| format!("NumberDecimal(\"{text}\")"),
-        object_id: |hex| format!("ObjectId(\"{hex}\")"),
-        ..JAVASCRIPT
-    },
-    prologue: |db| {
-        format!(
-            "// mongosh \"mongodb://…/?replicaSet=…\" this-file.js\n\
-             const session = db.getMongo().startSession();\n\
-             const database = session.getDatabase({});\n\
-             const collection = (name) => database.getCollection(name);\n\
-             const transaction = (steps) => session.withTransaction(steps);\n",
-            quoted(db)
-        )
-    },
-    epilogue: "",
-    wait: "",
-    function: "function",
-    option: "",
-    hex: "HexData(0, text)",
-    rename: "renameCollection",
-};
-
-pub(super) const NODE: Flavor = Flavor {
-    style: Style {
-        whole_double: |number| format!("new Double({number:?})"),
-        long: |number| format!("Long.fromString(\"{number}\")"),
-        decimal: |text| format!("Decimal128.fromString(\"{text}\")"),
-        object_id: |hex| format!("new ObjectId(\"{hex}\")"),
-        ..JAVASCRIPT
-    },
-    prologue: |db| {
-        format!(
-            "// npm install mongodb; MONGODB_URI=\"mongodb://…/?replicaSet=…\" node this-file.js\n\
-             const {{ Binary, Decimal128, Double, Long, MongoClient, ObjectId }} = require(\"mongodb\");\n\
-             const client = new MongoClient(process.env.MONGODB_URI || \"mongodb://127.0.0.1:27017\");\n\
-             const session = client.startSession();\n\
-             const database = client.db({});\n\
-             const collection = (name) => database.collection(name);\n\
-             const transaction = (steps) => session.withTransaction(steps);\n",
-            quoted(db)
-        )
-    },
-    epilogue: "if (require.main === module) createIndexes().finally(() => client.close());\n",
-    wait: "await ",
-    function: "async function",
-    option: ", { session }",
-    hex: "new Binary(Buffer.from(text, \"hex\"))",
-    rename: "rename",
-};
-
-const JAVASCRIPT: Style = Style {
-    null: "null",
-    yes: "true",
-    no: "false",
-    nan: "NaN",
-    infinity: "Infinity",
-    whole_double: |number| format!("{number:?}"),
-    long: |number| number.to_string(),
-    decimal: |text| text.to_owned(),
-    object_id: |hex| hex.to_owned(),
-    date: |millis| format!("new Date({millis})"),
-    regex: |pattern, options| format!("new RegExp({}, {})", quoted(pattern), quoted(options)),
-    name: |name| match name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '$')
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && !name.is_empty()
-    {
-        true => name.to_owned(),
-        false => quoted(name),
-    },
-    spaced: true,
-};
 
 const HELPERS: &str = "const at = (doc, path) => path.split(\".\").reduce((value, name) => value?.[name], doc ?? {});\n\
 const links = (key) => key !== null && key !== undefined && !Array.isArray(key);\n";
@@ -103,9 +12,7 @@ const links = (key) => key !== null && key !== undefined && !Array.isArray(key);
 pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
     let db = kept.first().map_or("test", |rule| &*rule.db);
     let mut text = format!("{}{HELPERS}", (flavor.prologue)(db));
-    if buckets(kept).next().is_some() {
-        text.push_str(&bucket::javascript::helpers(flavor));
-    }
+    helpers(kept).into_iter().for_each(|helpers| text.push_str(helpers));
     text.push('\n');
     let Flavor { wait, function, .. } = flavor;
     text.push_str(&format!("{function} createIndexes() {{\n"));
@@ -113,8 +20,7 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
         let (collection, path) = (quoted(collection), quoted(path));
         text.push_str(&format!("  {wait}collection({collection}).createIndex({{ {path}: 1 }});\n"));
     }
-    for bucketed in buckets(kept) {
-        let [create, ..] = bucket::javascript::functions(bucketed);
+    for create in shapes(kept).filter_map(|code| code.functions.first()) {
         text.push_str(&format!("  {wait}{create}();\n"));
     }
     text.push_str("}\n");
@@ -131,17 +37,11 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
         let exported: Vec<String> = collections(kept)
             .into_iter()
             .flat_map(|name| ["insert", "update", "delete"].map(|verb| format!("{verb}{}", capital(name))))
-            .chain(buckets(kept).flat_map(bucket::javascript::functions))
+            .chain(shapes(kept).flat_map(|code| code.functions.iter().cloned()))
             .collect();
         text.push_str(&format!("module.exports = {{ createIndexes, {} }};\n", exported.join(", ")));
     }
     text
-}
-
-pub(super) fn capital(word: &str) -> String {
-    let plain: String = word.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
-    let mut letters = plain.chars();
-    letters.next().map_or(String::new(), |first| format!("{}{}", first.to_ascii_uppercase(), letters.as_str()))
 }
 
 fn name(verb: &str, rule: &Kept) -> String {
@@ -158,7 +58,7 @@ fn rule_code(rule: &Kept, flavor: &Flavor) -> String {
     title
         + &match &rule.work {
             Work::Unwritten(why) => format!("// No code is written for it: {why}.\n"),
-            Work::Bucket(bucketed) => bucket::javascript::code(bucketed, flavor),
+            Work::Shape(code) => code.text.clone(),
             Work::Expression { stages } => {
                 let stages = render(&Value::Array(stages.borrow()), style, 2);
                 format!(

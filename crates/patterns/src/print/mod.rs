@@ -2,51 +2,35 @@
 //! declared can be had without Pleach: no lock-in.
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
-//! [`python`] for PyMongo; [`values`] writes BSON as literals.
+//! [`python`] for PyMongo. A shape writes its own code.
 
-mod bucket;
 mod javascript;
 mod python;
 #[cfg(test)]
 mod tests;
-mod values;
 
-use crate::rule::{Recipe, Rule, WhenDeleted};
-use bucket::Bucketed;
+pub use crate::languages::Language;
+
+use crate::languages::javascript::{MONGOSH, NODE};
+use crate::languages::literals;
+use crate::rule::{Recipe, Rule, ShapeCode, WhenDeleted};
 use document::{Array, Doc, Result, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What code is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    Mongosh,
-    Node,
-    Python,
-}
-
-impl Language {
-    pub const ALL: [(&'static str, Language); 3] =
-        [("mongosh", Language::Mongosh), ("node", Language::Node), ("python", Language::Python)];
-
-    pub fn named(name: &str) -> Option<Language> {
-        Language::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, language)| language)
-    }
-}
-
 /// A program that keeps all `rules` true for whoever writes through its functions.
 pub fn code(rules: &[Arc<Rule>], language: Language) -> Result<String> {
-    let kept = rules.iter().map(Kept::new).collect::<Result<Vec<_>>>()?;
+    let kept = rules.iter().map(|rule| Kept::new(rule, language)).collect::<Result<Vec<_>>>()?;
     Ok(match language {
-        Language::Mongosh => javascript::code(&kept, &javascript::MONGOSH),
-        Language::Node => javascript::code(&kept, &javascript::NODE),
+        Language::Mongosh => javascript::code(&kept, &MONGOSH),
+        Language::Node => javascript::code(&kept, &NODE),
         Language::Python => python::code(&kept),
     })
 }
 
 /// A value on one line, as a person types it into mongosh.
 pub fn in_shell(value: &Value<'_>) -> String {
-    values::one_line(value, &javascript::MONGOSH.style)
+    literals::one_line(value, &MONGOSH.style)
 }
 
 /// One rule, as far as code is concerned.
@@ -79,13 +63,13 @@ enum Work {
     /// From the document itself.
     Expression { stages: Array<'static> },
     /// A whole collection, stored in another form.
-    Bucket(Bucketed),
+    Shape(ShapeCode),
     /// Why there is no code.
     Unwritten(&'static str),
 }
 
 impl Kept {
-    fn new(rule: &Arc<Rule>) -> Result<Kept> {
+    fn new(rule: &Arc<Rule>, language: Language) -> Result<Kept> {
         let words = rule.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         Ok(Kept {
             title: format!("{}: {}", rule.name, rule.described()),
@@ -94,13 +78,13 @@ impl Kept {
             host: rule.host.collection.to_string(),
             source: rule.link().map(|link| link.source.collection.to_string()),
             field: rule.field.dotted(),
-            work: work(rule)?,
+            work: work(rule, language)?,
         })
     }
 
     /// Whether it keeps a field, through functions that write its collections.
     fn is_field(&self) -> bool {
-        !matches!(self.work, Work::Bucket(_) | Work::Unwritten(_))
+        !matches!(self.work, Work::Shape(_) | Work::Unwritten(_))
     }
 
     /// The collection and the path that need an index.
@@ -113,9 +97,10 @@ impl Kept {
     }
 }
 
-fn work(rule: &Arc<Rule>) -> Result<Work> {
-    if let Some(bucket) = rule.bucket() {
-        return Ok(Work::Bucket(Bucketed::new(bucket, &rule.host.collection)));
+fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
+    if let Some(shape) = rule.shape() {
+        let code = shape.code(&rule.host, language);
+        return Ok(code.map_or(Work::Unwritten("its form cannot be written by hand"), Work::Shape));
     }
     let Some(field) = rule.kept_field() else { return Ok(Work::Unwritten("it keeps no field")) };
     let by = || field.link().map(|link| link.by()).unwrap_or_default();
@@ -143,12 +128,23 @@ fn indexes(kept: &[Kept]) -> Vec<(&str, &str)> {
     indexes
 }
 
-/// The rules that store a collection in another form.
-fn buckets(kept: &[Kept]) -> impl Iterator<Item = &Bucketed> {
+/// The code of rules that store a collection in another form.
+fn shapes(kept: &[Kept]) -> impl Iterator<Item = &ShapeCode> {
     kept.iter().filter_map(|rule| match &rule.work {
-        Work::Bucket(bucketed) => Some(bucketed),
+        Work::Shape(code) => Some(code),
         _ => None,
     })
+}
+
+/// What that code uses, each once.
+fn helpers(kept: &[Kept]) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for code in shapes(kept) {
+        if !all.contains(&&*code.helpers) {
+            all.push(&code.helpers);
+        }
+    }
+    all
 }
 
 /// The collections that need functions of their own: those rules keep something in, and those they read.

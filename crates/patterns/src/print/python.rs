@@ -1,25 +1,10 @@
 //! Python, for PyMongo.
 
-use crate::print::values::{Style, quoted, render};
-use crate::print::{Kept, Work, bucket, buckets, collections, concerned, indexes};
+use crate::languages::literals::{quoted, render};
+use crate::languages::python::{STYLE, plain};
+use crate::print::{Kept, Work, collections, concerned, helpers, indexes, shapes};
 use crate::rule::WhenDeleted;
 use document::Value;
-
-pub(super) const STYLE: Style = Style {
-    null: "None",
-    yes: "True",
-    no: "False",
-    nan: "float(\"nan\")",
-    infinity: "float(\"inf\")",
-    whole_double: |number| format!("{number:?}"),
-    long: |number| format!("Int64({number})"),
-    decimal: |text| format!("Decimal128(\"{text}\")"),
-    object_id: |hex| format!("ObjectId(\"{hex}\")"),
-    date: |millis| format!("EPOCH + timedelta(milliseconds={millis})"),
-    regex: |pattern, options| format!("Regex({}, {})", quoted(pattern), quoted(options)),
-    name: quoted,
-    spaced: false,
-};
 
 const PROLOGUE: &str = "# pip install pymongo; MONGODB_URI=\"mongodb://…/?replicaSet=…\" python this_file.py\n\
 import os\n\
@@ -49,11 +34,9 @@ def transaction(steps):\n\
 pub(super) fn code(kept: &[Kept]) -> String {
     let db = kept.first().map_or("test", |rule| &*rule.db);
     let mut text = format!("{PROLOGUE}db = client[{}]\n{HELPERS}", quoted(db));
-    if buckets(kept).next().is_some() {
-        text.push_str(bucket::python::HELPERS);
-    }
+    helpers(kept).into_iter().for_each(|helpers| text.push_str(helpers));
     text.push_str("\n\ndef create_indexes():\n");
-    let created = buckets(kept).map(|bucketed| format!("    {}()\n", bucket::python::create(bucketed)));
+    let created = shapes(kept).filter_map(|code| code.functions.first()).map(|create| format!("    {create}()\n"));
     let indexes: String = indexes(kept)
         .into_iter()
         .map(|(collection, path)| format!("    db[{}].create_index({})\n", quoted(collection), quoted(path)))
@@ -68,11 +51,6 @@ pub(super) fn code(kept: &[Kept]) -> String {
     }
     text.push_str("\n\nif __name__ == \"__main__\":\n    create_indexes()\n");
     text
-}
-
-pub(super) fn plain(word: &str) -> String {
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' };
-    word.chars().map(letter).collect()
 }
 
 /// `reviewCount` as `review_count`.
@@ -101,7 +79,7 @@ fn rule_code(rule: &Kept) -> String {
     format!("\n\n# {}\n", rule.title)
         + &match &rule.work {
             Work::Unwritten(why) => format!("# No code is written for it: {why}.\n"),
-            Work::Bucket(bucketed) => bucket::python::code(bucketed),
+            Work::Shape(code) => code.text.clone(),
             Work::Expression { stages } => {
                 let stages = render(&Value::Array(stages.borrow()), &STYLE, 4);
                 format!(

@@ -7,6 +7,7 @@ pub mod key;
 pub mod key_expression;
 #[cfg(test)]
 mod key_tests;
+pub mod life_shape;
 pub mod link;
 pub mod link_key;
 pub mod names;
@@ -29,11 +30,12 @@ pub use field::{
     Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Item, Items, Question, Reads, Rows, Wanted,
 };
 pub use key_expression::KeyExpression;
+pub use life_shape::{ChangedField, Flaw, LifeShape, Losses};
 pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
 pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
-pub use recipe::Recipe;
+pub use recipe::{Recipe, ShapeCode};
 pub use registry::RegistryEntry;
 pub use stack::Stack;
 pub use state::State;

@@ -30,9 +30,9 @@ impl Rule {
 
     /// What it keeps, in a few words: `count of reviews by productId`.
     pub fn described(&self) -> String {
-        match (self.kept_field(), self.bucket()) {
+        match (self.kept_field(), self.shape()) {
             (Some(field), _) => field.describe(),
-            (None, Some(bucket)) => format!("buckets in {}", bucket.into.collection),
+            (None, Some(shape)) => shape.describe(),
             (None, None) => self.pattern.to_owned(),
         }
     }

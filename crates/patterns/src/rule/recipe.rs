@@ -1,4 +1,4 @@
-//! What a person would write by hand to keep a field: the languages of `plan --as` print it.
+//! What a person would write by hand to keep a field, or a collection in another form: the languages of `plan --as` print it.
 
 use crate::rule::WhenDeleted;
 use document::{Array, Doc, Value};
@@ -16,4 +16,14 @@ pub enum Recipe {
     Expression { stages: Array<'static> },
     /// Why there is no code.
     Unwritten(&'static str),
+}
+
+/// How code keeps a collection in another form, in one language.
+#[derive(Clone, Debug)]
+pub struct ShapeCode {
+    /// Functions that all collections of this form use.
+    pub helpers: String,
+    /// The names of the functions in `text`; the first creates what is stored.
+    pub functions: Vec<String>,
+    pub text: String,
 }

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::rule::read::ReadShape;
-use crate::rule::{Needs, Stack};
+use crate::rule::{LifeShape, Needs, Rule, Stack};
 
 /// Takes a document; returns whether more are wanted.
 pub type Visit<'v> = dyn FnMut(Doc<'static>) -> Result<bool> + Send + 'v;
@@ -27,6 +27,14 @@ pub type Learn = Box<dyn FnOnce() + Send + Sync>;
 pub struct Place {
     pub stored: Namespace,
     pub shape: Arc<dyn Shape>,
+}
+
+impl Rule {
+    /// The place that the rule declares; `None` if it stores no collection.
+    pub fn declared_place(&self) -> Option<Place> {
+        let shape = self.shape()?.clone();
+        Some(Place { stored: shape.declared_place().unwrap_or(&self.host).clone(), shape })
+    }
 }
 
 impl PartialEq for Place {
@@ -170,10 +178,21 @@ pub struct NewDocuments<'n> {
     pub existing: Existing,
     pub ordered: bool,
     pub bypass_validation: bool,
+    /// Whether they come from another place of the same collection. What is stored must not depend on how many parts a move has.
+    pub are_moved: bool,
 }
 
-/// What writes, and the life of a rule, need to know of a form.
-pub trait Shape: ReadShape + Any {
+/// What came of new documents.
+#[derive(Debug, Default)]
+pub struct Inserted {
+    /// Those with nothing written for them, and why.
+    pub refused: Vec<WriteError>,
+    /// Of documents that are moved and stored: what clients see of them now, if not what [`Shape::as_read`] says.
+    pub seen: Vec<(usize, Doc<'static>)>,
+}
+
+/// What writes need to know of a form.
+pub trait Shape: ReadShape + LifeShape + Any {
     fn is_same(&self, other: &dyn Shape) -> bool;
 
     /// The stored collection that the declaration names; `None` if documents keep the collection's own name.
@@ -221,14 +240,14 @@ pub trait Shape: ReadShape + Any {
     /// What is stored instead of one stored document; `fates` by place in it.
     fn rewrite(&self, place: &Place, stored: &Doc<'static>, fates: Vec<(usize, LogicalFate)>) -> Result<Rewrite>;
 
-    /// Adds logical documents; returns those that are refused, with nothing written for them.
+    /// Adds logical documents.
     fn insert<'a>(
         &'a self,
         at: &'a mut dyn StoredAccess,
         stack: &'a Stack,
         place: &'a Place,
         new: NewDocuments<'a>,
-    ) -> Stepped<'a, Vec<WriteError>>;
+    ) -> Stepped<'a, Inserted>;
 
     /// The stored documents that new ones go to, by hash, if they are known before.
     fn hosts(&self, _place: &Place, _documents: &[Doc<'static>]) -> Vec<u64> {

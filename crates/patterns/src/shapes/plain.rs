@@ -1,11 +1,12 @@
 //! Documents that are stored as clients see them: where a collection comes from before it has a shape, and where it goes back to.
 
+use crate::mql;
 use crate::rule::read::{Dialect, Each, ReadShape};
 use crate::rule::shape::{
-    CommandOptions, DirectAccess, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess,
-    StoredChange,
+    CommandOptions, DirectAccess, Inserted, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop,
+    StoredAccess, StoredChange,
 };
-use crate::rule::{Needs, Stack};
+use crate::rule::{Flaw, LifeShape, Needs, Stack};
 use crate::shapes::evaluate::rewrite::{delete, replace};
 use crate::shapes::with_id;
 use document::backend::Answer;
@@ -44,6 +45,39 @@ impl ReadShape for Plain {
 
     fn keeps(&self, _path: &Path) -> bool {
         true
+    }
+}
+
+impl LifeShape for Plain {
+    fn noun(&self) -> &'static str {
+        "documents"
+    }
+
+    fn describe(&self) -> String {
+        "documents as they are".to_owned()
+    }
+
+    fn flaws(&self, _stored: &Doc<'_>) -> Vec<Flaw> {
+        Vec::new()
+    }
+
+    fn mend(&self, stored: &Doc<'_>) -> Option<Doc<'static>> {
+        Some(stored.clone().into_owned())
+    }
+
+    fn held(&self) -> Value<'static> {
+        Value::Int32(1)
+    }
+
+    fn conversion(&self, _from: &dyn Shape, into: &Namespace) -> Vec<Value<'static>> {
+        vec![mql::call("$merge", mql::object([("into", Value::from(&*into.collection))]))]
+    }
+
+    fn seen_together(&self, documents: &[Doc<'static>], _logical: &Doc<'static>) -> Option<Doc<'static>> {
+        match documents {
+            [only] => Some(only.clone()),
+            _ => None,
+        }
     }
 }
 
@@ -96,7 +130,7 @@ impl Shape for Plain {
         stack: &'a Stack,
         place: &'a Place,
         new: NewDocuments<'a>,
-    ) -> Stepped<'a, Vec<WriteError>> {
+    ) -> Stepped<'a, Inserted> {
         Box::pin(async move {
             let (mut refused, mut places, mut documents) = (Vec::new(), Vec::new(), Vec::new());
             for (index, document) in new.documents {
@@ -115,7 +149,7 @@ impl Shape for Plain {
                 }
             }
             if documents.is_empty() {
-                return Ok(refused);
+                return Ok(Inserted { refused, seen: Vec::new() });
             }
             let adds = at.is_watched().then(|| documents.clone());
             let insert = Insert::of(place.stored.clone(), documents);
@@ -125,7 +159,7 @@ impl Shape for Plain {
                     let at = places.get(failed.index).copied().unwrap_or_default();
                     Err(Stop::Statement { at, error: failed.error })
                 }
-                None => Ok(refused),
+                None => Ok(Inserted { refused, seen: Vec::new() }),
             }
         })
     }

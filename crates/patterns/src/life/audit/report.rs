@@ -4,9 +4,8 @@ use crate::execute::evaluate::HostDifference;
 use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Coverage, Note};
 use crate::mql;
-use crate::rule::Rule;
 use crate::rule::state::State;
-use crate::shapes::bucket::Flaw;
+use crate::rule::{Flaw, Rule};
 use document::op::Namespace;
 use document::value::order;
 use document::{Array, ArrayWriter, Doc, DocWriter, Value};
@@ -40,7 +39,7 @@ pub(crate) struct Drift {
     pub(crate) field: String,
     pub(crate) stored: Value<'static>,
     pub(crate) expected: Value<'static>,
-    /// Of a bucket: all that is wrong with it.
+    /// Of a stored document of a shape: all that is wrong with it.
     pub(crate) flaws: Vec<Flaw>,
 }
 

@@ -25,8 +25,7 @@ pub(super) struct OfShape;
 /// The form that the rule declares.
 fn declared(rule: &Rule) -> Result<Place> {
     let none = || Error::new(Code::InternalError, format!("rule {} stores its documents as they are", rule.name));
-    let shape = rule.shape().ok_or_else(none)?;
-    Ok(Place { stored: shape.declared_place().unwrap_or(&rule.host).clone(), shape: shape.clone() })
+    rule.declared_place().ok_or_else(none)
 }
 
 impl Lifecycle for OfShape {

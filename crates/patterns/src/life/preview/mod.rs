@@ -9,9 +9,9 @@
 mod counts;
 mod indexes;
 mod inside;
+mod losses;
 mod names;
 mod obstacles;
-mod readings;
 mod references;
 mod refusal;
 mod relax;
@@ -30,11 +30,10 @@ use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::Life;
 use crate::life::plan::{ApplyPlan, ApplyStep, Work};
-use crate::rule::Rule;
 use crate::rule::order::reads;
+use crate::rule::{Losses, Rule};
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
-use readings::Losses;
 use references::References;
 use refusal::Need;
 use removal::Removal;
@@ -106,7 +105,7 @@ impl Preview {
                     names::look(at, rights, &mut names, &mut rule_preview).await?;
                     if change.rewrites() {
                         indexes::look(at, change, &mut rule_preview).await?;
-                        readings::look(at, change, &mut rule_preview).await?;
+                        losses::look(at, change, &mut rule_preview).await?;
                     }
                 }
                 Work::Index(_) | Work::Expiry(_) | Work::Constrain(_) | Work::Keep | Work::Remove => {}
@@ -226,7 +225,7 @@ impl RulePreview {
             doc.append("references", &long(references.all)).append("dangling", &long(references.dangling));
         }
         if let Some(losses) = &self.losses {
-            losses.show(&mut doc);
+            losses::show(losses, &mut doc);
         }
         if let Some(removal) = &self.removal {
             removal.show(&mut doc);

@@ -9,7 +9,6 @@ use crate::life::relocate;
 use crate::rule::Rule;
 use crate::rule::names;
 use crate::rule::order::reads;
-use crate::shapes::bucket::{Body, Bucket};
 use document::filter::Filter;
 use document::op::{AdminOp, Find, Namespace};
 use document::pipeline::expr::Names;
@@ -140,22 +139,12 @@ impl RulePreview {
 
 /// What a rule reads, each path once.
 fn paths(rule: &Rule) -> Vec<(Namespace, Path)> {
-    let mut all: Vec<(Namespace, Path)> = match rule.bucket() {
-        Some(bucket) => fields(bucket).into_iter().map(|field| (rule.host.clone(), Path::new(&field))).collect(),
+    let mut all: Vec<(Namespace, Path)> = match rule.shape() {
+        Some(shape) => shape.required().into_iter().map(|path| (rule.host.clone(), path)).collect(),
         None => reads(rule).into_iter().filter_map(|read| Some((read.namespace, read.path?))).collect(),
     };
     let mut seen = BTreeSet::new();
     all.retain(|(ns, path)| seen.insert((ns.to_string(), path.dotted())));
-    all
-}
-
-/// What every reading has.
-fn fields(bucket: &Bucket) -> Vec<String> {
-    let mut all = vec![bucket.time.to_string()];
-    all.extend(bucket.by.iter().map(|series| series.field.to_string()));
-    if let Body::Slots(slots) = &bucket.body {
-        all.extend(slots.slot.field().map(str::to_owned));
-    }
     all
 }
 

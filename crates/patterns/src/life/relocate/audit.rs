@@ -1,39 +1,31 @@
-//! Audit of a shape: is every bucket as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
+//! Audit of a shape: is every stored document as its rule would have written it? Only reads, so a MongoDB behind needs no more than that.
 
 use crate::execute::access::Access;
 use crate::life::Life;
 use crate::life::audit::{AuditedRule, Drift, Figures, Note, Report, count};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, walk};
-use crate::rule::Rule;
 use crate::rule::shape::Place;
-use crate::shapes::bucket::{Bucket, Flaw};
+use crate::rule::{Flaw, Rule};
 use document::backend::{Answer, Session};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
 
-/// How many buckets are looked at together.
+/// How many stored documents are looked at together.
 const PACE: Pace = Pace::even(1_000);
 
-/// Where the buckets of a rule are: the catalog says it of an applied one, else the declaration.
-pub(crate) fn places(asked: &AuditedRule) -> Vec<(Place, Arc<Bucket>)> {
-    let places = match (asked.places.is_empty(), asked.rule.bucket()) {
-        (false, _) => asked.places.clone(),
-        (true, Some(bucket)) => vec![Place::of_bucket(bucket)],
-        (true, None) => Vec::new(),
-    };
-    let bucket = |place: Place| place.bucket().cloned().map(|bucket| (place, bucket));
-    places.into_iter().filter_map(bucket).collect()
+/// Where the documents of a rule have its form: the catalog says it of an applied one, else the declaration.
+pub(crate) fn places(asked: &AuditedRule) -> Vec<Place> {
+    let mut places = asked.places.clone();
+    if places.is_empty() {
+        places.extend(asked.rule.declared_place());
+    }
+    places.retain(|place| !place.shape.is_plain());
+    places
 }
 
-/// What becomes of the flawed buckets that are found.
+/// What becomes of the flawed documents that are found.
 pub(super) trait Flaws: Send {
-    fn add<'a>(
-        &'a mut self,
-        place: &'a Place,
-        bucket: &'a Bucket,
-        document: Doc<'static>,
-        flaws: Vec<Flaw>,
-    ) -> Answer<'a, ()>;
+    fn add<'a>(&'a mut self, place: &'a Place, document: Doc<'static>, flaws: Vec<Flaw>) -> Answer<'a, ()>;
 }
 
 /// They are reported.
@@ -44,25 +36,19 @@ struct Reported<'a> {
 }
 
 impl Flaws for Reported<'_> {
-    fn add<'a>(
-        &'a mut self,
-        place: &'a Place,
-        _: &'a Bucket,
-        document: Doc<'static>,
-        flaws: Vec<Flaw>,
-    ) -> Answer<'a, ()> {
+    fn add<'a>(&'a mut self, place: &'a Place, document: Doc<'static>, flaws: Vec<Flaw>) -> Answer<'a, ()> {
         self.report.note(self.figures, drift(self.rule, place, &document, &flaws));
         Box::pin(async { Ok(()) })
     }
 }
 
-/// Looks at every bucket of a rule.
+/// Looks at every stored document of a rule.
 pub(crate) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
     let checked = each_flawed(life, asked, &mut Reported { rule: &asked.rule, figures, report }).await?;
     note_looked_at(life, asked, figures, checked).await
 }
 
-/// Documents that are not in buckets yet, or no longer, were not looked at.
+/// Documents that are not in the form yet, or no longer, were not looked at.
 pub(super) async fn note_looked_at(
     life: &Life,
     asked: &AuditedRule,
@@ -83,7 +69,7 @@ pub(super) async fn note_looked_at(
     Ok(())
 }
 
-/// What is said about a flawed bucket: all of its flaws, and first of all one, those that cannot be mended before others.
+/// What is said about a flawed document: all of its flaws, and first of all one, those that cannot be mended before others.
 pub(super) fn drift(rule: &Arc<Rule>, place: &Place, document: &Doc<'static>, flaws: &[Flaw]) -> Drift {
     let flaw = flaws.iter().find(|flaw| !flaw.mendable).or(flaws.first());
     Drift {
@@ -97,11 +83,11 @@ pub(super) fn drift(rule: &Arc<Rule>, place: &Place, document: &Doc<'static>, fl
     }
 }
 
-/// Walks the buckets of a rule; returns how many there are.
+/// Walks the stored documents of a rule; returns how many there are.
 pub(super) async fn each_flawed(life: &Life, asked: &AuditedRule, found: &mut dyn Flaws) -> Result<u64> {
     let mut checked = 0;
-    for (place, bucket) in places(asked) {
-        let mut looking = Looking { life, place: &place, bucket: &bucket, checked: 0, found: &mut *found };
+    for place in places(asked) {
+        let mut looking = Looking { life, place: &place, checked: 0, found: &mut *found };
         walk(life, PACE, None, &mut looking).await?;
         checked += looking.checked;
     }
@@ -111,7 +97,6 @@ pub(super) async fn each_flawed(life: &Life, asked: &AuditedRule, found: &mut dy
 struct Looking<'a> {
     life: &'a Life,
     place: &'a Place,
-    bucket: &'a Bucket,
     checked: u64,
     found: &'a mut dyn Flaws,
 }
@@ -125,9 +110,9 @@ impl PartWork for Looking<'_> {
             let done = PartDone::of(&documents, next);
             self.checked += documents.len() as u64;
             for document in documents {
-                let flaws = self.bucket.flaws(&document);
+                let flaws = self.place.shape.flaws(&document);
                 if !flaws.is_empty() {
-                    self.found.add(self.place, self.bucket, document, flaws).await?;
+                    self.found.add(self.place, document, flaws).await?;
                 }
             }
             Ok(Some(done))

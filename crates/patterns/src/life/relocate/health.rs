@@ -3,7 +3,7 @@
 use crate::execute::access::{Access, aggregate};
 use crate::life::{CatalogRule, Life, catalog, plan};
 use crate::mql;
-use crate::shapes::bucket::{Body, Bucket, Layout, Slot};
+use crate::shapes::bucket::{Body, Bucket, Slot};
 use document::op::Namespace;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
@@ -105,12 +105,6 @@ async fn sample(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket) -> Res
     Ok(both)
 }
 
-/// How many buckets there are, and how many readings they hold. All are looked at.
-pub(super) async fn counted(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket) -> Result<(i64, i64)> {
-    let all = look(at, stored, bucket, Vec::new()).await?;
-    Ok((all.buckets, all.readings))
-}
-
 async fn look(at: &mut Access<'_>, stored: &Namespace, bucket: &Bucket, first: Vec<Value<'static>>) -> Result<Figures> {
     let pipeline = Pipeline::parse(&figures(bucket, first), &mut Names::new())?;
     let rows = at.all(aggregate(stored, pipeline)).await?;
@@ -136,13 +130,6 @@ fn show(bucket: &Bucket, figures: Figures, buckets: i64) -> DocWriter {
 }
 
 fn figures(bucket: &Bucket, first: Vec<Value<'static>>) -> Array<'static> {
-    let held = match &bucket.body {
-        Body::Readings(_) => mql::field("count"),
-        Body::Slots(slots) => match slots.layout {
-            Layout::Array => mql::call("$size", mql::field("items")),
-            Layout::FieldNames => mql::call("$size", mql::call("$objectToArray", mql::field("items"))),
-        },
-    };
     let one_if = |condition: Value<'_>| mql::call("$sum", mql::cond(condition, Value::Int32(1), Value::Int32(0)));
     let sparse_below = (capacity(bucket) / 10).max(2);
     let sparse = mql::call_with("$lt", [mql::field("held"), Value::Int64(sparse_below)]);
@@ -154,7 +141,7 @@ fn figures(bucket: &Bucket, first: Vec<Value<'static>>) -> Array<'static> {
         ("splits", one_if(split)),
         ("sparse", one_if(sparse)),
     ]);
-    let project = mql::call("$project", mql::object([("held", held)]));
+    let project = mql::call("$project", mql::object([("held", bucket.held())]));
     first.into_iter().chain([project, mql::call("$group", group)]).collect()
 }
 

@@ -1,20 +1,24 @@
-//! How much a change of form moves: buckets and readings as they are stored now, counted. For `plan`.
+//! How much a change of form moves: stored and logical documents as they are now, counted. For `plan`.
 
-use crate::execute::access::Access;
+use crate::execute::access::{Access, aggregate};
+use crate::life::catalog;
+use crate::life::relocate::record;
 use crate::life::relocate::record::Switchover;
-use crate::life::relocate::{health, record};
+use crate::mql;
 use crate::rule::Rule;
 use crate::rule::shape::Place;
 use document::filter::Filter;
 use document::op::{Count, Namespace, ReadOp};
-use document::{DocWriter, Result, Value};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::{Array, DocWriter, Result, Value};
 
 /// What is moved from one place.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     /// Where it is when the move begins: a collection that is renamed for it has its new name.
     pub(crate) from: Namespace,
-    /// Stored documents that are buckets; none where the documents are plain.
+    /// Stored documents that are not the logical ones.
     pub(crate) buckets: i64,
     /// Logical documents.
     pub(crate) readings: i64,
@@ -45,10 +49,7 @@ pub(crate) fn sources(rule: &Rule, switchover: &Switchover) -> Result<Vec<(Names
 pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, switchover: &Switchover) -> Result<Vec<Moved>> {
     let mut all = Vec::new();
     for (now, place) in sources(rule, switchover)? {
-        let (buckets, readings) = match place.bucket() {
-            None => (0, documents(at, &now).await?),
-            Some(bucket) => health::counted(at, &now, bucket).await?,
-        };
+        let (buckets, readings) = counted(at, &now, &place).await?;
         all.push(Moved { from: place.stored, buckets, readings });
     }
     Ok(all)
@@ -56,11 +57,24 @@ pub(crate) async fn moved(at: &mut Access<'_>, rule: &Rule, switchover: &Switcho
 
 /// What a removed shape gives back.
 pub(crate) async fn given_back(at: &mut Access<'_>, from: &Place) -> Result<Moved> {
-    let (buckets, readings) = match from.bucket() {
-        None => (0, documents(at, &from.stored).await?),
-        Some(bucket) => health::counted(at, &from.stored, bucket).await?,
-    };
+    let (buckets, readings) = counted(at, &from.stored, from).await?;
     Ok(Moved { from: from.stored.clone(), buckets, readings })
+}
+
+/// How many stored documents a place has that are not the logical ones, and how many logical ones. All are looked at.
+async fn counted(at: &mut Access<'_>, now: &Namespace, place: &Place) -> Result<(i64, i64)> {
+    if place.shape.is_plain() {
+        return Ok((0, documents(at, now).await?));
+    }
+    let group = mql::object([
+        ("_id", Value::Null),
+        ("buckets", mql::call("$sum", Value::Int32(1))),
+        ("readings", mql::call("$sum", place.shape.held())),
+    ]);
+    let stages: Array<'static> = [mql::call("$group", group)].into_iter().collect();
+    let rows = at.all(aggregate(now, Pipeline::parse(&stages, &mut Names::new())?)).await?;
+    let of = |name: &str| rows.first().map_or(0, |row| catalog::long(row.get(name)));
+    Ok((of("buckets"), of("readings")))
 }
 
 async fn documents(at: &mut Access<'_>, ns: &Namespace) -> Result<i64> {

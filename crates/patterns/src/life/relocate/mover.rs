@@ -13,20 +13,23 @@ use crate::life::replaced::documents::Originals;
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
 use crate::life::{CatalogRule, Life, catalog};
-use crate::rule::shape::{Learn, Place, Stop};
-use crate::shapes::bucket::write::place;
-use crate::shapes::bucket::write::place::{NewReading, NewReadings, Placed};
-use crate::shapes::bucket::{BucketShape, Key};
+use crate::rule::Stack;
+use crate::rule::shape::{Existing, Inserted, Learn, NewDocuments, Place, Stop};
 use document::backend::{Answer, Session};
 use document::filter::Filter;
 use document::value::show;
 use document::{Code, Doc, Error, Result, Value};
+use hashbrown::HashMap;
+use std::time::Instant;
 
 /// How many readings are moved in one transaction; a bucket is moved as a whole.
 const PART: u64 = 500;
 
 /// And how many bytes.
 const BYTES: usize = 4 << 20;
+
+/// Stored documents that stay where they are, and why.
+type Misfits = Vec<(Value<'static>, String)>;
 
 /// How many of those that do not fit are named.
 const NAMED: usize = 5;
@@ -72,7 +75,7 @@ async fn all(
     row: &mut catalog::Row,
     from: &Place,
     to: &Place,
-) -> Result<Option<Vec<(Value<'static>, String)>>> {
+) -> Result<Option<Misfits>> {
     let position = row.shape.as_ref().and_then(|shape| shape.position(&from.stored).cloned());
     let (learned, misfits) = (Vec::new(), Vec::new());
     let mut mover = Mover {
@@ -108,7 +111,7 @@ struct Mover<'a> {
     /// Whether what is remembered of open buckets is tried: not after a conflict.
     guesses: bool,
     /// Documents that stay where they are, and why.
-    misfits: Vec<(Value<'static>, String)>,
+    misfits: Misfits,
     /// An `_id` was there twice: from now on each is looked for before it is put into a plain collection.
     separates: bool,
     /// How many documents of the part have got a new `_id`.
@@ -122,7 +125,7 @@ struct Load {
     logical: Vec<(Value<'static>, Doc<'static>)>,
     /// The documents that are emptied by it, if all fits.
     emptied: Vec<Value<'static>>,
-    misfits: Vec<(Value<'static>, String)>,
+    misfits: Misfits,
 }
 
 impl PartWork for Mover<'_> {
@@ -242,127 +245,109 @@ impl Mover<'_> {
         at: &mut Access<'_>,
         row: &catalog::Row,
         logical: Vec<(Value<'static>, Doc<'static>)>,
-    ) -> Result<Vec<(Value<'static>, String)>> {
+    ) -> Result<Misfits> {
         let originals = row.replaced.since.map(|since| Originals { rule: &self.entry.rule, since });
-        let from = self.from.bucket();
-        if !self.to.shape.is_plain() && self.to.bucket().is_none() {
-            return self.put_generally(at, logical).await;
-        }
-        let Some(to) = BucketShape::of(&*self.to.shape) else {
-            let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
-            if let (Some(originals), Some(from), true) = (&originals, from, row.replaced.restore) {
-                self.life.pass(Point::Life("give back")).await?;
-                documents = originals.give_back(at, from, documents).await?;
-            }
-            self.separated = 0;
-            let collated = self.separates && way_back::is_collated(row.shape.as_ref());
-            let together = if collated { 1 } else { documents.len().max(1) };
-            for documents in documents.chunks_mut(together) {
-                if self.separates {
-                    self.separated += way_back::separate(at, &self.to.stored, documents, collated).await?;
-                }
-                at.insert(&self.to.stored, documents.to_vec()).await?;
-            }
+        if self.to.shape.is_plain() {
+            self.put_plainly(at, row, originals, logical).await?;
             return Ok(Vec::new());
-        };
-        let bucket = &to.bucket;
-        let mut stay: Vec<(Value<'static>, String)> = Vec::new();
-        let mut moved = Vec::with_capacity(logical.len());
-        let (mut owners, mut readings) = (Vec::with_capacity(logical.len()), Vec::with_capacity(logical.len()));
-        for (owner, document) in logical {
-            match bucket.encode(&document) {
-                Ok(encoded) => {
-                    readings.push(NewReading { index: owners.len(), encoded: encoded.clone() });
-                    moved.push((document, encoded));
-                    owners.push(owner);
-                }
-                Err(error) => stay.push((owner, error.to_string())),
-            }
         }
-        let stays = |owner: &Value<'static>| stay.iter().any(|(id, _)| id == owner);
-        readings.retain(|reading| owners.get(reading.index).is_some_and(|owner| !stays(owner)));
-        let new = NewReadings {
-            readings: &readings,
+        let (mut stay, documents) = self.fitting(logical);
+        let numbered: Vec<(usize, Doc<'static>)> =
+            documents.iter().enumerate().map(|(index, (_, document))| (index, document.clone())).collect();
+        let new = NewDocuments {
+            documents: &numbered,
+            existing: Existing::AddedTo,
             ordered: false,
-            // Slots are validated: what one may be called and how many there may be is the validator's.
-            bypass_validation: bucket.is_numbered(),
+            bypass_validation: false,
             are_moved: true,
         };
-        let buckets = to.buckets(&self.to.stored, &self.entry.rule.host);
+        let stack = self.stack();
         let mut moving = Moving { at: &mut *at, learned: &mut self.learned, guesses: self.guesses };
-        let Placed { refused, keys } = place::add(&mut moving, buckets, new).await.map_err(|stop| match stop {
+        let inserted = self.to.shape.insert(&mut moving, &stack, self.to, new).await.map_err(|stop| match stop {
             Stop::Statement { error, .. } | Stop::Command(error) => error,
         })?;
-        for (index, key) in keys {
-            if let Some((_, encoded)) = moved.get_mut(index) {
-                encoded.key = Key::clone(&key);
-            }
-        }
         if let Some(originals) = &originals {
-            let is_put = |(index, _): &(usize, _)| {
-                owners.get(*index).is_some_and(|owner| !stay.iter().any(|(id, _)| id == owner))
-                    && !refused.iter().any(|failed| failed.index == *index)
-            };
-            let put: Vec<_> = moved.into_iter().enumerate().filter(is_put).map(|(_, one)| one).collect();
+            let put = self.put_documents(&documents, &inserted)?;
             self.life.pass(Point::Life("keep")).await?;
-            originals.keep(at, from.map(|from| &**from), bucket, &put).await?;
+            originals.keep(at, &*self.from.shape, &*self.to.shape, &put).await?;
         }
-        if refused.is_empty() {
-            return Ok(stay);
+        let refused = inserted.refused.iter().filter_map(|failed| {
+            let (owner, _) = documents.get(failed.index)?;
+            Some((owner.clone(), failed.error.to_string()))
+        });
+        let refused: Misfits = refused.collect();
+        if !refused.is_empty() && !self.from.shape.is_plain() {
+            // The rest of its stored document has been put already: that must not be.
+            let why: Vec<String> = refused.iter().map(|(id, why)| format!("{}: {why}", show::element(id))).collect();
+            return Err(Error::new(Code::DuplicateKey, why.join("; ")));
         }
-        let why = "there is another reading of its series and time";
-        let refused =
-            refused.into_iter().filter_map(|failed| Some((owners.get(failed.index)?.clone(), why.to_owned())));
-        match self.from.shape.is_plain() {
-            true => stay.extend(refused),
-            // The rest of its bucket has been put already: that must not be.
-            false => {
-                let why: Vec<String> = refused.map(|(id, why)| format!("{}: {why}", show::element(&id))).collect();
-                return Err(Error::new(Code::DuplicateKey, why.join("; ")));
-            }
-        }
+        stay.extend(refused);
         Ok(stay)
     }
 
-    /// The same for any shape, by what it does with clients' documents.
-    async fn put_generally(
+    /// The same where documents are stored as they are.
+    async fn put_plainly(
         &mut self,
         at: &mut Access<'_>,
+        row: &catalog::Row,
+        originals: Option<Originals<'_>>,
         logical: Vec<(Value<'static>, Doc<'static>)>,
-    ) -> Result<Vec<(Value<'static>, String)>> {
-        let (mut stay, mut owners, mut documents) = (Vec::new(), Vec::new(), Vec::new());
-        for (owner, document) in logical {
-            match self.to.shape.check(&document) {
-                Ok(_) => {
-                    documents.push((owners.len(), document));
-                    owners.push(owner);
-                }
-                Err(error) => stay.push((owner, error.to_string())),
-            }
+    ) -> Result<()> {
+        let mut documents = logical.into_iter().map(|(_, document)| document).collect::<Vec<_>>();
+        if let (Some(originals), true) = (&originals, row.replaced.restore && !self.from.shape.is_plain()) {
+            self.life.pass(Point::Life("give back")).await?;
+            documents = originals.give_back(at, &*self.from.shape, documents).await?;
         }
-        let stack = crate::rule::Stack {
-            rule: self.entry.rule.clone(),
-            logical: self.entry.rule.host.clone(),
-            places: vec![self.to.clone(), self.from.clone()],
-            since: std::time::Instant::now(),
-            is_source: false,
+        self.separated = 0;
+        let collated = self.separates && way_back::is_collated(row.shape.as_ref());
+        let together = if collated { 1 } else { documents.len().max(1) };
+        for documents in documents.chunks_mut(together) {
+            if self.separates {
+                self.separated += way_back::separate(at, &self.to.stored, documents, collated).await?;
+            }
+            at.insert(&self.to.stored, documents.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Those that stay where they are because one of their stored document does not fit, with the reason, and the others. Where
+    /// each stored document is one logical one, the insert tells.
+    fn fitting(&self, logical: Vec<(Value<'static>, Doc<'static>)>) -> (Misfits, Vec<(Value<'static>, Doc<'static>)>) {
+        if self.from.shape.is_plain() {
+            return (Vec::new(), logical);
+        }
+        let misfit = |(owner, document): &(Value<'static>, Doc<'static>)| {
+            Some((owner.clone(), self.to.shape.check(document).err()?.to_string()))
         };
-        let new = crate::rule::shape::NewDocuments {
-            documents: &documents,
-            existing: crate::rule::shape::Existing::Refused,
-            ordered: false,
-            bypass_validation: false,
-        };
-        let mut moving = Moving { at: &mut *at, learned: &mut self.learned, guesses: self.guesses };
-        let refused = self.to.shape.insert(&mut moving, &stack, self.to, new).await.map_err(|stop| match stop {
-            Stop::Statement { error, .. } | Stop::Command(error) => error,
-        })?;
-        stay.extend(
-            refused
-                .into_iter()
-                .filter_map(|failed| Some((owners.get(failed.index)?.clone(), failed.error.to_string()))),
-        );
-        Ok(stay)
+        let stay: Misfits = logical.iter().filter_map(misfit).collect();
+        let stays = |owner: &Value<'static>| stay.iter().any(|(id, _)| id == owner);
+        let fitting = logical.into_iter().filter(|(owner, _)| !stays(owner)).collect();
+        (stay, fitting)
+    }
+
+    /// The documents that are stored by now: each as it was, and as clients see it.
+    fn put_documents(
+        &self,
+        documents: &[(Value<'static>, Doc<'static>)],
+        inserted: &Inserted,
+    ) -> Result<Vec<(Doc<'static>, Doc<'static>)>> {
+        let seen: HashMap<usize, &Doc<'static>> = inserted.seen.iter().map(|(index, seen)| (*index, seen)).collect();
+        let is_put = |index: usize| !inserted.refused.iter().any(|failed| failed.index == index);
+        let put = documents.iter().enumerate().filter(|(index, _)| is_put(*index)).map(|(index, (_, document))| {
+            let seen = match seen.get(&index) {
+                Some(seen) => Doc::clone(seen),
+                None => self.to.shape.as_read(document)?,
+            };
+            Ok((document.clone(), seen))
+        });
+        put.collect()
+    }
+
+    /// Both places, as clients have them meanwhile.
+    fn stack(&self) -> Stack {
+        let rule = self.entry.rule.clone();
+        let (logical, places) = (rule.host.clone(), vec![self.to.clone(), self.from.clone()]);
+        Stack { rule, logical, places, since: Instant::now(), is_source: false }
     }
 
     /// The document that the part begins with, and where the next begins.

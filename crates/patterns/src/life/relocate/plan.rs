@@ -5,8 +5,8 @@ use crate::life::relocate::change::{RelocationPlan, name};
 use crate::life::relocate::{record, stored};
 use crate::mql;
 use crate::rule::Rule;
+use crate::rule::read::Dialect;
 use crate::rule::shape::Place;
-use crate::shapes::bucket::Dialect;
 use document::op::Namespace;
 use document::{Doc, Result, Value};
 
@@ -75,14 +75,7 @@ pub(crate) fn removed(rule: &Rule, from: &Place, dialect: Dialect) -> Vec<PlanCo
 /// All documents of one place, written to another in one command: what the moves come to.
 fn moving(from: &Place, to: &Place, dialect: Dialect) -> Doc<'static> {
     let mut stages: Vec<Value<'static>> = from.shape.view(dialect).iter().collect();
-    match to.bucket() {
-        None => stages.push(mql::call("$merge", mql::object([("into", Value::from(&*to.stored.collection))]))),
-        Some(bucket) => {
-            // Documents of a collection come in the order of their `_id`, as `apply` walks them; those of buckets by time.
-            stages.extend(bucket.gather(if from.shape.is_plain() { "_id" } else { &bucket.time }));
-            stages.push(bucket.merged());
-        }
-    }
+    stages.extend(to.shape.conversion(&*from.shape, &to.stored));
     let pipeline = Value::Array(stages.into_iter().collect());
     let source = ("aggregate", Value::from(&*from.stored.collection));
     let cursor = ("cursor", Value::Document(Doc::empty()));

@@ -6,8 +6,6 @@ use crate::life::relocate::switchover;
 use crate::life::{CatalogRule, Life};
 use crate::rule::Rule;
 use crate::rule::State;
-use crate::rule::shape::Place;
-use crate::shapes::bucket::{Body, Bucket, Inexact};
 use document::{Code, Error, Result};
 
 /// The rules in force that keep fields from the rule's logical documents.
@@ -26,8 +24,8 @@ pub(crate) fn refuse_if_read(life: &Life, rule: &Rule, what: &str) -> Result<()>
 
 /// Lets the fields be seeded again, if the move has changed logical documents.
 pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
-    let changes = |place: &Place| place.bucket().is_some_and(|bucket| bucket.derives_id() || cuts_times(bucket));
-    if !entry.row.replaced.restore && !entry.places.first().is_some_and(changes) {
+    let changes = entry.places.first().is_some_and(|place| place.shape.changes_documents());
+    if !entry.row.replaced.restore && !changes {
         return Ok(());
     }
     for reader in readers(life, &entry.rule) {
@@ -36,8 +34,4 @@ pub(super) async fn seed_again(life: &Life, at: &mut Access<'_>, entry: &Catalog
         switchover::save(life, at, CatalogRule { row, reached: None, ..reader }).await?;
     }
     Ok(())
-}
-
-fn cuts_times(bucket: &Bucket) -> bool {
-    matches!(&bucket.body, Body::Readings(readings) if readings.inexact == Inexact::Truncate)
 }

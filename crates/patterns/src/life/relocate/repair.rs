@@ -1,14 +1,13 @@
-//! Repair of a shape: each flawed bucket is read again in a transaction and written as it should be, so that a newer write is
-//! never overwritten. What its readings do not tell cannot be mended, and is said.
+//! Repair of a shape: each flawed document is read again in a transaction and written as it should be, so that a newer write is
+//! never overwritten. What it does not tell itself cannot be mended, and is said.
 
 use crate::execute::access::{Access, update_one, update_op};
 use crate::life::Life;
 use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::relocate::audit::{Flaws, drift, each_flawed, note_looked_at};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::rule::Rule;
-use crate::shapes::Place;
-use crate::shapes::bucket::{Bucket, Flaw};
+use crate::rule::shape::Place;
+use crate::rule::{Flaw, Rule};
 use document::backend::Answer;
 use document::filter::Filter;
 use document::pipeline::expr::Names;
@@ -29,22 +28,15 @@ struct Mending<'a> {
 }
 
 impl Flaws for Mending<'_> {
-    fn add<'a>(
-        &'a mut self,
-        place: &'a Place,
-        bucket: &'a Bucket,
-        document: Doc<'static>,
-        flaws: Vec<Flaw>,
-    ) -> Answer<'a, ()> {
-        Box::pin(repair_bucket(self.life, self.rule, place, bucket, (document, flaws), self.figures, self.report))
+    fn add<'a>(&'a mut self, place: &'a Place, document: Doc<'static>, flaws: Vec<Flaw>) -> Answer<'a, ()> {
+        Box::pin(repair_document(self.life, self.rule, place, (document, flaws), self.figures, self.report))
     }
 }
 
-async fn repair_bucket(
+async fn repair_document(
     life: &Life,
     rule: &Arc<Rule>,
     place: &Place,
-    bucket: &Bucket,
     found: (Doc<'static>, Vec<Flaw>),
     figures: &mut Figures,
     report: &mut Report,
@@ -57,7 +49,7 @@ async fn repair_bucket(
     }
     loop {
         life.check_stopped()?;
-        match mend(life, rule, place, bucket, &document.get("_id").unwrap_or(Value::Null)).await {
+        match mend(life, rule, place, &document.get("_id").unwrap_or(Value::Null)).await {
             Ok(Some((document, flaws))) => {
                 report.note(figures, drift(rule, place, &document, &flaws));
                 return Ok(());
@@ -72,12 +64,11 @@ async fn repair_bucket(
     }
 }
 
-/// Gives the bucket as it was; nothing if it is right by now.
+/// Gives the document as it was; `None` if it is right by now.
 async fn mend(
     life: &Life,
     rule: &Arc<Rule>,
     place: &Place,
-    bucket: &Bucket,
     id: &Value<'static>,
 ) -> Result<Option<(Doc<'static>, Vec<Flaw>)>> {
     let context = life.context();
@@ -89,12 +80,12 @@ async fn mend(
     let mut began = OwnTransaction::begin(life, &context).await?;
     let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
     let Some(document) = at.one(&place.stored, id).await? else { return Ok(None) };
-    let flaws = bucket.flaws(&document);
+    let flaws = place.shape.flaws(&document);
     if flaws.is_empty() {
         return Ok(None);
     }
     let filter = Filter::equality("_id", id);
-    match bucket.canonical(&document) {
+    match place.shape.mend(&document) {
         Some(mended) => {
             let update = Update::parse(&Value::Document(mended), &[], &mut Names::new())?;
             at.write(&update_op(&place.stored, vec![update_one(filter, update)])).await?;

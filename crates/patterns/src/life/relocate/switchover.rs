@@ -43,12 +43,7 @@ pub(crate) async fn run(life: &Life, entry: &CatalogRule) -> Result<()> {
     let renamed = renamed(&mut at, &entry.rule, &switchover).await?;
     life.pass(Point::Life("make")).await?;
     first.make(&mut at, &places).await?;
-    if let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape)
-        && let Some(options) = &shape.timeseries
-    {
-        timeseries::ensure_expiry(&mut at, bucket, options).await?;
-        timeseries::ensure_indexes(&mut at, bucket, &shape.indexes).await?;
-    }
+    timeseries::ensure(&mut at, &entry).await?;
     life.pass(Point::Life("view")).await?;
     stored::ensure_view(&mut at, &entry.rule.host, &places).await?;
     let mut row = entry.row.clone();

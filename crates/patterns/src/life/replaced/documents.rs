@@ -16,8 +16,8 @@ use crate::life::replaced::{amount, host_id, host_of, insert};
 use crate::life::walk;
 use crate::mql;
 use crate::rule::names;
+use crate::rule::shape::Shape;
 use crate::rule::{Rule, key};
-use crate::shapes::bucket::{Body, Bucket, Encoded};
 use document::value::order;
 use document::{Doc, DocWriter, Result, Value};
 use hashbrown::HashMap;
@@ -57,32 +57,31 @@ impl Original {
 type ByLogical = HashMap<Vec<u8>, Vec<Original>>;
 
 impl Originals<'_> {
-    /// Keeps what is lost of documents that were just stored in buckets: each as it was, and as it was encoded, with the key of the
-    /// bucket that it is in. Where they come from buckets too, what was kept of them follows their new `_id`.
+    /// Keeps what is lost of documents that were just stored in a form: each as it was, and as clients see it now. Where they come
+    /// from such a form too, what was kept of them follows their new `_id`.
     pub(crate) async fn keep(
         &self,
         at: &mut Access<'_>,
-        from: Option<&Bucket>,
-        to: &Bucket,
-        moved: &[(Doc<'static>, Encoded)],
+        from: &dyn Shape,
+        to: &dyn Shape,
+        moved: &[(Doc<'static>, Doc<'static>)],
     ) -> Result<()> {
-        let mut known = match from {
-            Some(from) => self.find(at, from, moved.iter().map(|(document, _)| document)).await?,
-            None => ByLogical::new(),
+        let mut known = match from.is_plain() {
+            false => self.find(at, from, moved.iter().map(|(document, _)| document)).await?,
+            true => ByLogical::new(),
         };
         let (mut new, mut old, mut change) = (Vec::new(), Vec::new(), Amount::default());
-        for (document, encoded) in moved {
-            let Some(logical) = seen(to, std::slice::from_ref(encoded)) else { continue };
+        for (document, logical) in moved {
             let id = document.get("_id").unwrap_or(Value::Null);
             match known.remove(&key::bytes(&id)) {
                 Some(originals) => {
                     for original in originals {
-                        new.push(self.row(to, &logical, &original.whole(document)));
+                        new.push(self.row(to, logical, &original.whole(document)));
                         old.push(original.row);
                     }
                 }
-                None if !is_slots(to) && is_same(&logical, document) => {}
-                None => new.push(self.row(to, &logical, document)),
+                None if !to.adds_up() && is_same(logical, document) => {}
+                None => new.push(self.row(to, logical, document)),
             }
         }
         self.remove(at, &old, &mut change).await?;
@@ -91,10 +90,10 @@ impl Originals<'_> {
         amount::add(at, self.rule, self.since, change).await
     }
 
-    fn row(&self, to: &Bucket, logical: &Doc<'_>, document: &Doc<'static>) -> Doc<'static> {
+    fn row(&self, to: &dyn Shape, logical: &Doc<'_>, document: &Doc<'static>) -> Doc<'static> {
         let logical_id = logical.get("_id").unwrap_or(Value::Null);
         let original = document.get("_id").unwrap_or(Value::Null);
-        if is_slots(to) {
+        if to.adds_up() {
             let Value::Document(host) = host_id(&self.rule.name, self.since, Some(&logical_id)) else {
                 return Doc::empty();
             };
@@ -112,11 +111,11 @@ impl Originals<'_> {
         mql::document([("_id", id), ("original", original), ("document", whole)])
     }
 
-    /// What logical documents of buckets become as plain ones: those that were there before, where they are kept.
+    /// What logical documents of a form become as plain ones: those that were there before, where they are kept.
     pub(crate) async fn give_back(
         &self,
         at: &mut Access<'_>,
-        from: &Bucket,
+        from: &dyn Shape,
         documents: Vec<Doc<'static>>,
     ) -> Result<Vec<Doc<'static>>> {
         let mut known = self.find(at, from, documents.iter()).await?;
@@ -130,9 +129,9 @@ impl Originals<'_> {
             // They were added up in this order.
             originals.sort_by(|a, b| order::compare(&a.id, &b.id));
             let all: Vec<Doc<'static>> = originals.iter().map(|original| original.whole(&document)).collect();
-            let is_unchanged =
-                added_up(from, &all, &document).is_some_and(|logical| is_same(&with_id(&logical, &id), &document));
-            match (is_unchanged, is_slots(from)) {
+            let together = from.seen_together(&all, &document);
+            let is_unchanged = together.is_some_and(|logical| is_same(&with_id(&logical, &id), &document));
+            match (is_unchanged, from.adds_up()) {
                 (true, _) => right.extend(all),
                 (false, true) => {
                     right.push(document);
@@ -164,13 +163,13 @@ impl Originals<'_> {
     async fn find(
         &self,
         at: &mut Access<'_>,
-        from: &Bucket,
+        from: &dyn Shape,
         documents: impl Iterator<Item = &Doc<'static>>,
     ) -> Result<ByLogical> {
         let ids: Vec<Value<'static>> = documents.filter_map(|document| document.get("_id")).collect();
         let mut found = ByLogical::new();
         let of_host = |id: &Value<'_>| host_id(&self.rule.name, self.since, Some(id));
-        let kept = match is_slots(from) {
+        let kept = match from.adds_up() {
             false => rows(at, &self.rule.host.db, ids.iter().map(of_host).collect()).await?,
             true => {
                 let mut kept = Vec::new();
@@ -199,33 +198,7 @@ impl Originals<'_> {
     }
 }
 
-fn is_slots(bucket: &Bucket) -> bool {
-    matches!(&bucket.body, Body::Slots(_))
-}
-
-/// What clients see of documents that are stored together: one logical document, or `None`.
-fn seen(bucket: &Bucket, encoded: &[Encoded]) -> Option<Doc<'static>> {
-    let (first, mut logical) = (encoded.first()?, None);
-    let entries: Vec<_> = encoded.iter().map(|encoded| encoded.entry.clone()).collect();
-    let stored = bucket.build(&first.key, 0, &entries)?;
-    let decoded = bucket.decode(&stored, &mut |document| {
-        logical = Some(document);
-        Ok(())
-    });
-    decoded.ok().and(logical)
-}
-
-/// What clients would see of these documents in the bucket that `logical` is in; `None` if they belong into another.
-fn added_up(bucket: &Bucket, documents: &[Doc<'static>], logical: &Doc<'_>) -> Option<Doc<'static>> {
-    let key = bucket.encode(logical).ok()?.key;
-    let encoded = documents.iter().map(|document| {
-        let encoded = bucket.encode(document).ok().filter(|encoded| encoded.key.bytes() == key.bytes())?;
-        Some(Encoded { key: key.clone(), ..encoded })
-    });
-    seen(bucket, &encoded.collect::<Option<Vec<_>>>()?)
-}
-
-/// Whether two documents have the same fields. Their order is the bucket's: to keep it would be to keep every document twice.
+/// Whether two documents have the same fields. Their order is the form's: to keep it would be to keep every document twice.
 fn is_same(left: &Doc<'_>, right: &Doc<'_>) -> bool {
     left.as_bytes() == right.as_bytes()
         || (left.iter().count() == right.iter().count()

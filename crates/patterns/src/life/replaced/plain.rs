@@ -1,7 +1,7 @@
-//! Documents that an earlier life of a bucket rule has thrown away, given back to a collection that is stored as it is: after a plain
-//! `drop`, or behind the buckets of the rule's last life.
+//! Documents that an earlier life of a shape's rule has thrown away, given back to a collection that is stored as it is: after a plain
+//! `drop`, or behind what the rule's last life has stored.
 //!
-//! The rows lead: a part of them is one transaction that puts the originals in the place of what the buckets have left. It begins
+//! The rows lead: a part of them is one transaction that puts the originals in the place of what the form has left. It begins
 //! anew after a stop; what was given back has no row any more.
 
 use crate::execute::access::{Access, find};
@@ -13,8 +13,8 @@ use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
 use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::names;
+use crate::rule::shape::Shape;
 use crate::rule::{Rule, key};
-use crate::shapes::bucket::Bucket;
 use document::backend::{Answer, Backend, Session};
 use document::op::{Capture, Context, Delete, DeleteStatement, Durability, Insert, Namespace, WriteOp};
 use document::{Code, Doc, Error, Result, Value};
@@ -32,9 +32,9 @@ pub(crate) async fn restore(life: &Life, entry: &CatalogRule) -> Result<bool> {
     for of in amount::lives(&mut at, &entry.db, &entry.rule.name).await? {
         let then = of.rule();
         let rule = then.as_ref().unwrap_or(&entry.rule);
-        let Some(bucket) = rule.bucket().filter(|_| Some(of.since) != moved) else { continue };
+        let Some(shape) = rule.shape().filter(|_| Some(of.since) != moved) else { continue };
         let first = host_id(&rule.name, of.since, None);
-        let mut returning = ReturningDocuments { life, entry, rule, bucket, since: of.since };
+        let mut returning = ReturningDocuments { life, entry, rule, shape: &**shape, since: of.since };
         if walk(life, Pace::even(PART), Some(first), &mut returning).await? == WalkEnd::Superseded {
             return Ok(false);
         }
@@ -42,12 +42,12 @@ pub(crate) async fn restore(life: &Life, entry: &CatalogRule) -> Result<bool> {
     Ok(true)
 }
 
-/// One life of a bucket rule.
+/// One life of a shape's rule.
 struct ReturningDocuments<'a> {
     life: &'a Life,
     entry: &'a CatalogRule,
     rule: &'a Rule,
-    bucket: &'a Bucket,
+    shape: &'a dyn Shape,
     since: i64,
 }
 
@@ -100,7 +100,7 @@ impl ReturningDocuments<'_> {
         let ns = self.entry.places.first().map_or(&rule.host, |place| &place.stored);
         let documents = at.find(find(ns, among(ids))).await?;
         let originals = Originals { rule, since: self.since };
-        let right = originals.give_back(&mut at, self.bucket, documents.clone()).await?;
+        let right = originals.give_back(&mut at, self.shape, documents.clone()).await?;
         let differ = |from: &[Doc<'static>], other: &[Doc<'static>]| -> Vec<Doc<'static>> {
             let same: HashSet<&[u8]> = other.iter().map(Doc::as_bytes).collect();
             from.iter().filter(|document| !same.contains(document.as_bytes())).cloned().collect()

@@ -21,9 +21,15 @@ use document::{Code, Doc, Error, Result, Value};
 use options::rule;
 use std::sync::Arc;
 
-pub(super) use indexes::ensure as ensure_indexes;
 pub(crate) use indexes::is_timeseries as refused_on_timeseries;
-pub(super) use options::ensure_expiry;
+
+/// Makes what a time-series collection has beside its buckets, if the rule is one.
+pub(super) async fn ensure(at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> {
+    let (Some(bucket), Some(shape)) = (entry.rule.bucket(), &entry.row.shape) else { return Ok(()) };
+    let Some(options) = &shape.timeseries else { return Ok(()) };
+    options::ensure_expiry(at, bucket, options).await?;
+    indexes::ensure(at, bucket, &shape.indexes).await
+}
 
 impl Life {
     /// The time-series collection of that name, if it was made by `create`.

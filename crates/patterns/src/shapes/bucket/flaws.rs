@@ -1,23 +1,12 @@
 //! What is wrong with a stored bucket, and the bucket as it should be: series and period as the `_id` says, counts and figures
 //! as the readings say, slots that exist, once each.
 
+use crate::rule::Flaw;
 use crate::shapes::bucket::add_native::replaced;
 use crate::shapes::bucket::build::add_up;
 use crate::shapes::bucket::{Body, Bucket, Grain, Layout, ReadingId, Readings, Slot, Slots, slot_start};
 use document::value::order;
 use document::{Array, Doc, DocWriter, Value};
-
-/// One thing that is not as it should be.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Flaw {
-    /// A dotted path of the stored document.
-    pub field: String,
-    /// Missing where there is nothing.
-    pub stored: Value<'static>,
-    pub expected: Value<'static>,
-    /// Whether the document itself says what is right.
-    pub mendable: bool,
-}
 
 impl Bucket {
     /// Nothing if it is as it should be. The order of fields is no flaw.

@@ -16,10 +16,13 @@ mod gather_check;
 mod grammar;
 mod hex;
 mod key;
+mod life;
+mod losses;
 mod memo;
 mod needs;
 mod of;
 mod period;
+mod print;
 mod push;
 mod push_packed;
 mod read;
@@ -43,10 +46,9 @@ mod view_tests;
 
 pub use crate::rule::read::Dialect;
 pub use entry::{BucketEntry, Encoded};
-pub use flaws::Flaw;
 pub use grammar::Grammar;
 pub use key::Key;
-pub(crate) use slot_key::parts as slot_parts;
+use slot_key::parts as slot_parts;
 pub use slot_key::{slot_key, slot_start};
 pub use write::BucketShape;
 

@@ -1,5 +1,4 @@
-//! The bucket behind a rule, a stack or a place, for what is about buckets alone: time series, how well buckets are filled, code
-//! for `plan --as`.
+//! The bucket behind a rule, a stack or a place, for what is about buckets alone: time series, and how well buckets are filled.
 
 use crate::rule::shape::{Place, Shape};
 use crate::rule::{Rule, Stack};

@@ -27,8 +27,8 @@ pub(crate) async fn insert(
 ) -> Result<Vec<WriteError>, Stop> {
     let Some(place) = stack.places.first() else { return Ok(Vec::new()) };
     if !may_be_elsewhere(stack) {
-        let new = NewDocuments { documents, existing: Existing::AddedTo, ordered, bypass_validation };
-        return place.shape.insert(at, stack, place, new).await;
+        let new = NewDocuments { documents, existing: Existing::AddedTo, ordered, bypass_validation, are_moved: false };
+        return Ok(place.shape.insert(at, stack, place, new).await?.refused);
     }
     let mut refused = Vec::new();
     for (index, document) in documents {
@@ -90,7 +90,8 @@ async fn put(
 ) -> Result<Option<Error>, Stop> {
     let Some(place) = stack.places.first() else { return Ok(None) };
     let documents = &[(index, document)];
-    let new = NewDocuments { documents, existing: Existing::AddedTo, ordered: true, bypass_validation };
-    let refused = place.shape.insert(at, stack, place, new).await?;
+    let new =
+        NewDocuments { documents, existing: Existing::AddedTo, ordered: true, bypass_validation, are_moved: false };
+    let refused = place.shape.insert(at, stack, place, new).await?.refused;
     Ok(refused.into_iter().next().map(|failed| failed.error))
 }

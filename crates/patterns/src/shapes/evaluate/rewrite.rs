@@ -93,8 +93,14 @@ impl StoredRewrites {
         }
         let documents: Vec<(usize, Doc<'static>)> = self.moved.into_iter().map(|doc| (index, doc)).collect();
         let (Some(place), false) = (stack.places.first(), documents.is_empty()) else { return Ok(()) };
-        let new = NewDocuments { documents: &documents, existing: Existing::Refused, ordered: true, bypass_validation };
-        match place.shape.insert(at, stack, place, new).await?.into_iter().next() {
+        let new = NewDocuments {
+            documents: &documents,
+            existing: Existing::Refused,
+            ordered: true,
+            bypass_validation,
+            are_moved: false,
+        };
+        match place.shape.insert(at, stack, place, new).await?.refused.into_iter().next() {
             Some(failed) => Err(Stop::of(failed.index)(failed.error)),
             None => Ok(()),
         }

@@ -1,15 +1,16 @@
 //! The bucket as a shape: what each question of [`Shape`] comes to.
 
 use crate::rule::shape::{
-    CommandOptions, DirectAccess, Existing, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop,
+    CommandOptions, DirectAccess, Existing, Inserted, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop,
     StoredAccess,
 };
 use crate::rule::{Needs, Stack};
+use crate::shapes::bucket::losses::TAKEN_TIME;
 use crate::shapes::bucket::write::open_buckets::{self, OpenBuckets};
-use crate::shapes::bucket::write::place::{self, Buckets, NewReading, NewReadings};
+use crate::shapes::bucket::write::place::{self, Buckets, NewReading, NewReadings, Placed};
 use crate::shapes::bucket::write::single_statement::{SingleStatement, all, failure, is_one_statement, reading};
 use crate::shapes::bucket::write::{rewrite, slots};
-use crate::shapes::bucket::{Body, Bucket, BucketEntry, Encoded};
+use crate::shapes::bucket::{Body, Bucket, BucketEntry, Encoded, Key};
 use crate::shapes::find;
 use crate::shapes::refused::duplicate;
 use crate::shapes::with_id;
@@ -19,7 +20,8 @@ use document::op::{Find, Namespace, SortKey, SortSpec, UpdateOp, WriteError, Wri
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
 use document::value::{Path, key};
-use document::{Doc, DocWriter, Env, Result, Value};
+use document::{Code, Doc, DocWriter, Env, Error, Result, Value};
+use hashbrown::HashMap;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,6 +57,25 @@ impl BucketShape {
             }
         }
         Ok(false)
+    }
+
+    /// What clients see of readings that are stored by now, each with the key of the bucket that it is in.
+    fn seen(
+        &self,
+        readings: &[NewReading],
+        refused: &[WriteError],
+        keys: &[(usize, Arc<Key>)],
+    ) -> Vec<(usize, Doc<'static>)> {
+        let keys: HashMap<usize, &Key> = keys.iter().map(|(index, key)| (*index, &**key)).collect();
+        let stored = readings.iter().filter(|reading| !refused.iter().any(|failed| failed.index == reading.index));
+        let seen = stored.filter_map(|reading| {
+            let mut encoded = reading.encoded.clone();
+            if let Some(key) = keys.get(&reading.index) {
+                encoded.key = Key::clone(key);
+            }
+            Some((reading.index, self.bucket.seen(std::slice::from_ref(&encoded))?))
+        });
+        seen.collect()
     }
 
     /// The statement of one client's statement on a slot; `None` if it is not that.
@@ -159,7 +180,7 @@ impl Shape for BucketShape {
         stack: &'a Stack,
         place: &'a Place,
         new: NewDocuments<'a>,
-    ) -> Stepped<'a, Vec<WriteError>> {
+    ) -> Stepped<'a, Inserted> {
         Box::pin(async move {
             let (mut readings, mut refused) = (Vec::with_capacity(new.documents.len()), Vec::new());
             for (index, document) in new.documents {
@@ -180,15 +201,22 @@ impl Shape for BucketShape {
                 }
             }
             let to = self.buckets(&place.stored, &stack.logical);
-            let (ordered, bypass_validation) = (new.ordered, new.bypass_validation);
-            let readings = NewReadings { readings: &readings, ordered, bypass_validation, are_moved: false };
-            let mut taken = place::add(at, to, readings).await?.refused;
+            let (ordered, are_moved) = (new.ordered, new.are_moved);
+            // Slots are validated even then: what one may be called and how many there may be is the validator's.
+            let bypass_validation = new.bypass_validation || (are_moved && self.bucket.is_numbered());
+            let placed = NewReadings { readings: &readings, ordered, bypass_validation, are_moved };
+            let Placed { refused: mut taken, keys } = place::add(at, to, placed).await?;
+            let mut seen = Vec::new();
+            if are_moved {
+                taken.iter_mut().for_each(|failed| failed.error = taken_time());
+                seen = self.seen(&readings, &taken, &keys);
+            }
             // Ordered, a reading that is taken stands before the one that cannot be stored.
             if !new.ordered || taken.is_empty() {
                 taken.extend(refused);
                 taken.sort_by_key(|failed| failed.index);
             }
-            Ok(taken)
+            Ok(Inserted { refused: taken, seen })
         })
     }
 
@@ -292,6 +320,11 @@ impl Shape for BucketShape {
             Ok(written)
         })
     }
+}
+
+/// Why a moved reading has no place: clients have stored another one meanwhile, or there were two.
+fn taken_time() -> Error {
+    Error::new(Code::DuplicateKey, TAKEN_TIME)
 }
 
 fn ascending<'n>(fields: impl IntoIterator<Item = &'n str>) -> SortSpec {

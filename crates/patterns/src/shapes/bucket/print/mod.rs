@@ -3,28 +3,36 @@
 //!
 //! The languages have a template per kind of bucket; what goes into it is made here.
 
-pub(super) mod javascript;
-pub(super) mod python;
+mod javascript;
+mod python;
 
+use crate::languages::Language;
+use crate::languages::javascript::{MONGOSH, NODE};
+use crate::languages::literals::{Style, quoted, render};
 use crate::mql::document;
-use crate::print::values::{Style, quoted, render};
+use crate::rule::ShapeCode;
 use crate::shapes::bucket::{Bucket, Dialect, Readings, Slots};
 use document::{Array, Value};
-use std::sync::Arc;
+
+/// The code for buckets of a collection that clients call `logical`.
+pub(super) fn code(bucket: &Bucket, logical: &str, language: Language) -> ShapeCode {
+    let bucketed = Bucketed { bucket, logical: logical.to_owned(), view: bucket.view(Dialect::MongoDb) };
+    match language {
+        Language::Mongosh => javascript::code(&bucketed, &MONGOSH),
+        Language::Node => javascript::code(&bucketed, &NODE),
+        Language::Python => python::code(&bucketed),
+    }
+}
 
 /// What the languages have to say about one bucket.
-pub(super) struct Bucketed {
-    pub(super) bucket: Arc<Bucket>,
+struct Bucketed<'b> {
+    bucket: &'b Bucket,
     /// What clients call the collection.
-    pub(super) logical: String,
+    logical: String,
     view: Array<'static>,
 }
 
-impl Bucketed {
-    pub(super) fn new(bucket: &Arc<Bucket>, logical: &str) -> Bucketed {
-        Bucketed { bucket: bucket.clone(), logical: logical.to_owned(), view: bucket.view(Dialect::MongoDb) }
-    }
-
+impl Bucketed<'_> {
     /// All documents of a collection into buckets.
     fn gathering(&self) -> Vec<Value<'static>> {
         let mut stages = self.bucket.gather("_id");
@@ -34,7 +42,7 @@ impl Bucketed {
 
     /// The words that every template has.
     fn words(&self, style: &Style) -> Vec<(&'static str, String)> {
-        let bucket = &self.bucket;
+        let bucket = self.bucket;
         let view = render(&Value::Array(self.view.borrow()), style, 0);
         let series = || bucket.by.iter().map(|series| &*series.field);
         let hexed = names(bucket.by.iter().filter(|series| series.hex).map(|series| &*series.field));
@@ -60,7 +68,7 @@ impl Bucketed {
 }
 
 /// `template` once for each index of the stored collection, its keys as `‹index›`.
-fn indexes(bucketed: &Bucketed, style: &Style, template: &str) -> String {
+fn indexes(bucketed: &Bucketed<'_>, style: &Style, template: &str) -> String {
     let needs = bucketed.bucket.needs(&bucketed.bucket.into);
     let keys = needs.indexes.iter().map(|need| render(&Value::Document(need.key()), style, 2));
     keys.map(|key| template.replace("‹index›", &key)).collect()

@@ -3,29 +3,29 @@
 use document::Value;
 
 /// How a language writes what differs.
-pub(super) struct Style {
-    pub(super) null: &'static str,
-    pub(super) yes: &'static str,
-    pub(super) no: &'static str,
-    pub(super) nan: &'static str,
-    pub(super) infinity: &'static str,
+pub(crate) struct Style {
+    pub(crate) null: &'static str,
+    pub(crate) yes: &'static str,
+    pub(crate) no: &'static str,
+    pub(crate) nan: &'static str,
+    pub(crate) infinity: &'static str,
     /// A double without a fraction, which some languages would take for a whole number.
-    pub(super) whole_double: fn(f64) -> String,
-    pub(super) long: fn(i64) -> String,
-    pub(super) decimal: fn(&str) -> String,
-    pub(super) object_id: fn(&str) -> String,
+    pub(crate) whole_double: fn(f64) -> String,
+    pub(crate) long: fn(i64) -> String,
+    pub(crate) decimal: fn(&str) -> String,
+    pub(crate) object_id: fn(&str) -> String,
     /// Milliseconds since 1970.
-    pub(super) date: fn(i64) -> String,
-    pub(super) regex: fn(&str, &str) -> String,
-    pub(super) name: fn(&str) -> String,
+    pub(crate) date: fn(i64) -> String,
+    pub(crate) regex: fn(&str, &str) -> String,
+    pub(crate) name: fn(&str) -> String,
     /// Whether a document has spaces inside its braces.
-    pub(super) spaced: bool,
+    pub(crate) spaced: bool,
 }
 
 const WIDTH: usize = 100;
 
 /// `value` as a literal; what does not fit on a line is broken up, `indent` spaces in.
-pub(super) fn render(value: &Value<'_>, style: &Style, indent: usize) -> String {
+pub(crate) fn render(value: &Value<'_>, style: &Style, indent: usize) -> String {
     let line = one_line(value, style);
     if line.len() + indent <= WIDTH {
         return line;
@@ -47,7 +47,7 @@ pub(super) fn render(value: &Value<'_>, style: &Style, indent: usize) -> String 
     }
 }
 
-pub(super) fn one_line(value: &Value<'_>, style: &Style) -> String {
+pub(crate) fn one_line(value: &Value<'_>, style: &Style) -> String {
     let joined = |items: Vec<String>| items.join(", ");
     match value {
         Value::Missing | Value::Null | Value::Undefined => style.null.to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn one_line(value: &Value<'_>, style: &Style) -> String {
 }
 
 /// A string in double quotes: the escapes are those of JSON, which all languages here read.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for letter in text.chars() {

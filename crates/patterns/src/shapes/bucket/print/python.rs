@@ -1,11 +1,13 @@
 //! Buckets in Python.
 
-use crate::print::bucket::{Bucketed, filled, indexes, reading_words, slot_words};
-use crate::print::python::{STYLE, plain};
+use crate::languages::literals::quoted;
+use crate::languages::python::{STYLE, plain};
+use crate::rule::ShapeCode;
+use crate::shapes::bucket::print::{Bucketed, filled, indexes, reading_words, slot_words};
 use crate::shapes::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
-pub(in crate::print) const HELPERS: &str = "
+const HELPERS: &str = "
 
 def pick(doc, names):
     return {name: doc[name] for name in names if name in doc}
@@ -19,13 +21,8 @@ def hexed(doc, names):
     return {name: bytes.fromhex(value) if name in names else value for name, value in doc.items()}
 ";
 
-/// The name of the function that creates what is stored.
-pub(in crate::print) fn create(bucketed: &Bucketed) -> String {
-    format!("create_{}", plain(&bucketed.logical))
-}
-
-pub(in crate::print) fn code(bucketed: &Bucketed) -> String {
-    let bucket = &*bucketed.bucket;
+pub(super) fn code(bucketed: &Bucketed<'_>) -> ShapeCode {
+    let bucket = bucketed.bucket;
     let name = plain(&bucketed.logical);
     let mut words = bucketed.words(&STYLE);
     words.extend([
@@ -50,7 +47,11 @@ pub(in crate::print) fn code(bucketed: &Bucketed) -> String {
     };
     words.push(("range", verb.to_owned()));
     let template = format!("{START}{own}{CREATE}{index}{VIEW}{insert}{RANGE}{matching}{UNPACK}{group}{END}{MOVE}");
-    filled(&template, &words)
+    ShapeCode {
+        helpers: HELPERS.to_owned(),
+        functions: vec![format!("create_{name}")],
+        text: filled(&template, &words),
+    }
 }
 
 const START: &str = "\
@@ -186,9 +187,9 @@ fn insert_slot(slots: &Slots, bucket: &Bucket) -> String {
 
 /// What tells a slot: its name, or the value in its element.
 fn slot(slots: &Slots, bucket: &Bucket) -> String {
-    let time = crate::print::bucket::quoted(&bucket.time);
+    let time = quoted(&bucket.time);
     match (&slots.slot, slots.layout) {
-        (Slot::Field { field, .. }, _) => format!("reading[{}]", crate::print::bucket::quoted(field)),
+        (Slot::Field { field, .. }, _) => format!("reading[{}]", quoted(field)),
         (Slot::Time(grain), Layout::Array) => format!("reading[{time}].replace({})", floor(grain.name())),
         (Slot::Time(grain), Layout::FieldNames) => {
             let parts: String =

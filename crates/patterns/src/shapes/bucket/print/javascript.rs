@@ -1,11 +1,12 @@
 //! Buckets in JavaScript.
 
-use crate::print::bucket::{Bucketed, filled, indexes, reading_words, slot_words};
-use crate::print::javascript::{Flavor, capital};
+use crate::languages::javascript::{Flavor, capital};
+use crate::rule::ShapeCode;
+use crate::shapes::bucket::print::{Bucketed, filled, indexes, reading_words, slot_words};
 use crate::shapes::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
-pub(in crate::print) fn helpers(flavor: &Flavor) -> String {
+fn helpers(flavor: &Flavor) -> String {
     format!("const hex = (text) => {};\n{HELPERS}", flavor.hex)
 }
 
@@ -16,14 +17,14 @@ const hexed = (doc, names) => ({ ...doc, ...Object.fromEntries(Object.entries(pi
 ";
 
 /// The names of its functions.
-pub(in crate::print) fn functions(bucketed: &Bucketed) -> [String; 4] {
+fn functions(bucketed: &Bucketed<'_>) -> [String; 4] {
     let name = capital(&bucketed.logical);
     let range = if bucketed.bucket.is_numbered() { "range" } else { "report" };
     ["create", "insert", range, "move"].map(|verb| format!("{verb}{name}"))
 }
 
-pub(in crate::print) fn code(bucketed: &Bucketed, flavor: &Flavor) -> String {
-    let bucket = &*bucketed.bucket;
+pub(super) fn code(bucketed: &Bucketed<'_>, flavor: &Flavor) -> ShapeCode {
+    let bucket = bucketed.bucket;
     let mut words = bucketed.words(&flavor.style);
     let [create, insert, range, moving] = functions(bucketed);
     let name = capital(&bucketed.logical);
@@ -54,7 +55,7 @@ pub(in crate::print) fn code(bucketed: &Bucketed, flavor: &Flavor) -> String {
         }
     };
     let template = format!("{START}{own}{CREATE}{index}{VIEW}{insert}{RANGE}{matching}{UNPACK}{group}{END}{MOVE}");
-    filled(&template, &words)
+    ShapeCode { helpers: helpers(flavor), functions: functions(bucketed).to_vec(), text: filled(&template, &words) }
 }
 
 const START: &str = "\
