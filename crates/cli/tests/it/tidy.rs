@@ -45,7 +45,6 @@ const FACTS: &[&str] = &[
     "crates/patterns/src/life/timeseries/mod.rs",
     "crates/patterns/src/life/relocate/health.rs",
     "crates/patterns/src/life/verbs/selection.rs",
-    "crates/patterns/src/execute/host_fields.rs",
     "crates/patterns/src/execute/attempt.rs",
     "crates/server/src/dispatch.rs",
 ];

@@ -13,8 +13,8 @@ use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::{read, roll_up};
 use crate::fields::tally::amount::translated;
-use crate::rule::fence::fence_key;
-use crate::rule::key;
+use crate::rule::fence::{self, fence_key};
+use crate::rule::{Fetch, key};
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
 use document::error::label;
 use document::op::{Capture, Context, Namespace, ReadOp, WriteError, WriteOp, Written};
@@ -154,6 +154,15 @@ impl<'a> Attempt<'a> {
         written
     }
 
+    /// How rows are read for fields.
+    pub(crate) fn fetch(&self) -> Fetch {
+        match self.executor.inner.facts().runs_our_code {
+            true => Fetch::Documents,
+            false if self.relies => Fetch::Shortest,
+            false => Fetch::Rows,
+        }
+    }
+
     /// All rows of a read.
     pub(crate) async fn read(&mut self, rules: &[Arc<ActiveRule>], op: ReadOp) -> Result<Vec<Doc<'static>>> {
         self.pass(rules, || Action::Read(op.clone())).await?;
@@ -194,6 +203,33 @@ impl<'a> Attempt<'a> {
         self.fence(kept, fence.clone(), value, Mode::Exclusive).await?;
         self.exclusive.insert(fence);
         Ok(())
+    }
+
+    /// The same for a part of a key's value; a missing part is the whole key. Who comes again waits for the host.
+    pub(crate) async fn exclusive_part(
+        &mut self,
+        kept: &Arc<ActiveRule>,
+        key: &Value<'_>,
+        about: &Value<'_>,
+    ) -> Result<()> {
+        if about.is_missing() {
+            return self.exclusive(kept, key).await;
+        }
+        let value = fence::part(key, about);
+        let fence = fence_key(&kept.rule, &value);
+        if self.exclusive.contains(&fence) {
+            return Ok(());
+        }
+        self.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(key)));
+        self.fence(kept, fence.clone(), &value, Mode::Exclusive).await?;
+        self.exclusive.insert(fence);
+        Ok(())
+    }
+
+    /// A change of a key's sources that leaves its host unwritten, or finds none (SEMANTICS R1).
+    pub(crate) fn unwritten(&mut self, kept: &Arc<ActiveRule>, key: Value<'static>) {
+        self.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(&key)));
+        self.shared_later(kept, key);
     }
 
     /// Notes a shared fence on (link, value): [`Attempt::finish`] passes it.

@@ -4,9 +4,10 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
+use crate::execute::deltas::Following;
 use crate::execute::host_updates::HostUpdates;
 use crate::execute::{deferred, jobs, roll_up};
-use crate::rule::{Delta, Effect, Effects, Field, Link, State, WhenDeleted};
+use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted};
 use document::filter::Filter;
 use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, WriteOp};
 use document::value::order;
@@ -20,7 +21,7 @@ pub(crate) const MAX_HOSTS_IN_TRANSACTION: u64 = 1_000;
 type Deletes = Vec<(Arc<ActiveRule>, Value<'static>)>;
 
 pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
-    let (mut updates, mut deletes) = (HostUpdates::default(), Deletes::new());
+    let (mut following, mut deletes) = (Following::default(), Deletes::new());
     for kept in level {
         let (Some(field), Some(link)) = (&kept.field, kept.rule.link()) else { continue };
         let mut effects = Effects::new();
@@ -39,48 +40,19 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
             field.react(&changed.change, &run.context.env, &mut effects)?;
         }
         match field.fences().change {
-            None => add_deltas(run, (kept, &state), field, link, effects, &mut updates).await?,
+            // Both sides write the host: no fence, unless it stays as it is.
+            None => following.add(run, (kept, &state), field, link, effects).await?,
             Some(_) => {
                 let effects = awaited(run, kept, link, merged(field, effects)?).await?;
                 for (key, effect) in effects {
-                    add_change(run, kept, field, (key, effect), &mut updates, &mut deletes).await?;
+                    add_change(run, kept, field, (key, effect), &mut following.updates, &mut deletes).await?;
                 }
             }
         }
     }
-    updates.write(run, changes).await?;
+    following.write(run, changes).await?;
     for (kept, key) in deletes {
         delete(run, &kept, &key).await?;
-    }
-    Ok(())
-}
-
-/// Deltas of hosts that both sides write: they need no fence.
-async fn add_deltas(
-    run: &mut Attempt<'_>,
-    (kept, state): (&Arc<ActiveRule>, &State),
-    field: &Arc<dyn Field>,
-    link: &Link,
-    effects: Effects,
-    updates: &mut HostUpdates,
-) -> Result<()> {
-    for (key, effect) in effects {
-        let Effect::Update(delta) = effect else { continue };
-        if delta.is_zero() || run.was_evaluated(kept, &key) {
-            continue;
-        }
-        if link.lag.is_some() {
-            jobs::enqueue(run, kept, &key, deferred::JobAction::Update).await?;
-        } else if link.create {
-            // Until the whole source is counted, only the state says how far that is.
-            let delta = if matches!(state, State::Gathering { .. }) { delta.hidden() } else { delta };
-            updates.add(kept, field, key, delta)?;
-        } else if kept.is_by_id() && !state.reached(&key) {
-            // Seeding comes to this host later (SEMANTICS R2).
-            run.shared_later(kept, key);
-        } else {
-            updates.add(kept, field, key, delta)?;
-        }
     }
     Ok(())
 }

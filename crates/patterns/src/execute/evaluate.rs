@@ -29,6 +29,8 @@ pub(crate) struct Evaluator {
     with_state: bool,
     /// Whether the value is what the host's own state gives: where the state is known to be right.
     by_state: bool,
+    /// Whether it makes visible what the walk over a roll-up's source has gathered.
+    shows_gathered: bool,
 }
 
 /// A host whose field is not what it should be.
@@ -51,13 +53,15 @@ impl Evaluator {
     pub(crate) fn new(rule: &Arc<Rule>) -> Result<Evaluator> {
         let none = || Error::new(Code::InternalError, format!("the rule {} keeps no field", rule.name));
         let field = rule.kept_field().ok_or_else(none)?.clone();
-        Ok(Evaluator { rule: rule.clone(), field, with_state: true, by_state: false })
+        Ok(Evaluator { rule: rule.clone(), field, with_state: true, by_state: false, shows_gathered: false })
     }
 
-    /// To seed a rule: of a roll-up, the walk over its source has left the state of each host.
+    /// To seed a rule: of a roll-up, the walk over its source has left the state of each host, which may tell the value.
     pub(crate) fn to_seed(rule: &Arc<Rule>) -> Result<Evaluator> {
-        let by_state = rule.link().is_some_and(|link| link.create);
-        Ok(Evaluator { by_state, ..Evaluator::new(rule)? })
+        let shows_gathered = rule.link().is_some_and(|link| link.create);
+        let evaluator = Evaluator::new(rule)?;
+        let by_state = shows_gathered && is_shown_by_state(&*evaluator.field)?;
+        Ok(Evaluator { by_state, shows_gathered, ..evaluator })
     }
 
     /// For a rule that is not applied: nobody would keep the state right.
@@ -103,11 +107,14 @@ impl Evaluator {
     /// What orders the evaluation of these hosts against changes of what it reads (SEMANTICS R1).
     pub(crate) fn fences(&self, hosts: &[Doc<'static>]) -> Vec<(FenceKey, Mode)> {
         let mode = self.mode();
-        if self.by_state {
+        let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len() + 1);
+        if self.shows_gathered {
             // Against who still adds to states alone: a host whose value is right is not written by the walk.
-            return vec![(fence_key(&self.rule, &WHOLE_RULE), Mode::Exclusive)];
+            fences.push((fence_key(&self.rule, &WHOLE_RULE), Mode::Exclusive));
         }
-        let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len());
+        if self.by_state {
+            return fences;
+        }
         for host in hosts {
             fences.extend(self.keys(host).iter().map(|key| (fence_key(&self.rule, key), mode)));
         }
@@ -248,6 +255,11 @@ impl Evaluator {
         }
         Ok(rows)
     }
+}
+
+/// Whether the state of a field's hosts tells its value.
+pub(crate) fn is_shown_by_state(field: &dyn Field) -> Result<bool> {
+    Ok(field.shown_by_state(&Doc::empty())?.is_some())
 }
 
 /// The update that makes `after` of a document that is as it was looked at in the same transaction.

@@ -6,7 +6,7 @@ use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::recent_copies;
 use crate::execute::replaced::originals::{Written, keep_written};
-use crate::rule::{ClientWrites, Fetch, Field, Rows, State, Wanted};
+use crate::rule::{ClientWrites, Field, Rows, State, Wanted};
 use document::backend::Mode;
 use document::filter::Filter;
 use document::op::{Capture, Change, Namespace, UpdateOp, UpdateStatement, WriteOp};
@@ -119,11 +119,7 @@ async fn read(
             run.exclusive(kept, value).await?;
         }
     }
-    let fetch = match run.executor.inner.facts().runs_our_code {
-        true => Fetch::Documents,
-        false if run.relies => Fetch::Shortest,
-        false => Fetch::Rows,
-    };
+    let fetch = run.fetch();
     let documents = run.read(std::slice::from_ref(kept), field.query(keys, fetch)?).await?;
     rows.add(&**field, fetch, &documents);
     if is_shared {

@@ -27,7 +27,11 @@ struct KeyUpdate {
     /// Whether several hosts may have the key.
     multi: bool,
     rules: Vec<Arc<ActiveRule>>,
+    asked: Vec<Asked>,
 }
+
+/// A shared inquiry whose answer changes the host: the rule, the key, and the part of the value that it was about.
+type Asked = (Arc<ActiveRule>, Value<'static>, Value<'static>);
 
 #[derive(Default)]
 pub(super) struct HostUpdates {
@@ -41,7 +45,14 @@ pub(super) struct HostUpdates {
 struct Statements {
     rules: Vec<Arc<ActiveRule>>,
     list: Vec<(UpdateStatement, HostHash)>,
+    /// Those that leave a shared fence if their host is not there …
     keys: Vec<(Arc<ActiveRule>, Value<'static>)>,
+    /// … and those whose host may be as it should be already.
+    unsure: Vec<(Arc<ActiveRule>, Value<'static>)>,
+    /// Inquiries that had to change their hosts to be ordered against others like them …
+    asked: Vec<Asked>,
+    /// … and those whose changes cancel each other out.
+    cancelled: Vec<Asked>,
     /// Whether other rules read what is written.
     is_read: bool,
     multi: bool,
@@ -58,6 +69,19 @@ impl HostUpdates {
         field: &Arc<dyn Field>,
         key: Value<'static>,
         delta: Delta,
+    ) -> Result<()> {
+        self.add_answer(kept, field, key, delta, Vec::new())
+    }
+
+    /// The same for an answer, with what the shared inquiries were about that gave it: where the host then stays as it was, they
+    /// pass their fences exclusively. Two of them would otherwise meet nowhere.
+    pub(super) fn add_answer(
+        &mut self,
+        kept: &Arc<ActiveRule>,
+        field: &Arc<dyn Field>,
+        key: Value<'static>,
+        delta: Delta,
+        shared: Vec<Value<'static>>,
     ) -> Result<()> {
         let host = &kept.rule.host;
         let at = match self.hosts.iter().position(|(ns, _)| ns == host) {
@@ -80,11 +104,12 @@ impl HostUpdates {
         let slot = *self.places.entry((at, place)).or_insert_with(|| {
             let filter = field.hosts(&key);
             let (update, multi) = (HostUpdate::new(), !kept.is_by_id());
-            list.push(KeyUpdate { key, update, filter, multi, rules: Vec::new() });
+            list.push(KeyUpdate { key, update, filter, multi, rules: Vec::new(), asked: Vec::new() });
             list.len() - 1
         });
         if let Some(known) = list.get_mut(slot) {
             known.update.add(field, delta)?;
+            known.asked.extend(shared.into_iter().map(|about| (kept.clone(), known.key.clone(), about)));
             if !known.rules.iter().any(|other| Arc::ptr_eq(other, kept)) {
                 known.rules.push(kept.clone());
             }
@@ -132,11 +157,16 @@ fn add_statement(
     if leaves {
         merged.left.push(update.key.clone());
     }
+    let is_sure = update.update.always_writes();
     let made = match is_seeded {
         true => update.update.into_update()?,
         false => update.update.into_update_while_seeding(),
     };
-    let Some(mut made) = made else { return Ok(()) };
+    let Some(mut made) = made else {
+        update.asked.iter().for_each(|(kept, key, _)| run.unwritten(kept, key.clone()));
+        merged.cancelled.extend(update.asked);
+        return Ok(());
+    };
     if let Some(local) = run.rules.of(host).filter(|_| is_read) {
         made = with_own_stages(made, &own_stages(changed, local));
     }
@@ -148,8 +178,12 @@ fn add_statement(
             run.shared_later(kept, update.key.clone());
         }
         if kept.field.as_ref().is_some_and(|field| field.fences().unwritten.is_some()) {
-            merged.keys.push((kept.clone(), update.key.clone()));
+            let keys = if is_sure { &mut merged.keys } else { &mut merged.unsure };
+            keys.push((kept.clone(), update.key.clone()));
         }
+    }
+    if !is_sure {
+        merged.asked.extend(update.asked);
     }
     let statement = UpdateStatement { filter, update: made, multi: update.multi, upsert: comes, hint: None };
     merged.makes |= comes;
@@ -180,8 +214,12 @@ impl Statements {
         }
     }
 
-    /// Those without a host leave a shared fence, against who creates it meanwhile.
+    /// Those without a host leave a shared fence, against who creates it meanwhile; those whose host stays as it was, against who
+    /// evaluates it (SEMANTICS R1): a statement that changes nothing is no write.
     async fn write(self, run: &mut Attempt<'_>, host: &Namespace, changes: &mut Changes) -> Result<()> {
+        for (kept, key, about) in &self.cancelled {
+            run.exclusive_part(kept, key, about).await?;
+        }
         if self.list.is_empty() {
             return Ok(());
         }
@@ -193,10 +231,17 @@ impl Statements {
         let capture = self.capture(run, host);
         let op = update(host, self.list.into_iter().map(|(statement, _)| statement).collect());
         let written = run.derive(&self.rules, &op, &capture).await?;
-        if written.n < expected || self.multi {
-            // Which of several did not match is not told: a fence too many is at worst a retry.
-            for (kept, value) in self.keys {
-                run.shared_later(&kept, value);
+        let upserted = u64::try_from(written.upserted.len()).unwrap_or(u64::MAX);
+        let changed = written.modified.saturating_add(upserted);
+        // Which of several did not match, or stays as it was, is not told: a fence too many is at worst a retry.
+        let keys = if written.n < expected || self.multi { self.keys } else { Vec::new() };
+        let unsure = if changed < expected || self.multi { self.unsure } else { Vec::new() };
+        for (kept, value) in keys.into_iter().chain(unsure) {
+            run.shared_later(&kept, value);
+        }
+        if changed < written.n {
+            for (kept, key, about) in &self.asked {
+                run.exclusive_part(kept, key, about).await?;
             }
         }
         if self.makes {
@@ -228,6 +273,9 @@ impl Statements {
     /// The same as [`Statements::write`] without an answer: a host that is thought to be there must be; any other update has a
     /// fence with it.
     async fn collect(self, run: &mut Attempt<'_>, host: &Namespace) -> Result<()> {
+        for (kept, value) in &self.unsure {
+            run.shared_later(kept, value.clone());
+        }
         let missing_hosts = &run.executor.missing_hosts;
         let is_sure =
             |(statement, hash): &(UpdateStatement, HostHash)| !statement.multi && !missing_hosts.contains(*hash);

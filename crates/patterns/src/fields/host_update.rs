@@ -45,6 +45,11 @@ impl HostUpdate {
         self.deltas.iter().filter(|(_, delta)| !delta.is_zero()).map(|(field, _)| field)
     }
 
+    /// Whether a host that is there is surely written.
+    pub fn always_writes(&self) -> bool {
+        self.deltas.iter().any(|(_, delta)| delta.always_writes())
+    }
+
     /// How many children come to the host and leave it, of all fields that make it: whether one comes, and whether one leaves.
     pub fn comings(&self) -> (bool, bool) {
         let children = || self.deltas.iter().map(|(_, delta)| delta.children());

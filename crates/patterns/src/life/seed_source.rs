@@ -16,7 +16,7 @@ use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, wal
 use crate::life::{CatalogRule, Life, catalog, replaced, retire, write_differences};
 use crate::rule::fence::fence_key;
 use crate::rule::state::State;
-use crate::rule::{Effect, Field, Rule, key};
+use crate::rule::{Field, Rule, key};
 use document::backend::{Answer, Mode, Session};
 use document::filter::Filter;
 use document::op::UpdateStatement;
@@ -119,7 +119,7 @@ fn additions(field: &Arc<dyn Field>, sources: &[Doc<'static>], env: &Env) -> Res
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
     for source in sources {
         for (key, effect) in field.contribution(source, env)? {
-            let Effect::Update(delta) = effect else { continue };
+            let Some(delta) = effect.into_delta() else { continue };
             let at = *places.entry(key::bytes(&key)).or_insert_with(|| {
                 list.push((key, HostUpdate::new()));
                 list.len() - 1

@@ -1,5 +1,6 @@
-//! The names of fences (SEMANTICS R1): one for each rule and key value.
+//! The names of fences (SEMANTICS R1): one for each rule and key value, and for the parts of a value that are inquired about.
 
+use crate::mql::document;
 use crate::rule::Rule;
 use document::Value;
 use document::backend::FenceKey;
@@ -14,4 +15,12 @@ pub fn fence_key(rule: &Rule, value: &Value<'_>) -> FenceKey {
     bytes.push(0);
     key::encode(value, &mut bytes);
     FenceKey { db: Arc::clone(&rule.host.db), key: bytes }
+}
+
+/// What the fence on a part of a key's value is named by; a missing part is the whole key.
+pub fn part(key: &Value<'_>, about: &Value<'_>) -> Value<'static> {
+    match about.is_missing() {
+        true => key.clone().into_owned(),
+        false => Value::Document(document([("key", key.borrow()), ("about", about.borrow())])),
+    }
 }

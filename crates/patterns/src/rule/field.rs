@@ -226,7 +226,23 @@ impl Rows {
     }
 }
 
+impl Effect {
+    /// What changed; `None` if it says nothing of that.
+    pub fn into_delta(self) -> Option<Delta> {
+        match self {
+            Effect::Update(delta) | Effect::Look(delta) => Some(delta),
+            Effect::Ask(inquiry) => Some(inquiry.delta),
+            Effect::Nothing | Effect::Delete | Effect::Refuse => None,
+        }
+    }
+}
+
 impl Delta {
+    /// Nothing but a number of children.
+    pub fn of_children(children: i64) -> Delta {
+        Delta::State(Numbers { children, ..Numbers::default() })
+    }
+
     /// Whether it changes nothing.
     pub fn is_zero(&self) -> bool {
         match self {
@@ -255,14 +271,23 @@ impl Delta {
         }
     }
 
+    /// The same with more children.
+    #[must_use]
+    pub fn with_children(mut self, more: i64) -> Delta {
+        match &mut self {
+            Delta::Numbers(numbers) | Delta::State(numbers) => numbers.children += more,
+            Delta::Items { children, .. } | Delta::Set { children, .. } => *children += more,
+            Delta::Count(_) | Delta::Unset => {}
+        }
+        self
+    }
+
     /// The same for the host's state alone.
     #[must_use]
     pub fn hidden(self) -> Delta {
         match self {
             Delta::Numbers(numbers) => Delta::State(numbers),
-            Delta::Items { children, .. } | Delta::Set { children, .. } => {
-                Delta::State(Numbers { children, ..Numbers::default() })
-            }
+            Delta::Items { children, .. } | Delta::Set { children, .. } => Delta::of_children(children),
             other => other,
         }
     }
@@ -318,7 +343,8 @@ pub trait Field: Debug + Send + Sync {
         false
     }
 
-    /// What a delta means for a host that was read for it ([`Effect::Look`]): never another `Look`.
+    /// What a delta means for a host that was read for it ([`Effect::Look`]): `Nothing` but for the number of its children, `Update`
+    /// or `Ask`. The host may hold anything where seeding has not made it right yet; a roll-up's that is not there is empty.
     fn decide(&self, _host: &Doc<'_>, delta: Delta) -> Result<Effect> {
         Ok(Effect::Update(delta))
     }
@@ -337,7 +363,7 @@ pub trait Field: Debug + Send + Sync {
         self.row(document, fetch).map(|(key, row)| (key, Value::Missing, row))
     }
 
-    /// What follows for the hosts of the question's key; `None` if they stay as they are.
+    /// What follows for the hosts of the question's key; `None` if they stay as they are, but for the number of their children.
     fn answer(&self, _question: &Question, _row: Option<&Doc<'_>>) -> Result<Option<Delta>> {
         Ok(None)
     }
