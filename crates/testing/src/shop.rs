@@ -12,6 +12,7 @@
 //! | `orders`, `notes`, `contracts` | `customerId`; `n` |
 //! | `receipts` | `customerId`, `email` |
 //! | `invoices`, `answers` | `orderId`, `reviewId` |
+//! | `days`, `shelves`, `wanted` | what rules make there |
 
 use crate::{Act, Living, Opened, World};
 use bson::{Bson, DateTime, Document, doc};
@@ -28,6 +29,7 @@ pub const COLLECTIONS: &[&str] = &[
     "baskets",
     "contracts",
     "customers",
+    "days",
     "invoices",
     "notes",
     "orders",
@@ -35,7 +37,9 @@ pub const COLLECTIONS: &[&str] = &[
     "receipts",
     "reviews",
     "sales",
+    "shelves",
     "visits",
+    "wanted",
 ];
 
 /// What is the same with rules and without: policies of deletes change the others.

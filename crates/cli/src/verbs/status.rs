@@ -67,6 +67,7 @@ pub(crate) fn render(answer: &bson::Document) -> String {
     let mut out = off + &table(&headings, rules.iter().map(row).collect());
     out.push_str(&health(&rules));
     out.push_str(&kept(answer, &rules));
+    out.push_str(&unkeyed(&rules));
     for rule in &rules {
         if let Ok(problem) = rule.get_str("problem") {
             out.push_str(&format!("\n{} does not get on: {problem}\n", text(rule, "rule")));
@@ -75,6 +76,20 @@ pub(crate) fn render(answer: &bson::Document) -> String {
     out.push_str(&pending(answer));
     out.push_str(&ignored(answer));
     out
+}
+
+/// The rules of which some source documents have no key.
+fn unkeyed(rules: &[&bson::Document]) -> String {
+    let line = |rule: &&bson::Document| match number(rule, "unkeyed") {
+        0 => None,
+        1 => Some(format!("\n{}: 1 source document has no key and counts nowhere\n", text(rule, "rule"))),
+        more => Some(format!(
+            "\n{}: {} source documents have no key and count nowhere\n",
+            text(rule, "rule"),
+            grouped(more)
+        )),
+    };
+    rules.iter().filter_map(line).collect()
 }
 
 /// The declared rules that wait for a flag of `apply`.

@@ -148,7 +148,7 @@ fn shape(of: ValueType) -> Value {
         ValueType::Choice(words) => json!({ "enum": words }),
         ValueType::Flag => json!({ "type": "boolean" }),
         ValueType::Duration => json!({ "type": "string", "pattern": DURATION }),
-        ValueType::Filter => json!({ "type": "object", "minProperties": 1 }),
+        ValueType::Filter | ValueType::Operators => json!({ "type": "object", "minProperties": 1 }),
         ValueType::Expression => json!({ "not": { "type": "null" } }),
         ValueType::NotYet => json!({ "not": {} }),
     }
@@ -167,9 +167,11 @@ fn the_schema_is_what_the_definitions_say() {
 
 /// What a schema cannot see: it looks at one value at a time, and knows no names but those of keys.
 const ONLY_CHECK_SEES: &[&str] = &[
+    "`match` beside `create`",
     "a cycle:",
     "already, and so the same",
     "begins with a zero",
+    "beside an expression",
     "between 1ms and 24h",
     "both the time and a series",
     "called",
@@ -182,6 +184,7 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "is no expression",
     "is no filter",
     "is no regular expression",
+    "is not a key:",
     "is not finer",
     "is the collection itself",
     "is the same for the whole bucket",
@@ -191,6 +194,7 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "names a position",
     "needs exactly one series",
     "never an array",
+    "no index can serve",
     "no two",
     "not a value for",
     "overlaps",
@@ -203,6 +207,7 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "uses the time",
     "without `slot`: a",
     "would be its own child",
+    "would make documents of",
     "would refer to itself",
 ];
 

@@ -13,13 +13,25 @@ use std::sync::Arc;
 /// What a job does to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobAction {
+    /// Makes them where they are missing (SEMANTICS R35), which is an upsert.
+    Make,
     Update,
     Delete,
 }
 
 impl JobAction {
+    /// Where so many children come to a host, or leave it.
+    pub(crate) fn of_children(children: i64) -> JobAction {
+        match children {
+            1.. => JobAction::Make,
+            0 => JobAction::Update,
+            _ => JobAction::Delete,
+        }
+    }
+
     fn privilege(self) -> &'static str {
         match self {
+            JobAction::Make => "insert",
             JobAction::Update => "update",
             JobAction::Delete => "remove",
         }
@@ -27,7 +39,7 @@ impl JobAction {
 
     fn command(self) -> &'static str {
         match self {
-            JobAction::Update => "update",
+            JobAction::Make | JobAction::Update => "update",
             JobAction::Delete => "delete",
         }
     }
@@ -64,15 +76,25 @@ fn follow<'r>(
         return;
     }
     all.push((kept, action));
+    let makes_hosts = kept.makes_hosts();
+    let sourced = || rules.of(&kept.rule.host).map(|local| &*local.sourced).unwrap_or_default();
+    if makes_hosts && action != JobAction::Update {
+        follow(rules, kept, JobAction::Update, all);
+    }
     match action {
+        JobAction::Make => {
+            for reader in sourced() {
+                let appears = if reader.makes_hosts() { JobAction::Make } else { JobAction::Update };
+                follow(rules, reader, appears, all);
+            }
+        }
         JobAction::Update => {
             for reader in rules.readers(kept) {
                 follow(rules, reader, JobAction::Update, all);
             }
         }
         JobAction::Delete => {
-            let sourced = rules.of(&kept.rule.host).map(|local| &*local.sourced).unwrap_or_default();
-            for reader in sourced {
+            for reader in sourced() {
                 if let Some(action) = when_deleted(reader) {
                     follow(rules, reader, action, all);
                 }
@@ -85,6 +107,7 @@ fn follow<'r>(
 fn when_deleted(kept: &ActiveRule) -> Option<JobAction> {
     let link = kept.rule.link()?;
     match (link.refers, link.when_deleted) {
+        (Refers::Source, _) if link.create => Some(JobAction::Delete),
         (Refers::Source, _) | (_, WhenDeleted::Unset) => Some(JobAction::Update),
         (_, WhenDeleted::Cascade) => Some(JobAction::Delete),
         (_, WhenDeleted::Keep | WhenDeleted::Reject) => None,

@@ -52,7 +52,8 @@ impl Following {
                 continue;
             }
             if link.lag.is_some() {
-                jobs::enqueue(run, kept, &effect.key, deferred::JobAction::Update).await?;
+                let action = deferred::JobAction::of_children(effect.children());
+                jobs::enqueue(run, kept, &effect.key, action).await?;
             } else if link.create {
                 self.add_gathered(run, (kept, state), field, effect)?;
             } else if kept.is_by_id() && !state.reached(&effect.key) {
@@ -131,6 +132,12 @@ impl KeyEffect {
     /// Whether the changes cancel each other out.
     fn is_zero(&self) -> bool {
         self.inquiries.is_empty() && self.delta.as_ref().is_none_or(Delta::is_zero)
+    }
+
+    /// How many children come to the host, or leave it, where they make and remove it.
+    fn children(&self) -> i64 {
+        let asked = self.inquiries.iter().map(|inquiry| &inquiry.delta);
+        self.delta.iter().chain(asked).map(Delta::children).sum()
     }
 
     fn add(&mut self, field: &dyn Field, effect: Effect) -> Result<()> {

@@ -28,13 +28,15 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
         if changes.of(&link.source).is_empty() {
             continue;
         }
-        let state = match link.create {
+        // A late change has a job, whatever is counted already.
+        let adds = link.create && link.lag.is_none();
+        let state = match adds {
             true => roll_up::state(run, kept).await?,
             false => kept.state.clone(),
         };
         for changed in changes.of(&link.source) {
             // Seeding counts this child later (SEMANTICS R2).
-            if link.create && !state.has_gathered(&changed.change.id) {
+            if adds && !state.has_gathered(&changed.change.id) {
                 continue;
             }
             field.react(&changed.change, &run.context.env, &mut effects)?;

@@ -139,6 +139,10 @@ impl Evaluator {
             let gone = hosts.iter().filter(|host| self.had_source(host, key));
             return Ok(gone.filter_map(|host| host.get("_id")).collect());
         }
+        let makes = self.rule.link().is_some_and(|link| link.create) && hosts.is_empty();
+        if makes && self.rows(at, std::slice::from_ref(key)).await?.contains(key) {
+            return Ok(vec![key.clone()]);
+        }
         let mut ids = Vec::new();
         for some in hosts.chunks(HOSTS) {
             ids.extend(self.differences(at, some).await?.into_iter().map(|difference| difference.id));
@@ -157,6 +161,16 @@ impl Evaluator {
             true => Rows::default(),
             false => self.rows(at, &self.distinct_keys(hosts)).await?,
         };
+        self.differences_by(at, hosts, &rows)
+    }
+
+    /// The same by rows that were read.
+    pub(crate) fn differences_by(
+        &self,
+        at: &Access<'_>,
+        hosts: &[Doc<'static>],
+        rows: &Rows,
+    ) -> Result<Vec<HostDifference>> {
         let sent = !at.backend.facts().runs_our_code;
         let mut differences = Vec::new();
         for host in hosts {
@@ -167,7 +181,7 @@ impl Evaluator {
             let by_state = if self.by_state { self.field.shown_by_state(host)? } else { None };
             let right = match by_state {
                 Some(right) => right,
-                None => self.field.place(host, Some(host), &rows, &at.context.env)?,
+                None => self.field.place(host, Some(host), rows, &at.context.env)?,
             };
             if self.field.is_right(host, &right) {
                 continue;
@@ -246,7 +260,8 @@ impl Evaluator {
         seen.into_values().collect()
     }
 
-    async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
+    /// What there is of some keys, by what `at` sees.
+    pub(crate) async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
         let mut rows = Rows::default();
         if !keys.is_empty() {
             let fetch = if at.backend.facts().runs_our_code { Fetch::Documents } else { Fetch::Rows };

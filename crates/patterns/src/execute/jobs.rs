@@ -25,10 +25,10 @@ pub(crate) async fn enqueue(
     value: &Value<'_>,
     action: JobAction,
 ) -> Result<()> {
+    need_to_put_off(run.executor, run.session.relay.as_ref(), &run.rules, kept, action).await?;
     if !run.enqueued.insert(fence_key(&kept.rule, value)) {
         return Ok(());
     }
-    need_to_put_off(run.executor, run.session.relay.as_ref(), &run.rules, kept, action).await?;
     run.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(value)));
     run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
     if run.trace.is_some() {

@@ -10,8 +10,8 @@ use crate::execute::changes::Changes;
 use crate::execute::replaced::originals::catalog_row;
 use crate::fields::tally::amount::CHILDREN;
 use crate::mql::{call, call_with, cond, document, list, object};
-use crate::rule::State;
 use crate::rule::owned::STATE;
+use crate::rule::{Rule, State};
 use document::error::label;
 use document::filter::Filter;
 use document::op::{Capture, Delete, DeleteStatement, Namespace, WriteOp};
@@ -85,7 +85,7 @@ pub(super) async fn remove_empty(
 }
 
 /// The filter of hosts without children that hold only `_id`, fields of rules and our state.
-fn is_empty(local: &CollectionRules) -> Result<Filter> {
+pub(crate) fn is_empty(local: &CollectionRules) -> Result<Filter> {
     let mut own = Owned::default();
     own.add(&["_id"]);
     own.add(&[STATE]);
@@ -93,7 +93,7 @@ fn is_empty(local: &CollectionRules) -> Result<Filter> {
         own.add(&path.parts.iter().map(|part| &*part.name).collect::<Vec<_>>());
     }
     let mut conditions = Vec::new();
-    for path in local.hosted.iter().filter(|kept| kept.makes_hosts()).filter_map(|kept| children_path(kept)) {
+    for path in local.hosted.iter().filter(|kept| kept.makes_hosts()).filter_map(|kept| children_path(&kept.rule)) {
         conditions.push((path.dotted(), call("$not", object([("$gt", Value::Int32(0))]))));
     }
     conditions.push(("$expr".to_owned(), own.holds_only(Value::from("$$ROOT"))));
@@ -101,8 +101,14 @@ fn is_empty(local: &CollectionRules) -> Result<Filter> {
 }
 
 /// `_pleach.<field>.children`.
-fn children_path(kept: &ActiveRule) -> Option<Path> {
-    Some(Path::new(&format!("{}.{CHILDREN}", kept.rule.state_path()?)))
+fn children_path(rule: &Rule) -> Option<Path> {
+    Some(Path::new(&format!("{}.{CHILDREN}", rule.state_path()?)))
+}
+
+/// How many children of a rule a host has, by its state.
+pub(crate) fn children(rule: &Rule, host: &Doc<'_>) -> i64 {
+    let path = children_path(rule);
+    path.and_then(|path| field_of_document(host, &path.parts).as_i64_exact()).unwrap_or(0)
 }
 
 /// The names that rules own in a document, level by level; a name without any below is owned whole.
@@ -140,10 +146,9 @@ pub(super) fn refuse_deletes(run: &Attempt<'_>, changes: &Changes) -> Result<()>
     for (ns, list) in changes.all() {
         let Some(local) = run.rules.of(ns) else { continue };
         for kept in local.hosted.iter().filter(|kept| kept.makes_hosts()) {
-            let Some(path) = children_path(kept) else { continue };
             for deleted in list.iter().filter(|changed| changed.change.after.is_none()) {
                 let Some(before) = &deleted.change.before else { continue };
-                let children = field_of_document(before, &path.parts).as_i64_exact().unwrap_or(0);
+                let children = children(&kept.rule, before);
                 if children > 0 {
                     return Err(has_children(kept, &deleted.change.id, children));
                 }

@@ -233,7 +233,7 @@ mod tests {
             replaced: Progress {
                 since: Some(5),
                 seeded_to: Some(Value::Int32(3)),
-                seeded: Seeded { corrected: 1, filled: 2, removed: 3, left: 4, moved: 0 },
+                seeded: Seeded { corrected: 1, filled: 2, removed: 3, left: 4, moved: 0, unkeyed: 5 },
                 restore: true,
                 restored_to: Some(Value::MaxKey),
             },

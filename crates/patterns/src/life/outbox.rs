@@ -9,7 +9,7 @@ use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::gate::Point;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::{OwnTransaction, is_transient};
-use crate::life::{CatalogRule, Life, catalog, replaced, write_differences};
+use crate::life::{CatalogRule, Life, catalog, replaced, roll_up_job, write_differences};
 use crate::rule::names;
 use crate::rule::state::State;
 use document::backend::Session;
@@ -154,8 +154,12 @@ struct JobHosts {
     ids: Vec<Value<'static>>,
 }
 
-/// Does a job to its end, batch by batch. False if the rule is no longer as the job was found for.
+/// Does a job to its end, batch by batch. Returns false if it is not its time: the rule is no longer as the job was found for, or its
+/// source is being counted.
 async fn finish(life: &Life, job: &Job) -> Result<bool> {
+    if roll_up_job::is_too_early(&job.entry) {
+        return Ok(false);
+    }
     let evaluator = Evaluator::new(&job.entry.rule)?;
     let mut hosts: Option<JobHosts> = None;
     loop {
@@ -242,7 +246,9 @@ async fn one_batch(
     let (batch, last) = (rest.get(..size.min(rest.len())).unwrap_or_default(), rest.len() <= size);
     life.pass(Point::Life("fence")).await?;
     at.backend.fences(at.session, &[(evaluator.fence(&job.key), evaluator.mode())]).await?;
-    if !batch.is_empty() {
+    if rule.link().is_some_and(|link| link.create) {
+        roll_up_job::make_true(life, &mut began, evaluator, &job.entry, &job.key).await?;
+    } else if !batch.is_empty() {
         let filter = with_ids(batch.to_vec()).and(evaluator.hosts(&job.key));
         let hosts = at.find(find(&rule.host, filter)).await?;
         if evaluator.deletes_hosts() && !evaluator.has_source(&mut at, &job.key).await? {

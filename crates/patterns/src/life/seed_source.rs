@@ -13,7 +13,7 @@ use crate::life::reconcile::set_state;
 use crate::life::replaced::{Keeping, Replaced};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{CatalogRule, Life, catalog, replaced, retire, write_differences};
+use crate::life::{CatalogRule, Life, catalog, replaced, retire, unkeyed, write_differences};
 use crate::rule::fence::fence_key;
 use crate::rule::state::State;
 use crate::rule::{Field, Rule, key};
@@ -26,6 +26,14 @@ use std::sync::Arc;
 
 /// A part holds about so many bytes of source documents.
 const PACE: Pace = Pace { first: 500, most: 4_000, bytes: 16 << 20 };
+
+/// Each part of a view is found by reading and sorting all of it, so that there are few.
+const PACE_IN_VIEW: Pace = Pace { first: 20_000, most: 50_000, bytes: 16 << 20 };
+
+/// Whether the rule's source is stored in another form.
+fn is_view(life: &Life, rule: &Rule) -> bool {
+    rule.link().is_some_and(|link| life.patterned.rules().shaped(&link.source).is_some())
+}
 
 /// Begins with hosts that count nothing: what an earlier form of the rule has left in them goes.
 pub(super) async fn begin(life: &Life, entry: &CatalogRule) -> Result<()> {
@@ -40,7 +48,8 @@ pub(super) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
         return Ok(());
     }
     let mut gathering = Gathering { life, rule: &entry.rule, row: entry.row.clone() };
-    match walk(life, PACE, position.clone(), &mut gathering).await? {
+    let pace = if is_view(life, &entry.rule) { PACE_IN_VIEW } else { PACE };
+    match walk(life, pace, position.clone(), &mut gathering).await? {
         WalkEnd::Reached => Ok(()),
         // The reconciler looks at it anew.
         WalkEnd::Superseded => life.reload().await,
@@ -66,7 +75,11 @@ impl Gathering<'_> {
         let (Some(field), Some(link)) = (rule.kept_field(), rule.link()) else { return Ok(None) };
         let mut outside = Session::default();
         let mut at = Access { backend: &*life.backend, session: &mut outside, context };
-        let to = walk::boundary(&mut at, &link.source, part.from, part.size).await?;
+        let is_view = is_view(life, rule);
+        let to = match is_view {
+            true => walk::boundary_in_view(&mut at, &link.source, part.from, part.size).await?,
+            false => walk::boundary(&mut at, &link.source, part.from, part.size).await?,
+        };
         let mut began = OwnTransaction::begin_for(life, context, rule).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         life.pass(Point::Life("fence")).await?;
@@ -74,7 +87,11 @@ impl Gathering<'_> {
         if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
             return Ok(None);
         }
-        let sources = at.find(walk::range(&link.source, part.from, to.as_ref())).await?;
+        let part_of_source = match is_view {
+            true => walk::range_in_view(&link.source, part.from, to.as_ref())?,
+            false => walk::range(&link.source, part.from, to.as_ref()),
+        };
+        let sources = at.find(part_of_source).await?;
         life.pass(Point::Life("evaluate")).await?;
         let additions = additions(field, &sources, &context.env)?;
         if let Some(keeping) = Keeping::of(rule, &row.state, &row.replaced).filter(|_| !additions.is_empty()) {
@@ -88,6 +105,7 @@ impl Gathering<'_> {
         }
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         let mut next = row.clone();
+        next.replaced.seeded.unkeyed += unkeyed::among(link, &sources, &context.env)?;
         next.state = State::Gathering { position: Some(to.clone().unwrap_or(Value::MaxKey)) };
         life.pass(Point::Life("save")).await?;
         catalog::save(&mut at, &rule.host.db, &next).await?;

@@ -4,7 +4,7 @@ use crate::execute::access::{Access, aggregate};
 use crate::execute::rights::Rights;
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::{Seeded, amount};
-use crate::life::{CatalogRule, Life, apply, catalog, lifecycle, load};
+use crate::life::{CatalogRule, Life, apply, catalog, lifecycle, load, unkeyed};
 use crate::mql;
 use crate::rule::names;
 use crate::rule::state::State;
@@ -25,7 +25,8 @@ struct Waiting {
 
 impl Life {
     /// `{ rules: [ { rule, state, progress, lag_ms, pending, overridden } ], outbox: { pending, oldest_ms } }`, of
-    /// one database or of all; of rules that the client may read. A rule says what its seeding did (`seeded`) and what is kept of
+    /// one database or of all; of rules that the client may read. Of a roll-up also `unkeyed`: how many source
+    /// documents count nowhere. A rule says what its seeding did (`seeded`) and what is kept of
     /// what it replaced (`kept`); what is kept of rules that are gone is listed beside them.
     pub(crate) async fn status(&self, at: &mut Access<'_>, db: Option<&str>, rights: &Rights) -> Result<Doc<'static>> {
         let databases = match db {
@@ -72,7 +73,11 @@ impl Life {
             let key = (entry.db.to_string(), entry.rule.name.to_string());
             let waiting = waiting.get(&key).copied().unwrap_or_default();
             let health = lifecycle::of(&entry.rule).status(self, at, entry).await?;
-            rules.push(&Value::Document(self.show(entry, waiting, health, kept.remove(&key))));
+            let unkeyed = match entry.row.state.is_kept() {
+                true => unkeyed::in_status(self, at, entry).await?,
+                false => None,
+            };
+            rules.push(&Value::Document(self.show(entry, waiting, unkeyed, health, kept.remove(&key))));
         }
         let mut status = DocWriter::new();
         status.append("rules", &Value::Array(rules.finish())).start_document("outbox");
@@ -126,6 +131,7 @@ impl Life {
         &self,
         entry: &CatalogRule,
         waiting: Waiting,
+        unkeyed: Option<i64>,
         health: Option<Doc<'static>>,
         kept: Option<Amount>,
     ) -> Doc<'static> {
@@ -141,6 +147,9 @@ impl Life {
         rule.append("lag_ms", &Value::Int64(waiting.oldest_ms)).append("pending", &Value::Int64(waiting.pending));
         let overridden = i64::try_from(self.patterned.overridden(&entry.rule)).unwrap_or(i64::MAX);
         rule.append("overridden", &Value::Int64(overridden));
+        if let Some(unkeyed) = unkeyed {
+            rule.append("unkeyed", &Value::Int64(unkeyed));
+        }
         if row.replaced.seeded != Seeded::default() {
             rule.append("seeded", &Value::Document(row.replaced.seeded.show()));
         }

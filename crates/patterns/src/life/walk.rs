@@ -7,9 +7,11 @@
 use crate::execute::access::{Access, by_id, find};
 use crate::life::Life;
 use crate::life::transaction::is_transient;
+use crate::mql::{call, call_with, document, list, literal};
 use document::backend::Answer;
 use document::filter::Filter;
 use document::op::{Find, Hint, Namespace};
+use document::pipeline::expr::Names;
 use document::{Doc, DocWriter, Error, Result, Value};
 use std::time::Duration;
 
@@ -187,6 +189,25 @@ pub(crate) async fn boundary(
 ) -> Result<Option<Value<'static>>> {
     let found = at.find(Find { skip: count, limit: Some(1), ..range(ns, from, None) }).await?;
     Ok(found.first().and_then(|doc| doc.get("_id")))
+}
+
+/// As [`range`], of a collection that is stored in another form: its logical documents have no index by `_id`, and all are read.
+pub(crate) fn range_in_view(ns: &Namespace, from: Option<&Value<'_>>, to: Option<&Value<'_>>) -> Result<Find> {
+    let compared = |operator: &str, id: &Value<'_>| call_with(operator, [Value::from("$_id"), literal(id.borrow())]);
+    let bounds = from.map(|id| compared("$gte", id)).into_iter().chain(to.map(|id| compared("$lt", id)));
+    let filter = Filter::parse(&document([("$expr", call("$and", list(bounds)))]), &mut Names::new())?;
+    Ok(Find { allow_disk_use: true, ..find(ns, filter) })
+}
+
+/// As [`boundary`], by sorting all of them.
+pub(crate) async fn boundary_in_view(
+    at: &mut Access<'_>,
+    ns: &Namespace,
+    from: Option<&Value<'_>>,
+    count: u64,
+) -> Result<Option<Value<'static>>> {
+    let sorted = Find { sort: Some(by_id()), skip: count, limit: Some(1), ..range_in_view(ns, from, None)? };
+    Ok(at.find(sorted).await?.first().and_then(|doc| doc.get("_id")))
 }
 
 fn id_document(id: &Value<'_>) -> Doc<'static> {

@@ -1,12 +1,13 @@
-//! Computed: a count, sum or average of child documents, or an expression over the document itself, kept up to date.
+//! Computed: a count, sum or average of child documents, on their parent or rolled up by a key, or an expression over the document
+//! itself, kept up to date.
 //!
 //! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
 
-use crate::declare::block::{Block, BlockItem, print_duration};
+use crate::declare::block::{Block, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
-use crate::declare::kinds::link_keys::{Keys, reads_planned, with_planned};
+use crate::declare::kinds::link_keys::{BY_KEY, CREATE_KEY, EACH_KEY, Keys, MATCH_KEY};
 use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
 use crate::declare::{normal, programs, spelling};
 use crate::fields::{ExpressionField, Tally, TallyField};
@@ -18,12 +19,12 @@ use std::sync::Arc;
 pub(super) const PATTERN: Pattern = Pattern {
     name: "computed",
     title: "Computed",
-    help: "Keeps a count, sum or average of child documents on their parent, or an expression over the document itself.",
+    help: "Keeps a count, sum or average of child documents on their parent or by month, region, tag; or an expression over the document itself.",
     problem: "The same aggregation over child documents runs on every page load, and costs more with every child.",
-    mechanism: "Each write of a child changes its parent's value by the difference, in the same transaction; sums are exact.",
+    mechanism: "Each write of a child changes its parent's value by the difference, in the same transaction; sums are exact. Roll-up documents (`create: true`) come and go with their children.",
     symptom: "A $count, $sum or $avg over one collection for each document of another, on almost every read.",
     when_not: "Children are written far more often than the value is read, and nobody needs it to be exact at once.",
-    example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }",
+    example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }\nmonths:\n  computed:\n    revenue: { sum: amount, from: sales, by: { $dateTrunc: { date: $date, unit: month } }, create: true }",
     status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
 };
 
@@ -33,15 +34,12 @@ const LATER_KINDS: &[&str] = &["min", "max", "first", "last", "distinct"];
 
 const KEYS: &[KeyDef] = &[
     KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: ValueType::Path },
-    KeyDef { name: "by", help: "The field of the children that holds this document's `_id`.", shape: ValueType::Path },
+    BY_KEY,
     CLIENT_WRITES_KEY,
     KeyDef { name: "count", help: "The collection whose documents are counted.", shape: ValueType::Collection },
-    KeyDef {
-        name: "create",
-        help: "A roll-up: documents that appear with their first child.",
-        shape: ValueType::NotYet,
-    },
+    CREATE_KEY,
     KeyDef { name: "distinct", help: "How many different values the children have.", shape: ValueType::NotYet },
+    EACH_KEY,
     KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: ValueType::Expression },
     KeyDef { name: "first", help: "The first value by an order.", shape: ValueType::NotYet },
     KeyDef { name: "from", help: "The collection of the children, for `sum` and `avg`.", shape: ValueType::Collection },
@@ -51,6 +49,7 @@ const KEYS: &[KeyDef] = &[
         shape: ValueType::Duration,
     },
     KeyDef { name: "last", help: "The last value by an order.", shape: ValueType::NotYet },
+    MATCH_KEY,
     KeyDef { name: "max", help: "The largest value of the children.", shape: ValueType::NotYet },
     KeyDef { name: "min", help: "The smallest value of the children.", shape: ValueType::NotYet },
     KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: ValueType::NotYet },
@@ -58,15 +57,18 @@ const KEYS: &[KeyDef] = &[
     KeyDef { name: "where", help: "Which children count: a query filter.", shape: ValueType::Filter },
 ];
 
+/// What may stand beside every value of children.
+const OF_CHILDREN: &[&str] = &["create", "each", "match", "where", "lag", "client_writes"];
+
 const FORMS: &[KeySet] = &[
-    KeySet { required: &["count", "by"], optional: &["where", "lag", "client_writes"] },
-    KeySet { required: &["sum", "from", "by"], optional: &["where", "lag", "client_writes"] },
-    KeySet { required: &["avg", "from", "by"], optional: &["where", "lag", "client_writes"] },
+    KeySet { required: &["count", "by"], optional: OF_CHILDREN },
+    KeySet { required: &["sum", "from", "by"], optional: OF_CHILDREN },
+    KeySet { required: &["avg", "from", "by"], optional: OF_CHILDREN },
     KeySet { required: &["expr"], optional: &["client_writes"] },
 ];
 
 fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
-    block.only(&with_planned(KEYS), findings);
+    block.only(KEYS, findings);
     if refused_for_now(block, findings) {
         return None;
     }
@@ -102,24 +104,6 @@ fn refused_for_now(block: &Block<'_>, findings: &mut Findings) -> bool {
             findings.error(&block.key_at(kind), format!("`{kind}` is not there yet"), format!("there are {there}"));
         }
     }
-    if reads_planned() {
-        return findings.errors() > before;
-    }
-    if block.get("create").is_some() {
-        findings.error(
-            &block.key_at("create"),
-            "roll-ups (`create: true`) are not there yet",
-            format!("there are {there}, on documents that exist"),
-        );
-    } else if let Some(by) = block.get("by")
-        && let Value::Document(_) = by.node.to_value()
-    {
-        findings.error(
-            &by.at,
-            "`by` is an expression: roll-ups are not there yet, and only they have one",
-            "name the field of the children that holds this document's `_id`: `by: productId`",
-        );
-    }
     findings.errors() > before
 }
 
@@ -144,22 +128,10 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
         "count" => None,
         _ => block.get(kind).and_then(|item| item.path("amount", findings)),
     };
-    let keys = Keys::read(block, target, findings);
-    let by = keys.as_ref().and_then(|keys| keys.foreign.path()).map(|key| &key.path).zip(block.get("by"));
+    let keys = Keys::read(block, target, source, findings);
     let filter = block.get("where").map_or(Some(None), |item| programs::filter(&item, findings).map(Some));
     let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
     let client_writes = client_writes(block, findings);
-    if let (Some(source), Some((by, BlockItem { at, .. }))) = (source, &by) {
-        if by.dotted() == "_id" && *source == *target.host.collection {
-            findings.error(
-                at,
-                format!("every document of `{source}` would be its own child"),
-                "name the field that holds the parent's `_id`: `by: parentId`",
-            );
-        } else if by.parts.iter().any(|part| part.index.is_some()) {
-            findings.error(at, format!("`by: {by}` names a position in an array"), "name a field that holds one value");
-        }
-    }
 
     let tally = match kind {
         "count" => Tally::Count,
@@ -197,7 +169,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
 }
 
 fn expression(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
-    for key in ["from", "by", "where", "lag"] {
+    for key in ["from", "by", "create", "each", "match", "where", "lag"] {
         if block.get(key).is_some() {
             findings.error(
                 &block.key_at(key),

@@ -1,5 +1,4 @@
-//! How children find their host: `by` a field or an expression, `each`, `match`, `create`. All but a plain field are built and not
-//! offered yet: they are refused unless a test has asked for them ([`read_planned_forms`]).
+//! How children find their host: `by` a field or an expression over the children, `each`, `match`, `create`.
 
 use crate::declare::block::{Block, BlockItem};
 use crate::declare::finding::Findings;
@@ -8,33 +7,33 @@ use crate::rule::{KeyExpression, KeyPath, LinkKey};
 use document::value::Path;
 use document::{DocWriter, Value};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-static READS_PLANNED: AtomicBool = AtomicBool::new(false);
+pub(super) const BY_KEY: KeyDef = KeyDef {
+    name: "by",
+    help: "The field of the children that holds this document's `_id`, or an expression over a child that gives it: `{ $dateTrunc: … }`, `{ region: $region, … }`.",
+    shape: ValueType::Either(&[ValueType::Path, ValueType::Operators]),
+};
 
-/// From now on this process reads forms of declarations that are not offered yet: for tests of what they will be made of.
-#[doc(hidden)]
-pub fn read_planned_forms() {
-    READS_PLANNED.store(true, Ordering::Relaxed);
-}
+pub(super) const CREATE_KEY: KeyDef = KeyDef {
+    name: "create",
+    help: "A roll-up: a document appears with its first child and goes with its last.",
+    shape: ValueType::Flag,
+};
 
-pub(super) fn reads_planned() -> bool {
-    READS_PLANNED.load(Ordering::Relaxed)
-}
+pub(super) const EACH_KEY: KeyDef = KeyDef {
+    name: "each",
+    help: "`by` holds an array: the child belongs to the document of each element.",
+    shape: ValueType::Flag,
+};
 
-/// The keys that come with the planned forms.
-const PLANNED_KEYS: [KeyDef; 2] = [
-    KeyDef { name: "each", help: "An array in `by` links once per element.", shape: ValueType::Flag },
-    KeyDef { name: "match", help: "The field of this collection that `by` refers to.", shape: ValueType::Path },
-];
+pub(super) const MATCH_KEY: KeyDef = KeyDef {
+    name: "match",
+    help: "The field of this collection that `by` refers to; `_id` if omitted.",
+    shape: ValueType::Path,
+};
 
-/// The keys of a block with those that are planned.
-pub(super) fn with_planned(keys: &[KeyDef]) -> Vec<KeyDef> {
-    match reads_planned() {
-        true => keys.iter().copied().chain(PLANNED_KEYS).collect(),
-        false => keys.to_vec(),
-    }
-}
+/// What can be a key that an index serves, for hints.
+const SERVED: &str = "a field, $dateTrunc of a field, or a document of these";
 
 /// Both sides of a link to children.
 pub(super) struct Keys {
@@ -44,56 +43,68 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn read(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Keys> {
-        let by = block.require("by", "by: <the field of the children that holds this document's _id>", findings)?;
-        let flag = |name: &str, findings: &mut Findings| match block.get(name).filter(|_| reads_planned()) {
+    /// Reads them; `source` is the collection of the children.
+    pub(super) fn read(
+        block: &Block<'_>,
+        target: &DeclaredField,
+        source: Option<&str>,
+        findings: &mut Findings,
+    ) -> Option<Keys> {
+        let before = findings.errors();
+        let by = block.require("by", "by: <the field of the children that holds this document's _id>", findings);
+        let flag = |name: &str, findings: &mut Findings| match block.get(name) {
             Some(item) => item.flag(findings),
             None => Some(false),
         };
         let (each, create) = (flag("each", findings), flag("create", findings));
-        let matched = match block.get("match").filter(|_| reads_planned()) {
-            Some(item) => item.path("email", findings),
+        let local = match block.get("match") {
+            Some(item) => host_path(&item, findings),
             None => Some(Path::new("_id")),
         };
-        let foreign = match by.node.to_value() {
-            source @ Value::Document(_) if reads_planned() => expression(&by, source, findings),
-            _ => by.path("productId", findings).map(|path| LinkKey::Path(KeyPath { path, each: each == Some(true) })),
-        };
-        let keys = Keys { local: KeyPath::new(matched?), foreign: foreign?, create: create? };
-        let refuse = |key: &str, message: &str, hint: &str, findings: &mut Findings| {
-            findings.error(&block.key_at(key), message, hint);
-        };
+        let foreign = by.as_ref().and_then(|by| match by.node.to_value() {
+            source @ Value::Document(_) => expression(by, source, findings),
+            _ => child_path(by, each, findings),
+        });
+        let keys = Keys { local: KeyPath::new(local?), foreign: foreign?, create: create? };
         if each? && keys.foreign.path().is_none() {
-            refuse("each", "`each` beside an expression", "an expression gives one key: leave out `each`", findings);
-            return None;
+            let hint = "an expression gives one key: leave out `each`";
+            findings.error(&block.key_at("each"), "`each` beside an expression", hint);
         }
-        if !keys.create {
-            return Some(keys);
+        if let Some(source) = source.filter(|source| **source == *target.host.collection) {
+            keys.check_same_collection(block, source, findings);
         }
-        if keys.local.path.dotted() != "_id" {
-            refuse(
-                "match",
-                "`match` beside `create`",
-                "a document is made with its key as `_id`: leave out `match`",
-                findings,
+        if keys.create && keys.local.path.dotted() != "_id" {
+            let hint = "a document is made with its key as `_id`: leave out `match`";
+            findings.error(&block.key_at("match"), "`match` beside `create`", hint);
+        }
+        if let (Some(by), None) = (&by, keys.foreign.path()) {
+            let message = "a child for which this gives null or an array, or cannot be computed, counts nowhere";
+            findings.note(&by.at, message, "`plan`, `audit` and `status` (`unkeyed`) say how many there are");
+        }
+        if let (Some(by), false) = (&by, keys.foreign.is_seekable()) {
+            unserved(block, by, source.unwrap_or("the children"), findings);
+        }
+        (findings.errors() == before).then_some(keys)
+    }
+
+    /// Children that are documents of the same collection: a comment counts its replies.
+    fn check_same_collection(&self, block: &Block<'_>, source: &str, findings: &mut Findings) {
+        if self.create {
+            findings.error(
+                &block.key_at("create"),
+                format!("documents of `{source}` would make documents of `{source}`, and these the next"),
+                "roll up into another collection",
             );
-            return None;
-        }
-        if block.get("lag").is_some() {
-            refuse("lag", "`lag` beside `create` is not there yet", "leave out `lag`", findings);
-            return None;
-        }
-        let source = block.get("from").or_else(|| block.get("count")).map(|item| item.node.to_value());
-        if source.as_ref().and_then(|source| source.as_str()) == Some(&*target.host.collection) {
-            refuse(
-                "create",
-                "documents of a collection that make documents of the same",
-                "name another collection",
-                findings,
+        } else if let Some(by) = self.foreign.path()
+            && by.path == self.local.path
+        {
+            let at = block.get("by").map_or_else(|| block.at.clone(), |item| item.at);
+            findings.error(
+                &at,
+                format!("every document of `{source}` would be its own child"),
+                "name the field that holds the parent's `_id`: `by: parentId`",
             );
-            return None;
         }
-        Some(keys)
     }
 
     /// Their part of the normal form, behind the rest.
@@ -117,13 +128,64 @@ impl Keys {
     }
 }
 
+/// `match`: a field of the host that holds one value.
+fn host_path(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Path> {
+    let path = item.path("email", findings)?;
+    if path.parts.iter().any(|part| part.index.is_some()) {
+        let message = format!("`match: {path}` names a position in an array");
+        findings.error(&item.at, message, "name a field that holds one value");
+        return None;
+    }
+    Some(path)
+}
+
+/// `by`, a field of the children.
+fn child_path(by: &BlockItem<'_>, each: Option<bool>, findings: &mut Findings) -> Option<LinkKey> {
+    let (path, each) = (by.path("productId", findings)?, each == Some(true));
+    let (message, hint) = if path.parts.iter().any(|part| part.index.is_some()) {
+        let hint = match each {
+            true => "name the array: each element links by itself",
+            false => "name a field that holds one value",
+        };
+        (format!("`by: {path}` names a position in an array"), hint)
+    } else if each && path.dotted() == "_id" {
+        let message = "`_id` is never an array, so `each: true` has nothing to walk".to_owned();
+        (message, "leave out `each`, or name the array in `by`")
+    } else {
+        return Some(LinkKey::Path(KeyPath { path, each }));
+    };
+    findings.error(&by.at, message, hint);
+    None
+}
+
 fn expression(by: &BlockItem<'_>, source: Value<'static>, findings: &mut Findings) -> Option<LinkKey> {
     match KeyExpression::new(source) {
         Ok(expression) => Some(LinkKey::Expression(Arc::new(expression))),
         Err(error) => {
-            let hint = error.hint().unwrap_or("write an expression over the children").to_owned();
-            findings.error(&by.at, format!("`by` is {}", error.message()), hint);
+            // Without a hint it is no expression of the language at all.
+            let (message, hint) = match error.hint() {
+                Some(hint) => (format!("`by` is {}", error.message()), hint),
+                None => (format!("`by` is no expression: {}", error.message()), "write an expression over a child"),
+            };
+            findings.error(&by.at, message, hint);
             None
         }
+    }
+}
+
+/// A key whose children no index finds (SEMANTICS R35): each evaluation reads all of them.
+fn unserved(block: &Block<'_>, by: &BlockItem<'_>, source: &str, findings: &mut Findings) {
+    if block.get("lag").is_some() {
+        findings.error(
+            &block.key_at("lag"),
+            format!("`lag` by a key that no index can serve: each late change would read all of `{source}`"),
+            format!("leave out `lag`, or write `by` as {SERVED}"),
+        );
+    } else {
+        findings.note(
+            &by.at,
+            format!("no index can serve this key: evaluating a document anew reads all of `{source}`"),
+            format!("changes of children are added without that; where it matters, write `by` as {SERVED}"),
+        );
     }
 }

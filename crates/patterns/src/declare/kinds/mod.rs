@@ -10,8 +10,6 @@ mod polymorphic;
 mod subset;
 mod versions;
 
-pub use link_keys::read_planned_forms;
-
 use crate::declare::block::Block;
 use crate::declare::finding::Findings;
 use crate::rule::{HostField, Rule};
@@ -120,6 +118,8 @@ pub enum ValueType {
     Filter,
     /// An aggregation expression.
     Expression,
+    /// An aggregation expression that is a map: operators, or a document of expressions.
+    Operators,
     /// A list, each item once.
     List {
         of: &'static ValueType,

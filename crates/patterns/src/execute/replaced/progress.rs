@@ -20,6 +20,8 @@ pub struct Seeded {
     pub left: i64,
     /// Were brought into another form.
     pub moved: i64,
+    /// Documents of a roll-up's source that have no key.
+    pub unkeyed: i64,
 }
 
 /// In the row of a rule.
@@ -102,10 +104,11 @@ impl Seeded {
             removed: number("removed"),
             left: number("left"),
             moved: number("moved"),
+            unkeyed: number("unkeyed"),
         }
     }
 
-    /// `{ corrected, filled, removed, left }`, or `{ moved }` of a conversion.
+    /// `{ corrected, filled, removed, left }`, of a roll-up perhaps `unkeyed`, or `{ moved }` of a conversion.
     pub(crate) fn show(&self) -> Doc<'static> {
         let mut doc = DocWriter::new();
         if self.moved > 0 {
@@ -114,6 +117,9 @@ impl Seeded {
         }
         doc.append("corrected", &Value::Int64(self.corrected)).append("filled", &Value::Int64(self.filled));
         doc.append("removed", &Value::Int64(self.removed)).append("left", &Value::Int64(self.left));
+        if self.unkeyed > 0 {
+            doc.append("unkeyed", &Value::Int64(self.unkeyed));
+        }
         doc.finish()
     }
 

@@ -97,7 +97,7 @@ pub(super) fn keyed(link: &Link) -> Vec<Value<'static>> {
 }
 
 /// Each value at the path once, arrays on the way and at its end entered: the same as [`key::linked`].
-pub(super) fn elements(path: &Path) -> Value<'static> {
+pub(crate) fn elements(path: &Path) -> Value<'static> {
     let mut documents = list([Value::from("$$ROOT")]);
     let mut left = path.parts.len();
     for part in &path.parts {

@@ -11,6 +11,7 @@ mod field;
 mod react;
 
 pub use children::Shortcut;
+pub(crate) use children::elements;
 pub use evaluated::Evaluated;
 
 use crate::fields::host_update::{count_or_zero, increment};

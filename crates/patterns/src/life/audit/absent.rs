@@ -3,7 +3,7 @@
 use crate::execute::access::Access;
 use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::life::Life;
-use crate::life::audit::AuditedRule;
+use crate::life::audit::{AuditedRule, leave_pending};
 use crate::life::repair::RepairMode;
 use crate::life::transaction::{OwnTransaction, is_transient};
 use crate::mql;
@@ -31,14 +31,14 @@ impl Life {
             return Ok(Vec::new());
         }
         if self.audits_in_snapshots() {
-            return self.absent_in_snapshot(evaluator).await;
+            return self.absent_in_snapshot(asked, evaluator).await;
         }
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         let mut absent: Option<Vec<HostDifference>> = None;
         for _ in 0..LOOKS {
             let _free = self.patterned.until_free(&context, &asked.rule.namespaces()).await?;
-            let mut found = evaluator.absent(&mut at).await?;
+            let mut found = missing(&mut at, asked, evaluator).await?;
             if let Some(before) = &absent {
                 let earlier: HashSet<Vec<u8>> = before.iter().map(|one| key::bytes(&one.id)).collect();
                 found.retain(|one| earlier.contains(&key::bytes(&one.id)));
@@ -53,13 +53,13 @@ impl Life {
         Ok(absent.unwrap_or_default())
     }
 
-    async fn absent_in_snapshot(&self, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
+    async fn absent_in_snapshot(&self, asked: &AuditedRule, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
         let context = self.context();
         loop {
             self.check_stopped()?;
             let mut began = OwnTransaction::begin_for(self, &context, evaluator.rule()).await?;
             let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
-            match evaluator.absent(&mut at).await {
+            match missing(&mut at, asked, evaluator).await {
                 Err(error) if is_transient(&error) => tokio::task::yield_now().await,
                 found => return found,
             }
@@ -103,6 +103,15 @@ impl Life {
             }
         }
     }
+}
+
+/// The documents that `at` does not see and should; those that wait in the outbox are no drift.
+async fn missing(at: &mut Access<'_>, asked: &AuditedRule, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
+    let mut absent = evaluator.absent(at).await?;
+    if asked.kept().is_some() && !absent.is_empty() {
+        leave_pending(at, evaluator.rule(), &mut absent).await?;
+    }
+    Ok(absent)
 }
 
 fn bare(id: &Value<'_>) -> Doc<'static> {

@@ -53,6 +53,8 @@ pub(crate) enum Note {
     Waiting {
         documents: u64,
     },
+    /// Source documents that count nowhere.
+    Unkeyed(String),
     /// So many documents are still to be brought into buckets.
     Moving {
         documents: u64,
@@ -76,6 +78,7 @@ impl Note {
             Note::Seeding { .. } => "seeding",
             Note::Retiring => "retiring",
             Note::Waiting { .. } => "outbox",
+            Note::Unkeyed(_) => "unkeyed",
             Note::Moving { .. } => "moving",
             Note::Raw => "raw",
         }
@@ -89,7 +92,7 @@ impl Note {
             | Note::AllReferencesDangle(_)
             | Note::NotInBuckets { .. } => Coverage::Impossible,
             Note::Seeding { .. } | Note::Retiring | Note::Waiting { .. } | Note::Moving { .. } => Coverage::Partial,
-            Note::Differs | Note::Empty { .. } | Note::Raw => Coverage::Whole,
+            Note::Differs | Note::Empty { .. } | Note::Unkeyed(_) | Note::Raw => Coverage::Whole,
         }
     }
 
@@ -131,6 +134,7 @@ impl Note {
             Note::Waiting { documents } => {
                 format!("{documents} wait for the outbox: these documents were not checked")
             }
+            Note::Unkeyed(text) => text.clone(),
             Note::Moving { documents } => {
                 format!("being brought into buckets: {documents} documents are not there yet and were not checked")
             }

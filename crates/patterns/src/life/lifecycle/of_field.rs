@@ -12,7 +12,7 @@ use crate::life::relocate::drop::Leaving;
 use crate::life::repair::RepairMode;
 use crate::life::replaced::{Progress, amount};
 use crate::life::verbs::{RequiredPrivileges, Resource};
-use crate::life::{CatalogRule, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source};
+use crate::life::{CatalogRule, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source, unkeyed};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::Result;
@@ -173,6 +173,10 @@ async fn note_extent(life: &Life, asked: &AuditedRule, figures: &mut Figures) ->
         }
     } else if figures.checked > 0 && !figures.lacks_source() {
         figures.notes.extend(all_references_dangle(&mut at, &asked.rule).await?.map(Note::AllReferencesDangle));
+    }
+    if let (Some(link), false) = (asked.rule.link(), figures.lacks_source()) {
+        let unkeyed = unkeyed::count(&mut at, &asked.rule).await?;
+        figures.notes.extend(unkeyed.and_then(|unkeyed| unkeyed.text(link)).map(Note::Unkeyed));
     }
     figures.note_if_empty(&asked.rule.host);
     Ok(())

@@ -24,12 +24,13 @@ mod validators;
 
 pub(crate) use references::{AllReferencesDangle, all_references_dangle};
 pub(crate) use refusal::Refusal;
+pub(crate) use sample::shown;
 pub(crate) use validators::refused_validator;
 
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
-use crate::life::Life;
 use crate::life::plan::{ApplyPlan, ApplyStep, Work};
+use crate::life::{Life, unkeyed};
 use crate::rule::order::reads;
 use crate::rule::{Losses, Rule};
 use counts::Counts;
@@ -53,6 +54,8 @@ pub(crate) struct RulePreview {
     pub(crate) work: &'static str,
     pub(crate) counts: Option<Counts>,
     pub(crate) references: Option<References>,
+    /// How many source documents have no key, of a rule that computes one or makes documents.
+    pub(crate) unkeyed: Option<u64>,
     /// What documents would lose that come into buckets.
     pub(crate) losses: Option<Losses>,
     pub(crate) removal: Option<Removal>,
@@ -160,7 +163,7 @@ impl Preview {
         })
     }
 
-    /// `[ { rule, work, hosts, has, right, corrected, removed, filled, references, dangling, notes, refused } ]`.
+    /// `[ { rule, work, hosts, has, right, corrected, removed, filled, references, dangling, unkeyed, notes, refused } ]`.
     pub(crate) fn show(&self) -> Value<'static> {
         let mut list = ArrayWriter::new();
         self.rules.iter().for_each(|rule_preview| {
@@ -177,6 +180,7 @@ impl RulePreview {
             work,
             counts: None,
             references: None,
+            unkeyed: None,
             losses: None,
             removal: None,
             notes: Vec::new(),
@@ -199,7 +203,17 @@ impl RulePreview {
         self.refusals.extend(counts.refusal(&self.rule, was.as_deref()));
         self.refusals.extend(obstacles::look(at, &self.rule).await?);
         self.counts = Some(counts);
+        self.look_at_keys(at).await?;
         references::look(at, self).await
+    }
+
+    /// Source documents that will count nowhere.
+    async fn look_at_keys(&mut self, at: &mut Access<'_>) -> Result<()> {
+        if let (Some(unkeyed), Some(link)) = (unkeyed::count(at, &self.rule).await?, self.rule.link()) {
+            self.notes.extend(unkeyed.text(link));
+            self.unkeyed = Some(unkeyed.documents);
+        }
+        Ok(())
     }
 
     /// Counts are of the data as it is now; what another rule of the same `apply` makes first is not in them.
@@ -223,6 +237,9 @@ impl RulePreview {
         }
         if let Some(references) = &self.references {
             doc.append("references", &long(references.all)).append("dangling", &long(references.dangling));
+        }
+        if let Some(unkeyed) = self.unkeyed {
+            doc.append("unkeyed", &long(unkeyed));
         }
         if let Some(losses) = &self.losses {
             losses::show(losses, &mut doc);
@@ -268,7 +285,7 @@ fn documents(number: u64) -> String {
 }
 
 /// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {

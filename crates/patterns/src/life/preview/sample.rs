@@ -72,7 +72,7 @@ pub(super) fn kind(value: &Value<'_>) -> &'static str {
 }
 
 /// A value as people write it, cut when long.
-pub(super) fn shown(value: &Value<'_>) -> String {
+pub(crate) fn shown(value: &Value<'_>) -> String {
     const LONGEST: usize = 40;
     let text = in_shell(value);
     match text.chars().count() > LONGEST {

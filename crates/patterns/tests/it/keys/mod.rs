@@ -1,10 +1,9 @@
 //! Keys of links beyond a plain field: expressions, `each`, `match`, and documents that are made with their first child.
 
 mod kinds;
+mod late;
 mod rolled_up;
 mod seeded;
-
-use pleach_patterns::declare::kinds::read_planned_forms;
 
 /// Orders by month and region, counted and added up; the documents come and go with the orders.
 pub(crate) const MONTHS: &str = "
@@ -13,8 +12,3 @@ pub(crate) const MONTHS: &str = "
       orders: { count: orders, by: { month: { $dateTrunc: { date: $at, unit: month } }, region: $region }, create: true }
       revenue: { sum: total, from: orders, by: { month: { $dateTrunc: { date: $at, unit: month } }, region: $region }, create: true }
 ";
-
-/// Reads declarations with forms that are not offered yet.
-pub(crate) fn planned() {
-    read_planned_forms();
-}

@@ -1,6 +1,6 @@
 //! Roll-ups: the document of a key comes with its first child and goes with its last (SEMANTICS R35).
 
-use super::{MONTHS, planned};
+use super::MONTHS;
 use crate::harness::*;
 use bson::{Bson, DateTime, doc};
 use document::backend::{Backend, Session};
@@ -30,7 +30,6 @@ async fn check(world: &World, own: &[Bson]) {
 
 #[test]
 fn documents_come_with_their_first_child_and_go_with_their_last() {
-    planned();
     let world = World::new(MONTHS);
     run(async {
         world
@@ -66,7 +65,6 @@ fn documents_come_with_their_first_child_and_go_with_their_last() {
 
 #[test]
 fn what_clients_put_into_a_document_keeps_it() {
-    planned();
     let world = World::new(MONTHS);
     run(async {
         let march = || key("2024-03-01T00:00:00Z", "eu");
@@ -97,7 +95,6 @@ fn what_clients_put_into_a_document_keeps_it() {
 
 #[test]
 fn a_transaction_makes_and_removes_documents_and_its_abort_undoes_it() {
-    planned();
     let world = World::new(MONTHS);
     run(async {
         world.did(insert("orders", vec![order(1, "2024-03-03T10:00:00Z", "eu", 5)])).await;
@@ -115,7 +112,6 @@ fn a_transaction_makes_and_removes_documents_and_its_abort_undoes_it() {
 
 #[test]
 fn other_fields_of_a_document_are_filled_when_it_is_made() {
-    planned();
     let world = World::new(
         "
   regions:
@@ -150,7 +146,6 @@ fn other_fields_of_a_document_are_filled_when_it_is_made() {
 
 #[test]
 fn concurrent_writers_of_one_key_leave_it_right() {
-    planned();
     let world = World::new(MONTHS);
     run(async {
         let writer = |number: i32| {

@@ -1,6 +1,5 @@
 //! Roll-ups over orders that were there before: seeded in two walks, under load, killed and resumed; audited and repaired.
 
-use super::planned;
 use crate::harness::{Opened, context, delete, insert, run, update};
 use crate::life::dying::Dying;
 use crate::life::several::{LONG, Process};
@@ -48,7 +47,6 @@ async fn assert_right(village: &Village) {
 
 #[test]
 fn a_roll_up_is_seeded_from_its_source() {
-    planned();
     run(async {
         let village = Village::new().await;
         fill(&village, 300).await;
@@ -76,7 +74,6 @@ fn a_roll_up_is_seeded_from_its_source() {
 
 #[test]
 fn seeding_under_load_counts_each_document_once() {
-    planned();
     run(async {
         let village = Village::new().await;
         fill(&village, 2_000).await;
@@ -140,7 +137,6 @@ async fn cut_off(folder: testing::Data, after: i64) -> (testing::Data, bool) {
 
 #[test]
 fn whatever_was_cut_off_is_counted_once() {
-    planned();
     run(async {
         let mut tried = 0;
         for after in (6..).step_by(9) {
@@ -164,7 +160,6 @@ fn whatever_was_cut_off_is_counted_once() {
 
 #[test]
 fn an_audit_names_documents_that_should_exist_and_a_repair_makes_them() {
-    planned();
     run(async {
         let village = Village::new().await;
         fill(&village, 60).await;
@@ -194,7 +189,6 @@ fn both() -> String {
 
 #[test]
 fn two_processes_count_each_document_once() {
-    planned();
     run(async {
         let engine = Opened::engine();
         let (first, second) = (Process::start(&engine, LONG).await, Process::start(&engine, LONG).await);
