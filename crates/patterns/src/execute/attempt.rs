@@ -40,7 +40,9 @@ pub(crate) struct Attempt<'a> {
     pub(crate) later: Vec<(Arc<ActiveRule>, Value<'static>, Option<FenceVersion>)>,
     /// Hosts that were evaluated after the client's write: its deltas are in their values.
     evaluated: Vec<(Arc<ActiveRule>, Vec<u8>)>,
-    /// Documents that were deleted together with their source.
+    /// Hosts that are to be deleted together with their source …
+    pub(crate) doomed: Vec<(Arc<ActiveRule>, Value<'static>)>,
+    /// … and documents that were.
     pub(crate) cascaded: crate::execute::changes::Changes,
     /// The hosts that this attempt wrote to and the fences it had to itself, for who tries again after a conflict.
     pub(crate) touched: Vec<HostHash>,
@@ -81,6 +83,7 @@ impl<'a> Attempt<'a> {
             enqueued: HashSet::new(),
             later: Vec::new(),
             evaluated: Vec::new(),
+            doomed: Vec::new(),
             cascaded: crate::execute::changes::Changes::default(),
             touched: Vec::new(),
             derived: Vec::new(),
@@ -318,6 +321,11 @@ impl<'a> Attempt<'a> {
     /// Notes that a host was evaluated from what the client's write left.
     pub(crate) fn note_evaluated(&mut self, kept: &Arc<ActiveRule>, value: &Value<'_>) {
         self.evaluated.push((kept.clone(), key::bytes(value)));
+    }
+
+    /// What is changed from now on is in none of their values.
+    pub(crate) fn forget_evaluated(&mut self) {
+        self.evaluated.clear();
     }
 
     pub(crate) fn was_evaluated(&self, kept: &Arc<ActiveRule>, value: &Value<'_>) -> bool {

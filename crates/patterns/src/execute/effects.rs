@@ -17,11 +17,8 @@ use std::sync::Arc;
 /// So many hosts of one key are changed in the transaction; more are left to the outbox.
 pub(crate) const MAX_HOSTS_IN_TRANSACTION: u64 = 1_000;
 
-/// The hosts that are deleted with a source.
-type Deletes = Vec<(Arc<ActiveRule>, Value<'static>)>;
-
 pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
-    let (mut following, mut deletes) = (Following::default(), Deletes::new());
+    let mut following = Following::default();
     for kept in level {
         let (Some(field), Some(link)) = (&kept.field, kept.rule.link()) else { continue };
         let mut effects = Effects::new();
@@ -47,13 +44,18 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
             Some(_) => {
                 let effects = awaited(run, kept, link, merged(field, effects)?).await?;
                 for (key, effect) in effects {
-                    add_change(run, kept, field, (key, effect), &mut following.updates, &mut deletes).await?;
+                    add_change(run, kept, field, (key, effect), &mut following.updates).await?;
                 }
             }
         }
     }
-    following.write(run, changes).await?;
-    for (kept, key) in deletes {
+    following.write(run, changes).await
+}
+
+/// Deletes hosts with their sources, behind everything else that follows from the changes so far: what is read of sources then
+/// holds exactly these changes. What the deletes mean comes next.
+pub(super) async fn cascade(run: &mut Attempt<'_>) -> Result<()> {
+    for (kept, key) in std::mem::take(&mut run.doomed) {
         delete(run, &kept, &key).await?;
     }
     Ok(())
@@ -105,7 +107,6 @@ async fn add_change(
     field: &Arc<dyn Field>,
     (key, effect): (Value<'static>, Effect),
     updates: &mut HostUpdates,
-    deletes: &mut Deletes,
 ) -> Result<()> {
     let Some(link) = field.link() else { return Ok(()) };
     run.exclusive(kept, &key).await?;
@@ -126,7 +127,7 @@ async fn add_change(
         _ if hosts > MAX_HOSTS_IN_TRANSACTION => jobs::enqueue(run, kept, &key, later).await,
         Effect::Update(delta) => updates.add(kept, field, key, delta),
         Effect::Delete => {
-            deletes.push((kept.clone(), key));
+            run.doomed.push((kept.clone(), key));
             Ok(())
         }
         Effect::Nothing | Effect::Look(_) | Effect::Ask(_) => Ok(()),

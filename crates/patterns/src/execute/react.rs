@@ -38,7 +38,9 @@ async fn from_level(run: &mut Attempt<'_>, mut changes: Changes, mut first: usiz
             host_fields::restore(run, level, &mut changes).await?;
             effects::spread(run, level, &mut changes).await?;
         }
-        // What a delete took with it concerns all rules, whatever their level.
+        // What a delete takes with it concerns all rules, whatever their level.
+        run.forget_evaluated();
+        effects::cascade(run).await?;
         changes = std::mem::take(&mut run.cascaded);
         first = 0;
     }

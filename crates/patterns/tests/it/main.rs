@@ -9,6 +9,7 @@ mod copies;
 mod explain;
 mod harness;
 mod hot;
+mod inquiries;
 mod keys;
 mod life;
 mod owned;

@@ -213,7 +213,7 @@ pub struct FoldField<F> {
 }
 
 impl<F: Fold> FoldField<F> {
-    pub(crate) fn of(target: HostField, link: Link, fold: F) -> Result<FoldField<F>> {
+    pub fn of(target: HostField, link: Link, fold: F) -> Result<FoldField<F>> {
         let form = StateForm { children: link.create, numbers: fold.keeps_numbers() };
         let state = form.is_some().then(|| owned::state_path(&target.path));
         let (name, variable) = (target.path.dotted(), variable(&target.path));
