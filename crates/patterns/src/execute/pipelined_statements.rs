@@ -7,7 +7,7 @@ use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::plan::Action;
 use crate::execute::roll_up;
-use crate::fields::tally::amount::translated;
+use crate::rule::numbers::translated;
 use document::op::{Capture, WriteOp, Written};
 use document::{Code, Error, Result};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! `$inc` while there are only counts, else a pipeline whose deltas are constants, and the same as code.
 
 use crate::fields::set_paths::{Entry, put};
-use crate::fields::tally::amount::count;
 use crate::mql::{call, call_with, cond, document, field, list, literal, object};
 use crate::rule::field::{HostStages, OwnStage};
+use crate::rule::numbers::count;
 use crate::rule::owned::STATE;
 use crate::rule::{Delta, Field};
 use document::filter::Details;

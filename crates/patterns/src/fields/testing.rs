@@ -130,7 +130,7 @@ pub(crate) fn apply(update: &Update, doc: &Doc<'static>) -> Result<Doc<'static>>
     match (&native, &spoken) {
         (Ok(native), Ok(spoken)) => assert_eq!(native, spoken),
         (Err(native), Err(spoken)) => {
-            let spoken = crate::fields::tally::amount::translated(spoken.clone());
+            let spoken = crate::rule::numbers::translated(spoken.clone());
             assert_eq!((native.code(), native.message()), (spoken.code(), spoken.message()));
         }
         _ => panic!("{native:?} but {spoken:?}"),

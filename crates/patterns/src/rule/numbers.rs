@@ -1,7 +1,7 @@
 //! What changes of source documents add to a host: a count, or exact numbers (SEMANTICS R8).
 
 use document::value::{Decimal128, Number};
-use document::{Doc, DocWriter, Value};
+use document::{Code, Doc, DocWriter, Error, Value};
 
 /// Numbers added up exactly: finite ones as decimals, the others counted, and how many there are of each type. It is both
 /// a host's state (`_pleach.<field>`) and what changes it.
@@ -199,4 +199,27 @@ pub fn exact_sum(a: Decimal128, b: Decimal128) -> Option<Decimal128> {
     let same = |x: Decimal128, y: Decimal128| x.compare(y).is_eq();
     // As MongoDB's `$add` does, the sum of all that is no decimal is added last: a zero, which may change the exponent.
     (same(sum.minus(a), b) && same(sum.minus(b), a)).then(|| sum.plus(Decimal128::ZERO))
+}
+
+/// What the error of a sum without room says before and behind the name of its rule.
+const BEFORE_RULE: &str = "the sum of rule ";
+const AFTER_RULE: &str = " would need more than 34 digits";
+
+/// A derived write's error in our own words: in a pipeline a sum without room can only end as a failed conversion.
+pub fn translated(error: Error) -> Error {
+    let rule = || {
+        let (_, rest) = error.message().split_once(BEFORE_RULE)?;
+        rest.split_once(AFTER_RULE).map(|(rule, _)| rule)
+    };
+    match (error.code() == Code::ConversionFailure).then(rule).flatten() {
+        Some(rule) => too_many_digits(rule),
+        None => error,
+    }
+}
+
+/// The error of a sum that leaves 34 digits: the write that would do it changes nothing.
+pub fn too_many_digits(rule: &str) -> Error {
+    Error::bad_value(format!("{BEFORE_RULE}{rule}{AFTER_RULE}")).with_hint(
+        "Pleach keeps sums exactly, in 34 decimal digits; values that differ by more orders of magnitude cannot be added",
+    )
 }

@@ -172,6 +172,11 @@ fn names_a_backend(line: &str) -> bool {
     line.contains("dyn Backend")
 }
 
+/// Whether a line reaches into the module of one field.
+fn names_a_field(line: &str) -> bool {
+    patterns::fields::FIELDS.iter().any(|entry| line.contains(&format!("fields::{}::", entry.name)))
+}
+
 fn is_async(line: &str) -> bool {
     words(line).any(|word| word == "async") || line.contains(".await")
 }
@@ -220,6 +225,17 @@ fn few_files_match_on_what_a_rule_keeps() {
     let found = matching_on_kind(&patterns());
     let too_many = if found.len() > 3 { found } else { Vec::new() };
     report("Kind is matched in three files at most, besides declare/kinds", "ask the field or the shape", &too_many);
+}
+
+#[test]
+fn a_field_is_not_asked_which_it_is() {
+    let above = ["active", "execute", "layer", "life", "front"];
+    let wrong = lines_in(&patterns(), &above, names_a_field);
+    report(
+        "what is above the fields knows none of them by its kind",
+        "give `Field` the method that is missing",
+        &wrong,
+    );
 }
 
 #[test]
@@ -334,6 +350,15 @@ mod counter_examples {
             ("declare/kinds/bucket/mod.rs", "use crate::shapes::bucket::Bucket;"),
         ]);
         assert_eq!(asking_for_buckets(&tree), ["life/audit.rs", "life/plan.rs"]);
+    }
+
+    #[test]
+    fn a_file_that_knows_a_field() {
+        let tree = files(&[
+            ("execute/run.rs", "use crate::fields::tally::translated;\nuse crate::fields::value_at;"),
+            ("fields/fold.rs", "use crate::fields::tally::Tally;"),
+        ]);
+        assert_eq!(lines_in(&tree, &["execute"], names_a_field).len(), 1);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use super::evaluated::{Evaluated, Placing};
 use super::{Fold, FoldField, Sameness};
 use crate::fields::differing;
 use crate::fields::set_paths::Entry;
-use crate::fields::tally::amount::too_many_digits;
 use crate::mql::{call, document, literal, object};
 use crate::rule::field::{ComparisonPipeline, HostStages, Samples, Search};
+use crate::rule::numbers::too_many_digits;
 use crate::rule::numbers::{CHILDREN, Numbers, count};
 use crate::rule::obstacle::{Arrays, Obstacle};
 use crate::rule::{

@@ -3,8 +3,8 @@
 //! A state is `{ n, sum, long?, double?, decimal?, nan?, inf?, negInf? }` ([`Numbers`]); the visible value is a function of it:
 //! an int while all numbers are ints and it fits, else a long, a double, a decimal, as MongoDB's accumulators have it.
 
-use crate::fields::tally::amount::{CHILDREN, COUNTERS, Numbers, StateForm, count, too_many_digits};
 use crate::mql::{call, call_with, cond, literal, object, with};
+use crate::rule::numbers::{CHILDREN, COUNTERS, Numbers, StateForm, count, too_many_digits};
 use document::Value;
 use document::value::decimal_math::Rounding;
 use document::value::{Decimal128, Number};
@@ -103,7 +103,7 @@ pub fn visible_expression(shown: Shown, state: Value<'_>) -> Value<'static> {
 }
 
 /// The state at the expression `state` and the amounts in the variable `delta` together; an error that names the rule if the sum is
-/// not exact ([`crate::fields::tally::amount::translated`]).
+/// not exact ([`crate::rule::numbers::translated`]).
 pub fn next_state(form: StateForm, state: Value<'_>, delta: &str, rule: &str) -> Value<'static> {
     let old = |name: &str| call_with("$ifNull", [Value::string(format!("$$s.{name}")), Value::Int32(0)]);
     let more = |name: &str| Value::string(format!("$${delta}.{name}"));

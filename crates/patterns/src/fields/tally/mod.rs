@@ -1,8 +1,7 @@
 //! count, sum and avg of linked documents: signed deltas, exact (SEMANTICS R8).
 //!
-//! [`amount`] adds up numbers exactly, [`exact`] does the same in MQL.
+//! [`crate::rule::numbers`] adds up numbers exactly, [`exact`] does the same in MQL.
 
-pub mod amount;
 pub mod exact;
 pub(crate) mod registered;
 #[cfg(test)]
@@ -13,8 +12,8 @@ mod tests;
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next};
 use crate::mql::{call, field, object};
 use crate::rule::field::Samples;
+use crate::rule::numbers::{Numbers, StateForm};
 use crate::rule::{Delta, Effect, HostField, Link, Recipe};
-use amount::{Numbers, StateForm};
 use document::op::Capture;
 use document::pipeline::expr::field_of_document;
 use document::value::{Decimal128, Path};
