@@ -9,7 +9,7 @@ use crate::execute::rights::namespaces;
 use crate::life::Life;
 use crate::life::relocate::record::Relocation;
 use crate::life::replaced::Progress;
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::{OwnTransaction, retried};
 pub(crate) use crate::mql::long;
 use crate::rule::Rule;
 use crate::rule::names;
@@ -146,8 +146,8 @@ pub(crate) async fn write_over(
     epoch: Option<i64>,
     take_over: impl Fn(&Row, &mut Row),
 ) -> Result<Option<Row>> {
-    loop {
-        life.check_stopped()?;
+    let take_over = &take_over;
+    let attempt = || async move {
         let context = life.context();
         let mut began = OwnTransaction::begin(life, &context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
@@ -159,15 +159,11 @@ pub(crate) async fn write_over(
         if let Some(now) = &now {
             take_over(now, &mut new);
         }
-        let written = match save(&mut at, db, &new).await {
-            Ok(()) => began.commit().await,
-            failed => failed,
-        };
-        match written {
-            Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-            done => return done.map(|()| Some(new)),
-        }
-    }
+        save(&mut at, db, &new).await?;
+        began.commit().await?;
+        Ok(Some(new))
+    };
+    retried(life, attempt).await
 }
 
 /// When a rule was last changed; nothing if it is not there.

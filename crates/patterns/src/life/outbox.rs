@@ -8,7 +8,7 @@ use crate::execute::access::{Access, find, update_one, update_op};
 use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::gate::Point;
 use crate::life::replaced::{Keeping, Replaced};
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::{OwnTransaction, retried};
 use crate::life::{CatalogRule, Life, catalog, replaced, roll_up_job, write_differences};
 use crate::rule::names;
 use crate::rule::state::State;
@@ -161,32 +161,19 @@ async fn finish(life: &Life, job: &Job) -> Result<bool> {
         return Ok(false);
     }
     let evaluator = Evaluator::new(&job.entry.rule)?;
-    let mut hosts: Option<JobHosts> = None;
-    loop {
-        life.check_stopped()?;
-        let context = life.context();
-        let batch = match hosts.as_ref() {
-            Some(hosts) => one_batch(life, &context, &evaluator, job, hosts).await,
-            None => {
-                hosts = find_job_hosts(life, &context, &evaluator, job).await?;
-                match hosts {
-                    Some(_) => continue,
-                    None => return Ok(true),
-                }
+    let context = &life.context();
+    // Where the source changed again, whoever refers to it is looked for anew.
+    while let Some(hosts) = find_job_hosts(life, context, &evaluator, job).await? {
+        loop {
+            match retried(life, || one_batch(life, &evaluator, job, &hosts)).await? {
+                Batch::Done => return Ok(true),
+                Batch::Changed => return Ok(false),
+                Batch::More => {}
+                Batch::Anew => break,
             }
-        };
-        match batch {
-            Ok(Batch::Done) => return Ok(true),
-            Ok(Batch::Changed) => return Ok(false),
-            Ok(Batch::More) => {}
-            // The source changed again: whoever refers to it is looked for anew.
-            Ok(Batch::Anew) => hosts = None,
-            Err(error) if is_transient(&error) => {
-                tokio::time::sleep(Duration::from_micros(rand::random_range(20..500))).await;
-            }
-            Err(error) => return Err(error),
         }
     }
+    Ok(true)
 }
 
 /// Nothing if the job is gone: another worker has done it.
@@ -218,13 +205,8 @@ enum Batch {
     Changed,
 }
 
-async fn one_batch(
-    life: &Life,
-    context: &Context,
-    evaluator: &Evaluator,
-    job: &Job,
-    hosts: &JobHosts,
-) -> Result<Batch> {
+async fn one_batch(life: &Life, evaluator: &Evaluator, job: &Job, hosts: &JobHosts) -> Result<Batch> {
+    let context = &life.context();
     let (outbox, rule) = (names::outbox(&job.entry.db), evaluator.rule());
     // Held until the commit: by a rule that was changed meanwhile nothing may be written any more.
     let Some(_held) = life.in_force(rule) else { return Ok(Batch::Changed) };

@@ -10,7 +10,7 @@ use crate::execute::access::{Access, find};
 use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Differences, Drift, Figures, Hosts, Report};
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::{OwnTransaction, retried_at_most};
 use crate::life::{Life, audit_upstream, lifecycle, write_differences};
 use document::backend::Answer;
 use document::filter::Filter;
@@ -117,22 +117,14 @@ impl Life {
         times: u32,
     ) -> Result<Vec<HostDifference>> {
         let ids: Vec<Value<'static>> = drifted.iter().map(|difference| difference.id.clone()).collect();
-        let filter = Filter::among("_id", ids);
-        let mut tried = 0;
-        loop {
-            self.check_stopped()?;
-            tried += 1;
-            let repaired = match mode {
+        let filter = &Filter::among("_id", ids);
+        let attempt = || async move {
+            match mode {
                 RepairMode::Kept => self.repair_matching(evaluator, filter.clone()).await,
                 RepairMode::OneTime => self.repair_once(evaluator, filter.clone()).await,
-            };
-            match repaired {
-                Err(error) if is_transient(&error) && tried < times => {
-                    tokio::time::sleep(std::time::Duration::from_micros(rand::random_range(1..200))).await;
-                }
-                other => return other,
             }
-        }
+        };
+        retried_at_most(self, times, attempt).await
     }
 
     async fn repair_matching(&self, evaluator: &Evaluator, filter: Filter) -> Result<Vec<HostDifference>, Error> {

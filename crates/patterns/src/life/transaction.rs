@@ -1,5 +1,5 @@
-//! A transaction of Pleach's own, for seeding, audit, repair and the outbox. It is not begun again here: whoever uses it does so after
-//! a conflict ([`is_transient`]).
+//! A transaction of Pleach's own, for seeding, audit, repair and the outbox, and what is done after a conflict: [`retried`] begins work
+//! again that is one transaction, the walk does so part by part.
 
 use crate::active::Rules;
 use crate::execute::gate::Point;
@@ -10,6 +10,10 @@ use document::Result;
 use document::backend::Session;
 use document::op::Context;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// After so many conflicts in a row it waits a little between two attempts.
+const CONFLICTS_BEFORE_PAUSE: u32 = 50;
 
 /// An open transaction; dropping it aborts it.
 pub(crate) struct OwnTransaction<'a> {
@@ -40,5 +44,37 @@ impl<'a> OwnTransaction<'a> {
             transaction.commit(self.context).await?;
         }
         self.life.pass(Point::Committed).await
+    }
+}
+
+/// Runs work that is one transaction, again after each conflict. What clients write all the time leaves a gap at last.
+pub(crate) async fn retried<T, F: Future<Output = Result<T>>>(life: &Life, attempt: impl FnMut() -> F) -> Result<T> {
+    retried_at_most(life, u32::MAX, attempt).await
+}
+
+/// The same, at most so often.
+pub(crate) async fn retried_at_most<T, F: Future<Output = Result<T>>>(
+    life: &Life,
+    times: u32,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T> {
+    let mut conflicts = 0;
+    loop {
+        life.check_stopped()?;
+        match attempt().await {
+            Err(error) if is_transient(&error) && conflicts + 1 < times => {
+                conflicts += 1;
+                back_off(conflicts).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Lets others go on before the next attempt.
+pub(crate) async fn back_off(conflicts: u32) {
+    match conflicts > CONFLICTS_BEFORE_PAUSE {
+        true => tokio::time::sleep(Duration::from_micros(rand::random_range(50..2_000))).await,
+        false => tokio::task::yield_now().await,
     }
 }

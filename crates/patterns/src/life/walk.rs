@@ -6,17 +6,13 @@
 
 use crate::execute::access::{Access, by_id, find};
 use crate::life::Life;
-use crate::life::transaction::is_transient;
+use crate::life::transaction::{back_off, is_transient};
 use crate::mql::{call, call_with, document, list, literal};
 use document::backend::Answer;
 use document::filter::Filter;
 use document::op::{Find, Hint, Namespace};
 use document::pipeline::expr::Names;
 use document::{Doc, DocWriter, Error, Result, Value};
-use std::time::Duration;
-
-/// After so many conflicts in a row it waits a little between two attempts.
-const CONFLICTS_BEFORE_PAUSE: u32 = 50;
 
 /// How many documents make a part: begun with `first`, doubled while nothing is in the way, quartered after a conflict.
 #[derive(Clone, Copy, Debug)]
@@ -114,10 +110,7 @@ pub(crate) async fn walk(
                 work.conflicted();
                 size = (size / 4).max(1);
                 conflicts += 1;
-                match conflicts > CONFLICTS_BEFORE_PAUSE {
-                    true => tokio::time::sleep(Duration::from_micros(rand::random_range(50..2_000))).await,
-                    false => tokio::task::yield_now().await,
-                }
+                back_off(conflicts).await;
                 continue;
             }
             Err(error) => match work.failed(error, part).await? {

@@ -5,8 +5,9 @@ use crate::execute::evaluate::{Evaluator, HostDifference};
 use crate::life::Life;
 use crate::life::audit::{AuditedRule, leave_pending};
 use crate::life::repair::RepairMode;
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::{OwnTransaction, retried};
 use crate::mql;
+use crate::rule::Rule;
 use crate::rule::key;
 use crate::rule::state::State;
 use document::backend::{Backend, Session};
@@ -54,16 +55,13 @@ impl Life {
     }
 
     async fn absent_in_snapshot(&self, asked: &AuditedRule, evaluator: &Evaluator) -> Result<Vec<HostDifference>> {
-        let context = self.context();
-        loop {
-            self.check_stopped()?;
-            let mut began = OwnTransaction::begin_for(self, &context, evaluator.rule()).await?;
-            let mut at = Access { backend: &*self.backend, session: &mut began.session, context: &context };
-            match missing(&mut at, asked, evaluator).await {
-                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-                found => return found,
-            }
-        }
+        let context = &self.context();
+        let attempt = || async move {
+            let mut began = OwnTransaction::begin_for(self, context, evaluator.rule()).await?;
+            let mut at = Access { backend: &*self.backend, session: &mut began.session, context };
+            missing(&mut at, asked, evaluator).await
+        };
+        retried(self, attempt).await
     }
 
     /// Makes such a document. Returns whether it was still missing.
@@ -73,34 +71,31 @@ impl Life {
         mode: RepairMode,
         absent: &HostDifference,
     ) -> Result<bool> {
-        let rule = evaluator.rule();
-        loop {
-            self.check_stopped()?;
-            let context = self.context();
-            let mut began = OwnTransaction::begin_for(self, &context, rule).await?;
-            let made = match mode {
-                // As a client would insert it: every rule fills in what it keeps there.
-                RepairMode::Kept => {
-                    let op = WriteOp::Insert(Insert::of(rule.host.clone(), vec![bare(&absent.id)]));
-                    self.patterned.write(&mut began.session, &context, &op, &Capture::Nothing).await
-                }
-                RepairMode::OneTime => {
-                    let value = [(&rule.field.parts[..], absent.expected.clone())];
-                    let whole = crate::fields::set_paths::put(&bare(&absent.id), &value);
-                    let op = WriteOp::Insert(Insert::of(rule.host.clone(), vec![whole]));
-                    self.backend.write(&mut began.session, &context, &op, &Capture::Nothing).await
-                }
-            };
-            let made = match made.map(|mut written| written.errors.pop()) {
-                Ok(None) => began.commit().await,
-                Ok(Some(failed)) => Err(failed.error),
-                Err(error) => Err(error),
-            };
-            match made {
-                Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-                Err(error) if error.code() == Code::DuplicateKey => return Ok(false),
-                made => return made.map(|()| true),
+        match retried(self, || self.insert_absent(evaluator.rule(), mode, absent)).await {
+            Err(error) if error.code() == Code::DuplicateKey => Ok(false),
+            made => made.map(|()| true),
+        }
+    }
+
+    async fn insert_absent(&self, rule: &Rule, mode: RepairMode, absent: &HostDifference) -> Result<()> {
+        let context = self.context();
+        let mut began = OwnTransaction::begin_for(self, &context, rule).await?;
+        let mut written = match mode {
+            // As a client would insert it: every rule fills in what it keeps there.
+            RepairMode::Kept => {
+                let op = WriteOp::Insert(Insert::of(rule.host.clone(), vec![bare(&absent.id)]));
+                self.patterned.write(&mut began.session, &context, &op, &Capture::Nothing).await?
             }
+            RepairMode::OneTime => {
+                let value = [(&rule.field.parts[..], absent.expected.clone())];
+                let whole = crate::fields::set_paths::put(&bare(&absent.id), &value);
+                let op = WriteOp::Insert(Insert::of(rule.host.clone(), vec![whole]));
+                self.backend.write(&mut began.session, &context, &op, &Capture::Nothing).await?
+            }
+        };
+        match written.errors.pop() {
+            Some(failed) => Err(failed.error),
+            None => began.commit().await,
         }
     }
 }

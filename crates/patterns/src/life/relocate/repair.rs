@@ -5,7 +5,7 @@ use crate::execute::access::{Access, update_one, update_op};
 use crate::life::Life;
 use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::relocate::audit::{Flaws, drift, each_flawed, note_looked_at};
-use crate::life::transaction::{OwnTransaction, is_transient};
+use crate::life::transaction::{OwnTransaction, retried};
 use crate::rule::shape::Place;
 use crate::rule::{Flaw, Rule};
 use document::backend::Answer;
@@ -47,21 +47,16 @@ async fn repair_document(
         report.failures.push((drift(rule, place, &document, &flaws), why.to_owned()));
         return Ok(());
     }
-    loop {
-        life.check_stopped()?;
-        match mend(life, rule, place, &document.get("_id").unwrap_or(Value::Null)).await {
-            Ok(Some((document, flaws))) => {
-                report.note(figures, drift(rule, place, &document, &flaws));
-                return Ok(());
-            }
-            Ok(None) => return Ok(()),
-            Err(error) if is_transient(&error) => tokio::task::yield_now().await,
-            Err(error) => {
-                report.failures.push((drift(rule, place, &document, &flaws), error.to_string()));
-                return Ok(());
-            }
+    let id = &document.get("_id").unwrap_or(Value::Null);
+    match retried(life, || mend(life, rule, place, id)).await {
+        Ok(Some((document, flaws))) => report.note(figures, drift(rule, place, &document, &flaws)),
+        Ok(None) => {}
+        Err(error) => {
+            life.check_stopped()?;
+            report.failures.push((drift(rule, place, &document, &flaws), error.to_string()));
         }
     }
+    Ok(())
 }
 
 /// Gives the document as it was; `None` if it is right by now.
