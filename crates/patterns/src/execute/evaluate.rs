@@ -11,6 +11,7 @@ use crate::rule::{Fate, Fetch, Field, Obstacle, Rows, Rule, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
 use document::error::label;
 use document::filter::Filter;
+use document::op::ReadOp;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
 use document::update::{Native, Update};
@@ -262,14 +263,25 @@ impl Evaluator {
 
     /// What there is of some keys, by what `at` sees.
     pub(crate) async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
-        let mut rows = Rows::default();
-        if !keys.is_empty() {
-            let fetch = if at.backend.facts().runs_our_code { Fetch::Documents } else { Fetch::Rows };
-            let documents = at.all(self.field.query(keys, fetch)?).await?;
-            rows.add(&*self.field, fetch, &documents);
-        }
-        Ok(rows)
+        let fetch = if at.backend.facts().runs_our_code { Fetch::Documents } else { Fetch::Rows };
+        rows(&*self.field, keys, fetch, |op| at.all(op)).await
     }
+}
+
+/// What there is of some keys, by one query. Who reads has passed the fences that go before it, and passes the others at the end
+/// (SEMANTICS R1).
+pub(super) async fn rows<F: Future<Output = Result<Vec<Doc<'static>>>>>(
+    field: &dyn Field,
+    keys: &[Value<'static>],
+    fetch: Fetch,
+    read: impl FnOnce(ReadOp) -> F,
+) -> Result<Rows> {
+    let mut rows = Rows::default();
+    if !keys.is_empty() {
+        let documents = read(field.query(keys, fetch)?).await?;
+        rows.add(field, fetch, &documents);
+    }
+    Ok(rows)
 }
 
 /// Whether the state of a field's hosts tells its value.

@@ -4,6 +4,7 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
+use crate::execute::evaluate;
 use crate::execute::recent_copies;
 use crate::execute::replaced::originals::{Written, keep_written};
 use crate::rule::{ClientWrites, Field, Rows, State, Wanted};
@@ -105,9 +106,8 @@ async fn read(
     field: &Arc<dyn Field>,
     keys: &[Value<'static>],
 ) -> Result<Rows> {
-    let mut rows = Rows::default();
     if keys.is_empty() {
-        return Ok(rows);
+        return Ok(Rows::default());
     }
     let is_shared = field.fences().evaluate == Mode::Shared;
     if is_shared {
@@ -120,8 +120,7 @@ async fn read(
         }
     }
     let fetch = run.fetch();
-    let documents = run.read(std::slice::from_ref(kept), field.query(keys, fetch)?).await?;
-    rows.add(&**field, fetch, &documents);
+    let rows = evaluate::rows(&**field, keys, fetch, |op| run.read(std::slice::from_ref(kept), op)).await?;
     if is_shared {
         recent_copies::remember(run, kept, keys, &rows).await?;
         keys.iter().for_each(|value| run.shared_later(kept, value.clone()));
