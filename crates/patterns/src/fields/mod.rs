@@ -6,13 +6,16 @@
 //! proven by all proofs and crash runs.
 
 pub mod copy;
+pub(crate) mod excerpt;
 pub mod expression;
 pub mod fold;
 pub mod host_update;
+pub mod order;
 pub mod set_paths;
 pub mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod top;
 
 pub use copy::CopyField;
 pub use expression::{Expression, ExpressionField};

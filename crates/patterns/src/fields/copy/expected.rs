@@ -1,7 +1,7 @@
 //! The definition of copies: a pipeline on the host's collection.
 
+use crate::fields::copy::CopyField;
 use crate::fields::copy::spread::below;
-use crate::fields::copy::{CopyField, copy_expression};
 use crate::mql::{call, call_with, cond, field, list, object, with};
 use crate::rule::field::ComparisonPipeline;
 use document::value::path::Part;
@@ -58,8 +58,7 @@ impl CopyField {
     /// Each host with its sources in [`FOUND`], then what is shown of it.
     fn looked_up<const N: usize>(&self, shown_of_host: [(&str, Value<'static>); N]) -> Vec<Value<'static>> {
         let foreign = self.matched.path.dotted();
-        let shown =
-            object([("_id", Value::Int32(0)), ("key", field(&foreign)), ("copy", copy_expression(&self.fields))]);
+        let shown = object([("_id", Value::Int32(0)), ("key", field(&foreign)), ("copy", self.excerpt.expression())]);
         let lookup = object([
             ("from", Value::from(&*self.link.source.collection)),
             ("localField", Value::string(self.link.local.path.dotted())),

@@ -1,7 +1,7 @@
 //! A copy as a [`Field`].
 
+use super::CopyField;
 use super::spread::Spread;
-use super::{CopyField, copying_stage};
 use crate::fields::set_paths::Entry;
 use crate::rule::field::{ComparisonPipeline, HostStages, Samples, Search};
 use crate::rule::{
@@ -241,7 +241,7 @@ impl Field for CopyField {
     fn recipe(&self) -> Result<Recipe> {
         match self.is_plain() {
             true => Ok(Recipe::Copy {
-                stage: copying_stage(&self.matched.path, &self.fields),
+                stage: self.copying_stage(),
                 frozen: self.is_frozen(),
                 when_deleted: self.link.when_deleted,
             }),

@@ -14,17 +14,18 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
+use crate::fields::excerpt::Excerpt;
 use crate::mql::{call, call_with, cond, document, field, object};
 use crate::rule::field::HostStages;
 use crate::rule::{Delta, Effect, HostField, KeyPath, Link, LinkKey, Reads, WhenChanged, WhenDeleted, key};
 use document::filter::Filter;
 use document::op::{Capture, Find};
 use document::pipeline::Pipeline;
-use document::pipeline::expr::{Names, field_of_document};
+use document::pipeline::expr::Names;
 use document::project::Projection;
 use document::value::path::Part;
 use document::value::{Path, order};
-use document::{Array, Doc, DocWriter, Error, Result, Value};
+use document::{Array, Doc, Error, Result, Value};
 use std::sync::{Arc, OnceLock};
 
 /// An extended reference.
@@ -34,8 +35,8 @@ pub struct CopyField {
     link: Link,
     /// What the reference equals in a source: its `_id`, or what `match` says.
     matched: KeyPath,
-    /// `(name in the copy, path in the source)`.
-    fields: Vec<(Arc<str>, Path)>,
+    /// What a copy holds of its source.
+    excerpt: Excerpt,
     /// What the reference's path and the copy's path have in common: arrays there hold one copy per element.
     shared: Vec<Part>,
     /// The rest of the reference's path …
@@ -60,7 +61,8 @@ impl CopyField {
         let (shared, reference) = link.local.path.parts.split_at(common);
         let place = target.path.parts.get(common..).unwrap_or_default();
         let mut sources = vec![matched.path.clone()];
-        sources.extend(fields.iter().map(|(_, path)| path.clone()));
+        let excerpt = Excerpt::new(fields);
+        sources.extend(excerpt.paths().cloned());
         let variable = crate::fields::variable(&target.path);
         let copy = format!("$${variable}");
         let is_gone = call_with("$eq", [Value::from(&*copy), Value::Null]);
@@ -73,7 +75,7 @@ impl CopyField {
             reads: Reads { source: Capture::Paths(sources), host: vec![link.local.path.clone()] },
             stages: HostStages::new(vec![(target.path.dotted(), set)], None),
             variable,
-            fields,
+            excerpt,
             target,
             link,
             matched,
@@ -84,7 +86,7 @@ impl CopyField {
         if let Some(compiled) = self.copying.get() {
             return Ok(compiled.clone());
         }
-        let stages: Array<'static> = std::iter::once(copying_stage(&self.matched.path, &self.fields)).collect();
+        let stages: Array<'static> = std::iter::once(self.copying_stage()).collect();
         let compiled = Pipeline::parse(&stages, &mut Names::new())?;
         Ok(self.copying.get_or_init(|| compiled).clone())
     }
@@ -111,11 +113,7 @@ impl CopyField {
 
     /// The copy that a source gives.
     fn copy(&self, source: &Doc<'_>) -> Doc<'static> {
-        let mut writer = DocWriter::new();
-        for (name, path) in &self.fields {
-            writer.append(name, &field_of_document(source, &path.parts));
-        }
-        writer.finish()
+        self.excerpt.of(source)
     }
 
     /// What becomes of the hosts of a source that was deleted, or no longer has its key.
@@ -140,7 +138,7 @@ impl CopyField {
             many => Filter::among("_id", many.iter().map(|key| key.clone().into_owned()).collect()),
         };
         let mut names = vec!["_id"];
-        for (_, path) in &self.fields {
+        for path in self.excerpt.paths() {
             if !names.contains(&path.first()) {
                 names.push(path.first());
             }
@@ -166,15 +164,10 @@ impl CopyField {
             && at(before, &self.target.path) == at(host, &self.target.path)
             && first(before) == first(host)
     }
-}
 
-fn copying_stage(matched: &Path, fields: &[(Arc<str>, Path)]) -> Value<'static> {
-    let shown = object([("_id", field(&matched.dotted())), ("copy", copy_expression(fields))]);
-    call("$project", shown)
-}
-
-/// The copy as an expression over the source. As an operator: a plain document would be a nested projection.
-fn copy_expression(fields: &[(Arc<str>, Path)]) -> Value<'static> {
-    let copied = fields.iter().map(|(name, path)| (&**name, field(&path.dotted())));
-    call("$mergeObjects", Value::Document(document(copied)))
+    /// Makes `{ _id: key, copy }` of a source.
+    fn copying_stage(&self) -> Value<'static> {
+        let shown = object([("_id", field(&self.matched.path.dotted())), ("copy", self.excerpt.expression())]);
+        call("$project", shown)
+    }
 }
