@@ -128,6 +128,13 @@ fn shape(of: ValueType) -> Value {
             "patternProperties": { FREE_NAME: shape(*of) },
             "additionalProperties": false,
         }),
+        ValueType::Order => json!({
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 30,
+            "patternProperties": { PATH: { "enum": [1, -1] } },
+            "additionalProperties": false,
+        }),
         ValueType::Pair(words) => {
             let words: Map<String, Value> =
                 words.iter().map(|word| ((*word).to_owned(), shape(ValueType::Name))).collect();

@@ -1,16 +1,19 @@
 //! The fields that rules keep, one folder or file each: what a changed source means for hosts, how a host's value is evaluated, and
 //! the pipeline that defines it. Pure: nothing here reads or writes; the executor does what a field says.
 //!
-//! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`expression`] a value computed from the document
-//! itself. [`fold`] is what all folds of child documents share, [`host_update`] merges the deltas of all fields of one host into one update. [`FIELDS`] lists them: what is listed is
-//! proven by all proofs and crash runs.
+//! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`first`] a value of the first or last child, [`top`] a
+//! window on the first children, [`expression`] a value computed from the document itself. [`fold`] is what all folds of child
+//! documents share, [`host_update`] merges the deltas of all fields of one host into one update. [`FIELDS`] lists them: what is
+//! listed is proven by all proofs and crash runs.
 
 pub mod copy;
 pub(crate) mod excerpt;
 pub mod expression;
+pub mod first;
 pub mod fold;
 pub mod host_update;
 pub mod order;
+pub(crate) mod ranked;
 pub mod set_paths;
 pub mod tally;
 #[cfg(test)]
@@ -19,9 +22,11 @@ pub mod top;
 
 pub use copy::CopyField;
 pub use expression::{Expression, ExpressionField};
+pub use first::FirstField;
 pub use fold::FoldField;
 pub use host_update::HostUpdate;
 pub use tally::{Tally, TallyField};
+pub use top::TopField;
 
 use crate::mql::{call, call_with, field, object};
 use crate::rule::RegistryEntry;
@@ -30,7 +35,8 @@ use document::value::path::Part;
 use document::{ArrayWriter, Doc, Value};
 
 /// All fields, sorted by name.
-pub const FIELDS: &[RegistryEntry] = &[copy::registered::ENTRY, expression::ENTRY, tally::registered::ENTRY];
+pub const FIELDS: &[RegistryEntry] =
+    &[copy::registered::ENTRY, expression::ENTRY, first::ENTRY, tally::registered::ENTRY, top::registered::ENTRY];
 
 /// The stage that leaves documents whose `stored` is not their `expected`.
 pub(crate) fn differing() -> Value<'static> {

@@ -18,7 +18,7 @@ pub(crate) fn key(path: &str, each: bool) -> KeyPath {
     KeyPath { path: Path::new(path), each }
 }
 
-fn target(host: &str, field: &str) -> HostField {
+pub(crate) fn target(host: &str, field: &str) -> HostField {
     let rule = format!("{host}.{field}").into();
     HostField { rule, host: Namespace::new("shop", host), path: Path::new(field) }
 }
@@ -39,6 +39,11 @@ pub(crate) fn rule(field: Arc<dyn Field>) -> Arc<Rule> {
 
 /// `products.<field>`: a tally of reviews by productId.
 pub(crate) fn tally(field: &str, tally: Tally, change: impl FnOnce(&mut Link)) -> Arc<TallyField> {
+    Arc::new(TallyField::new(target("products", field), reviews(change), tally).unwrap())
+}
+
+/// Products to their reviews, by productId.
+pub(crate) fn reviews(change: impl FnOnce(&mut Link)) -> Link {
     let mut link = Link {
         local: key("_id", false),
         source: Namespace::new("shop", "reviews"),
@@ -51,7 +56,7 @@ pub(crate) fn tally(field: &str, tally: Tally, change: impl FnOnce(&mut Link)) -
         create: false,
     };
     change(&mut link);
-    Arc::new(TallyField::new(target("products", field), link, tally).unwrap())
+    link
 }
 
 pub(crate) fn filter(filter: bson::Document) -> Option<Filter> {

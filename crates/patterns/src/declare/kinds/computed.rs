@@ -1,4 +1,4 @@
-//! Computed: a count, sum or average of child documents, on their parent or rolled up by a key, or an expression over the document
+//! Computed: a count, sum, average, first or last value of child documents, on their parent or rolled up by a key, or an expression over the document
 //! itself, kept up to date.
 //!
 //! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
@@ -8,9 +8,12 @@ use crate::declare::block::{Block, print_duration};
 use crate::declare::finding::Findings;
 use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
 use crate::declare::kinds::link_keys::{BY_KEY, CREATE_KEY, EACH_KEY, Keys, MATCH_KEY};
+use crate::declare::kinds::sort_keys::{self, SORT_KEY};
 use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
 use crate::declare::{normal, programs, spelling};
-use crate::fields::{ExpressionField, Tally, TallyField};
+use crate::fields::first::{End, First};
+use crate::fields::order::SortOrder;
+use crate::fields::{ExpressionField, FirstField, Tally, TallyField};
 use crate::rule::{ClientWrites, Field, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::{DocWriter, Value};
@@ -19,7 +22,7 @@ use std::sync::Arc;
 pub(super) const PATTERN: Pattern = Pattern {
     name: "computed",
     title: "Computed",
-    help: "Keeps a count, sum or average of child documents on their parent or by month, region, tag; or an expression over the document itself.",
+    help: "Keeps a count, sum, average, first or last value of child documents on their parent or by month, region, tag; or an expression over the document itself.",
     problem: "The same aggregation over child documents runs on every page load, and costs more with every child.",
     mechanism: "Each write of a child changes its parent's value by the difference, in the same transaction; sums are exact. Roll-up documents (`create: true`) come and go with their children.",
     symptom: "A $count, $sum or $avg over one collection for each document of another, on almost every read.",
@@ -29,8 +32,8 @@ pub(super) const PATTERN: Pattern = Pattern {
 };
 
 /// Exactly one of these says what is computed.
-const KINDS: &[&str] = &["count", "sum", "avg", "expr"];
-const LATER_KINDS: &[&str] = &["min", "max", "first", "last", "distinct"];
+const KINDS: &[&str] = &["count", "sum", "avg", "first", "last", "expr"];
+const LATER_KINDS: &[&str] = &["min", "max", "distinct"];
 
 const KEYS: &[KeyDef] = &[
     KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: ValueType::Path },
@@ -41,18 +44,30 @@ const KEYS: &[KeyDef] = &[
     KeyDef { name: "distinct", help: "How many different values the children have.", shape: ValueType::NotYet },
     EACH_KEY,
     KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: ValueType::Expression },
-    KeyDef { name: "first", help: "The first value by an order.", shape: ValueType::NotYet },
-    KeyDef { name: "from", help: "The collection of the children, for `sum` and `avg`.", shape: ValueType::Collection },
+    KeyDef {
+        name: "first",
+        help: "The field of the children whose first value, by `sort`, is kept.",
+        shape: ValueType::Path,
+    },
+    KeyDef {
+        name: "from",
+        help: "The collection of the children; `count` names it itself.",
+        shape: ValueType::Collection,
+    },
     KeyDef {
         name: "lag",
         help: "How late the value may be; omitted, it is right in the same transaction.",
         shape: ValueType::Duration,
     },
-    KeyDef { name: "last", help: "The last value by an order.", shape: ValueType::NotYet },
+    KeyDef {
+        name: "last",
+        help: "The field of the children whose last value, by `sort`, is kept.",
+        shape: ValueType::Path,
+    },
     MATCH_KEY,
     KeyDef { name: "max", help: "The largest value of the children.", shape: ValueType::NotYet },
     KeyDef { name: "min", help: "The smallest value of the children.", shape: ValueType::NotYet },
-    KeyDef { name: "sort", help: "The order of `first` and `last`.", shape: ValueType::NotYet },
+    SORT_KEY,
     KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: ValueType::Path },
     KeyDef { name: "where", help: "Which children count: a query filter.", shape: ValueType::Filter },
 ];
@@ -64,6 +79,8 @@ const FORMS: &[KeySet] = &[
     KeySet { required: &["count", "by"], optional: OF_CHILDREN },
     KeySet { required: &["sum", "from", "by"], optional: OF_CHILDREN },
     KeySet { required: &["avg", "from", "by"], optional: OF_CHILDREN },
+    KeySet { required: &["first", "from", "by", "sort"], optional: OF_CHILDREN },
+    KeySet { required: &["last", "from", "by", "sort"], optional: OF_CHILDREN },
     KeySet { required: &["expr"], optional: &["client_writes"] },
 ];
 
@@ -133,18 +150,35 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
     let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
     let client_writes = client_writes(block, findings);
 
-    let tally = match kind {
-        "count" => Tally::Count,
-        "sum" => Tally::Sum(path.clone()?),
-        _ => Tally::Avg(path.clone()?),
+    let sort = match kind {
+        "first" | "last" => {
+            if let Some(keys) = &keys {
+                keys.require_served(block, findings);
+            }
+            block
+                .require("sort", "sort: { date: 1 }", findings)
+                .and_then(|item| sort_keys::read(&item, findings))
+                .map(Some)
+        }
+        _ => {
+            if block.get("sort").is_some() {
+                let hint = format!("`{kind}` needs no order: leave out `sort`");
+                findings.error(&block.key_at("sort"), format!("`sort` beside `{kind}`"), hint);
+            }
+            Some(None)
+        }
     };
-    let (source, keys, filter, lag, client_writes) = (source?, keys?, filter?, lag?, client_writes?);
+    let path = if kind == "count" { None } else { Some(path?) };
+    let (source, keys, filter, lag, client_writes, sort) = (source?, keys?, filter?, lag?, client_writes?, sort?);
     let mut own = DocWriter::new();
     match &path {
         None => own.append("count", &Value::string(source)),
         Some(path) => own.append(kind, &Value::string(path.dotted())).append("from", &Value::string(source)),
     };
     own.append("by", &keys.by());
+    if let Some(sort) = &sort {
+        own.append("sort", &Value::Document(sort_keys::document(sort)));
+    }
     if let Some(filter) = &filter {
         own.append("where", &Value::Document(filter.source.borrow()));
     }
@@ -163,13 +197,27 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
         when_deleted: WhenDeleted::Keep,
         create: keys.create,
     };
-    let field = TallyField::new(target.host_field(), link, tally);
-    let field = block.compiled(field, findings)?;
-    Some(rule(target, Arc::new(field), client_writes, own))
+    let host = target.host_field();
+    let field: Arc<dyn Field> = match (kind, path, sort) {
+        (kind, Some(path), Some(sort)) => {
+            let end = if kind == "first" { End::First } else { End::Last };
+            let field = FirstField::new(host, link, First::new(path, SortOrder::new(sort), end));
+            Arc::new(block.compiled(field, findings)?)
+        }
+        (kind, path, _) => {
+            let tally = match (kind, path) {
+                ("sum", Some(path)) => Tally::Sum(path),
+                (_, Some(path)) => Tally::Avg(path),
+                (_, None) => Tally::Count,
+            };
+            Arc::new(block.compiled(TallyField::new(host, link, tally), findings)?)
+        }
+    };
+    Some(rule(target, field, client_writes, own))
 }
 
 fn expression(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
-    for key in ["from", "by", "create", "each", "match", "where", "lag"] {
+    for key in ["from", "by", "create", "each", "match", "sort", "where", "lag"] {
         if block.get(key).is_some() {
             findings.error(
                 &block.key_at(key),

@@ -3,17 +3,17 @@
 //! Before: `orders { customerId: 7 }`, and a `$lookup` in `customers` on every read.
 //! After: `orders { customerId: 7, customer: { name: "Ada", tier: "gold" } }`.
 
-use crate::declare::block::{Block, BlockItem, print_duration};
+use crate::declare::block::{Block, print_duration};
 use crate::declare::finding::{At, Findings};
-use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
-use crate::declare::tree::NodeContent;
-use crate::declare::{names, normal};
+use crate::declare::kinds::{
+    DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType, excerpt_fields,
+};
+use crate::declare::normal;
 use crate::fields::CopyField;
 use crate::rule::{ClientWrites, KeyPath, Kind, Link, LinkKey, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::value::Path;
 use document::{DocWriter, Value};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const PATTERN: Pattern = Pattern {
@@ -100,7 +100,7 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
     };
     let fields = block
         .require("fields", "fields: [name]", findings)
-        .and_then(|item| copied(&item, &block.key_at("fields"), findings));
+        .and_then(|item| excerpt_fields::read(&item, &block.key_at("fields"), "copy", findings));
     let each = block.get("each").map_or(Some(false), |item| item.flag(findings));
     let when_changed =
         block.get("when_changed").map_or(Some(WhenChanged::Refresh), |item| item.choice(WHEN_CHANGED, findings));
@@ -182,73 +182,6 @@ pub(super) fn client_writes(block: &Block<'_>, findings: &mut Findings) -> Optio
 
 pub(super) fn word<T: PartialEq>(choices: &[(&'static str, T)], wanted: T) -> &'static str {
     choices.iter().find(|(_, meaning)| *meaning == wanted).map(|(word, _)| *word).unwrap_or_default()
-}
-
-/// `fields: [name, avatar]` or `fields: { name: path.in.source }`.
-fn copied(item: &BlockItem<'_>, at: &At, findings: &mut Findings) -> Option<Vec<(Arc<str>, Path)>> {
-    const EXAMPLE: &str = "write `fields: [name, email]` or `fields: { city: address.city }`";
-    let mut fields: Vec<(Arc<str>, Path)> = Vec::new();
-    let mut seen = HashSet::new();
-    let mut sound = true;
-    match &item.node.content {
-        NodeContent::List(items) if !items.is_empty() => {
-            for (index, node) in items.iter().enumerate() {
-                let at = item.at.inside(&index.to_string(), node.spot);
-                let NodeContent::Scalar(Value::String(_)) = &node.content else {
-                    findings.error(&at, format!("`fields` must list names, not {}", node.kind()), EXAMPLE);
-                    sound = false;
-                    continue;
-                };
-                let name = BlockItem { node, at: at.clone(), key: "fields" };
-                let Some(path) = name.path("[name, email]", findings) else {
-                    sound = false;
-                    continue;
-                };
-                let dotted = path.dotted();
-                if let [.., last] = path.parts.as_slice()
-                    && path.parts.len() > 1
-                {
-                    findings.error(
-                        &at,
-                        format!("`{dotted}` is a path: the copy needs a name for it"),
-                        format!("write a map: `fields: {{ {}: {dotted} }}`", last.name),
-                    );
-                    sound = false;
-                } else if !seen.insert(dotted.clone()) {
-                    findings.error(&at, format!("`{dotted}` is listed twice"), "keep one of them");
-                    sound = false;
-                }
-                fields.push((dotted.into(), path));
-            }
-        }
-        NodeContent::Map(entries) if !entries.is_empty() => {
-            let block = Block { entries, at: at.clone() };
-            for field in block.items() {
-                if let Err(reason) = names::field(field.key) {
-                    findings.error(
-                        &block.key_at(field.key),
-                        format!("`{}` cannot be a name in the copy: {reason}", field.key.escape_debug()),
-                        "the left side is a plain name, the right side the path in the source: `{ city: address.city }`",
-                    );
-                    sound = false;
-                }
-                match field.path("path.in.source", findings) {
-                    Some(path) => fields.push((field.key.into(), path)),
-                    None => sound = false,
-                }
-            }
-        }
-        NodeContent::List(_) | NodeContent::Map(_) => {
-            findings.error(at, "`fields` is empty", EXAMPLE);
-            sound = false;
-        }
-        _ => {
-            let what = if item.node.is_empty() { "empty" } else { item.node.kind() };
-            findings.error(&item.at, format!("`fields` must be a list or a map, not {what}"), EXAMPLE);
-            sound = false;
-        }
-    }
-    sound.then_some(fields)
 }
 
 /// Whether a document could satisfy it.

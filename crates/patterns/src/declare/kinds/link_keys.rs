@@ -119,6 +119,14 @@ impl Keys {
         }
     }
 
+    /// A finding where no index finds the children of a key: values that are looked up again need one (SEMANTICS R35).
+    pub(super) fn require_served(&self, block: &Block<'_>, findings: &mut Findings) {
+        if let (Some(by), false) = (block.get("by"), self.foreign.is_seekable()) {
+            let message = "no index can serve this key, and this value is looked up among its children";
+            findings.error(&by.at, message, format!("write `by` as {SERVED}, or keep a count, sum or avg"));
+        }
+    }
+
     /// `by`, as it is declared.
     pub(super) fn by(&self) -> Value<'static> {
         match &self.foreign {

@@ -2,11 +2,13 @@
 
 mod bucket;
 pub(crate) mod computed;
+mod excerpt_fields;
 pub(crate) mod extended_reference;
 mod field_names;
 mod link_keys;
 mod outlier;
 mod polymorphic;
+mod sort_keys;
 mod subset;
 mod versions;
 
@@ -116,6 +118,8 @@ pub enum ValueType {
     Duration,
     /// A query filter.
     Filter,
+    /// A map from paths to 1 or -1.
+    Order,
     /// An aggregation expression.
     Expression,
     /// An aggregation expression that is a map: operators, or a document of expressions.

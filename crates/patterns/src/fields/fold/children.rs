@@ -1,6 +1,7 @@
 //! The children of keys, as stages on the source: all of some keys, each with its key, and rows made of them.
 
 use super::{Fold, Grouping};
+use crate::fields::ranked::IDS;
 use crate::mql::{call, call_with, cond, field, list, object, with};
 use crate::rule::numbers::{CHILDREN, StateForm};
 use crate::rule::{Link, LinkKey, key};
@@ -8,7 +9,7 @@ use document::value::Path;
 use document::{Array, Value};
 
 /// Where the key of a child stands behind [`keyed`].
-const KEY: &str = "_pleach_key";
+pub(crate) const KEY: &str = "_pleach_key";
 
 /// For so many keys an index is sought; for more all children are read once.
 const SOUGHT: usize = 200;
@@ -16,7 +17,8 @@ const SOUGHT: usize = 200;
 /// How a fold answers one key without reading all its children: by an index that has them in order.
 #[derive(Clone, Debug)]
 pub struct Shortcut {
-    /// Each of them stands behind a `$match` on the key and on `where`, and leaves documents with the key's `expected`.
+    /// Each of them stands behind a `$match` on the key and on `where`, and leaves documents with the key's `expected`
+    /// and, if [`Fold::answer`] needs them, `ids` of its children.
     pub branches: Vec<Vec<Value<'static>>>,
     /// The stages behind all branches of all keys: of documents `{ _id: key, expected }` they leave one per key.
     pub behind: Vec<Value<'static>>,
@@ -46,27 +48,66 @@ pub(super) fn of_keys(link: &Link, keys: &[Value<'static>]) -> Vec<Value<'static
     stages
 }
 
-/// The rows of some keys by a shortcut: one seek after the other.
-pub(super) fn by_shortcut(link: &Link, keys: &[Value<'static>], shortcut: &Shortcut) -> Array<'static> {
-    let mut stages: Vec<Value<'static>> = Vec::new();
-    for key in keys {
-        for branch in &shortcut.branches {
+/// The rows of some keys by a shortcut: one seek after the other. Returns `None` if each key would read more than its own children.
+pub(super) fn by_shortcut(link: &Link, keys: &[Value<'static>], shortcut: &Shortcut) -> Option<Array<'static>> {
+    let mut stages = match (keys, shortcut.branches.as_slice()) {
+        ([key], [branch]) => {
             let mut seek = of_key(link, key);
             seek.extend(counted(link));
             seek.extend(branch.iter().cloned());
-            let row = [("_id", call("$literal", key.borrow())), ("expected", Value::Int32(1))];
-            seek.push(call("$project", object(row)));
-            match stages.is_empty() {
-                true => stages = seek,
-                false => {
-                    let source = Value::from(&*link.source.collection);
-                    stages.push(call("$unionWith", object([("coll", source), ("pipeline", list(seek))])));
-                }
-            }
+            seek.push(row(call("$literal", key.borrow()), ""));
+            seek
         }
-    }
+        (keys, branches) => joined(link, keys, branches)?,
+    };
     stages.extend(shortcut.behind.iter().cloned());
-    stages.into_iter().collect()
+    Some(stages.into_iter().collect())
+}
+
+/// Many keys, or branches, as `$lookup`s: a transaction takes no `$unionWith`. Without any child there is no row to begin with, and
+/// none is needed.
+fn joined(link: &Link, keys: &[Value<'static>], branches: &[Vec<Value<'static>>]) -> Option<Vec<Value<'static>>> {
+    let by = link.foreign.path()?;
+    let path = by.path.dotted();
+    let is_its_own = match by.each {
+        true => call_with("$in", [Value::from("$$key"), elements(&by.path)]),
+        false => is_single(&path),
+    };
+    let keys = call("$literal", list(keys.iter().map(Value::borrow)));
+    let mut stages = vec![
+        call("$limit", Value::Int64(1)),
+        call("$project", object([("_id", Value::Int32(0)), ("key", keys)])),
+        call("$unwind", field("key")),
+    ];
+    let mut found = Vec::new();
+    for (at, branch) in branches.iter().enumerate() {
+        let mut seek = vec![only(is_its_own.clone())];
+        seek.extend(counted(link));
+        seek.extend(branch.iter().cloned());
+        let name = format!("found{at}");
+        stages.push(call(
+            "$lookup",
+            object([
+                ("from", Value::from(&*link.source.collection)),
+                ("localField", Value::from("key")),
+                ("foreignField", Value::from(&*path)),
+                ("let", object([("key", field("key"))])),
+                ("pipeline", list(seek)),
+                ("as", Value::from(&*name)),
+            ]),
+        ));
+        found.push(field(&name));
+    }
+    stages.push(call("$set", object([("found", call_with("$concatArrays", found))])));
+    stages.push(call("$unwind", field("found")));
+    stages.push(row(field("key"), "found."));
+    Some(stages)
+}
+
+/// `{ _id: key, expected }`, and `ids` if the answer has them.
+fn row(key: Value<'static>, within: &str) -> Value<'static> {
+    let shown = |name: &str| field(&format!("{within}{name}"));
+    call("$project", object([("_id", key), ("expected", shown("expected")), (IDS, shown(IDS))]))
 }
 
 /// The children of one key, by conditions alone: a `$sort` behind them can be served by an index.

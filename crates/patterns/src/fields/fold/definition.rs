@@ -35,7 +35,11 @@ impl<F: Fold> FoldField<F> {
         if !self.link.each_foreign() {
             inner.push(only(is_single(by)));
         }
-        inner.extend(grouped_by(&self.fold, self.form, Value::Null));
+        match self.fold.shortcut().as_ref().map(|shortcut| (shortcut.branches.as_slice(), shortcut.behind.is_empty())) {
+            // The number of children needs all of them.
+            Some(([branch], true)) if !self.form.children => inner.extend(branch.iter().cloned()),
+            _ => inner.extend(grouped_by(&self.fold, self.form, Value::Null)),
+        }
         let lookup = object([
             ("from", Value::from(&*self.link.source.collection)),
             ("localField", Value::from(&*local)),

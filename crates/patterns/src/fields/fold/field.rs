@@ -321,9 +321,10 @@ impl<F: Fold> FoldField<F> {
     fn rows_of(&self, keys: &[Value<'static>], values_only: bool) -> Result<ReadOp> {
         let is_short = values_only && keys.len() <= SHORTCUTS && self.link.foreign.is_seekable();
         let shortcut = self.fold.shortcut().filter(|_| is_short && !keys.is_empty());
+        let short = shortcut.and_then(|shortcut| by_shortcut(&self.link, keys, &shortcut));
         let parse = |stages: Array<'static>| Pipeline::parse(&stages, &mut Names::new());
-        self.aggregate(match shortcut {
-            Some(shortcut) => parse(by_shortcut(&self.link, keys, &shortcut))?,
+        self.aggregate(match short {
+            Some(stages) => parse(stages)?,
             None => parse(of_keys(&self.link, keys).into_iter().collect())?.then(self.grouping.clone()),
         })
     }

@@ -10,6 +10,7 @@ mod evaluated;
 mod field;
 mod react;
 
+pub(crate) use children::KEY;
 pub use children::Shortcut;
 pub(crate) use children::elements;
 pub use evaluated::Evaluated;

@@ -1,10 +1,170 @@
 //! The first so many children by an order, kept in their parent: a window.
 //!
-//! [`items`] is what a window shows of a child, [`window`] what changed children make of a window that is there.
+//! [`items`] is what a window shows of a child, [`window`] what changed children make of a window that is there. A window whose items
+//! tell their order is looked at before the children are asked.
 
 mod items;
+pub(crate) mod registered;
+#[cfg(test)]
+mod tests;
 mod window;
 #[cfg(test)]
 mod window_tests;
 
 pub use items::ItemForm;
+
+use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Shortcut};
+use crate::fields::order::SortOrder;
+use crate::fields::ranked::{IDS, Ranked, combined, inquiry, is_about_others};
+use crate::mql::{call, call_with, field, list, object};
+use crate::rule::field::Samples;
+use crate::rule::numbers::{CHILDREN, Numbers, StateForm};
+use crate::rule::{Delta, Effect, HostField, Link, Needs, Question};
+use document::op::Capture;
+use document::value::show;
+use document::{Doc, Result, Value};
+use items::ItemOrder;
+use smallvec::SmallVec;
+use window::{Outcome, Reading};
+
+/// Which children a window shows, and what of them.
+#[derive(Clone, Debug)]
+pub struct Window {
+    order: SortOrder,
+    keep: u32,
+    form: ItemForm,
+    /// `None` if items do not tell their order: then each change asks.
+    items: Option<ItemOrder>,
+}
+
+/// A window on linked documents.
+pub type TopField = FoldField<Window>;
+
+impl TopField {
+    pub fn new(target: HostField, link: Link, window: Window) -> Result<TopField> {
+        FoldField::of(target, link, window)
+    }
+}
+
+impl Window {
+    pub fn new(order: SortOrder, keep: u32, form: ItemForm) -> Window {
+        let items = form.order(&order);
+        Window { order, keep, form, items }
+    }
+
+    /// Whether a child that comes is put in its place without reading the others.
+    pub fn tells_order(&self) -> bool {
+        self.items.is_some()
+    }
+
+    fn sort(&self) -> Value<'static> {
+        call("$sort", Value::Document(self.order.document()))
+    }
+
+    fn keep(&self) -> Value<'static> {
+        Value::Int64(i64::from(self.keep))
+    }
+}
+
+impl Fold for Window {
+    fn describe(&self, source: &str) -> String {
+        let order = Value::Document(self.order.document());
+        format!("first {} of {source} in the order {}", self.keep, show::element(&order))
+    }
+
+    fn reads(&self) -> Capture {
+        let Capture::Paths(mut paths) = self.form.reads() else { return Capture::Everything };
+        paths.extend(self.order.keys().into_iter().map(|(path, _)| path));
+        Capture::Paths(paths)
+    }
+
+    fn empty(&self) -> Value<'static> {
+        list([])
+    }
+
+    fn grouping(&self, form: StateForm) -> Grouping {
+        let shown = object([("item", self.form.expression()), ("id", field("_id"))]);
+        let first = call_with("$slice", [field("shown"), self.keep()]);
+        let mut row = vec![("expected", field("first.item")), (IDS, field("first.id"))];
+        if form.children {
+            row.push(("expectedState", object([(CHILDREN, field(CHILDREN))])));
+        }
+        Grouping {
+            before: vec![self.sort()],
+            accumulators: vec![("shown", call("$push", shown))],
+            behind: vec![
+                call("$set", object([("first", first)])),
+                call("$project", object(row)),
+                // A whole child has had its computed key beside it.
+                call("$unset", Value::string(format!("expected.{}", crate::fields::fold::KEY))),
+            ],
+        }
+    }
+
+    fn shortcut(&self) -> Option<Shortcut> {
+        let row = object([
+            ("_id", Value::Null),
+            ("expected", call("$push", self.form.expression())),
+            (IDS, call("$push", field("_id"))),
+        ]);
+        let branch = vec![self.sort(), call("$limit", self.keep()), call("$group", row)];
+        Some(Shortcut { branches: vec![branch], behind: Vec::new() })
+    }
+
+    fn needs(&self, host: &HostField, link: &Link) -> Needs {
+        self.order.needs(&host.host, link)
+    }
+
+    fn react(&self, change: &ChildChange<'_>) -> SmallVec<[Effect; 2]> {
+        let changed = Ranked::of(change, &self.order, |child| self.form.of(child));
+        let effect = changed.map(|Ranked { delta, is_unsortable }| match self.tells_order() && !is_unsortable {
+            true => Effect::Look(delta),
+            false => inquiry(delta),
+        });
+        effect.into_iter().collect()
+    }
+
+    fn is_blind(&self) -> bool {
+        false
+    }
+
+    fn decide(&self, stored: &Value<'_>, delta: Delta) -> Effect {
+        let (Delta::Items { came, left, children }, Some(items)) = (&delta, &self.items) else { return inquiry(delta) };
+        let keep = usize::try_from(self.keep).unwrap_or(usize::MAX);
+        match (Reading { order: &self.order, items, keep }).after(stored, came, left) {
+            Outcome::Unchanged => Effect::Nothing,
+            Outcome::Changed(value) => Effect::Update(Delta::Set { value, appeared: false, children: *children }),
+            Outcome::Unknown => inquiry(delta),
+        }
+    }
+
+    fn combine(&self, first: Delta, second: &Delta) -> Delta {
+        combined(first, second)
+    }
+
+    /// Its deltas are looked at or asked about: what is written is the new window.
+    fn next(&self, host: &HostExpressions) -> Next {
+        Next::OfStored(host.stored.clone())
+    }
+
+    fn constant(&self, _: &Delta, _: StateForm) -> Value<'static> {
+        Value::Null
+    }
+
+    fn apply(&self, _: &Delta, stored: Value<'_>, _: &Numbers) -> Value<'static> {
+        stored.into_owned()
+    }
+
+    fn answer(&self, question: &Question, row: Option<&Doc<'_>>) -> Option<Delta> {
+        if is_about_others(question, row) {
+            return None;
+        }
+        let value = row.and_then(|row| row.get("expected")).map_or_else(|| self.empty(), Value::into_owned);
+        Some(Delta::Set { value, appeared: false, children: question.delta.children() })
+    }
+
+    fn samples(&self, sources: &[Doc<'static>]) -> Samples {
+        let values = sources.iter().map(|child| list([self.form.of(child)])).collect();
+        Samples { values, ..Samples::default() }
+    }
+}

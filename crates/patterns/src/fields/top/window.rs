@@ -100,7 +100,8 @@ impl Reading<'_> {
             for (index, slot) in slots.iter().enumerate().rev() {
                 match self.order.compare(of_item(item), of_slot(slot))? {
                     Ordering::Greater => break,
-                    Ordering::Less | Ordering::Equal => at = index,
+                    Ordering::Less => at = index,
+                    Ordering::Equal => return None,
                 }
             }
             slots.insert(at, Slot::of(item));
@@ -116,10 +117,12 @@ impl Reading<'_> {
     fn place(&self, slots: &[Slot], last: Option<&Slot>, item: &Item) -> Option<Place> {
         if self.items.has_id() {
             let is_it = |slot: &Slot| slot.id.as_ref().is_some_and(|id| order::equal(id, &item.id));
-            return match (slots.iter().position(is_it), last) {
-                (Some(at), _) => Some(Place::At(at)),
-                (None, Some(_)) => Some(Place::Behind),
-                (None, None) => None,
+            let mut found = slots.iter().enumerate().filter(|(_, slot)| is_it(slot));
+            return match (found.next(), found.next(), last) {
+                (Some((at, slot)), None, _) if slot.value == item.value => Some(Place::At(at)),
+                (None, None, Some(_)) => Some(Place::Behind),
+                // Readings of a bucket may share an `_id`.
+                _ => None,
             };
         }
         let by_last = last.map_or(Ordering::Less, |last| self.order.compare_declared(&item.order, &last.order));

@@ -48,7 +48,9 @@ impl Example {
     }
 }
 
-const NEWEST: &[(&str, Direction)] = &[("at", Direction::Descending)];
+type Sort = &'static [(&'static str, Direction)];
+
+const NEWEST: Sort = &[("at", Direction::Descending)];
 
 #[track_caller]
 fn check(example: &Example, stored: Bson, came: Bson, left: Bson, expected: Option<Bson>) {
@@ -169,7 +171,7 @@ fn by_id_where_items_have_it() {
 /// Whatever the window tells is what sorting all children tells.
 #[test]
 fn as_sorting_all_children() {
-    let forms: &[(&[(&str, Direction)], Option<&[&str]>)] = &[
+    let forms: &[(Sort, Option<&[&str]>)] = &[
         (NEWEST, Some(&["at", "r"])),
         (NEWEST, Some(&["at"])),
         (NEWEST, Some(&["r", "_id", "at"])),

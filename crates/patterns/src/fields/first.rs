@@ -1,0 +1,164 @@
+//! The value of the first or last child by an order. Its host does not hold the order, so whatever may be first is looked up.
+
+use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Shortcut};
+use crate::fields::order::SortOrder;
+use crate::fields::ranked::{IDS, Ranked, combined, inquiry, is_about_others};
+use crate::mql::{call, field, object};
+use crate::rule::field::Samples;
+use crate::rule::numbers::{CHILDREN, Numbers, StateForm};
+use crate::rule::{Delta, Effect, HostField, Link, Needs, Question, RegistryEntry};
+use document::op::Capture;
+use document::pipeline::expr::field_of_document;
+use document::value::{Path, show};
+use document::{Doc, Result, Value};
+use smallvec::SmallVec;
+
+pub(crate) const ENTRY: RegistryEntry = RegistryEntry {
+    name: "first",
+    help: "The value of the first or last child document by an order.",
+    page: "docs/concepts/computed.md",
+    example: "examples/computed",
+    blocks: &[
+        "products:\n  computed:\n    firstRating: { first: rating, from: reviews, by: productId, sort: { at: 1 } }",
+        "products:\n  computed:\n    lastRating: { last: rating, from: reviews, by: productId, sort: { at: 1 } }",
+        // Of several that are equal, by `_id`.
+        "products:\n  computed:\n    heaviest: { last: rating, from: reviews, by: productId, sort: { weight: 1, shelf: -1 }, where: { rating: { $gt: 1 } } }",
+        "products:\n  computed:\n    lateRating: { first: rating, from: reviews, by: productId, sort: { weight: -1 }, lag: 1ms }",
+        "products:\n  computed:\n    stats.lastSale: { last: sold.amount, from: sales, by: sold.productId, sort: { status: 1 } }",
+        // Of a field that another rule keeps.
+        "customers:\n  computed:\n    firstDouble: { first: double, from: orders, by: customerId, sort: { double: -1 } }\norders:\n  computed:\n    double: { expr: { $multiply: [{ $ifNull: [$n, 0] }, 2] } }",
+    ],
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    First,
+    Last,
+}
+
+/// Which child's value is kept.
+#[derive(Clone, Debug)]
+pub struct First {
+    path: Path,
+    /// As declared.
+    order: SortOrder,
+    end: End,
+    /// From the end that is kept.
+    from_end: SortOrder,
+}
+
+/// The value of the first or last of linked documents.
+pub type FirstField = FoldField<First>;
+
+impl FirstField {
+    pub fn new(target: HostField, link: Link, first: First) -> Result<FirstField> {
+        FoldField::of(target, link, first)
+    }
+}
+
+impl First {
+    pub fn new(path: Path, order: SortOrder, end: End) -> First {
+        let from_end = match end {
+            End::First => order.clone(),
+            End::Last => order.reversed(),
+        };
+        First { path, order, end, from_end }
+    }
+
+    fn sort(&self) -> Value<'static> {
+        call("$sort", Value::Document(self.from_end.document()))
+    }
+
+    fn found(&self) -> Value<'static> {
+        call("$first", field(&self.path.dotted()))
+    }
+
+    /// Null where the child has none, as the accumulator gives it.
+    fn value(&self, child: &Doc<'_>) -> Value<'static> {
+        match field_of_document(child, &self.path.parts) {
+            Value::Missing => Value::Null,
+            value => value.into_owned(),
+        }
+    }
+}
+
+impl Fold for First {
+    fn describe(&self, source: &str) -> String {
+        let end = match self.end {
+            End::First => "first",
+            End::Last => "last",
+        };
+        let order = Value::Document(self.order.document());
+        format!("{end} {} from {source} in the order {}", self.path, show::element(&order))
+    }
+
+    fn reads(&self) -> Capture {
+        let order = self.order.keys().into_iter().map(|(path, _)| path);
+        Capture::Paths(std::iter::once(self.path.clone()).chain(order).collect())
+    }
+
+    fn empty(&self) -> Value<'static> {
+        Value::Null
+    }
+
+    fn grouping(&self, form: StateForm) -> Grouping {
+        let mut row = vec![("expected", field("found")), (IDS, Value::Int32(1))];
+        if form.children {
+            row.push(("expectedState", object([(CHILDREN, field(CHILDREN))])));
+        }
+        Grouping {
+            before: vec![self.sort()],
+            accumulators: vec![("found", self.found()), (IDS, call("$first", field("_id")))],
+            behind: vec![call("$project", object(row))],
+        }
+    }
+
+    fn shortcut(&self) -> Option<Shortcut> {
+        let row = object([("_id", Value::Null), ("expected", self.found()), (IDS, call("$first", field("_id")))]);
+        let branch = vec![self.sort(), call("$limit", Value::Int64(1)), call("$group", row)];
+        Some(Shortcut { branches: vec![branch], behind: Vec::new() })
+    }
+
+    /// One index serves both ends.
+    fn needs(&self, host: &HostField, link: &Link) -> Needs {
+        self.order.needs(&host.host, link)
+    }
+
+    fn react(&self, change: &ChildChange<'_>) -> SmallVec<[Effect; 2]> {
+        let changed = Ranked::of(change, &self.order, |child| self.value(child));
+        changed.map(|ranked| inquiry(ranked.delta)).into_iter().collect()
+    }
+
+    fn is_blind(&self) -> bool {
+        false
+    }
+
+    fn combine(&self, first: Delta, second: &Delta) -> Delta {
+        combined(first, second)
+    }
+
+    /// Its deltas are asked about: what is written is the new value.
+    fn next(&self, host: &HostExpressions) -> Next {
+        Next::OfStored(host.stored.clone())
+    }
+
+    fn constant(&self, _: &Delta, _: StateForm) -> Value<'static> {
+        Value::Null
+    }
+
+    fn apply(&self, _: &Delta, stored: Value<'_>, _: &Numbers) -> Value<'static> {
+        stored.into_owned()
+    }
+
+    fn answer(&self, question: &Question, row: Option<&Doc<'_>>) -> Option<Delta> {
+        if is_about_others(question, row) {
+            return None;
+        }
+        let value = row.and_then(|row| row.get("expected")).map_or(Value::Null, Value::into_owned);
+        Some(Delta::Set { value, appeared: false, children: question.delta.children() })
+    }
+
+    fn samples(&self, sources: &[Doc<'static>]) -> Samples {
+        Samples { values: sources.iter().map(|child| self.value(child)).collect(), ..Samples::default() }
+    }
+}
