@@ -1,5 +1,6 @@
 //! What is measured: per pattern reads and writes, each as the commands of the three ways.
 
+use super::page;
 use crate::template::{ID_MARK, KEY_MARK};
 use bson::{Document, doc};
 
@@ -24,15 +25,15 @@ pub(crate) enum Key {
     Any(i64),
 }
 
-fn find(collection: &str) -> Document {
+pub(super) fn find(collection: &str) -> Document {
     doc! { "find": collection, "filter": { "_id": KEY_MARK }, "limit": 1, "singleBatch": true }
 }
 
-fn insert(collection: &str, document: Document) -> Document {
+pub(super) fn insert(collection: &str, document: Document) -> Document {
     doc! { "insert": collection, "documents": [document] }
 }
 
-fn update(collection: &str, filter: Document, change: Document, multi: bool) -> Document {
+pub(super) fn update(collection: &str, filter: Document, change: Document, multi: bool) -> Document {
     let statement = if multi {
         doc! { "q": filter, "u": change, "multi": true }
     } else {
@@ -55,6 +56,7 @@ pub(crate) fn all(sizes: &[i64], parents: i64) -> Vec<Case> {
         cases.push(copy_read(*size, key));
         cases.push(copy_change(*size, key));
         cases.push(copy_other(*size, key));
+        cases.extend(page::cases(*size));
     }
     cases.push(count_write("count: one hot parent".into(), 64, Key::One(1)));
     for clients in [1, 16, 64] {

@@ -1,7 +1,7 @@
 //! The data under the cases: the same on the plain side and, declared, on the kept one.
 
 use super::cases::GROWING;
-use super::{Door, KEPT, PLAIN};
+use super::{Door, KEPT, PLAIN, page};
 use crate::connection::Connection;
 use crate::report;
 use crate::workload::fill_in;
@@ -17,7 +17,13 @@ fn declaration() -> Document {
         "products": { "computed": { "reviewCount": { "count": "reviews", "by": "productId" } } },
         "orders": { "extended_reference": {
             "customer": { "from": "customers", "by": "customerId", "fields": ["name", "tier", "rank"] } } },
+        "articles": page::rules(),
     } }
+}
+
+/// Whether a database is the one without rules.
+pub(super) fn is_plain(db: &str) -> bool {
+    db == PLAIN
 }
 
 pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()> {
@@ -29,6 +35,7 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
             let index = doc! { "key": { field: 1 }, "name": format!("{field}_1") };
             connection.command(&doc! { "createIndexes": collection, "indexes": [index], "$db": db }).await?;
         }
+        connection.command(&doc! { "createIndexes": "comments", "indexes": [page::index()], "$db": db }).await?;
         let hot = doc! { "_id": 1_i64, "reviewCount": 0 };
         connection.command(&doc! { "insert": "products", "documents": [hot], "$db": db }).await?;
         fill_in(connection, db, "products", parents, |i| doc! { "_id": FIRST_PARENT + i, "name": "a product" }).await?;
@@ -36,6 +43,7 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
         for (at, (key, size)) in (1_i64..).zip(keys) {
             let first = at * 10_000_000;
             connection.command(&doc! { "insert": "products", "documents": [{ "_id": key }], "$db": db }).await?;
+            page::load(connection, db, key, size, first).await?;
             let source = doc! { "_id": key, "name": "a name", "tier": "gold", "email": "a@b" };
             connection.command(&doc! { "insert": "customers", "documents": [source], "$db": db }).await?;
             fill_in(
@@ -50,7 +58,7 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
             fill_in(connection, db, "orders", size, |i| {
                 let id = if i == 0 { key } else { first + i };
                 let mut order = doc! { "_id": id, "customerId": key, "total": 5, "text": "x".repeat(80) };
-                if db == PLAIN {
+                if is_plain(db) {
                     order.insert("customer", doc! { "name": "a name", "tier": "gold" });
                 }
                 order
@@ -64,7 +72,7 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
 /// Declares the rules on the data that is there, and says how fast they were seeded and audited.
 async fn seed(door: &Door, kept: &mut Connection) -> Result<()> {
     let mut documents = 0;
-    for collection in ["products", "reviews", "orders", "customers"] {
+    for collection in ["products", "reviews", "orders", "customers", "articles", "comments"] {
         documents += kept.command(&doc! { "count": collection, "$db": KEPT }).await?.get_i32("n").unwrap_or_default();
     }
     let start = Instant::now();

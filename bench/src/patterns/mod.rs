@@ -3,6 +3,7 @@
 
 mod cases;
 mod data;
+mod page;
 
 use crate::connection::Connection;
 use crate::measure::{Sample, join_all};
@@ -122,7 +123,8 @@ impl Patterns {
             let mut templates = Vec::new();
             for command in commands {
                 let mut command = command.clone();
-                let is_write = command.keys().next().is_some_and(|name| name == "insert" || name == "update");
+                let is_write =
+                    command.keys().next().is_some_and(|name| ["insert", "update", "delete"].contains(&&**name));
                 if is_write && concern == Concern::Relaxed {
                     command.insert("writeConcern", bson::doc! { "w": 1 });
                 }

@@ -2,9 +2,8 @@
 //! rule concerns a collection, Pleach parses what MongoDB would refuse unread, and its errors would tell where rules are.
 
 use crate::client::Client;
-use crate::commands::{Access, Command};
+use crate::commands::{self, Access, Command};
 use crate::request::Request;
-use crate::route;
 use crate::state::Server;
 use document::backend::{Class, Privileges};
 use document::op::Namespace;
@@ -62,7 +61,7 @@ pub(crate) async fn check(server: &Server, client: &Client, command: &Command, r
 /// Whether the privileges allow the command on its collection; true for commands that are about none.
 fn is_entitled(privileges: &Privileges, db: &str, body: &Doc<'_>) -> bool {
     let Some((name, target)) = body.iter().next() else { return true };
-    let class = route::class(name.as_str());
+    let class = commands::class(name.as_str());
     if let (Class::Explain, Value::Document(inner)) = (class, &target) {
         return is_entitled(privileges, db, inner);
     }

@@ -1,4 +1,9 @@
-//! The labels that tell a driver what it may do again.
+//! The labels that tell a driver what it may do again, as MongoDB gives them.
+//!
+//! This is no second classification beside [`Error::scope`]: the scope says how far a failure reaches, by which this process decides
+//! whether it goes on or tries again itself. A label is part of the reply. Which codes carry one is MongoDB's own list and depends on the
+//! role of the command: a write conflict is labelled in a transaction and not outside, and codes that this process takes for those of one
+//! statement (9001, 13436) are labelled because drivers rely on it.
 
 use crate::session::Role;
 use document::error::label::{RETRYABLE, TRANSIENT};
@@ -15,16 +20,16 @@ pub(crate) fn of(error: &Error, role: Role, ends_transaction: bool) -> Vec<&'sta
     match role {
         Role::Plain => labels.retain(|label| *label != TRANSIENT && *label != RETRYABLE),
         Role::Retryable { .. } => {
-            if is_retryable(error.code()) {
+            if has_retryable_label(error.code()) {
                 add(RETRYABLE);
             }
             labels.retain(|label| *label != TRANSIENT);
         }
         Role::InTransaction { .. } => {
-            if is_transient(error.code(), ends_transaction) {
+            if has_transient_label(error.code(), ends_transaction) {
                 add(TRANSIENT);
             }
-            if ends_transaction && is_retryable(error.code()) {
+            if ends_transaction && has_retryable_label(error.code()) {
                 add(RETRYABLE);
             }
         }
@@ -32,17 +37,18 @@ pub(crate) fn of(error: &Error, role: Role, ends_transaction: bool) -> Vec<&'sta
     labels
 }
 
-/// The whole transaction may be run again.
-fn is_transient(code: Code, ends_transaction: bool) -> bool {
+/// Whether MongoDB labels the code, inside a transaction: the whole transaction may be run again.
+fn has_transient_label(code: Code, ends_transaction: bool) -> bool {
     match code {
         Code::NoSuchTransaction | Code::SnapshotUnavailable | Code::StaleConfig => true,
         Code::WriteConflict | Code::LockTimeout | Code::PreparedTransactionInProgress => !ends_transaction,
-        other => !ends_transaction && is_retryable(other),
+        other => !ends_transaction && has_retryable_label(other),
     }
 }
 
-/// The statement may be sent again: the server is going away or was not reached.
-fn is_retryable(code: Code) -> bool {
+/// Whether MongoDB labels the code of a retryable write: the server is going away or was not reached, so that the statement may be sent
+/// again.
+fn has_retryable_label(code: Code) -> bool {
     matches!(
         code,
         Code::InterruptedAtShutdown

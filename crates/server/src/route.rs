@@ -35,23 +35,6 @@ pub(crate) struct Forwarding<'a> {
     in_flight: Option<Box<dyn InFlight>>,
 }
 
-/// The class of a command.
-pub(crate) fn class(name: &str) -> Class {
-    match commands::find(name) {
-        Some(command) if command.class != Class::Other => command.class,
-        // The registry has one entry for most of what is refused, and none for what is unknown here.
-        _ => match name {
-            "applyOps" => Class::ApplyOps,
-            "bulkWrite" => Class::BulkWrite,
-            "cloneCollectionAsCapped" => Class::CloneAsCapped,
-            "convertToCapped" => Class::ConvertToCapped,
-            "coordinateCommitTransaction" => Class::CommitTransaction,
-            "mapReduce" | "mapreduce" => Class::MapReduce,
-            _ => Class::Other,
-        },
-    }
-}
-
 /// The message, if it is to be forwarded; `None` if it is answered here.
 pub(crate) fn forwarding<'a>(
     server: &Server,
@@ -81,7 +64,7 @@ pub(crate) fn forwarding<'a>(
     if legacy && !commands::find(name).is_some_and(|command| command.by_query) {
         return None;
     }
-    let class = class(name);
+    let class = commands::class(name);
     match class {
         // What this server is, and what Pleach adds, is answered here.
         Class::Hello | Class::Pleach => return None,
@@ -119,7 +102,7 @@ pub(crate) fn forwarding<'a>(
 pub(crate) fn ended_sessions(header: &Header, frame: &Bytes) -> Option<Vec<[u8; 16]>> {
     let (_, body) = wire::message::peek(header, frame)?;
     match Doc::trusted(body).iter().next()? {
-        (name, Value::Array(sessions)) if class(name.as_str()) == Class::EndSessions => {
+        (name, Value::Array(sessions)) if commands::class(name.as_str()) == Class::EndSessions => {
             document::raw::validate(body).ok()?;
             Some(sessions.iter().filter_map(|lsid| crate::request::session_id(name.as_str(), &lsid).ok()).collect())
         }

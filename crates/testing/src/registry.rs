@@ -2,7 +2,7 @@
 
 use crate::world::declaration;
 use patterns::fields::FIELDS;
-use patterns::rule::Rule;
+use patterns::rule::{Rule, WhenChanged};
 use patterns::shapes::SHAPES;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -92,6 +92,13 @@ pub fn focus_of(collections: &str) -> Vec<String> {
 /// The paths that the rules own, with their collections.
 pub fn owned(collections: &str) -> Vec<(String, String)> {
     let fields = rules(collections).into_iter().filter(|rule| rule.kept_field().is_some());
+    fields.map(|rule| (rule.host.collection.to_string(), rule.field.dotted().to_string())).collect()
+}
+
+/// The same without copies that stay as they were made: whatever they hold is right.
+pub fn refreshed(collections: &str) -> Vec<(String, String)> {
+    let is_frozen = |rule: &Rule| rule.link().is_some_and(|link| link.when_changed == WhenChanged::Keep);
+    let fields = rules(collections).into_iter().filter(|rule| rule.kept_field().is_some() && !is_frozen(rule));
     fields.map(|rule| (rule.host.collection.to_string(), rule.field.dotted().to_string())).collect()
 }
 

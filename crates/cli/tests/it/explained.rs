@@ -15,6 +15,7 @@ at_each_door!(
     what_a_pipeline_writes_is_counted,
     what_jobs_write_is_counted_too,
     buckets_are_counted_as_they_are_stored,
+    fields_of_one_key_are_one_statement,
 );
 
 const CUSTOMERS: i32 = 10;
@@ -379,5 +380,32 @@ fn buckets_are_counted_as_they_are_stored(at: At) {
     let inc = |key: &str, day: i64| doc! { "q": { "key": key, "date": at(day * 1440) }, "u": { "$inc": { "approved": 1 } }, "upsert": true };
     let bulk = doc! { "update": "events", "updates": [inc("a", 1), inc("a", 2), inc("b", 1), inc("a", 1)] };
     check(&door, bulk, 2);
+    door.finish();
+}
+
+/// Copies with each other, and with a count; the host is written once.
+fn fields_of_one_key_are_one_statement(at: At) {
+    let door = at.door("merged");
+    let copy = |fields: &[&str]| doc! { "from": "customers", "by": "email", "match": "email", "fields": fields };
+    door.apply(doc! { "receipts": {
+        "extended_reference": { "customer": copy(&["name"]), "payer.known": copy(&["name"]), "payer.place": copy(&["city"]) },
+        "computed": { "payer.count": { "count": "customers", "by": "email", "match": "email" } },
+    } });
+    door.must(doc! { "insert": "receipts", "documents": [{ "_id": 1, "email": "a@b" }] });
+    let ada = doc! { "_id": 1, "email": "a@b", "name": "Ada", "city": "Oslo" };
+    let rename = doc! { "q": { "_id": 1 }, "u": { "$set": { "name": "Eva", "city": "Rome" } } };
+    for command in
+        [doc! { "insert": "customers", "documents": [ada] }, doc! { "update": "customers", "updates": [rename] }]
+    {
+        let told = door.must(doc! { "pleach": "explain", "command": command.clone() });
+        let steps = told.get_array("steps").unwrap().iter().map(|step| step.as_document().unwrap());
+        let derived = steps.filter(|step| step.get_str("kind").unwrap() == "derived").count();
+        assert_eq!(derived, 1, "{}: {told}", door.at.name());
+        door.must(command);
+    }
+    let receipt = door.all("receipts").remove(0);
+    let payer = doc! { "count": 1, "known": { "name": "Eva" }, "place": { "city": "Rome" } };
+    let shown = (receipt.get_document("customer").unwrap(), receipt.get_document("payer").unwrap());
+    assert_eq!(shown, (&doc! { "name": "Eva" }, &payer), "{}: {receipt}", door.at.name());
     door.finish();
 }

@@ -30,6 +30,18 @@ fn review(n: i32, at: i32) -> Act {
     Act::Insert("reviews", vec![shop::review(format!("{n}-{at}"), n, at, 1)])
 }
 
+fn rated(n: i32, at: i32, rating: i32, moment: i32) -> Act {
+    Act::Insert("reviews", vec![shop::review(format!("{n}-{at}"), n, rating, moment)])
+}
+
+fn unreview(n: i32, at: i32) -> Act {
+    Act::Delete("reviews", doc! { "_id": format!("{n}-{at}") }, false)
+}
+
+fn rate(n: i32, at: i32, rating: i32) -> Act {
+    Act::Update("reviews", doc! { "_id": format!("{n}-{at}") }, set(doc! { "rating": rating }), false, false)
+}
+
 fn customer(n: i32) -> Act {
     Act::Insert("customers", vec![shop::customer(n, "Ada", 1)])
 }
@@ -111,6 +123,62 @@ const PAIRS: &[Pair] = &[
         before: |n| vec![product(n), review(n, 1), review(n, 2)],
         first: |n| Act::Update("reviews", doc! { "productId": n }, set(doc! { "rating": 9 }), true, false),
         second: |n| Act::Delete("products", doc! { "_id": n }, false),
+        refused: &[],
+    },
+    Pair {
+        name: "the first child goes, and the second one too (G 3)",
+        before: |n| vec![product(n), rated(n, 1, 9, 1), rated(n, 2, 5, 2), rated(n, 3, 1, 3)],
+        first: |n| unreview(n, 1),
+        second: |n| unreview(n, 2),
+        refused: &[],
+    },
+    Pair {
+        name: "both children of one value go",
+        before: |n| vec![product(n), rated(n, 1, 9, 1), rated(n, 2, 9, 1), rated(n, 3, 1, 1)],
+        first: |n| unreview(n, 1),
+        second: |n| unreview(n, 2),
+        refused: &[],
+    },
+    Pair {
+        name: "the first child goes while one comes between it and the second",
+        before: |n| vec![product(n), rated(n, 1, 9, 1), rated(n, 2, 3, 3)],
+        first: |n| unreview(n, 1),
+        second: |n| rated(n, 3, 5, 2),
+        refused: &[],
+    },
+    Pair {
+        name: "two children with the value of the first come before it, one with another",
+        before: |n| vec![product(n), rated(n, 1, 5, 30)],
+        first: |n| rated(n, 2, 5, 10),
+        second: |n| rated(n, 3, 4, 20),
+        refused: &[],
+    },
+    Pair {
+        name: "a value comes in the place of another while it comes anew",
+        before: |n| vec![product(n), rated(n, 1, 5, 1)],
+        first: |n| rate(n, 1, 7),
+        second: |n| rated(n, 2, 7, 2),
+        refused: &[],
+    },
+    Pair {
+        name: "the last child of a value goes while another comes",
+        before: |n| vec![product(n), rated(n, 1, 5, 1)],
+        first: |n| unreview(n, 1),
+        second: |n| rated(n, 2, 5, 2),
+        refused: &[],
+    },
+    Pair {
+        name: "the first child becomes the last while the second goes",
+        before: |n| vec![product(n), rated(n, 1, 9, 1), rated(n, 2, 5, 2), rated(n, 3, 3, 3)],
+        first: |n| rate(n, 1, 1),
+        second: |n| unreview(n, 2),
+        refused: &[],
+    },
+    Pair {
+        name: "a parent is made while its first child goes",
+        before: |n| vec![rated(n, 1, 9, 1), rated(n, 2, 5, 2)],
+        first: product,
+        second: |n| unreview(n, 1),
         refused: &[],
     },
     Pair {
@@ -262,9 +330,10 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, scheduler: Sched
             for act in [pair.first, pair.second] {
                 next += 1;
                 prepare(&living, pair, next).await;
-                let (living, gate, act) = (living.clone(), scheduler.clone(), act(next));
+                let (living, gate, act, story) = (living.clone(), scheduler.clone(), act(next), story.clone());
                 let alone: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
-                    run(&living, &gate, &act, in_transaction).await.unwrap();
+                    let done = run(&living, &gate, &act, in_transaction).await;
+                    done.unwrap_or_else(|error| panic!("{story}, {act:?} alone: {error:?}"));
                 });
                 lengths.push(scheduler.steps(alone).await);
             }

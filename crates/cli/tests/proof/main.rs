@@ -2,6 +2,7 @@
 //! interleaving of two plans, and random histories with failures between any two steps.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+mod accumulators;
 mod buckets;
 mod changing;
 mod dying;
@@ -138,12 +139,19 @@ async fn changes_of_rules_on_the_engine() {
 #[tokio::test(flavor = "multi_thread")]
 async fn drift_is_mended_on_the_engine() {
     mended::check(&Opened::engine()).await;
+    for world in worlds_and(0) {
+        mended::check_listed(&Opened::engine(), &world).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn drift_is_mended_on_a_real_mongodb() {
-    mended::check(&mongodb().open().await).await;
+    let opened = mongodb().open().await;
+    mended::check(&opened).await;
+    for world in plain_and(1) {
+        mended::check_listed(&opened, &world).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,4 +223,15 @@ async fn buckets_written_once_on_a_real_mongodb() {
     buckets::sent_again(&opened, 2).await;
     buckets::cut_off(&opened, 2).await;
     buckets::in_transactions(&opened).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_are_those_of_accumulators_on_the_engine() {
+    accumulators::check(&Opened::engine(), 0..6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn orders_are_those_of_accumulators_on_a_real_mongodb() {
+    accumulators::check(&mongodb().open().await, 0..3).await;
 }

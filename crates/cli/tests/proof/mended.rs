@@ -3,9 +3,11 @@
 
 use crate::failing::Failing;
 use bson::{Bson, Document, doc};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use testing::{Act, Living, Opened, shop};
+use testing::registry::Declared;
+use testing::{Act, Living, Opened, registry, shop};
 
 const RULES: &str = "{
   products: { computed: { reviewCount: { count: reviews, by: productId }, margin: { expr: { $subtract: [$price, 1] } },
@@ -86,6 +88,50 @@ async fn named_and_mended(living: &Living) {
     mended.sort_by_key(order);
     assert_eq!(mended, wanted, "what was repaired");
     assert_eq!(living.audit().await, Vec::<Document>::new());
+}
+
+/// Every listed field of a world: spoilt in all hosts behind Pleach's back, it is named, and made right.
+pub(crate) async fn check_listed(opened: &Opened, world: &Declared) {
+    let living = shop::open(opened, Arc::new(Failing::default()), &world.collections).await;
+    let mut client = shop::Client::new(11);
+    for at in 1..=60 {
+        // Some are refused, such as deletes of what is referred to.
+        let _refused = living.act(&client.act(at)).await;
+    }
+    living.rest().await;
+    assert_eq!(living.audit().await, Vec::<Document>::new(), "{}", world.name);
+    let mut spoilt = BTreeSet::new();
+    for (collection, path) in registry::refreshed(&world.collections) {
+        if spoil(&living, &collection, &path).await {
+            spoilt.insert(format!("{collection}.{path}"));
+        }
+    }
+    let report = living.ask("audit", doc! {}).await.unwrap();
+    let rules = report.get_array("rules").unwrap().iter().map(|rule| rule.as_document().unwrap());
+    let drifted = rules.filter(|rule| rule.get_i64("drifted").unwrap() > 0);
+    let named: BTreeSet<String> = drifted.map(|rule| rule.get_str("rule").unwrap().to_owned()).collect();
+    let unnamed: Vec<&String> = spoilt.difference(&named).collect();
+    assert!(unnamed.is_empty() && !spoilt.is_empty(), "{}: {unnamed:?} of {spoilt:?}\n{report}", world.name);
+    let report = living.ask("repair", doc! {}).await.unwrap();
+    assert!(report.get("failed").is_none(), "{}: {report}", world.name);
+    living.rest().await;
+    assert_eq!(living.audit().await, Vec::<Document>::new(), "{}: repaired", world.name);
+    living.drop_database().await;
+}
+
+/// Puts a value that no rule gives at a path of all documents, and in each element of an array on the way. Returns whether there
+/// are any.
+async fn spoil(living: &Living, collection: &str, path: &str) -> bool {
+    let documents = living.all(collection).await;
+    let collection = shop::COLLECTIONS.iter().find(|known| **known == collection).unwrap();
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let in_array = documents.iter().any(|host| !rest.is_empty() && matches!(host.get(first), Some(Bson::Array(_))));
+    let (query, place) = match in_array {
+        true => (doc! { format!("{first}.0"): { "$exists": true } }, format!("{first}.$[].{rest}")),
+        false => (doc! {}, path.to_owned()),
+    };
+    living.behind(set(collection, query, doc! { place: -77 }).op(living)).await;
+    !documents.is_empty()
 }
 
 async fn mended_under_load(living: &Arc<Living>) {

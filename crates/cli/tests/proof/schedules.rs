@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use std::pin::Pin;
 use std::sync::Arc;
-use testing::registry::{between, is_deferred, some};
+use testing::registry::{between, is_deferred, merged, owned, some};
 use testing::shop::{self, set as setting};
 use testing::{Act, Living, Opened, is_transient};
 
@@ -70,7 +70,7 @@ fn renamed() -> Vec<Act> {
 }
 
 fn reviewed() -> Vec<Act> {
-    vec![Act::Insert("reviews", vec![doc! { "_id": 20, "productId": 1 }, doc! { "_id": 21, "productId": 2 }])]
+    vec![Act::Insert("reviews", vec![shop::review(20, 1, 5, 3), shop::review(21, 2, 5, 4)])]
 }
 
 macro_rules! schedules {
@@ -222,22 +222,33 @@ async fn prepare(living: &Living, schedule: &Schedule, rules: &str) {
     }
 }
 
-/// One rule, two, and the first declared differently.
+/// Rules, and the same declared differently.
 const COUNT: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId } } } }";
-const TWO: &str = "{ products: { computed: { reviewCount: { count: reviews, by: productId }, total: { sum: rating, from: reviews, by: productId } } } }";
 const OTHER_COUNT: &str =
     "{ products: { computed: { reviewCount: { count: reviews, by: productId, where: { rating: { $gt: 4 } } } } } }";
 const JOBS: &str = "{ receipts: { extended_reference: { customer: { from: customers, by: customerId, fields: [name], when_deleted: unset, lag: 1ms } } } }";
 const OTHER_COPY: &str = "{ receipts: { extended_reference: { customer: { from: customers, by: customerId, fields: [name, tier], when_deleted: unset } } } }";
 
-/// The life against a change of its own rules: what is declared first and meanwhile, then what a client does.
-const CHANGES: &[(Schedule, &str, &str)] = &[
-    (Schedule { name: "a rule is added while one is seeded", ..SCHEDULES[0] }, COUNT, TWO),
-    (Schedule { name: "a rule is changed while it is seeded", ..SCHEDULES[0] }, COUNT, OTHER_COUNT),
-    (Schedule { name: "a rule is dropped while it is seeded", ..SCHEDULES[0] }, COUNT, "{}"),
-    (Schedule { name: "a rule is changed while its job is done", ..SCHEDULES[14] }, JOBS, OTHER_COPY),
-    (Schedule { name: "a rule is dropped while its job is done", ..SCHEDULES[14] }, JOBS, "{}"),
-];
+/// The life against a change of its own rules: what is declared first and meanwhile, then what a client does. Each listed field of
+/// reviews and each listed job is dropped meanwhile, and seeded while another is added.
+fn changes() -> Vec<(Schedule, String, String)> {
+    let seeding = |name| Schedule { name, ..SCHEDULES[0] };
+    let working = |name| Schedule { name, ..SCHEDULES[14] };
+    let (of_reviews, none) = (of_reviews(), "{}".to_owned());
+    let mut all = vec![
+        (seeding("a rule is changed while it is seeded"), COUNT.to_owned(), OTHER_COUNT.to_owned()),
+        (working("a rule is changed while its job is done"), JOBS.to_owned(), OTHER_COPY.to_owned()),
+    ];
+    for (block, other) in of_reviews.iter().zip(of_reviews.iter().cycle().skip(1)) {
+        let both = merged(&[*block, *other]);
+        all.push((seeding("a rule is added while one is seeded"), (*block).to_owned(), both));
+        all.push((seeding("a rule is dropped while it is seeded"), (*block).to_owned(), none.clone()));
+    }
+    for block in of_customers_later() {
+        all.push((working("a rule is dropped while its job is done"), block.to_owned(), none.clone()));
+    }
+    all
+}
 
 /// Cuts that once found drift.
 const FAILED: &[(usize, usize)] = &[(13, 3)];
@@ -245,7 +256,7 @@ const FAILED: &[(usize, usize)] = &[(13, 3)];
 /// All changes of rules on one backend; at most so many orders of each.
 pub(crate) async fn check_changes(opened: &Opened, most: usize) {
     let scheduler = Arc::new(Scheduler::default());
-    for (schedule, rules, then) in CHANGES {
+    for (schedule, rules, then) in &changes() {
         let living = Arc::new(shop::open(opened, scheduler.clone(), "").await);
         living.life.limit_hosts(1);
         let mut cuts: Vec<(usize, usize)> = (0..24).flat_map(|first| (0..10).map(move |more| (first, more))).collect();
@@ -254,7 +265,7 @@ pub(crate) async fn check_changes(opened: &Opened, most: usize) {
         for (first, more) in cuts {
             prepare(&living, schedule, rules).await;
             let (life, other, gate) = (living.clone(), living.clone(), scheduler.clone());
-            let (what, act, then) = (schedule.work, (schedule.client)(), *then);
+            let (what, act, meanwhile) = (schedule.work, (schedule.client)(), then.clone());
             let plans: Vec<Plan<Result<(), Error>>> = vec![
                 Box::pin(async move {
                     work(life, what).await;
@@ -262,7 +273,7 @@ pub(crate) async fn check_changes(opened: &Opened, most: usize) {
                 }),
                 Box::pin(async move {
                     gate.pass(Point::Begin { attempt: 0 }).await?;
-                    other.set_rules(then).await;
+                    other.set_rules(&meanwhile).await;
                     if what == Work::Jobs {
                         other.life.bring_on().await?;
                     }
@@ -277,7 +288,7 @@ pub(crate) async fn check_changes(opened: &Opened, most: usize) {
             let drift = living.audit().await;
             assert!(drift.is_empty(), "{}, {first} and {more} steps: {drift:#?}\n{trace:#?}", schedule.name);
             if then == "{}" {
-                no_traces(&living, schedule.name).await;
+                no_traces(&living, rules, schedule.name).await;
             }
         }
         living.drop_database().await;
@@ -285,11 +296,11 @@ pub(crate) async fn check_changes(opened: &Opened, most: usize) {
 }
 
 /// A rule that went with its data has left nothing.
-async fn no_traces(living: &Living, name: &str) {
-    for collection in ["products", "receipts"] {
-        for document in living.all(collection).await {
-            let left =
-                ["_pleach", "reviewCount", "avgRating", "customer"].iter().find(|left| document.contains_key(left));
+async fn no_traces(living: &Living, rules: &str, name: &str) {
+    for (collection, path) in owned(rules) {
+        let first = path.split('.').next().unwrap();
+        for document in living.all(&collection).await {
+            let left = ["_pleach", first].into_iter().find(|left| document.contains_key(left));
             assert_eq!(left, None, "{name}: {document}");
         }
     }

@@ -42,7 +42,7 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
             // Both sides write the host: no fence, unless it stays as it is.
             None => following.add(run, (kept, &state), field, link, effects).await?,
             Some(_) => {
-                let effects = awaited(run, kept, link, merged(field, effects)?).await?;
+                let effects = with_existing_hosts(run, kept, link, merged(field, effects)?).await?;
                 for (key, effect) in effects {
                     add_change(run, kept, field, (key, effect), &mut following.updates).await?;
                 }
@@ -83,7 +83,12 @@ fn merged(field: &Arc<dyn Field>, effects: Effects) -> Result<Effects> {
 }
 
 /// Of many sources that appear, those that hosts already refer to: most often none, which one read tells.
-async fn awaited(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, link: &Link, all: Effects) -> Result<Effects> {
+async fn with_existing_hosts(
+    run: &mut Attempt<'_>,
+    kept: &Arc<ActiveRule>,
+    link: &Link,
+    all: Effects,
+) -> Result<Effects> {
     let appears = |effect: &Effect| matches!(effect, Effect::Update(Delta::Set { appeared: true, .. }));
     if all.len() < 2 || !all.iter().all(|(_, effect)| appears(effect)) {
         return Ok(all);

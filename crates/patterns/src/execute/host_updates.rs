@@ -152,7 +152,16 @@ fn add_statement(
     let is_seeded = update.rules.iter().all(|kept| matches!(kept.state, State::On));
     let (comes, leaves) = update.update.comings();
     if let Some(local) = run.rules.of(host).filter(|_| comes) {
-        update.update.may_make(roll_up::empty_values(local, &update.rules));
+        let mut values = roll_up::empty_values(local, &update.rules);
+        if is_seeded {
+            // A first child may leave the value as it is: a new host has none yet.
+            let shown = |field: &Arc<dyn Field>| {
+                let state = field.state().cloned();
+                field.empty_values().into_iter().filter(move |(path, _)| Some(path) != state.as_ref())
+            };
+            values.extend(update.update.hidden().flat_map(shown));
+        }
+        update.update.may_make(values);
     }
     if leaves {
         merged.left.push(update.key.clone());

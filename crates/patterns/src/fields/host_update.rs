@@ -56,6 +56,11 @@ impl HostUpdate {
         (children().any(|n| n > 0), children().any(|n| n < 0))
     }
 
+    /// The fields of which only the state changes.
+    pub fn hidden(&self) -> impl Iterator<Item = &Arc<dyn Field>> {
+        self.deltas.iter().filter(|(_, delta)| matches!(delta, Delta::State(_))).map(|(field, _)| field)
+    }
+
     /// The host may be made by it: a new one gets these values besides, and its state at its end.
     pub fn may_make(&mut self, defaults: Vec<(Path, Value<'static>)>) {
         self.defaults = Some(defaults);
@@ -93,7 +98,9 @@ impl HostUpdate {
         (!self.deltas.is_empty()).then(|| self.into_pipeline())
     }
 
-    fn into_pipeline(self) -> Update {
+    fn into_pipeline(mut self) -> Update {
+        // As the stages stand: new fields are added in their order.
+        self.deltas.sort_by_key(|(field, delta)| field.stages(delta).whole.is_some());
         let mut constants = DocWriter::with_capacity(160);
         for (field, delta) in &self.deltas {
             constants.append(field.variable(), &field.constant(delta));
@@ -111,9 +118,16 @@ impl HostUpdate {
 
 impl HostStages {
     pub fn new(first: Vec<(String, Value<'static>)>, second: Option<(String, Value<'static>)>) -> HostStages {
-        let mut stages = HostStages { first, second, alone: Array::empty() };
-        stages.alone = merged(std::iter::once(&stages));
-        stages
+        HostStages { first, second, whole: None, alone: Array::empty() }.with_alone()
+    }
+
+    /// One `$set` of a field of the first level.
+    pub fn whole(name: String, set: Value<'static>) -> HostStages {
+        HostStages { first: Vec::new(), second: None, whole: Some((name, set)), alone: Array::empty() }.with_alone()
+    }
+
+    fn with_alone(self) -> HostStages {
+        HostStages { alone: merged(std::iter::once(&self)), ..self }
     }
 }
 
@@ -123,10 +137,11 @@ pub(crate) fn increment(increments: Doc<'static>) -> Result<Update> {
     Update::parse(&spec, &[], &mut Names::new())
 }
 
-/// The stages of several fields as two: all states and counts, then all visible values.
+/// The stages of several fields as two: all states and counts, then all visible values. Behind them, each by itself, what is set as a
+/// whole.
 fn merged<'f>(fields: impl Iterator<Item = &'f HostStages> + Clone) -> Array<'static> {
     let first = fields.clone().flat_map(|stages| stages.first.iter().map(|(path, set)| (&**path, set.borrow())));
-    two_stages(document(first), fields)
+    in_stages(document(first), fields)
 }
 
 /// The same for a host that may be new: other fields get their first values, and what is Pleach's own stands at the end.
@@ -139,7 +154,7 @@ fn making<'f>(fields: impl Iterator<Item = &'f HostStages> + Clone, defaults: &D
     let first = fields.clone().flat_map(|stages| stages.first.iter().cloned()).chain(defaults.iter().map(default));
     let mut first: Vec<(String, Value<'static>)> = first.collect();
     first.sort_by_key(|(path, _)| is_state(path));
-    two_stages(document(first.iter().map(|(path, set)| (&**path, set.borrow()))), fields)
+    in_stages(document(first.iter().map(|(path, set)| (&**path, set.borrow()))), fields)
 }
 
 /// Whether a path is part of what Pleach keeps for itself.
@@ -147,15 +162,12 @@ fn is_state(path: &str) -> bool {
     path.split('.').next() == Some(STATE)
 }
 
-fn two_stages<'f>(first: Doc<'static>, fields: impl Iterator<Item = &'f HostStages>) -> Array<'static> {
-    let second = fields.filter_map(|stages| stages.second.as_ref()).map(|(path, set)| (&**path, set.borrow()));
-    let set = |fields: Doc<'static>| object([("$set", Value::Document(fields))]);
-    let second = document(second);
-    let mut stages = vec![set(first)];
-    if !second.is_empty() {
-        stages.push(set(second));
-    }
-    match list(stages) {
+fn in_stages<'f>(first: Doc<'static>, fields: impl Iterator<Item = &'f HostStages> + Clone) -> Array<'static> {
+    let second = fields.clone().filter_map(|stages| stages.second.as_ref()).map(|(path, set)| (&**path, set.borrow()));
+    let whole =
+        fields.filter_map(|stages| stages.whole.as_ref()).map(|(name, set)| document([(&**name, set.borrow())]));
+    let sets = [first, document(second)].into_iter().chain(whole).filter(|fields| !fields.is_empty());
+    match list(sets.map(|fields| object([("$set", Value::Document(fields))]))) {
         Value::Array(stages) => stages,
         _ => Array::empty(),
     }

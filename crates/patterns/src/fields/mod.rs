@@ -1,14 +1,16 @@
 //! The fields that rules keep, one folder or file each: what a changed source means for hosts, how a host's value is evaluated, and
 //! the pipeline that defines it. Pure: nothing here reads or writes; the executor does what a field says.
 //!
-//! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`first`] a value of the first or last child, [`top`] a
-//! window on the first children, [`expression`] a value computed from the document itself. [`fold`] is what all folds of child
-//! documents share, [`host_update`] merges the deltas of all fields of one host into one update. [`FIELDS`] lists them: what is
-//! listed is proven by all proofs and crash runs.
+//! [`copy`] is an extended reference, [`tally`] a count, sum or average, [`extreme`] a smallest or largest value, [`first`] a value of
+//! the first or last child, [`top`] a window on the first children, [`distinct`] a number of different values, [`expression`] a value
+//! computed from the document itself. [`fold`] is what all folds of child documents share, [`host_update`] merges the deltas of all
+//! fields of one host into one update. [`FIELDS`] lists them: what is listed is proven by all proofs and crash runs.
 
 pub mod copy;
+pub mod distinct;
 pub(crate) mod excerpt;
 pub mod expression;
+pub mod extreme;
 pub mod first;
 pub mod fold;
 pub mod host_update;
@@ -21,7 +23,9 @@ pub(crate) mod testing;
 pub mod top;
 
 pub use copy::CopyField;
+pub use distinct::DistinctField;
 pub use expression::{Expression, ExpressionField};
+pub use extreme::{Extreme, ExtremeField};
 pub use first::FirstField;
 pub use fold::FoldField;
 pub use host_update::HostUpdate;
@@ -35,8 +39,15 @@ use document::value::path::Part;
 use document::{ArrayWriter, Doc, Value};
 
 /// All fields, sorted by name.
-pub const FIELDS: &[RegistryEntry] =
-    &[copy::registered::ENTRY, expression::ENTRY, first::ENTRY, tally::registered::ENTRY, top::registered::ENTRY];
+pub const FIELDS: &[RegistryEntry] = &[
+    copy::registered::ENTRY,
+    distinct::registered::ENTRY,
+    expression::ENTRY,
+    extreme::registered::ENTRY,
+    first::ENTRY,
+    tally::registered::ENTRY,
+    top::registered::ENTRY,
+];
 
 /// The stage that leaves documents whose `stored` is not their `expected`.
 pub(crate) fn differing() -> Value<'static> {

@@ -2,6 +2,10 @@
 
 use crate::languages::literals::{Style, quoted};
 
+/// The years 1 to 9999: what a `datetime` can hold.
+const FIRST_DATETIME: i64 = -62_135_596_800_000;
+const BEHIND_DATETIMES: i64 = 253_402_300_800_000;
+
 pub(crate) const STYLE: Style = Style {
     null: "None",
     yes: "True",
@@ -12,7 +16,10 @@ pub(crate) const STYLE: Style = Style {
     long: |number| format!("Int64({number})"),
     decimal: |text| format!("Decimal128(\"{text}\")"),
     object_id: |hex| format!("ObjectId(\"{hex}\")"),
-    date: |millis| format!("EPOCH + timedelta(milliseconds={millis})"),
+    date: |millis| match (FIRST_DATETIME..BEHIND_DATETIMES).contains(&millis) {
+        true => format!("EPOCH + timedelta(milliseconds={millis})"),
+        false => format!("DatetimeMS({millis})"),
+    },
     regex: |pattern, options| format!("Regex({}, {})", quoted(pattern), quoted(options)),
     name: quoted,
     spaced: false,

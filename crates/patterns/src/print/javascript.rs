@@ -2,7 +2,7 @@
 
 use crate::languages::javascript::{Flavor, capital};
 use crate::languages::literals::{quoted, render};
-use crate::print::{Kept, Work, collections, concerned, helpers, indexes, shapes};
+use crate::print::{Kept, Work, collections, concerned, helpers, indexes, keyed, shapes};
 use crate::rule::WhenDeleted;
 use document::Value;
 
@@ -12,6 +12,9 @@ const links = (key) => key !== null && key !== undefined && !Array.isArray(key);
 pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
     let db = kept.first().map_or("test", |rule| &*rule.db);
     let mut text = format!("{}{HELPERS}", (flavor.prologue)(db));
+    if keyed::is_needed(kept) {
+        text.push_str(&keyed::javascript(flavor));
+    }
     helpers(kept).into_iter().for_each(|helpers| text.push_str(helpers));
     text.push('\n');
     let Flavor { wait, function, .. } = flavor;
@@ -25,7 +28,7 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
     }
     text.push_str("}\n");
     for rule in kept {
-        text.push_str(&rule_code(rule, flavor));
+        text.push_str(&rule_code(kept, rule, flavor));
     }
     for name in collections(kept) {
         text.push_str(&writers(kept, name, flavor));
@@ -48,7 +51,7 @@ fn name(verb: &str, rule: &Kept) -> String {
     format!("{verb}{}", rule.words.iter().map(|word| capital(word)).collect::<String>())
 }
 
-fn rule_code(rule: &Kept, flavor: &Flavor) -> String {
+fn rule_code(kept: &[Kept], rule: &Kept, flavor: &Flavor) -> String {
     let Flavor { wait, function, option, style, .. } = flavor;
     let host = format!("collection({})", quoted(&rule.host));
     let source = format!("collection({})", quoted(rule.source.as_deref().unwrap_or_default()));
@@ -59,6 +62,7 @@ fn rule_code(rule: &Kept, flavor: &Flavor) -> String {
         + &match &rule.work {
             Work::Unwritten(why) => format!("// No code is written for it: {why}.\n"),
             Work::Shape(code) => code.text.clone(),
+            Work::Keyed { .. } => keyed::javascript_rule(kept, rule, flavor, name).unwrap_or_default(),
             Work::Expression { stages } => {
                 let stages = render(&Value::Array(stages.borrow()), style, 2);
                 format!(
@@ -147,33 +151,42 @@ fn writers(kept: &[Kept], collection: &str, flavor: &Flavor) -> String {
     let (hosted, sourced) = concerned(kept, collection);
     let (stored, capital) = (format!("collection({})", quoted(collection)), capital(collection));
     let arrow = if wait.is_empty() { "() =>" } else { "async () =>" };
+    let reader = keyed::javascript_reader(kept, collection, &capital, flavor);
+    let find = |filter: &str| match &reader {
+        Some(_) => format!("{wait}find{capital}(session, {filter})"),
+        None => format!("{wait}{stored}.findOne({filter}{option})"),
+    };
     let fill = |before: &str| -> String {
         hosted.iter().map(|rule| format!("    {wait}{}(session, after{before});\n", name("fill", rule))).collect()
     };
     // What was just filled may be read by others.
     let again = match hosted.is_empty() || sourced.is_empty() {
         true => String::new(),
-        false => format!("    after = {wait}{stored}.findOne({{ _id: after._id }}{option});\n"),
+        false => format!("    after = {};\n", find("{ _id: after._id }")),
     };
     let keep = |before: &str, after: &str| -> String {
         let call = |rule: &&Kept| format!("    {wait}{}(session, {before}, {after});\n", name("keep", rule));
         sourced.iter().map(call).collect()
     };
-    format!(
+    let writers = format!(
         "\n{function} insert{capital}(document) {{\n  return transaction({arrow} {{\n\
          \x20   const {{ insertedId }} = {wait}{stored}.insertOne(document{option});\n\
-         \x20   let after = {wait}{stored}.findOne({{ _id: insertedId }}{option});\n{filled}{again}{inserted}  }});\n}}\n\
+         \x20   let after = {after_insert};\n{filled}{again}{inserted}  }});\n}}\n\
          {function} update{capital}(filter, change) {{\n  return transaction({arrow} {{\n\
-         \x20   const before = {wait}{stored}.findOne(filter{option});\n    if (!before) return;\n\
+         \x20   const before = {before};\n    if (!before) return;\n\
          \x20   {wait}{stored}.updateOne({{ _id: before._id }}, change{option});\n\
-         \x20   let after = {wait}{stored}.findOne({{ _id: before._id }}{option});\n{refilled}{again}{updated}  }});\n}}\n\
+         \x20   let after = {after_update};\n{refilled}{again}{updated}  }});\n}}\n\
          {function} delete{capital}(filter) {{\n  return transaction({arrow} {{\n\
-         \x20   const before = {wait}{stored}.findOne(filter{option});\n    if (!before) return;\n\
+         \x20   const before = {before};\n    if (!before) return;\n\
          \x20   {wait}{stored}.deleteOne({{ _id: before._id }}{option});\n{deleted}  }});\n}}\n",
+        after_insert = find("{ _id: insertedId }"),
+        before = find("filter"),
+        after_update = find("{ _id: before._id }"),
         filled = fill(""),
         refilled = fill(", before"),
         inserted = keep("null", "after"),
         updated = keep("before", "after"),
         deleted = keep("before", "null"),
-    )
+    );
+    reader.unwrap_or_default() + &writers
 }

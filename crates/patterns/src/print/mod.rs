@@ -2,9 +2,10 @@
 //! declared can be had without Pleach: no lock-in.
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
-//! [`python`] for PyMongo. A shape writes its own code.
+//! [`python`] for PyMongo, [`keyed`] what has computed keys in both. A shape writes its own code.
 
 mod javascript;
+mod keyed;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -13,7 +14,7 @@ pub use crate::languages::Language;
 
 use crate::languages::javascript::{MONGOSH, NODE};
 use crate::languages::literals;
-use crate::rule::{Recipe, Rule, ShapeCode, WhenDeleted};
+use crate::rule::{KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
 use document::{Array, Doc, Result, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ enum Work {
         set: Vec<(String, &'static str)>,
         empty: Doc<'static>,
     },
+    /// The same by computed keys.
+    Keyed { recipe: KeyedRecipe, local: String },
     /// A copy: the stage that makes `{ copy }` of a source.
     Copy { by: String, key: String, stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
     /// From the document itself.
@@ -109,6 +112,7 @@ fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
     Ok(match field.recipe()? {
         Recipe::Count => Work::Count { by: by(), local: local() },
         Recipe::Evaluate { stages, set, empty } => Work::Evaluate { by: by(), local: local(), stages, set, empty },
+        Recipe::Keyed(recipe) => Work::Keyed { recipe, local: local() },
         Recipe::Copy { stage, frozen, when_deleted } => {
             Work::Copy { by: by(), key: key(), stage, frozen, when_deleted }
         }

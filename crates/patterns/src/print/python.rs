@@ -2,7 +2,7 @@
 
 use crate::languages::literals::{quoted, render};
 use crate::languages::python::{STYLE, plain};
-use crate::print::{Kept, Work, collections, concerned, helpers, indexes, shapes};
+use crate::print::{Kept, Work, collections, concerned, helpers, indexes, keyed, shapes};
 use crate::rule::WhenDeleted;
 use document::Value;
 
@@ -11,6 +11,7 @@ import os\n\
 from datetime import datetime, timedelta\n\
 \n\
 from bson import Decimal128, Int64, ObjectId, Regex\n\
+from bson.datetime_ms import DatetimeMS\n\
 from pymongo import MongoClient\n\
 from pymongo.errors import DuplicateKeyError\n\
 \n\
@@ -34,6 +35,9 @@ def transaction(steps):\n\
 pub(super) fn code(kept: &[Kept]) -> String {
     let db = kept.first().map_or("test", |rule| &*rule.db);
     let mut text = format!("{PROLOGUE}db = client[{}]\n{HELPERS}", quoted(db));
+    if keyed::is_needed(kept) {
+        text.push_str(keyed::PYTHON);
+    }
     helpers(kept).into_iter().for_each(|helpers| text.push_str(helpers));
     text.push_str("\n\ndef create_indexes():\n");
     let created = shapes(kept).filter_map(|code| code.functions.first()).map(|create| format!("    {create}()\n"));
@@ -44,7 +48,7 @@ pub(super) fn code(kept: &[Kept]) -> String {
         .collect();
     text.push_str(if indexes.is_empty() { "    pass\n" } else { &indexes });
     for rule in kept {
-        text.push_str(&rule_code(rule));
+        text.push_str(&rule_code(kept, rule));
     }
     for name in collections(kept) {
         text.push_str(&writers(kept, name));
@@ -70,7 +74,7 @@ fn name(verb: &str, rule: &Kept) -> String {
     format!("{verb}_{}", words.join("_"))
 }
 
-fn rule_code(rule: &Kept) -> String {
+fn rule_code(kept: &[Kept], rule: &Kept) -> String {
     let host = format!("db[{}]", quoted(&rule.host));
     let source = format!("db[{}]", quoted(rule.source.as_deref().unwrap_or_default()));
     let field = quoted(&rule.field);
@@ -80,6 +84,7 @@ fn rule_code(rule: &Kept) -> String {
         + &match &rule.work {
             Work::Unwritten(why) => format!("# No code is written for it: {why}.\n"),
             Work::Shape(code) => code.text.clone(),
+            Work::Keyed { .. } => keyed::python_rule(kept, rule, name).unwrap_or_default(),
             Work::Expression { stages } => {
                 let stages = render(&Value::Array(stages.borrow()), &STYLE, 4);
                 format!(
@@ -175,34 +180,43 @@ fn rule_code(rule: &Kept) -> String {
 fn writers(kept: &[Kept], collection: &str) -> String {
     let (hosted, sourced) = concerned(kept, collection);
     let (stored, plain) = (format!("db[{}]", quoted(collection)), plain(collection));
+    let reader = keyed::python_reader(kept, collection);
+    let find = |filter: &str| match &reader {
+        Some(_) => format!("find_{plain}(session, {filter})"),
+        None => format!("{stored}.find_one({filter}, session=session)"),
+    };
     let fill = |before: &str| -> String {
         hosted.iter().map(|rule| format!("        {}(session, after{before})\n", name("fill", rule))).collect()
     };
     let again = match hosted.is_empty() || sourced.is_empty() {
         true => String::new(),
-        false => format!("        after = {stored}.find_one({{\"_id\": after[\"_id\"]}}, session=session)\n"),
+        false => format!("        after = {}\n", find("{\"_id\": after[\"_id\"]}")),
     };
     let keep = |before: &str, after: &str| -> String {
         sourced.iter().map(|rule| format!("        {}(session, {before}, {after})\n", name("keep", rule))).collect()
     };
-    format!(
+    let writers = format!(
         "\n\ndef insert_{plain}(document):\n    def steps(session):\n\
          \x20       inserted = {stored}.insert_one(document, session=session).inserted_id\n\
-         \x20       after = {stored}.find_one({{\"_id\": inserted}}, session=session)\n{filled}{again}{inserted}\n\
+         \x20       after = {after_insert}\n{filled}{again}{inserted}\n\
          \x20   return transaction(steps)\n\
          \n\ndef update_{plain}(filter, change):\n    def steps(session):\n\
-         \x20       before = {stored}.find_one(filter, session=session)\n        if before is None:\n            return\n\
+         \x20       before = {before}\n        if before is None:\n            return\n\
          \x20       {stored}.update_one({{\"_id\": before[\"_id\"]}}, change, session=session)\n\
-         \x20       after = {stored}.find_one({{\"_id\": before[\"_id\"]}}, session=session)\n{refilled}{again}{updated}\n\
+         \x20       after = {after_update}\n{refilled}{again}{updated}\n\
          \x20   return transaction(steps)\n\
          \n\ndef delete_{plain}(filter):\n    def steps(session):\n\
-         \x20       before = {stored}.find_one(filter, session=session)\n        if before is None:\n            return\n\
+         \x20       before = {before}\n        if before is None:\n            return\n\
          \x20       {stored}.delete_one({{\"_id\": before[\"_id\"]}}, session=session)\n{deleted}\n\
          \x20   return transaction(steps)\n",
+        after_insert = find("{\"_id\": inserted}"),
+        before = find("filter"),
+        after_update = find("{\"_id\": before[\"_id\"]}"),
         filled = fill(""),
         refilled = fill(", before"),
         inserted = keep("None", "after"),
         updated = keep("before", "after"),
         deleted = keep("before", "None"),
-    )
+    );
+    reader.unwrap_or_default() + &writers
 }

@@ -119,6 +119,54 @@ function keepProductsReviewCount(session, before, after) {
     assert!(text.contains(expected), "{text}");
 }
 
+const KEYS: &str = "\
+database: shop
+collections:
+  months:
+    computed:
+      revenue: { sum: amount, from: sales, by: { $dateTrunc: { date: $date, unit: month } }, create: true }
+      sales: { count: sales, by: { $dateTrunc: { date: $date, unit: month } }, create: true }
+  tags:
+    computed:
+      posts: { count: posts, by: tags, each: true }
+";
+
+#[test]
+fn computed_keys_are_read_with_the_child() {
+    let rules: Vec<Arc<Rule>> =
+        crate::declare::from_yaml("pleach.yaml", KEYS).into_result().unwrap().rules.into_iter().map(Arc::new).collect();
+    let text = code(&rules, Language::Python).unwrap();
+    let expected = r#"
+def keep_months_sales(session, before, after):
+    for key in keys_of(before, "months_sales") + keys_of(after, "months_sales"):
+        host = db["months"].find_one({"_id": key}, session=session)
+        if host is None and rows_months_sales(session, key):
+            db["months"].insert_one({"_id": key}, session=session)
+            fill_months_revenue(session, {"_id": key})
+            fill_months_sales(session, {"_id": key})
+        if host:
+            fill_months_sales(session, host)
+            remove_empty(session, db["months"], key, {"_id", "_pleach", "revenue", "sales"})
+"#;
+    assert!(text.contains(expected), "{text}");
+    // Both rules' keys, computed by the database.
+    assert!(text.contains("def find_sales(session, filter):"), "{text}");
+    assert_eq!(text.matches("before = find_sales(session, filter)").count(), 2, "{text}");
+    // A host that is there anyway is neither made nor removed.
+    assert!(!text.contains("db[\"tags\"].insert_one({"), "{text}");
+    let text = code(&rules, Language::Node).unwrap();
+    let expected = r#"
+async function keepTagsPosts(session, before, after) {
+  for (const key of [...keysOf(before, "tags_posts"), ...keysOf(after, "tags_posts")]) {
+    const host = await collection("tags").findOne({ "_id": key }, { session });
+    if (host) await fillTagsPosts(session, host);
+  }
+}
+"#;
+    assert!(text.contains(expected), "{text}");
+    assert!(!code(&rules, Language::Mongosh).unwrap().contains("await"));
+}
+
 #[test]
 fn a_bucket_reads_as_written_by_hand() {
     let text = code(&buckets(), Language::Python).unwrap();

@@ -154,7 +154,9 @@ pub enum Fetch {
 pub struct HostStages {
     pub first: Vec<(String, Value<'static>)>,
     pub second: Option<(String, Value<'static>)>,
-    /// Both as the stages of a field that changes alone.
+    /// Behind both, a `$set` of its own: a field of the first level, which others may lead into.
+    pub whole: Option<(String, Value<'static>)>,
+    /// All of them as the stages of a field that changes alone.
     pub alone: Array<'static>,
 }
 

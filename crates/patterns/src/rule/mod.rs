@@ -35,7 +35,7 @@ pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
 pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
-pub use recipe::{Recipe, ShapeCode};
+pub use recipe::{KeyedRecipe, Recipe, ShapeCode};
 pub use registry::RegistryEntry;
 pub use stack::Stack;
 pub use state::State;

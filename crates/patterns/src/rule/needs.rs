@@ -154,6 +154,26 @@ impl Needs {
         let indexes = indexes.into_iter().filter(is_served).collect();
         Needs { indexes, expires: vec![link.source.clone()], ..Needs::default() }
     }
+
+    /// The same for a field that looks for children by their value: the index that finds the children of a key has it too.
+    pub fn of_link_and_value(host: &Namespace, link: &Link, value: &Path) -> Needs {
+        let mut needs = Needs::of_link(host, link);
+        let mut paths = sought(&link.foreign);
+        if is_narrowed(link) {
+            if !paths.contains(value) {
+                paths.push(value.clone());
+            }
+            needs.indexes.retain(|need| need.unique || need.ns != link.source);
+            needs.indexes.push(IndexNeed::lookup(&link.source, paths));
+        }
+        needs
+    }
+}
+
+/// Whether an index that begins with a key of the link can have more paths: a document may have one array in it, and `_id` is unique.
+pub(crate) fn is_narrowed(link: &Link) -> bool {
+    let first = sought(&link.foreign).into_iter().next();
+    !link.each_foreign() && first.is_some_and(|path| path.dotted() != "_id")
 }
 
 /// The `by` path, then the one path that `where` reads: more would cost every write more than it saves.
@@ -171,7 +191,7 @@ fn by_and_where(link: &Link) -> Vec<Path> {
 }
 
 /// The paths by which the documents of a key are found; none if they cannot be.
-fn sought(key: &LinkKey) -> Vec<Path> {
+pub(crate) fn sought(key: &LinkKey) -> Vec<Path> {
     match key {
         LinkKey::Path(key) => vec![key.path.clone()],
         LinkKey::Expression(expression) => expression.seek.iter().flat_map(|seek| seek.paths()).cloned().collect(),

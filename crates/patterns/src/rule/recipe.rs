@@ -10,12 +10,31 @@ pub enum Recipe {
     Count,
     /// Evaluated from the children: stages behind a `$match` on `by`; what to set of a row, and without one.
     Evaluate { stages: Array<'static>, set: Vec<(String, &'static str)>, empty: Doc<'static> },
+    /// The same by keys that are computed, or make their documents.
+    Keyed(KeyedRecipe),
     /// A copy: the stage that makes `{ copy }` of a source.
     Copy { stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
     /// From the document itself.
     Expression { stages: Array<'static> },
     /// Why there is no code.
     Unwritten(&'static str),
+}
+
+/// How code keeps a field of the documents of computed keys.
+#[derive(Clone, Debug)]
+pub struct KeyedRecipe {
+    /// The keys of a child as a list, an expression.
+    pub keys: Value<'static>,
+    /// Stages that give each child its key, or a row for each of its keys …
+    pub keyed: Array<'static>,
+    /// … at this path.
+    pub key: String,
+    /// Behind a `$match` on the key, as in [`Recipe::Evaluate`].
+    pub stages: Array<'static>,
+    pub set: Vec<(String, &'static str)>,
+    pub empty: Doc<'static>,
+    /// A document comes with its first child and goes with its last.
+    pub create: bool,
 }
 
 /// How code keeps a collection in another form, in one language.

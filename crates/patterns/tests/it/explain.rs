@@ -53,3 +53,43 @@ fn a_child_is_one_statement_and_one_more_on_its_host() {
         world.check().await;
     });
 }
+
+/// How many derived statements a write means.
+fn derived(told: &bson::Document) -> usize {
+    kinds(told).into_iter().filter(|kind| *kind == "derived").count()
+}
+
+#[test]
+fn copies_of_one_key_are_one_statement_with_each_other_and_with_counts() {
+    let world = World::new(
+        "
+  orders:
+    extended_reference:
+      customer: { from: customers, by: customerId, fields: [name] }
+      billing.customer: { from: customers, by: customerId, fields: [name, tier] }
+      billing.address: { from: customers, by: customerId, fields: [city] }
+  receipts:
+    extended_reference:
+      payer.known: { from: customers, by: email, match: email, fields: [name] }
+    computed:
+      payer.count: { count: customers, by: email, match: email }
+",
+    );
+    run(async {
+        world.did(insert("orders", vec![doc! {"_id": 1, "customerId": 1}])).await;
+        world.did(insert("receipts", vec![doc! {"_id": 1, "email": "a@b"}])).await;
+        let ada = doc! {"_id": 1, "name": "Ada", "tier": 1, "city": "Oslo", "email": "a@b"};
+        let told = explained(&world, insert("customers", vec![ada.clone()])).await;
+        assert_eq!(derived(&told), 2, "one for the order, one for the receipt: {told}");
+        world.did(insert("customers", vec![ada])).await;
+        let change = || update("customers", doc! {"_id": 1}, doc! {"$set": {"name": "Eva", "city": "Rome"}}, &[]);
+        let told = explained(&world, change()).await;
+        assert_eq!(derived(&told), 2, "{told}");
+        world.did(change()).await;
+        let billing = doc! {"customer": {"name": "Eva", "tier": 1}, "address": {"city": "Rome"}};
+        assert_eq!(world.field("orders", 1, "billing").await, Some(billing.into()));
+        let payer = doc! {"count": 1, "known": {"name": "Eva"}};
+        assert_eq!(world.field("receipts", 1, "payer").await, Some(payer.into()));
+        world.check().await;
+    });
+}

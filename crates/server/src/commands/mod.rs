@@ -175,16 +175,19 @@ impl Command {
 pub const COMMANDS: &[&Command] = &[
     &abort_transaction::COMMAND,
     &aggregate::COMMAND,
-    &refused::COMMAND,
+    &refused::APPLY_OPS,
     &build_info::COMMAND,
+    &refused::CLONE_AS_CAPPED,
     &coll_mod::COMMAND,
     &coll_stats::COMMAND,
     &commit_transaction::COMMAND,
     &compact::COMMAND,
     &connection_status::COMMAND,
+    &refused::CONVERT_TO_CAPPED,
     &count::COMMAND,
     &create::COMMAND,
     &create_indexes::COMMAND,
+    &refused::COMMAND,
     &current_op::COMMAND,
     &data_size::COMMAND,
     &db_stats::COMMAND,
@@ -220,6 +223,7 @@ pub const COMMANDS: &[&Command] = &[
     &list_indexes::COMMAND,
     &lock_info::COMMAND,
     &logout::COMMAND,
+    &refused::MAP_REDUCE,
     &ping::COMMAND,
     &pleach::COMMAND,
     &profile::COMMAND,
@@ -238,6 +242,16 @@ pub const COMMANDS: &[&Command] = &[
     &validate::COMMAND,
     &whatsmyuri::COMMAND,
 ];
+
+/// Commands that only a MongoDB behind answers, and that rules must know about.
+const ANSWERED_BEHIND: &[(&str, Class)] =
+    &[("bulkWrite", Class::BulkWrite), ("coordinateCommitTransaction", Class::CommitTransaction)];
+
+/// What decides who answers the command of that name, known here or not.
+pub(crate) fn class(name: &str) -> Class {
+    let behind = || ANSWERED_BEHIND.iter().find(|(other, _)| *other == name).map_or(Class::Other, |(_, class)| *class);
+    find(name).map_or_else(behind, |command| command.class)
+}
 
 /// The command of that name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
@@ -275,5 +289,23 @@ mod tests {
             assert_eq!(find(command.names[0]).map(|found| found.names), Some(command.names));
         }
         assert!(find("nope").is_none());
+    }
+    #[test]
+    fn commands_that_rules_must_know_about_have_a_class_wherever_they_are_answered() {
+        for (name, expected) in [
+            ("find", Class::Find),
+            ("applyOps", Class::ApplyOps),
+            ("cloneCollectionAsCapped", Class::CloneAsCapped),
+            ("convertToCapped", Class::ConvertToCapped),
+            ("mapReduce", Class::MapReduce),
+            ("mapreduce", Class::MapReduce),
+            ("bulkWrite", Class::BulkWrite),
+            ("coordinateCommitTransaction", Class::CommitTransaction),
+            ("createUser", Class::Other),
+            ("nope", Class::Other),
+        ] {
+            assert_eq!(class(name), expected, "{name}");
+        }
+        assert!(ANSWERED_BEHIND.iter().all(|(name, _)| find(name).is_none()), "a command here has its class there");
     }
 }

@@ -1,5 +1,5 @@
-//! Computed: a count, sum, average, first or last value of child documents, on their parent or rolled up by a key, or an expression over the document
-//! itself, kept up to date.
+//! Computed: a count, sum, average, smallest, largest, first or last value of child documents, or how many different values they
+//! have, on their parent or rolled up by a key; or an expression over the document itself, kept up to date.
 //!
 //! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
@@ -13,7 +13,7 @@ use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, 
 use crate::declare::{normal, programs, spelling};
 use crate::fields::first::{End, First};
 use crate::fields::order::SortOrder;
-use crate::fields::{ExpressionField, FirstField, Tally, TallyField};
+use crate::fields::{DistinctField, ExpressionField, Extreme, ExtremeField, FirstField, Tally, TallyField};
 use crate::rule::{ClientWrites, Field, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::{DocWriter, Value};
@@ -22,18 +22,17 @@ use std::sync::Arc;
 pub(super) const PATTERN: Pattern = Pattern {
     name: "computed",
     title: "Computed",
-    help: "Keeps a count, sum, average, first or last value of child documents on their parent or by month, region, tag; or an expression over the document itself.",
+    help: "Keeps a count, sum, average, smallest, largest, first or last value of child documents, or how many different ones they have, on their parent or by month, region, tag; or an expression over the document itself.",
     problem: "The same aggregation over child documents runs on every page load, and costs more with every child.",
     mechanism: "Each write of a child changes its parent's value by the difference, in the same transaction; sums are exact. Roll-up documents (`create: true`) come and go with their children.",
-    symptom: "A $count, $sum or $avg over one collection for each document of another, on almost every read.",
+    symptom: "A $count, $sum, $avg, $min or $max over one collection for each document of another, on almost every read.",
     when_not: "Children are written far more often than the value is read, and nobody needs it to be exact at once.",
     example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }\nmonths:\n  computed:\n    revenue: { sum: amount, from: sales, by: { $dateTrunc: { date: $date, unit: month } }, create: true }",
     status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
 };
 
 /// Exactly one of these says what is computed.
-const KINDS: &[&str] = &["count", "sum", "avg", "first", "last", "expr"];
-const LATER_KINDS: &[&str] = &["min", "max", "distinct"];
+const KINDS: &[&str] = &["count", "sum", "avg", "min", "max", "first", "last", "distinct", "expr"];
 
 const KEYS: &[KeyDef] = &[
     KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: ValueType::Path },
@@ -41,8 +40,17 @@ const KEYS: &[KeyDef] = &[
     CLIENT_WRITES_KEY,
     KeyDef { name: "count", help: "The collection whose documents are counted.", shape: ValueType::Collection },
     CREATE_KEY,
-    KeyDef { name: "distinct", help: "How many different values the children have.", shape: ValueType::NotYet },
+    KeyDef {
+        name: "distinct",
+        help: "The field of the children of which it is kept how many different values they have.",
+        shape: ValueType::Path,
+    },
     EACH_KEY,
+    KeyDef {
+        name: "each_value",
+        help: "For `distinct`: an array counts by its elements, not as one value.",
+        shape: ValueType::Flag,
+    },
     KeyDef { name: "expr", help: "An aggregation expression over the document itself.", shape: ValueType::Expression },
     KeyDef {
         name: "first",
@@ -65,8 +73,8 @@ const KEYS: &[KeyDef] = &[
         shape: ValueType::Path,
     },
     MATCH_KEY,
-    KeyDef { name: "max", help: "The largest value of the children.", shape: ValueType::NotYet },
-    KeyDef { name: "min", help: "The smallest value of the children.", shape: ValueType::NotYet },
+    KeyDef { name: "max", help: "The field of the children whose largest value is kept.", shape: ValueType::Path },
+    KeyDef { name: "min", help: "The field of the children whose smallest value is kept.", shape: ValueType::Path },
     SORT_KEY,
     KeyDef { name: "sum", help: "The field of the children whose sum is kept.", shape: ValueType::Path },
     KeyDef { name: "where", help: "Which children count: a query filter.", shape: ValueType::Filter },
@@ -79,6 +87,12 @@ const FORMS: &[KeySet] = &[
     KeySet { required: &["count", "by"], optional: OF_CHILDREN },
     KeySet { required: &["sum", "from", "by"], optional: OF_CHILDREN },
     KeySet { required: &["avg", "from", "by"], optional: OF_CHILDREN },
+    KeySet { required: &["min", "from", "by"], optional: OF_CHILDREN },
+    KeySet { required: &["max", "from", "by"], optional: OF_CHILDREN },
+    KeySet {
+        required: &["distinct", "from", "by"],
+        optional: &["each_value", "create", "each", "match", "where", "lag", "client_writes"],
+    },
     KeySet { required: &["first", "from", "by", "sort"], optional: OF_CHILDREN },
     KeySet { required: &["last", "from", "by", "sort"], optional: OF_CHILDREN },
     KeySet { required: &["expr"], optional: &["client_writes"] },
@@ -86,9 +100,6 @@ const FORMS: &[KeySet] = &[
 
 fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
     block.only(KEYS, findings);
-    if refused_for_now(block, findings) {
-        return None;
-    }
     let kinds: Vec<&str> = KINDS.iter().copied().filter(|kind| block.get(kind).is_some()).collect();
     match kinds.as_slice() {
         ["expr"] => expression(block, target, findings),
@@ -110,18 +121,6 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
             None
         }
     }
-}
-
-/// What the contract has and this version has not.
-fn refused_for_now(block: &Block<'_>, findings: &mut Findings) -> bool {
-    let there = spelling::all_of(KINDS.iter().copied());
-    let before = findings.errors();
-    for kind in LATER_KINDS {
-        if block.get(kind).is_some() {
-            findings.error(&block.key_at(kind), format!("`{kind}` is not there yet"), format!("there are {there}"));
-        }
-    }
-    findings.errors() > before
 }
 
 fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
@@ -150,16 +149,23 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
     let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
     let client_writes = client_writes(block, findings);
 
-    let sort = match kind {
-        "first" | "last" => {
-            if let Some(keys) = &keys {
-                keys.require_served(block, findings);
-            }
-            block
-                .require("sort", "sort: { date: 1 }", findings)
-                .and_then(|item| sort_keys::read(&item, findings))
-                .map(Some)
+    if let ("min" | "max" | "first" | "last" | "distinct", Some(keys)) = (kind, &keys) {
+        keys.require_served(block, findings);
+    }
+    let each_value = match block.get("each_value") {
+        None => Some(false),
+        Some(_) if kind != "distinct" => {
+            let hint = "only `distinct` counts values: leave out `each_value`";
+            findings.error(&block.key_at("each_value"), format!("`each_value` beside `{kind}`"), hint);
+            None
         }
+        Some(item) => item.flag(findings),
+    };
+    let sort = match kind {
+        "first" | "last" => block
+            .require("sort", "sort: { date: 1 }", findings)
+            .and_then(|item| sort_keys::read(&item, findings))
+            .map(Some),
         _ => {
             if block.get("sort").is_some() {
                 let hint = format!("`{kind}` needs no order: leave out `sort`");
@@ -169,7 +175,8 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
         }
     };
     let path = if kind == "count" { None } else { Some(path?) };
-    let (source, keys, filter, lag, client_writes, sort) = (source?, keys?, filter?, lag?, client_writes?, sort?);
+    let (each_value, sort) = (each_value?, sort?);
+    let (source, keys, filter, lag, client_writes) = (source?, keys?, filter?, lag?, client_writes?);
     let mut own = DocWriter::new();
     match &path {
         None => own.append("count", &Value::string(source)),
@@ -185,6 +192,9 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
     if let Some(lag) = lag {
         own.append("lag", &Value::string(print_duration(lag)));
     }
+    if each_value {
+        own.append("each_value", &Value::Bool(true));
+    }
     keys.write_flags(&mut own);
     let link = Link {
         local: keys.local,
@@ -199,6 +209,13 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
     };
     let host = target.host_field();
     let field: Arc<dyn Field> = match (kind, path, sort) {
+        ("min" | "max", Some(path), _) => {
+            let which = if kind == "min" { Extreme::Min } else { Extreme::Max };
+            Arc::new(block.compiled(ExtremeField::new(host, link, which, path), findings)?)
+        }
+        ("distinct", Some(path), _) => {
+            Arc::new(block.compiled(DistinctField::new(host, link, path, each_value), findings)?)
+        }
         (kind, Some(path), Some(sort)) => {
             let end = if kind == "first" { End::First } else { End::Last };
             let field = FirstField::new(host, link, First::new(path, SortOrder::new(sort), end));
@@ -217,7 +234,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
 }
 
 fn expression(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
-    for key in ["from", "by", "create", "each", "match", "sort", "where", "lag"] {
+    for key in ["from", "by", "create", "each", "each_value", "match", "sort", "where", "lag"] {
         if block.get(key).is_some() {
             findings.error(
                 &block.key_at(key),

@@ -4,6 +4,7 @@ use super::CopyField;
 use super::spread::Spread;
 use crate::fields::set_paths::Entry;
 use crate::rule::field::{ComparisonPipeline, HostStages, Samples, Search};
+use crate::rule::obstacle::Arrays;
 use crate::rule::{
     Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, Link, Obstacle, Reads, Recipe, Rows, Wanted, key,
 };
@@ -11,7 +12,7 @@ use document::backend::Mode;
 use document::filter::Filter;
 use document::op::{Aggregate, Change, Find, ReadOp, UpdateStatement};
 use document::pipeline::Pipeline;
-use document::pipeline::expr::Names;
+use document::pipeline::expr::{Names, field_of_document};
 use document::update::Update;
 use document::value::order;
 use document::{Array, Doc, Env, Result, Value};
@@ -92,18 +93,23 @@ impl Field for CopyField {
         }
     }
 
-    fn apply<'d>(&'d self, delta: &'d Delta, _: &Doc<'_>, into: &mut SmallVec<[Entry<'d>; 6]>) -> Result<()> {
+    fn apply<'d>(&'d self, delta: &'d Delta, host: &Doc<'_>, into: &mut SmallVec<[Entry<'d>; 6]>) -> Result<()> {
+        let parts = &self.target.path.parts;
+        if Obstacle::on_way(host, parts, Arrays::Obstruct).is_some() {
+            return Ok(());
+        }
         match delta {
-            Delta::Set { value, .. } => into.push((&self.target.path.parts, value.borrow())),
-            Delta::Unset => into.push((&self.target.path.parts, Value::Missing)),
+            Delta::Set { value, .. } => into.push((parts, value.borrow())),
+            Delta::Unset if parts.len() > 1 && field_of_document(host, parts).is_missing() => {}
+            Delta::Unset => into.push((parts, Value::Missing)),
             Delta::Count(_) | Delta::Numbers(_) | Delta::State(_) | Delta::Items { .. } => {}
         }
         Ok(())
     }
 
-    /// Only one that stands at the top of the host, whatever is there: others look at what is on the way.
+    /// One that stands in no array: how many copies others have, only the document tells. A frozen one is written where there is none.
     fn merges(&self) -> bool {
-        self.is_plain() && !self.is_frozen() && self.target.path.parts.len() == 1
+        self.is_plain() && !self.is_frozen()
     }
 
     fn own_statement(&self, key: &Value<'_>, delta: &Delta) -> Result<Option<UpdateStatement>> {

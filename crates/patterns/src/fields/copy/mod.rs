@@ -66,14 +66,24 @@ impl CopyField {
         let variable = crate::fields::variable(&target.path);
         let copy = format!("$${variable}");
         let is_gone = call_with("$eq", [Value::from(&*copy), Value::Null]);
-        let set = cond(is_gone, Value::from("$$REMOVE"), Value::from(&*copy));
+        let stages = match target.path.parts.split_first() {
+            Some((first, rest @ [_, ..])) => {
+                let (at, copy) = (format!("${}", first.name), Value::string(copy));
+                let set = cond(is_gone, spread::take(&at, rest), spread::put_where_free(&at, rest, &copy));
+                HostStages::whole(first.name.to_string(), set)
+            }
+            _ => {
+                let set = cond(is_gone, Value::from("$$REMOVE"), Value::from(&*copy));
+                HostStages::new(vec![(target.path.dotted(), set)], None)
+            }
+        };
         Ok(CopyField {
             shared: shared.to_vec(),
             reference: reference.to_vec(),
             place: place.to_vec(),
             copying: OnceLock::new(),
             reads: Reads { source: Capture::Paths(sources), host: vec![link.local.path.clone()] },
-            stages: HostStages::new(vec![(target.path.dotted(), set)], None),
+            stages,
             variable,
             excerpt,
             target,

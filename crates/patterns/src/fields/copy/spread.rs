@@ -176,7 +176,7 @@ fn put(variable: &str, parts: &[Part], value: &Value<'static>) -> Value<'static>
 }
 
 /// The same where only documents and null are on the way; else `variable` as it is.
-fn put_where_free(variable: &str, parts: &[Part], value: &Value<'static>) -> Value<'static> {
+pub(super) fn put_where_free(variable: &str, parts: &[Part], value: &Value<'static>) -> Value<'static> {
     let Some((first, rest)) = parts.split_first() else { return value.clone() };
     let inner = put_where_free(&format!("{variable}.{}", first.name), rest, value);
     let own = cond(is_object(Value::from(variable)), Value::from(variable), object([]));
@@ -187,7 +187,7 @@ fn put_where_free(variable: &str, parts: &[Part], value: &Value<'static>) -> Val
 }
 
 /// The document in `variable` without what is at `parts`.
-fn take(variable: &str, parts: &[Part]) -> Value<'static> {
+pub(super) fn take(variable: &str, parts: &[Part]) -> Value<'static> {
     let Some((first, rest)) = parts.split_first() else { return Value::from(variable).into_owned() };
     let inner = format!("{variable}.{}", first.name);
     let changed = match rest {

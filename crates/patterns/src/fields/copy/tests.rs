@@ -1,5 +1,6 @@
 //! Copies filled one by one, spread by one statement and defined by `expected` are the same.
 
+use crate::fields::HostUpdate;
 use crate::fields::copy::CopyField;
 use crate::fields::copy::spread::Spread;
 use crate::fields::testing;
@@ -10,6 +11,7 @@ use document::op::ReadOp;
 use document::value::order;
 use document::{Doc, Env, Value};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn program(field: &str, by: KeyPath, change: impl FnOnce(&mut Link)) -> CopyField {
     testing::copy(field, by, &[("name", "name"), ("city", "address.city")], change)
@@ -342,6 +344,42 @@ proptest! {
                 prop_assert_eq!(&host, &again, "{}", program.target().rule);
                 before = after;
             }
+        }
+    }
+}
+
+/// Whatever is on the way: what is no document and not null stays.
+#[test]
+fn merged_copies_are_what_their_own_statements_make() {
+    let unset = |link: &mut Link| link.when_deleted = WhenDeleted::Unset;
+    let copy = |path: &str| Arc::new(program(path, key("authorId", false), unset));
+    let fields = [copy("info.author"), copy("info.editor.of"), copy("writer")];
+    let set = Delta::Set { value: bson!({ "name": "Ann", "city": null }).into(), appeared: false, children: 0 };
+    for info in [
+        None,
+        Some(bson!(null)),
+        Some(bson!({})),
+        Some(bson!({ "author": 1, "x": 2 })),
+        Some(bson!({ "editor": null })),
+        Some(bson!({ "editor": 7, "author": { "name": "old" } })),
+        Some(bson!({ "editor": { "of": { "name": "old" }, "y": 1 } })),
+        Some(bson!({ "editor": [{ "of": 1 }] })),
+        Some(bson!(5)),
+        Some(bson!([{ "author": 1 }, 2])),
+    ] {
+        let mut host = doc! { "_id": 1, "authorId": 1 };
+        host.extend(info.map(|info| ("info".to_owned(), info)));
+        for delta in [&set, &Delta::Unset] {
+            let (mut own, mut update) = (Doc::from(&host), HostUpdate::new());
+            for field in &fields {
+                assert!(field.merges());
+                let statement = field.own_statement(&Value::Int32(1), delta).unwrap().unwrap();
+                own = apply(&statement.update, &own).unwrap();
+                update.add(&(field.clone() as Arc<dyn Field>), delta.clone()).unwrap();
+            }
+            let merged = apply(&update.into_update().unwrap().unwrap(), &Doc::from(&host)).unwrap();
+            let readable = |doc: &Doc<'static>| bson::Document::try_from(doc).unwrap();
+            assert_eq!(readable(&merged), readable(&own), "{host} {delta:?}");
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct Shortcut {
 pub(super) const SHORTCUTS: usize = 100;
 
 /// The children of some keys, each with one of these keys.
-pub(super) fn of_keys(link: &Link, keys: &[Value<'static>]) -> Vec<Value<'static>> {
+pub(crate) fn of_keys(link: &Link, keys: &[Value<'static>]) -> Vec<Value<'static>> {
     let mut stages = Vec::new();
     match &link.foreign {
         LinkKey::Path(by) => stages.push(key::any_of(&by.path, keys)),
@@ -48,24 +48,48 @@ pub(super) fn of_keys(link: &Link, keys: &[Value<'static>]) -> Vec<Value<'static
     stages
 }
 
-/// The rows of some keys by a shortcut: one seek after the other. Returns `None` if each key would read more than its own children.
-pub(super) fn by_shortcut(link: &Link, keys: &[Value<'static>], shortcut: &Shortcut) -> Option<Array<'static>> {
-    let mut stages = match (keys, shortcut.branches.as_slice()) {
-        ([key], [branch]) => {
-            let mut seek = of_key(link, key);
-            seek.extend(counted(link));
-            seek.extend(branch.iter().cloned());
-            seek.push(row(call("$literal", key.borrow()), ""));
-            seek
+/// The rows of some keys by a shortcut: one seek after the other.
+pub(super) fn by_shortcut(link: &Link, keys: &[Value<'static>], shortcut: &Shortcut) -> Array<'static> {
+    let several = if keys.len() > 1 { joined(link, keys, &shortcut.branches) } else { None };
+    let stages = several.unwrap_or_else(|| {
+        let mut seeks = Vec::new();
+        for key in keys {
+            for branch in &shortcut.branches {
+                let mut seek = of_key(link, key);
+                seek.extend(counted(link));
+                seek.extend(branch.iter().cloned());
+                seek.push(row(call("$literal", key.borrow()), ""));
+                seeks.push(seek);
+            }
         }
-        (keys, branches) => joined(link, keys, branches)?,
-    };
-    stages.extend(shortcut.behind.iter().cloned());
-    Some(stages.into_iter().collect())
+        one_after_the_other(link, seeks)
+    });
+    stages.into_iter().chain(shortcut.behind.iter().cloned()).collect()
 }
 
-/// Many keys, or branches, as `$lookup`s: a transaction takes no `$unionWith`. Without any child there is no row to begin with, and
-/// none is needed.
+/// What several pipelines on the source give. A transaction takes no `$unionWith`, so each is a `$lookup` of a document of the
+/// source: where there is none, none of them gives anything.
+pub(crate) fn one_after_the_other(link: &Link, mut pipelines: Vec<Vec<Value<'static>>>) -> Vec<Value<'static>> {
+    if pipelines.len() == 1 {
+        return pipelines.pop().unwrap_or_default();
+    }
+    let (name, rows) = (|at: usize| format!("_pleach_{at}"), "_pleach_rows");
+    let of_each = list((0..pipelines.len()).map(|at| field(&name(at))));
+    let lookup = |(at, pipeline): (usize, Vec<Value<'static>>)| {
+        let source = Value::from(&*link.source.collection);
+        let lookup = [("from", source), ("pipeline", list(pipeline)), ("as", Value::string(name(at)))];
+        call("$lookup", object(lookup))
+    };
+    let mut stages = vec![call("$limit", Value::Int32(1)), call("$project", object([("_id", Value::Int32(1))]))];
+    stages.extend(pipelines.into_iter().enumerate().map(lookup));
+    stages.push(call("$project", object([(rows, call("$concatArrays", of_each))])));
+    stages.push(call("$unwind", field(rows)));
+    stages.push(call("$replaceWith", field(rows)));
+    stages
+}
+
+/// The same for many keys, where children have their key at a path: one `$lookup` of all keys for each branch. Returns
+/// `None` if the key is computed.
 fn joined(link: &Link, keys: &[Value<'static>], branches: &[Vec<Value<'static>>]) -> Option<Vec<Value<'static>>> {
     let by = link.foreign.path()?;
     let path = by.path.dotted();
@@ -111,7 +135,7 @@ fn row(key: Value<'static>, within: &str) -> Value<'static> {
 }
 
 /// The children of one key, by conditions alone: a `$sort` behind them can be served by an index.
-pub(super) fn of_key(link: &Link, key: &Value<'static>) -> Vec<Value<'static>> {
+pub(crate) fn of_key(link: &Link, key: &Value<'static>) -> Vec<Value<'static>> {
     let equals = |computed: Value<'static>| call_with("$eq", [computed, call("$literal", key.borrow())]);
     let found = std::slice::from_ref(key);
     match &link.foreign {
@@ -166,8 +190,20 @@ pub(crate) fn elements(path: &Path) -> Value<'static> {
     call_with("$setUnion", [documents, list([])])
 }
 
+/// The keys of a child as a list.
+pub(super) fn keys_of_child(link: &Link) -> Value<'static> {
+    let one = match &link.foreign {
+        LinkKey::Path(by) if by.each => return elements(&by.path),
+        LinkKey::Path(by) => field(&by.path.dotted()),
+        LinkKey::Expression(expression) => expression.total.clone(),
+    };
+    let unlinked = list(UNLINKED.map(Value::from));
+    let links = call_with("$not", [call_with("$in", [call("$type", Value::from("$$this")), unlinked])]);
+    call("$filter", object([("input", list([one])), ("cond", links)]))
+}
+
 /// The field that holds a child's key behind [`keyed`].
-pub(super) fn key_field(link: &Link) -> String {
+pub(crate) fn key_field(link: &Link) -> String {
     match link.foreign.path() {
         Some(by) if !by.each => by.path.dotted(),
         _ => KEY.to_owned(),
@@ -175,7 +211,7 @@ pub(super) fn key_field(link: &Link) -> String {
 }
 
 /// `where`, as a stage.
-pub(super) fn counted(link: &Link) -> Option<Value<'static>> {
+pub(crate) fn counted(link: &Link) -> Option<Value<'static>> {
     link.filter.as_ref().map(|filter| call("$match", Value::Document(filter.source.clone())))
 }
 
@@ -188,7 +224,7 @@ pub(super) fn grouped(link: &Link, fold: &impl Fold, form: StateForm) -> Vec<Val
 pub(super) fn grouped_by(fold: &impl Fold, form: StateForm, by: Value<'static>) -> Vec<Value<'static>> {
     let Grouping { before, accumulators, behind } = fold.grouping(form);
     let mut group = vec![("_id", by)];
-    if form.children {
+    if form.children && !accumulators.iter().any(|(name, _)| *name == CHILDREN) {
         group.push((CHILDREN, call("$sum", Value::Int32(1))));
     }
     group.extend(accumulators);
@@ -214,6 +250,6 @@ pub(super) fn is_single(path: &str) -> Value<'static> {
     call_with("$not", [call("$isArray", field(path))])
 }
 
-pub(super) fn only(condition: Value<'static>) -> Value<'static> {
+pub(crate) fn only(condition: Value<'static>) -> Value<'static> {
     call("$match", object([("$expr", condition)]))
 }

@@ -1,6 +1,6 @@
 //! A fold as a [`Field`].
 
-use super::children::{SHORTCUTS, by_shortcut, of_keys};
+use super::children::{SHORTCUTS, by_shortcut, key_field, keyed, keys_of_child, of_keys};
 use super::evaluated::{Evaluated, Placing};
 use super::{Fold, FoldField, Sameness};
 use crate::fields::differing;
@@ -11,8 +11,8 @@ use crate::rule::numbers::too_many_digits;
 use crate::rule::numbers::{CHILDREN, Numbers, count};
 use crate::rule::obstacle::{Arrays, Obstacle};
 use crate::rule::{
-    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, Link, Needs, Question, Reads, Recipe, Rows, Wanted,
-    key,
+    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, KeyedRecipe, Link, Needs, Question, Reads, Recipe,
+    Rows, Wanted, key,
 };
 use document::backend::Mode;
 use document::filter::Filter;
@@ -107,8 +107,12 @@ impl<F: Fold> Field for FoldField<F> {
             (Delta::Count(a), Delta::Count(b)) => Ok(Delta::Count(a + b)),
             (Delta::Numbers(a), Delta::Numbers(b)) => self.plus(&a, b).map(Delta::Numbers),
             (Delta::State(a), Delta::State(b)) => self.plus(&a, b).map(Delta::State),
-            (Delta::Set { children, .. }, Delta::Set { value, appeared, children: more }) => {
-                Ok(Delta::Set { value: value.clone(), appeared: *appeared, children: children + more })
+            // What was read holds everything else.
+            (first, Delta::Set { value, appeared, children }) => {
+                Ok(Delta::Set { value: value.clone(), appeared: *appeared, children: children + first.children() })
+            }
+            (Delta::Set { value, appeared, children }, second) => {
+                Ok(Delta::Set { value, appeared, children: children + second.children() })
             }
             (first, second) => Ok(self.fold.combine(first, second)),
         }
@@ -294,20 +298,21 @@ impl<F: Fold> Field for FoldField<F> {
     }
 
     fn recipe(&self) -> Result<Recipe> {
-        if self.link.each_foreign() {
-            return Ok(Recipe::Unwritten("it links by arrays"));
-        }
-        if self.link.create || self.link.foreign.path().is_none() {
-            return Ok(Recipe::Unwritten("it links by an expression, or makes its documents"));
-        }
-        if let Some(recipe) = self.fold.recipe(&self.link) {
+        let is_keyed = self.link.create || self.link.each_foreign() || self.link.foreign.path().is_none();
+        if let Some(recipe) = self.fold.recipe(&self.link).filter(|_| !is_keyed) {
             return Ok(recipe);
         }
         let mut set = vec![(self.field.clone(), "expected")];
         set.extend(self.owned.state.iter().map(|path| (path.dotted(), "expectedState")));
         let empty: Vec<_> = self.empty_values().into_iter().map(|(path, value)| (path.dotted(), value)).collect();
         let empty = document(empty.iter().map(|(path, value)| (&**path, value.borrow())));
-        Ok(Recipe::Evaluate { stages: self.rows().into_iter().collect(), set, empty })
+        let stages = self.rows().into_iter().collect();
+        if !is_keyed {
+            return Ok(Recipe::Evaluate { stages, set, empty });
+        }
+        let (keyed, key) = (keyed(&self.link).into_iter().collect(), key_field(&self.link));
+        let (keys, create) = (keys_of_child(&self.link), self.link.create);
+        Ok(Recipe::Keyed(KeyedRecipe { keys, keyed, key, stages, set, empty, create }))
     }
 }
 
@@ -321,10 +326,9 @@ impl<F: Fold> FoldField<F> {
     fn rows_of(&self, keys: &[Value<'static>], values_only: bool) -> Result<ReadOp> {
         let is_short = values_only && keys.len() <= SHORTCUTS && self.link.foreign.is_seekable();
         let shortcut = self.fold.shortcut().filter(|_| is_short && !keys.is_empty());
-        let short = shortcut.and_then(|shortcut| by_shortcut(&self.link, keys, &shortcut));
         let parse = |stages: Array<'static>| Pipeline::parse(&stages, &mut Names::new());
-        self.aggregate(match short {
-            Some(stages) => parse(stages)?,
+        self.aggregate(match shortcut {
+            Some(shortcut) => parse(by_shortcut(&self.link, keys, &shortcut))?,
             None => parse(of_keys(&self.link, keys).into_iter().collect())?.then(self.grouping.clone()),
         })
     }

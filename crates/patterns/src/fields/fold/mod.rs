@@ -4,11 +4,13 @@
 //! [`evaluated`] is what a host holds of the field, [`react`] what a changed child means for it, [`field`] is the
 //! [`crate::rule::Field`].
 
-mod children;
+pub(crate) mod children;
 mod definition;
 mod evaluated;
 mod field;
 mod react;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub(crate) use children::KEY;
 pub use children::Shortcut;
@@ -118,6 +120,7 @@ pub trait Fold: Debug + Send + Sync {
 pub struct Grouping {
     /// The stages before the `$group`.
     pub before: Vec<Value<'static>>,
+    /// The number of children is added to them, unless they have it.
     pub accumulators: Vec<(&'static str, Value<'static>)>,
     /// The stages behind it.
     pub behind: Vec<Value<'static>>,

@@ -5,7 +5,7 @@ use crate::fields::excerpt::Excerpt;
 use crate::fields::order::{self, OrderValues, SortOrder, is_id};
 use document::op::{Capture, SortKey, SortSpec};
 use document::value::Path;
-use document::{Doc, Value};
+use document::{Doc, DocWriter, Value};
 use std::sync::Arc;
 
 /// What an item holds of its child.
@@ -34,7 +34,7 @@ impl ItemForm {
 
     pub(super) fn of(&self, child: &Doc<'_>) -> Value<'static> {
         Value::Document(match self {
-            ItemForm::Whole => child.clone().into_owned(),
+            ItemForm::Whole => as_stored(child),
             ItemForm::Fields(excerpt) => excerpt.of(child),
         })
     }
@@ -76,6 +76,19 @@ impl ItemForm {
     }
 }
 
+/// The document with `_id` first, where MongoDB puts it: a client may have sent it anywhere.
+fn as_stored(child: &Doc<'_>) -> Doc<'static> {
+    if child.iter().next().is_none_or(|(name, _)| name.as_str() == "_id") {
+        return child.clone().into_owned();
+    }
+    let mut stored = DocWriter::new();
+    stored.append("_id", &child.get("_id").unwrap_or(Value::Missing));
+    for (name, value) in child.iter().filter(|(name, _)| name.as_str() != "_id") {
+        stored.append(name.as_str(), &value);
+    }
+    stored.finish()
+}
+
 impl ItemOrder {
     /// Whether items say which child they are.
     pub(super) fn has_id(&self) -> bool {
@@ -115,6 +128,8 @@ mod tests {
         let child = Doc::from(doc! { "_id": 1, "a": { "b": 2 }, "x": null, "c": 3 });
         let value = |form: &ItemForm| form.of(&child);
         assert_eq!(value(&ItemForm::Whole), Value::Document(child.clone()));
+        let sent = Doc::from(doc! { "a": 1, "_id": 1 });
+        assert_eq!(ItemForm::Whole.of(&sent), Value::from(bson!({ "_id": 1, "a": 1 })));
         let some = fields(&[("c", "c"), ("b", "a.b"), ("no", "none"), ("x", "x")]);
         assert_eq!(value(&some), Value::from(bson!({ "c": 3, "b": 2, "x": null })));
         assert_eq!(value(&fields(&[("id", "_id")])), Value::from(bson!({ "id": 1 })));

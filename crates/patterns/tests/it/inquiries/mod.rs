@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod plans;
+mod rolled_up;
 mod scripted;
 
 use bson::doc;

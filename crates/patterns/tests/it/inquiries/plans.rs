@@ -19,7 +19,7 @@ async fn explained(world: &World, op: &WriteOp) -> bson::Document {
 }
 
 /// The steps as `kind collection`, and the fences as `mode key`.
-async fn plan(world: &World, op: &WriteOp) -> (Vec<String>, Vec<String>) {
+pub(super) async fn plan(world: &World, op: &WriteOp) -> (Vec<String>, Vec<String>) {
     let told = explained(world, op).await;
     let all = |name: &str| told.get_array(name).unwrap().iter().map(|one| one.as_document().unwrap().clone());
     let step = |step: bson::Document| {

@@ -26,9 +26,23 @@ pub(super) fn world(more: &str, state: State) -> World {
     world
 }
 
+/// Products that are made by their reviews.
+pub(super) fn rolled_up() -> World {
+    let world = World::new("{}");
+    rolled_up_in(&world, State::On);
+    world
+}
+
+pub(super) fn rolled_up_in(world: &World, state: State) {
+    declare(world, "{ count: reviews, by: productId, create: true }", "_id", "", state);
+}
+
 /// The same for products that are found by another path.
 pub(super) fn put_in_force(world: &World, local: &str, more: &str, state: State) {
-    let rule = "{ count: reviews, by: productId }";
+    declare(world, "{ count: reviews, by: productId }", local, more, state);
+}
+
+fn declare(world: &World, rule: &str, local: &str, more: &str, state: State) {
     let collections = format!("\n  products:\n    computed:\n      note: {rule}\n{more}");
     let rules = testing::declared("shop", &collections).rules.into_iter().map(|mut rule| {
         if &*rule.name != "products.note" {
