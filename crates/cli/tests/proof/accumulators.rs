@@ -45,6 +45,11 @@ fn by_accumulator(name: &str, has_arrays: bool) -> Vec<Document> {
         "whole" => top(2, doc! { "n": 1, "at": -1, "_id": 1 }, bson!("$$ROOT")),
         "untold" => top(2, doc! { "at": 1, "_id": 1 }, bson!({ "number": "$n" })),
         "inside" => top(2, doc! { "in.at": -1, "_id": 1 }, bson!({ "id": "$_id", "at": "$in.at" })),
+        // By its greatest element an array may be last that is not by its least: last is first from the other end.
+        "last" if has_arrays => vec![
+            doc! { "$sort": { "at": -1, "_id": -1 } },
+            doc! { "$group": { "_id": "$productId", "v": { "$first": "$n" } } },
+        ],
         end => vec![
             doc! { "$sort": { "at": 1, "_id": 1 } },
             doc! { "$group": { "_id": "$productId", "v": { format!("${end}"): "$n" } } },

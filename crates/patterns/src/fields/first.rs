@@ -1,4 +1,5 @@
-//! The value of the first or last child by an order. Its host does not hold the order, so whatever may be first is looked up.
+//! The value of the first or last child by an order; the last is the first from the other end. Its host does not hold the order, so
+//! whatever may be first is looked up.
 
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Shortcut};
 use crate::fields::order::SortOrder;
