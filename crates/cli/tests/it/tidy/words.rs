@@ -40,6 +40,7 @@ const COMMANDS_SENT: &[&str] = &[
     "crates/patterns/src/declare/kinds/computed.rs",
     "crates/patterns/src/declare/kinds/link_keys.rs",
     "crates/patterns/src/execute/deferred.rs",
+    "crates/patterns/src/fields/distinct/registered.rs",
     "crates/patterns/src/front/admin.rs",
     "crates/patterns/src/languages/javascript.rs",
     "crates/patterns/src/layer/refused.rs",

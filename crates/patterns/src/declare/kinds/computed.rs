@@ -27,7 +27,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     mechanism: "Each write of a child changes its parent's value by the difference, in the same transaction; sums are exact. Roll-up documents (`create: true`) come and go with their children.",
     symptom: "A $count, $sum, $avg, $min or $max over one collection for each document of another, on almost every read.",
     when_not: "Children are written far more often than the value is read, and nobody needs it to be exact at once.",
-    example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }\nmonths:\n  computed:\n    revenue: { sum: amount, from: sales, by: { $dateTrunc: { date: $date, unit: month } }, create: true }",
+    example: "products:\n  computed:\n    reviewCount: { count: reviews, by: productId }\n    avgRating: { avg: rating, from: reviews, by: productId }\nmonths:\n  computed:\n    revenue:\n      sum: amount\n      from: sales\n      by: { $dateTrunc: { date: $date, unit: month } }\n      create: true",
     status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
 };
 

@@ -28,7 +28,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     mechanism: "The window is kept right under every write of a child; the whole list stays in its own collection, with an index that serves it in order.",
     symptom: "An array that grows without bound, or a sorted and limited second query on almost every read.",
     when_not: "Readers want all of the children, or the children change all the time.",
-    example: "posts:\n  subset:\n    recent: { from: comments, by: postId, sort: { date: -1 }, keep: 5, fields: [text, date] }",
+    example: "posts:\n  subset:\n    recent:\n      from: comments\n      by: postId\n      sort: { date: -1 }\n      keep: 5\n      fields: [text, date]",
     status: Status::There(Definition { per: Per::Field, keys: KEYS, forms: FORMS, lower }),
 };
 
