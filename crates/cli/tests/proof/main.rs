@@ -66,7 +66,7 @@ fn shapes() -> impl Iterator<Item = Option<&'static str>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn interleavings_on_the_engine() {
     for (at, declared) in worlds_and(2).iter().enumerate() {
-        let most = all_or(if at == 0 { 12 } else { 4 });
+        let most = all_or(if at == 0 { 4 } else { 1 });
         interleave::check(&Opened::engine(), declared, Scheduler::default(), most).await;
     }
 }
