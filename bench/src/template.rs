@@ -27,7 +27,8 @@ pub(crate) fn fresh(count: i64) -> i64 {
 /// A request and the places where numbers are written into it.
 pub(crate) struct Template {
     message: Vec<u8>,
-    ids: Vec<usize>,
+    /// Which id stands at which place: one may stand at several.
+    ids: Vec<(i64, usize)>,
     keys: Vec<usize>,
     transaction: Option<(usize, i64)>,
 }
@@ -44,20 +45,22 @@ impl Template {
         }
         command.insert("$db", db);
         let message = message(&command)?;
-        let ids = (0..MOST_IDS).map_while(|i| places(&message, ID_MARK + i).first().copied()).collect();
+        let places_of = |i: i64| Some(places(&message, ID_MARK + i)).filter(|places| !places.is_empty());
+        let ids = (0..MOST_IDS).map_while(|i| places_of(i).map(|places| (i, places)));
+        let ids = ids.flat_map(|(i, places)| places.into_iter().map(move |at| (i, at))).collect();
         let keys = places(&message, KEY_MARK);
         let transaction = places(&message, TXN_MARK).first().map(|at| (*at, 0));
         Ok(Template { message, ids, keys, transaction })
     }
 
     pub(crate) fn ids(&self) -> usize {
-        self.ids.len()
+        self.ids.last().and_then(|(last, _)| usize::try_from(last + 1).ok()).unwrap_or_default()
     }
 
     /// Writes the numbers in: ids count up from `first_id`; each request has a new transaction number.
     pub(crate) fn fill(&mut self, first_id: i64, key: i64) {
-        for (id, at) in (first_id..).zip(self.ids.clone()) {
-            self.put(at, id);
+        for (i, at) in self.ids.clone() {
+            self.put(at, first_id + i);
         }
         for at in self.keys.clone() {
             self.put(at, key);

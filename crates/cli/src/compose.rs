@@ -102,7 +102,7 @@ impl Patterns {
         Ok(Patterns::embedded(Engine::open(path, engine::Options::default())?))
     }
 
-    /// In front of a real MongoDB; who only looks takes a standalone server too.
+    /// In front of a real MongoDB; verbs that only read take a standalone server too.
     pub(crate) async fn upstream(uri: upstream::Uri, only_look: bool) -> Result<Patterns, Failure> {
         let uri = upstream::Uri { standalone: only_look, ..uri };
         let patience = uri.selection_timeout;

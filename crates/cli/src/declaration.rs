@@ -47,7 +47,7 @@ impl File {
         all.pop().ok_or_else(|| Failure::new("no declaration is named").hint("name one with --declare FILE"))
     }
 
-    /// Reads and checks files: those of one database are one declaration. What is wrong is told on stderr, with lines.
+    /// Reads and checks files: those of one database are one declaration. What is wrong goes to stderr, with lines.
     pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<File>, Failure> {
         let texts = Texts::read(paths)?;
         let mut all = Vec::new();

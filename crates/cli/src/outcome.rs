@@ -5,26 +5,26 @@ use serde_json::{Map, Value, json};
 
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
-    pub(crate) shown: Shown,
+    pub(crate) shown: Output,
     /// The sentence that all is well. It ends the text, and of several databases it must hold for all.
     pub(crate) all_clear: Option<&'static str>,
 }
 
 /// What goes to stdout.
-pub(crate) enum Shown {
+pub(crate) enum Output {
     Json(Value),
     Text(String),
 }
 
 impl Outcome {
-    pub(crate) fn new(verdict: Verdict, shown: Shown) -> Outcome {
+    pub(crate) fn new(verdict: Verdict, shown: Output) -> Outcome {
         Outcome { verdict, shown, all_clear: None }
     }
 
     pub(crate) fn print(self) -> Verdict {
         match self.shown {
-            Shown::Json(value) => report::json(&value),
-            Shown::Text(text) => report::text(&format!("{text}{}", closing(self.all_clear))),
+            Output::Json(value) => report::json(&value),
+            Output::Text(text) => report::text(&format!("{text}{}", closing(self.all_clear))),
         }
         self.verdict
     }
@@ -40,8 +40,8 @@ pub(crate) fn print_all<'d>(outcomes: impl Iterator<Item = (&'d str, Result<Outc
                 worst = worst.max(outcome.verdict);
                 all_clear = all_clear.or(outcome.all_clear);
                 match outcome.shown {
-                    Shown::Json(value) => list.push(of_database(database, value)),
-                    Shown::Text(text) => {
+                    Output::Json(value) => list.push(of_database(database, value)),
+                    Output::Text(text) => {
                         let gap = if at == 0 { "" } else { "\n" };
                         report::text(&format!("{gap}database {database}:\n\n{text}"));
                     }

@@ -1,4 +1,4 @@
-//! How things are told to people: data on stdout, everything else on stderr, readable without colour.
+//! How results are shown to people: data on stdout, everything else on stderr, readable without colour.
 #![expect(clippy::print_stderr, reason = "the one module that prints")]
 
 use crate::plain;

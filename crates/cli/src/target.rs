@@ -132,7 +132,7 @@ impl Place {
         let loaded = patterns.patiently(async || patterns.life.load_to_read().await).await;
         match (loaded, purpose) {
             (Ok(()), _) => {}
-            // Who may only read some collections can still compare them with a declaration.
+            // A user who may only read some collections can still compare them with a declaration.
             (Err(error), Purpose::Look) => report::note(&format!("the catalog of rules cannot be read: {error}")),
             (Err(error), Purpose::Change) => return Err(error.into()),
         }

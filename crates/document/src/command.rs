@@ -158,7 +158,7 @@ fn update(op: &UpdateOp, command: &mut DocWriter) {
     collection("update", &op.ns, command).start_array("updates");
     for (index, statement) in op.statements.iter().enumerate() {
         command.start_document_at(index).append("q", &Value::Document(statement.filter.source.borrow()));
-        what("u", &statement.update, command);
+        append_update("u", &statement.update, command);
         flag("multi", statement.multi, command);
         flag("upsert", statement.upsert, command);
         hint(statement.hint.as_ref(), command);
@@ -169,7 +169,7 @@ fn update(op: &UpdateOp, command: &mut DocWriter) {
     tail(op.ordered, op.bypass_validation, &op.statement_ids, command);
 }
 
-fn what(name: &str, update: &Update, command: &mut DocWriter) {
+fn append_update(name: &str, update: &Update, command: &mut DocWriter) {
     command.append(name, &update.source);
     if let Some(constants) = &update.constants {
         command.append("c", &Value::Document(constants.borrow()));
@@ -213,7 +213,7 @@ fn find_and_modify(op: &FindAndModify, command: &mut DocWriter) {
     match &op.action {
         Modify::Remove => flag("remove", true, command),
         Modify::Update { update, upsert, return_new } => {
-            what("update", update, command);
+            append_update("update", update, command);
             flag("upsert", *upsert, command);
             flag("new", *return_new, command);
         }

@@ -432,6 +432,6 @@ pub struct Sent {
     pub expiry: bool,
     /// No client said it: it is a small part of something that frees space, and is taken when the disk is nearly full.
     pub makes_room: bool,
-    /// Comes back: the cluster time of the snapshot that was read, 0 while nobody has told one.
+    /// Comes back: the cluster time of the snapshot that was read, 0 until a server has given one.
     pub read_at: Option<Arc<std::sync::atomic::AtomicU64>>,
 }

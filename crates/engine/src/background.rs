@@ -164,7 +164,7 @@ pub(crate) fn free_log(inner: &Inner) -> Result<()> {
 }
 
 /// Empties the space of a dropped collection for the next one, or removes it if that is less work. Nobody writes to it any
-/// more, and who still reads it reads a snapshot.
+/// more, and readers that still read it read a snapshot.
 fn release(inner: &Inner, space: &Space) -> Result<()> {
     let snapshot = inner.core.current.load().snapshot.clone();
     let keys: Vec<bytes::Bytes> = snapshot

@@ -30,7 +30,7 @@ const SCARCE_BEFORE_REOPENING: Duration = Duration::from_secs(3);
 pub struct Options {
     /// What the store may use for caches and unwritten data, about.
     pub memory_bytes: u64,
-    /// Where the server listens: told to who finds the folder taken.
+    /// Where the server listens: in the error of a process that finds the folder taken.
     pub address: Option<String>,
     /// How often expired documents are looked for.
     pub ttl_period: Duration,
@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     pub(crate) committer: Committer,
     pub(crate) pool: Pool,
     pub(crate) next_id: AtomicU64,
-    /// Held by who makes, drops, renames or changes collections and indexes.
+    /// Held by operations that make, drop, rename or change collections and indexes.
     pub(crate) defining: tokio::sync::Mutex<()>,
     pub(crate) transactions: Transactions,
     pub(crate) retries: Retries,

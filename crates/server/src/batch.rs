@@ -95,7 +95,7 @@ pub(crate) async fn first(call: &mut Call<'_>, mut cursor: Box<dyn Cursor>, how:
     Ok(())
 }
 
-/// The `atClusterTime` of a read outside a transaction that asks for a snapshot: what a server behind told, else the time that we
+/// The `atClusterTime` of a read outside a transaction that asks for a snapshot: what a server behind said, else the time that we
 /// read at.
 pub(crate) fn read_at(call: &Call<'_>) -> Option<u64> {
     if call.context.read_concern != ReadConcern::Snapshot || call.session.transaction.is_some() {

@@ -69,11 +69,11 @@ pub(crate) struct Operation {
     deadline: AtomicU64,
     lifetime: AtomicU64,
     started: AtomicU64,
-    what: Mutex<What>,
+    what: Mutex<CurrentCommand>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct What {
+pub(crate) struct CurrentCommand {
     pub(crate) command: &'static str,
     pub(crate) namespace: String,
     pub(crate) session: Option<[u8; 16]>,
@@ -128,8 +128,8 @@ impl Operation {
         self.killed.store(true, Ordering::Relaxed);
     }
 
-    /// Its id, what it does and for how long; nothing when idle.
-    pub(crate) fn running(&self) -> Option<(i32, What, Duration)> {
+    /// Its id, what it does and for how long; `None` when idle.
+    pub(crate) fn running(&self) -> Option<(i32, CurrentCommand, Duration)> {
         let id = self.id.load(Ordering::Acquire);
         let elapsed = self.after_birth(Instant::now()).saturating_sub(self.started.load(Ordering::Relaxed));
         (id != 0).then(|| (id, self.what.lock().clone(), Duration::from_nanos(elapsed)))

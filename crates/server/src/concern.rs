@@ -62,7 +62,7 @@ impl WriteConcern {
     }
 }
 
-/// How many nodes `w` asks for; nothing for a majority. And what is wrong with it on one node.
+/// How many nodes `w` asks for; `None` for a majority. And what is wrong with it on one node.
 fn nodes(w: &Value<'_>) -> Result<(Option<i64>, Option<Error>)> {
     if let Some(number) = w.as_number() {
         let nodes = number.to_i64_saturated();
@@ -104,7 +104,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// `now` is the newest commit; nothing if that is for another server to say.
+    /// `now` is the newest commit; `None` if another server knows it.
     pub(crate) fn parse(value: Option<&Value<'_>>, now: Option<u64>) -> Result<Reading> {
         let Some(value) = value else { return Ok(Reading::default()) };
         let Value::Document(concern) = value else {
@@ -167,7 +167,7 @@ fn check_time(name: &str, value: &Value<'_>, now: Option<u64>) -> Result<()> {
     }
 }
 
-/// The time a command may take, from `maxTimeMS`; nothing if it is not limited.
+/// The time a command may take, from `maxTimeMS`; `None` if it is not limited.
 pub(crate) fn time_limit(value: Option<&Value<'_>>) -> Result<Option<std::time::Duration>> {
     let Some(value) = value else { return Ok(None) };
     let Some(number) = value.as_number() else {

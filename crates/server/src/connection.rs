@@ -107,7 +107,7 @@ impl Memory {
 }
 
 impl Input {
-    /// The next message; nothing when the client closed the connection between two messages.
+    /// The next message; `None` when the client closed the connection between two messages.
     async fn next(&mut self, stream: &mut TcpStream, server: &Server) -> Result<Option<(Header, Bytes, Memory)>> {
         let stall = server.options.stall_timeout;
         loop {
@@ -122,7 +122,7 @@ impl Input {
                 }
                 None => {
                     if self.buffer.capacity() == 0 {
-                        // Who says nothing costs no buffer.
+                        // A silent client costs no buffer.
                         let readable = stream.readable();
                         if self.greeted {
                             readable.await?;

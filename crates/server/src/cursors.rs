@@ -1,4 +1,4 @@
-//! Open cursors: random ids, who may use them, how long they live.
+//! Open cursors: random ids, the clients that may use them, how long they live.
 
 use crate::identity;
 use document::backend::Cursor;
@@ -49,7 +49,7 @@ struct Entry {
     never_expires: bool,
     /// Nothing while a getMore works on it.
     cursor: Option<Box<OpenCursor>>,
-    /// Its transaction is over: only the answer to who asks for it is left.
+    /// Its transaction is over: only the answer to a client that asks for it is left.
     ended: bool,
 }
 

@@ -254,7 +254,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
     reply
 }
 
-/// What a backend that is a real MongoDB must be told again; a layer that compiles a part of the command anew needs its `let`.
+/// What is sent to a backend that is a real MongoDB again; a layer that compiles a part of the command anew needs its `let`.
 fn sent(client: &Client, request: &Request<'_>) -> Sent {
     let document = |value: Option<&Value<'_>>| match value {
         Some(Value::Document(doc)) => Some(doc.clone().into_owned()),
@@ -305,7 +305,7 @@ fn prepare(call: &mut Call<'_>) -> Result<()> {
         call.context.deadline = Some(deadline);
         call.client.operation.set_deadline(deadline);
     }
-    // The server behind has its own clock, and is told what the client asks for.
+    // The server behind has its own clock, and gets what the client asks for.
     let now = call.client.relay.is_none().then_some(call.context.env.cluster_time);
     let reading = Reading::parse(generic.read_concern.as_ref(), now)?;
     check_read_concern(call.role, command, reading)?;

@@ -1,4 +1,4 @@
-//! Whether a client may send a command at all (SEMANTICS R37). Asked before it is told what else is wrong with the command: where a
+//! Whether a client may send a command at all (SEMANTICS R37). Asked before anything else about the command is checked: where a
 //! rule concerns a collection, Pleach parses what MongoDB would refuse unread, and its errors would tell where rules are.
 
 use crate::client::Client;

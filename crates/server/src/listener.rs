@@ -1,4 +1,4 @@
-//! Accepting connections, one task each, until told to stop.
+//! Accepting connections, one task each, until the server stops.
 
 use crate::client::Client;
 use crate::options::Options;
@@ -34,7 +34,7 @@ pub async fn run(
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => accept(&server, stream, address, stopping.clone(), alive.clone()),
                 Err(error) => {
-                    // Out of file descriptors, most likely: those who wait are served when others leave.
+                    // Out of file descriptors, most likely: clients that wait are served when others leave.
                     if !matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,10 +1,10 @@
-//! What a server is told when it starts.
+//! The options of a server.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The MongoDB version that clients are told.
+    /// The MongoDB version that clients see.
     pub version: String,
     /// How the process was started, for `getCmdLineOpts`.
     pub arguments: Vec<String>,

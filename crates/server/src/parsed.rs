@@ -82,7 +82,7 @@ impl<S: Statement> Parsed<S> {
         Ok(written)
     }
 
-    /// What can be run; nothing if no statement could be compiled.
+    /// What can be run; `None` if no statement could be compiled.
     fn take_op(&mut self) -> Option<WriteOp> {
         if self.compiled.is_empty() {
             return None;

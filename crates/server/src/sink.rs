@@ -208,7 +208,7 @@ async fn admin(call: &mut Call<'_>, op: AdminOp) -> Result<Vec<Doc<'static>>> {
     call.server.backend.admin(&mut call.session, &call.context, op).await
 }
 
-/// What `listCollections` says about the target; nothing if it does not exist.
+/// What `listCollections` says about the target; `None` if it does not exist.
 async fn collection_info(call: &mut Call<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
     let filter = Filter::parse(&single("name", &Value::from(&*ns.collection)), &mut Names::new())?;
     let list = AdminOp::ListCollections { db: ns.db.to_string(), filter, name_only: false };

@@ -10,7 +10,7 @@ use crate::{identity, namespace};
 use document::op::AdminOp;
 use document::{Array, ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 
-/// The pipeline with such a stage replaced; nothing if it has none.
+/// The pipeline with such a stage replaced; `None` if it has none.
 pub(crate) async fn replaced(call: &mut Call<'_>) -> Result<Option<Array<'static>>> {
     let request = call.request;
     let Some(Value::Array(stages)) = request.params("").find(|param| param.name() == "pipeline").map(|it| it.value)

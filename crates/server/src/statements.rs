@@ -102,7 +102,7 @@ impl<T> Compiled<T> {
         self.statements.is_empty()
     }
 
-    /// Takes the statements out, with the retry number of each: nothing if they count from 0.
+    /// Takes the statements out, with the retry number of each: no numbers if they count from 0.
     pub(crate) fn take(&mut self, common: &Common) -> (Vec<T>, Vec<i32>) {
         let count = self.statements.len();
         let statements = std::mem::take(&mut self.statements);

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 #[derive(Clone)]
 pub enum Data {
-    /// A folder that goes with the last who names it.
+    /// A folder that is removed with the last value that names it.
     Folder(Arc<TempDir>),
     /// The address of a real MongoDB.
     Mongo(Arc<str>),

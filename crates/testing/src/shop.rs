@@ -81,6 +81,8 @@ pub async fn empty(opened: &Opened, gate: Arc<dyn Gate>) -> World {
 /// The same with these rules on; no background work runs.
 pub async fn open(opened: &Opened, gate: Arc<dyn Gate>, collections: &str) -> Living {
     let living = Living::of(empty(opened, gate).await);
+    // Without a lease it would take the rules of every database for its own, and bring on what the proof beside it is bringing on.
+    living.life.limit_database(&living.db);
     if !collections.is_empty() {
         living.set_rules(collections).await;
         living.rest().await;

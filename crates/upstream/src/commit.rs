@@ -43,8 +43,8 @@ pub(crate) enum Again {
 }
 
 impl UpstreamTransaction {
-    /// Sends statements and the commit, and learns what came of them. Who waits until the writes are `visible` is told by a commit
-    /// of its own that waits for nothing; the same commit behind it waits for what was asked.
+    /// Sends statements and the commit, and learns what came of them. A caller that waits until the writes are
+    /// `visible` learns it by a commit of its own that waits for nothing; the same commit behind it waits for what was asked.
     pub(crate) async fn conclude(
         &mut self,
         context: &Context,
@@ -162,7 +162,7 @@ impl UpstreamTransaction {
                     Ok(_) => return Err(given_up(&error)),
                     Err(told) if told.code().number() == COMMITTED => Sent::Unknown(told),
                     Err(told) if is_unknown(&told) => Sent::Adrift(told),
-                    // Either it was never begun or it is long over. Who began it may begin again if that is guarded.
+                    // Either it was never begun or it is long over. Its caller may begin again if that is guarded.
                     Err(_) if again == Again::Allowed => return Err(given_up(&error)),
                     Err(_) => return Err(unknown(&error)),
                 },

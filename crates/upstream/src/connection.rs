@@ -1,6 +1,6 @@
 //! One socket to one server: messages out, messages in, in order.
 //!
-//! Several commands may be sent before the first reply is read. A connection whose replies were not all taken (because who
+//! Several commands may be sent before the first reply is read. A connection whose replies were not all taken (because the caller that
 //! waited for them went away) is of no further use: see [`Connection::is_usable`].
 
 use crate::command::Command;

@@ -109,7 +109,7 @@ pub(crate) fn passed(line: &ClientOrOwn, reply: Doc<'static>, slots: i32) -> Res
     }
     match count(&reply, "n") == u64::from(slots.cast_unsigned()) {
         true => Ok(()),
-        false => Err(gone(line)),
+        false => Err(slots_missing(line)),
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn is_pass_failure(error: &Error) -> bool {
 }
 
 /// Slots went with their database: they are made again before the next attempt.
-pub(crate) fn gone(line: &ClientOrOwn) -> Error {
+pub(crate) fn slots_missing(line: &ClientOrOwn) -> Error {
     line.shared.prepared.lock().clear();
     missing()
 }

@@ -1,6 +1,6 @@
 //! The backend that is a real MongoDB: seed list, topology, connections, sessions and transactions over our own wire client.
 //!
-//! Reading order: [`Uri`] is the connection string; `topology` knows who is primary; a `line` is a connection to it that
+//! Reading order: [`Uri`] is the connection string; `topology` knows the primary; a `line` is a connection to it that
 //! survives a failover; [`Upstream`] is the backend: `read`, `write`, `transaction`, `fence`, `retries`, `admin`.
 
 mod admin;

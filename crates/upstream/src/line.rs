@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use wire::Header;
 
-/// How long a command waits while it is being found out who is primary; after that it is told that nobody is.
+/// How long a command waits while the primary is being looked for; after that it fails.
 const CHECKING: Duration = Duration::from_millis(500);
 
 pub(crate) struct Line {
@@ -179,7 +179,7 @@ impl Ready<'_> {
         Ok(reply)
     }
 
-    /// A broken connection is closed, and whoever watches the primary is told.
+    /// A broken connection is closed, and the task that watches the primary is woken.
     fn noted<T>(&mut self, result: std::io::Result<T>) -> Result<T> {
         result.map_err(|error| {
             let Some(connection) = self.guard.take() else { return no_primary() };

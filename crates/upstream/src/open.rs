@@ -1,4 +1,4 @@
-//! What is open in the server: who brings a rule on waits for the transactions that began before it, and who takes a collection
+//! What is open in the server: an apply waits for the transactions that began before it, and a switchover that takes a collection
 //! away for the cursors on it.
 
 use crate::client_or_own::ClientOrOwn;
@@ -9,7 +9,7 @@ use document::op::Namespace;
 use document::{Array, Code, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
-/// The bytes of each one's session and number; nothing if the user may not see those of others.
+/// The bytes of each one's session and number; `None` if the user may not see those of others.
 pub(crate) async fn transactions(shared: &Arc<Shared>) -> Result<Option<Vec<Vec<u8>>>> {
     let mut open = DocWriter::new();
     open.start_document("$match").append("transaction.parameters.autocommit", &Value::Bool(false)).end();

@@ -105,10 +105,12 @@ async fn fly(
                 return Err(failed.error);
             }
             match flight.legs.get(at) {
-                Some(leg) if leg.must_match => Ok(Landed::Unmatched { leg: at, index: failed.index }),
+                Some(leg) if leg.must_match => {
+                    Ok(Landed::Unmatched { leg: at, index: failed.index, error: failed.error })
+                }
                 Some(_) => Ok(Landed::Failed { leg: at, index: failed.index, error: failed.error }),
                 None if at < claims_from && version::is_outdated(&failed.error) => Ok(Landed::Outdated),
-                None if at < claims_from && fence::is_pass_failure(&failed.error) => Err(fence::gone(&line)),
+                None if at < claims_from && fence::is_pass_failure(&failed.error) => Err(fence::slots_missing(&line)),
                 None if at < claims_from => Err(failed.error),
                 None => Ok(Landed::Claimed { claim: failed.index }),
             }

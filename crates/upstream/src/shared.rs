@@ -1,4 +1,4 @@
-//! What all lines share: how to connect, who is primary, how late it is.
+//! What all lines share: how to connect, which server is primary, how late it is.
 
 use crate::leftover::Leftover;
 use crate::line::Line;
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     /// The sessions of planned transactions.
     pub(crate) leftover: Leftover,
     closed: AtomicBool,
-    /// How many transactions are being aborted behind the back of who gave them up.
+    /// How many transactions are being aborted after their callers gave them up.
     pub(crate) aborting: tokio::sync::watch::Sender<usize>,
 }
 
@@ -78,7 +78,7 @@ impl Drop for Lent {
     }
 }
 
-/// The newest `$clusterTime` and `operationTime` that servers have told.
+/// The newest `$clusterTime` and `operationTime` of servers' replies.
 #[derive(Default)]
 pub(crate) struct ClusterTime {
     operation: AtomicU64,

@@ -55,7 +55,7 @@ fn find(op: &Find) -> Command {
 fn aggregate(op: &Aggregate) -> Command {
     let on = if op.collectionless { Value::Int32(1) } else { target(&op.ns.collection) };
     let stages = op.pipeline.source.clone().unwrap_or_else(Array::empty);
-    // Who reads a pipeline that ends in a write writes the rows himself.
+    // A caller that reads a pipeline with a write at its end writes the rows by itself.
     let writes = |stage: &Value<'_>| matches!(stage, Value::Document(stage) if stage.contains("$merge") || stage.contains("$out"));
     let stages: Array<'static> = match stages.iter().any(|stage| writes(&stage)) {
         true => stages.iter().filter(|stage| !writes(stage)).collect(),
@@ -198,7 +198,7 @@ pub(crate) fn find_and_modify(op: &FindAndModify, images: bool, variables: Optio
 }
 
 /// `{ _id: { $in: ids } }` and the filter.
-pub(crate) fn these(ids: &[Value<'static>], filter: &Doc<'_>) -> Doc<'static> {
+pub(crate) fn among_ids(ids: &[Value<'static>], filter: &Doc<'_>) -> Doc<'static> {
     let mut writer = DocWriter::new();
     writer.start_array("$and").start_document_at(0).start_document("_id");
     writer.append("$in", &Value::Array(ids.iter().map(Value::borrow).collect())).end().end();

@@ -1,4 +1,4 @@
-//! Who is primary: one background task asks, and follows a change at once.
+//! Which server is primary: one background task asks, and follows a change at once.
 //!
 //! While a primary is known, it is asked by a `hello` that it answers when something changes. When that breaks, or a connection
 //! elsewhere breaks, all known hosts are asked at the same time until one says that it is primary.
@@ -42,7 +42,7 @@ pub(crate) struct Primary {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(crate) primary: Option<Primary>,
-    /// It is being found out who is primary: worth a moment's wait.
+    /// The primary is being looked for: worth a moment's wait.
     pub(crate) checking: bool,
     /// Why the hosts that were asked last are not it.
     pub(crate) problems: Vec<Problem>,

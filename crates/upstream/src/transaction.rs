@@ -270,7 +270,7 @@ pub(crate) fn over() -> Error {
 /// The error in a reply to something sent before the commit.
 fn failure(line: &ClientOrOwn, reply: &Doc<'static>) -> Option<Error> {
     let error = answer::failure(reply)?.error;
-    Some(if fence::is_pass_failure(&error) { fence::gone(line) } else { error })
+    Some(if fence::is_pass_failure(&error) { fence::slots_missing(line) } else { error })
 }
 
 fn level(name: &str) -> Doc<'static> {

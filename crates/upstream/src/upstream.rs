@@ -51,7 +51,7 @@ impl Upstream {
         self.shared.topology.state().primary.as_ref().is_some_and(|primary| primary.is_pleach)
     }
 
-    /// A line of our own, which logs in as the connection string's user: for who speaks to the server as a client would.
+    /// A line of our own, which logs in as the connection string's user: for callers that speak to the server as a client would.
     pub fn line(&self) -> Arc<dyn document::backend::Relay> {
         Arc::new(Line::new(self.shared.clone(), false))
     }

@@ -70,7 +70,7 @@ pub enum HostError {
     Bracket,
 }
 
-/// Who background work logs in as.
+/// The user that background work logs in as.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub user: String,
@@ -104,7 +104,7 @@ pub struct Uri {
     pub tls: Option<TlsOptions>,
     /// Talk to the one host named, whatever set it belongs to.
     pub direct: bool,
-    /// A standalone server will do: for who only reads. Never set by the string itself.
+    /// A standalone server will do: for verbs that only read. Never set by the string itself.
     pub standalone: bool,
     pub connect_timeout: Duration,
     pub socket_timeout: Option<Duration>,
@@ -162,7 +162,7 @@ impl UriError {
     }
 }
 
-/// How long the first answer is waited for unless the string says otherwise: a wrong port should be told soon.
+/// How long the first answer is waited for unless the string says otherwise: a wrong port should be an error soon.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Mechanisms of drivers that are known by name.
@@ -241,7 +241,7 @@ impl Uri {
             let value = decode(value).ok_or(UriError::Escape("options"))?;
             uri.take(name, &value)?;
             if !seen.insert(name.to_lowercase()) {
-                uri.warnings.push(format!("{} is given twice; the last one counts", shown(name)));
+                uri.warnings.push(format!("{} is given twice; the last one counts", option_name(name)));
             }
         }
         if uri.direct && uri.hosts.len() > 1 {
@@ -308,14 +308,14 @@ impl Uri {
             "journal" => self.journal = Some(truth("journal")?),
             "appname" => self.app_name = Some(value.into()),
             lower if FOR_CLIENTS.contains(&lower) => {}
-            _ => self.warnings.push(format!("{} is not known and is ignored", shown(name))),
+            _ => self.warnings.push(format!("{} is not known and is ignored", option_name(name))),
         }
         Ok(())
     }
 }
 
 /// An option by its name; what is not like a name is perhaps part of a password.
-fn shown(name: &str) -> String {
+fn option_name(name: &str) -> String {
     match name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         true => format!("the option {name}"),
         false => "an option".to_owned(),
@@ -352,7 +352,7 @@ fn credentials(login: &str, database: &str) -> Result<Credentials, UriError> {
     })
 }
 
-/// Resolves `%` escapes; nothing if one is torn or the result is not UTF-8.
+/// Resolves `%` escapes; `None` if one is torn or the result is not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,6 +1,6 @@
 //! Versions of fences: what was read earlier may be relied on while nobody had its fence exclusively since.
 //!
-//! An exclusive pass leaves an id of its own in all slots of a row, in the transaction of the change that it is for. Who read the
+//! An exclusive pass leaves an id of its own in all slots of a row, in the transaction of the change that it is for. A plan that read the
 //! row's version together with what the fence is about passes a slot later on the condition that it still has this version: no
 //! change was committed in between, and none can be committed beside it. The ids are drawn anew for every pass and never counted,
 //! so that slots which went with their database and were made again cannot come to an old version.

@@ -4,7 +4,7 @@ use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
 use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
-use crate::outcome::{Outcome, Shown};
+use crate::outcome::{Outcome, Output};
 use crate::preview;
 use crate::progress::Progress;
 use crate::report::{Failure, Verdict};
@@ -75,9 +75,9 @@ fn of(apply: &Apply, file: Option<&File>) -> Result<Outcome, Failure> {
         let shown = match apply.output.json {
             true => {
                 answer.extend(status);
-                Shown::Json(extended_json(answer))
+                Output::Json(extended_json(answer))
             }
-            false => Shown::Text(render(&answer, &status, began.elapsed())),
+            false => Output::Text(render(&answer, &status, began.elapsed())),
         };
         Ok(Outcome::new(Verdict::Fine, shown))
     })

@@ -4,7 +4,7 @@ use super::compared::{self, Comparison, command, documents, figures, labelled, m
 use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, list, number, text};
 use crate::declaration::{self, File};
-use crate::outcome::{Outcome, Shown};
+use crate::outcome::{Outcome, Output};
 use crate::report::{Failure, Verdict};
 use crate::target::Purpose;
 use clap::{CommandFactory, Parser};
@@ -43,8 +43,8 @@ fn of(comparison: &Comparison, file: Option<&File>) -> Result<Outcome, Failure> 
         let answer = compared::ask(Question::new("audit"), comparison, file, target).await?;
         let (verdict, all_clear) = (compared::verdict(&answer), all_clear(&answer));
         let shown = match comparison.output.json {
-            true => Shown::Json(extended_json(answer)),
-            false => Shown::Text(render(&answer, comparison, file)),
+            true => Output::Json(extended_json(answer)),
+            false => Output::Text(render(&answer, comparison, file)),
         };
         Ok(Outcome { all_clear, ..Outcome::new(verdict, shown) })
     })

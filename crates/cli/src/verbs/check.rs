@@ -55,7 +55,7 @@ fn run(check: &Check) -> Result<Verdict, Failure> {
     let texts = match Texts::read(&check.declared.files) {
         Ok(texts) => texts,
         Err(failure) if check.output.json => {
-            // The same as a finding, for who looks only at these.
+            // The same as a finding, for callers that read only these.
             let mut answer = failure.to_json();
             let file = check.declared.files.iter().find(|path| !path.is_file()).map(|path| path.display().to_string());
             let finding = serde_json::json!({

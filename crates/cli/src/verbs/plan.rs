@@ -4,7 +4,7 @@ use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration::{self, File};
 use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
-use crate::outcome::{Outcome, Shown};
+use crate::outcome::{Outcome, Output};
 use crate::preview;
 use crate::report::{Failure, Verdict};
 use crate::table::{folded, switched_off};
@@ -80,8 +80,8 @@ fn of(plan: &Plan, file: Option<&File>) -> Result<Outcome, Failure> {
         let answer = target.ask(&db, question).await?;
         let steps = list(&answer, "steps").len();
         let shown = match plan.output.json {
-            true => Shown::Json(extended_json(answer)),
-            false => Shown::Text(render(&answer, plan.full)),
+            true => Output::Json(extended_json(answer)),
+            false => Output::Text(render(&answer, plan.full)),
         };
         Ok(Outcome::new(if steps == 0 { Verdict::Fine } else { Verdict::Findings }, shown))
     })
@@ -96,8 +96,8 @@ fn by_hand(file: &File, language: Language, json: bool) -> Result<Outcome, Failu
     let rules: Vec<Arc<Rule>> = file.declaration.rules.iter().cloned().map(Arc::new).collect();
     let code = print::code(&rules, language).map_err(|error| Failure::new(error.message()))?;
     let shown = match json {
-        true => Shown::Json(serde_json::json!({ "code": code })),
-        false => Shown::Text(code),
+        true => Output::Json(serde_json::json!({ "code": code })),
+        false => Output::Text(code),
     };
     Ok(Outcome::new(Verdict::Fine, shown))
 }

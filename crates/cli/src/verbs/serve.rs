@@ -1,4 +1,4 @@
-//! `pleach serve`: opens the store or connects to a real MongoDB, listens, serves until it is told to stop.
+//! `pleach serve`: opens the store or connects to a real MongoDB, listens, serves until a signal stops it.
 
 use super::{Verb, parsed};
 use crate::compose::{DataFolder, Patterns, connection_string, listen};
@@ -117,7 +117,7 @@ fn run(serve: &Serve) -> Result<Verdict, Failure> {
 /// How long after a store could not be opened anew it is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Serves until it is told to stop. A store that had to stop because its disk was full is opened anew when there is room: clients
+/// Serves until a signal stops it. A store that had to stop because its disk was full is opened anew when there is room: clients
 /// connect again, as they would after a restart.
 async fn serve_on(
     serve: &Serve,
@@ -149,7 +149,7 @@ async fn serve_on(
             ..server::Options::default()
         };
         let incoming = tokio::net::TcpListener::from_std(listener.try_clone().map_err(cannot)?).map_err(cannot)?;
-        // Signals are heard before anybody is told that it is there.
+        // Signals are handled before the address is printed.
         let is_first = stop.is_none();
         let stop = stop.get_or_insert_with(|| Box::pin(stop_signal()));
         if is_first {

@@ -58,7 +58,7 @@ pub(crate) async fn whole_or_not(backend: Arc<dyn Backend>, db: &str) {
         let landed = fly(&place, legs(&place, &first, 1, pipeline, true), vec![]).await;
         assert!(matches!(landed, Ok(Landed::Failed { leg: 0, index: 0, .. })), "{landed:?}");
         let landed = fly(&place, legs(&place, &second, 9, pipeline, true), vec![]).await;
-        assert!(matches!(landed, Ok(Landed::Unmatched { leg: 1, index: 0 })), "{landed:?}");
+        assert!(matches!(landed, Ok(Landed::Unmatched { leg: 1, index: 0, .. })), "{landed:?}");
         let landed = fly(&place, legs(&place, &second, 1, pipeline, true), vec![claim(&place, client, number)]).await;
         assert!(matches!(landed, Ok(Landed::Claimed { claim: 0 })), "{landed:?}");
         assert_eq!(all(&place).await, before);

@@ -26,6 +26,7 @@ mod json;
 mod match_indexes;
 mod mongod;
 mod once;
+mod ordered;
 mod own_collections;
 mod planned;
 mod readers;

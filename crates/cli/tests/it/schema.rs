@@ -198,6 +198,7 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "is too fine",
     "larger than 64 bits",
     "lies in the field",
+    "looks its value up among",
     "names a position",
     "needs exactly one series",
     "never an array",

@@ -4,7 +4,11 @@ use crate::doors::{At, Door, at_each_door};
 use bson::{Bson, DateTime, Document, doc};
 use judge::client::Client;
 
-at_each_door!(fields_follow_readings, series_of_hex_digits_link_as_clients_see_them,);
+at_each_door!(
+    fields_follow_readings,
+    readings_are_looked_up_in_few_buckets,
+    series_of_hex_digits_link_as_clients_see_them,
+);
 
 const HOUR: i64 = 3_600_000;
 
@@ -104,5 +108,90 @@ fn series_of_hex_digits_link_as_clients_see_them(at: At) {
     door.insert(&mut client, "sensors", vec![doc! { "_id": "cd" }]);
     check(&door, "cd", 1, 7);
     audited(&door, &mut client);
+    door.finish();
+}
+
+/// The sum of the stored documents that a real MongoDB examined for its commands on a collection.
+fn examined_upstream(door: &Door, direct: &mut Client, work: impl FnOnce()) -> i64 {
+    let profile = |client: &mut Client, level: i32| {
+        client.must(&doc! { "profile": level, "$db": &door.db }).unwrap();
+        client.command(&doc! { "drop": "system.profile", "$db": &door.db }).unwrap();
+    };
+    profile(direct, 0);
+    direct.must(&doc! { "profile": 2, "$db": &door.db }).unwrap();
+    work();
+    direct.must(&doc! { "profile": 0, "$db": &door.db }).unwrap();
+    let ns = format!("{}.sensor_hours", door.db);
+    // Statements of the client's own look for their reading by its `_id`: only what is looked up again is meant.
+    let query = doc! { "find": "system.profile", "filter": { "ns": ns, "op": { "$in": ["query", "command", "getmore"] }, "command.filter.sensorId": { "$exists": true } }, "$db": &door.db };
+    let rows = direct.must(&query).unwrap();
+    let rows = rows.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
+    rows.iter().map(|row| i64::from(row.as_document().unwrap().get_i32("docsExamined").unwrap_or(0))).sum()
+}
+
+/// SEMANTICS R34: a look-up is served by the key of buckets, however many there are.
+fn readings_are_looked_up_in_few_buckets(at: At) {
+    let door = at.door("stacked_few");
+    let mut client = door.client();
+    let mut declared = rules(Bson::from("sensorId"));
+    let fields = doc! {
+        "computed": {
+            "last": { "last": "temp", "from": "sensor_data", "by": "sensorId", "sort": { "ts": 1 } },
+            "first": { "first": "temp", "from": "sensor_data", "by": { "s": "$sensorId" }, "match": "key", "sort": { "ts": 1 } },
+            "max": { "max": "temp", "from": "sensor_data", "by": "sensorId" },
+            "kinds": { "distinct": "temp", "from": "sensor_data", "by": "sensorId" },
+        },
+        "subset": { "recent": { "from": "sensor_data", "by": "sensorId", "sort": { "ts": -1 }, "keep": 2, "fields": ["temp"] } },
+    };
+    declared.insert("sensors", fields);
+    declared.remove("alarms");
+    door.apply(declared);
+    let sensors = ["a1", "b2", "c3"].map(|id| doc! { "_id": id, "key": { "s": id } });
+    door.insert(&mut client, "sensors", sensors.to_vec());
+    // One reading in each hour, one series long, and all three in one statement.
+    let readings = |from: i32, to: i32, sensor: &str| -> Vec<Document> {
+        (from..to).map(|id| reading(id, sensor, i64::from(id % 10_000) * 60, id % 5)).collect()
+    };
+    let shown = |id: &str, names: &[&str]| -> Vec<Bson> {
+        let host = door.all("sensors").into_iter().find(|host| host.get_str("_id").ok() == Some(id)).unwrap();
+        names.iter().map(|name| host.get(name).cloned().unwrap_or(Bson::Null)).collect()
+    };
+    let all = ["last", "first", "max", "kinds", "recent"];
+    let mut costs = Vec::new();
+    for (number, to) in [(0, 30), (1, 300)] {
+        let from = if number == 0 { 0 } else { 30 };
+        door.insert(&mut client, "sensor_data", readings(from, to, "a1"));
+        let newest = doc! { "delete": "sensor_data", "deletes": [{ "q": { "_id": to - 1 }, "limit": 1 }] };
+        match at.uri() {
+            None => drop(door.must(newest)),
+            Some(uri) => {
+                let mut direct = Client::connect(judge::client::host_and_port(&uri)).unwrap();
+                costs.push(examined_upstream(&door, &mut direct, || drop(door.must(newest))));
+            }
+        }
+        let recent = Bson::from(vec![doc! { "temp": (to - 2) % 5 }, doc! { "temp": (to - 3) % 5 }]);
+        let expected = [Bson::Int32((to - 2) % 5), Bson::Int32(0), Bson::Int32(4), Bson::Int32(5), recent];
+        assert_eq!(shown("a1", &all), expected, "{}", at.name());
+    }
+    if let [few, many] = *costs {
+        // One of the fields, `max`, reads all buckets of the series; the others read as many as before.
+        assert!(many - few <= 270, "{few} and {many} buckets");
+    }
+    let several = [readings(10_000, 10_003, "b2"), readings(20_001, 20_003, "c3"), readings(300, 301, "a1")].concat();
+    door.insert(&mut client, "sensor_data", several);
+    assert_eq!(shown("b2", &["last", "first", "max", "kinds"]), [2, 0, 2, 3].map(Bson::Int32));
+    assert_eq!(shown("c3", &["last", "first", "max", "kinds"]), [2, 1, 2, 2].map(Bson::Int32));
+    assert_eq!(shown("a1", &["last", "first"]), [0, 0].map(Bson::Int32));
+    door.run(
+        &mut client,
+        doc! { "delete": "sensor_data", "deletes": [{ "q": { "_id": { "$in": [10_002, 20_002, 300] } }, "limit": 0 }] },
+    );
+    assert_eq!(shown("b2", &["last", "max", "kinds"]), [1, 1, 2].map(Bson::Int32));
+    assert_eq!(shown("c3", &["last", "max", "kinds"]), [1, 1, 1].map(Bson::Int32));
+    audited(&door, &mut client);
+    let strange = doc! { "strange": { "min": "temp", "from": "sensor_data", "by": "deviceId" } };
+    let bucket = rules(Bson::from("sensorId")).get_document("sensor_data").unwrap().clone();
+    let refused = door.applied(&mut client, doc! { "sensor_data": bucket, "sensors": { "computed": strange } });
+    assert!(refused.to_string().contains("its buckets are found by `sensorId`"), "{refused}");
     door.finish();
 }

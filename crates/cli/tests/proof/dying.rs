@@ -22,6 +22,8 @@ pub(crate) async fn start(data: &Data, db: &str, round: i64) -> Living {
     let world = World { contexts: Arc::new(move || at_round(round)), ..World::on(data.open().await, db) };
     let living = Living::of(world);
     living.life.limit_hosts(3);
+    // The proofs beside this one have rules without a lease: whoever saw them would think that their process is gone.
+    living.life.limit_database(db);
     living.life.load().await.unwrap();
     living.life.limit_lease(Duration::from_millis(500));
     living.life.start().await.unwrap();

@@ -8,6 +8,7 @@ mod changing;
 mod dying;
 mod failing;
 mod history;
+mod hot;
 mod interleave;
 mod mended;
 mod relied;
@@ -41,11 +42,22 @@ fn all_or(some: usize) -> usize {
     if asked().is_some_and(|how| how == "all") { 20_000 } else { some }
 }
 
+/// Whether a declaration is among those that are asked for.
+fn is_asked(declaration: &str) -> bool {
+    asked().is_none_or(|how| how == "all" || declaration.contains(&how))
+}
+
+/// The small worlds that are asked for; nothing if no word of theirs is.
+fn asked_worlds() -> Option<Vec<Declared>> {
+    let part = asked().filter(|how| how != "all")?;
+    let chosen: Vec<Declared> = small_worlds().into_iter().filter(|world| is_asked(&world.name)).collect();
+    assert!(!chosen.is_empty(), "no declaration of the registries contains {part}");
+    Some(chosen)
+}
+
 /// All worlds, each field by itself, and some small worlds; or those that are asked for.
 fn worlds_and(number: usize) -> Vec<Declared> {
-    if let Some(part) = asked().filter(|how| how != "all") {
-        let chosen: Vec<Declared> = small_worlds().into_iter().filter(|world| world.name.contains(&part)).collect();
-        assert!(!chosen.is_empty(), "no declaration of the registries contains {part}");
+    if let Some(chosen) = asked_worlds() {
         return chosen;
     }
     [worlds(), fields_alone(), some(&small_worlds(), all_or(number), seed())].concat()
@@ -53,6 +65,9 @@ fn worlds_and(number: usize) -> Vec<Declared> {
 
 /// The same for a real MongoDB, where every step is a round trip: all fields on collections as they are, and on so many shapes.
 fn plain_and(shapes: usize) -> Vec<Declared> {
+    if let Some(chosen) = asked_worlds() {
+        return chosen;
+    }
     let mut worlds = worlds();
     let shaped = worlds.split_off(1);
     [worlds, some(&shaped, all_or(shapes), seed()), some(&small_worlds(), all_or(0), seed())].concat()
@@ -234,4 +249,15 @@ async fn orders_are_those_of_accumulators_on_the_engine() {
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn orders_are_those_of_accumulators_on_a_real_mongodb() {
     accumulators::check(&mongodb().open().await, 0..3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixteen_writers_of_one_host_on_the_engine() {
+    hot::check(&Opened::engine(), seed(), 30).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn sixteen_writers_of_one_host_on_a_real_mongodb() {
+    hot::check(&mongodb().open().await, seed(), 12).await;
 }

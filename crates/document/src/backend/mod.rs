@@ -40,7 +40,7 @@ pub struct Session {
     pub number: Option<i64>,
     /// The open transaction of this session, made by [`Backend::begin`].
     pub transaction: Option<Box<dyn Transaction>>,
-    /// The client's own line to a real MongoDB; nothing for background work and on the embedded store.
+    /// The client's own line to a real MongoDB; `None` for background work and on the embedded store.
     pub relay: Option<Arc<dyn Relay>>,
     /// The client's own transaction in the server behind: [`Backend::begin`] joins it instead of making one.
     pub joined: Option<Joined>,

@@ -41,7 +41,7 @@ pub enum Landed {
     /// Nothing was written: a statement of this leg failed.
     Failed { leg: usize, index: usize, error: Error },
     /// Nothing was written: a statement that must find a document found none, or failed otherwise.
-    Unmatched { leg: usize, index: usize },
+    Unmatched { leg: usize, index: usize, error: Error },
     /// Nothing was written: this claim was made before, or its record could not be saved.
     Claimed { claim: usize },
     /// Nothing was written: a fence that was passed at a version has another.
@@ -70,8 +70,8 @@ pub trait Pipelining: Send + Sync {
         visible: Option<&'a mut (dyn FnMut() + Send)>,
     ) -> Answer<'a, Landed>;
 
-    /// The versions of some fences of one database as the session's transaction sees them: who read something in the same
-    /// transaction may later rely on it by [`Pipelining::fence_at`]. Nothing for a fence that nobody had to himself yet.
+    /// The versions of some fences of one database as the session's transaction sees them: a plan that read something in the same
+    /// transaction may later rely on it by [`Pipelining::fence_at`]. Returns `None` for a fence that nobody had to himself yet.
     fn versions<'a>(
         &'a self,
         session: &'a mut Session,

@@ -30,7 +30,7 @@ mod tests;
 pub use failure::failure_details;
 pub use node::{InSet, LeafTest, Node, Test, WholeTest};
 pub use parse::{Operator, Parser};
-pub use regex::{Finder, Found, Regex};
+pub use regex::{Finder, Regex, RegexMatch};
 pub use types::TypeSet;
 pub use walk::{Leaves, walk};
 
@@ -45,7 +45,7 @@ pub struct Filter {
     pub root: Node,
     /// As the client wrote it, for `explain`, for views and for a backend that is a real MongoDB.
     pub source: Doc<'static>,
-    /// How a real MongoDB is to compare text. Matching here knows only the simple way: who needs another one is refused
+    /// How a real MongoDB is to compare text. Matching here knows only the simple way: a caller that needs another one is refused
     /// before, or asks the server.
     pub collation: Option<Doc<'static>>,
 }
@@ -68,7 +68,7 @@ pub struct FilterDef {
 pub enum Place {
     /// In the place of a field name: `{ $or: … }`.
     Document(fn(&crate::Value<'_>, &mut Parser<'_>) -> Result<Node>),
-    /// Under a field: `{ a: { $gt: … } }`. Nothing if a neighbour takes care of it (`$options`).
+    /// Under a field: `{ a: { $gt: … } }`. `None` if a neighbour takes care of it (`$options`).
     Field(fn(&Operator<'_>, &mut Parser<'_>) -> Result<Option<Test>>),
 }
 

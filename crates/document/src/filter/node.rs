@@ -163,7 +163,7 @@ impl Node {
         found
     }
 
-    /// Every path it reads, with repetitions; nothing if some part reads the whole document.
+    /// Every path it reads, with repetitions; `None` if some part reads the whole document.
     pub fn reads(&self) -> Option<Vec<Path>> {
         let mut paths = Vec::new();
         self.collect_reads(&mut paths).then_some(paths)

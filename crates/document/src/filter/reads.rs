@@ -4,7 +4,7 @@ use super::{Filter, Node};
 use crate::value::Path;
 
 impl Filter {
-    /// The paths it reads, sorted, each once; nothing if it reads the whole document. What lies under a path is read too.
+    /// The paths it reads, sorted, each once; `None` if it reads the whole document. What lies under a path is read too.
     pub fn reads(&self) -> Option<Vec<Path>> {
         let mut paths = Vec::new();
         collect(&self.root, &mut paths)?;

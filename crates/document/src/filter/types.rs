@@ -36,7 +36,7 @@ const NUMBERS: u32 = 1 << kind::DOUBLE | 1 << kind::INT32 | 1 << kind::INT64 | 1
 pub struct TypeSet(u32);
 
 impl TypeSet {
-    /// Nothing if the value has no type, that is, is missing.
+    /// Returns false if the value has no type, that is, is missing.
     pub fn contains(self, value: &Value<'_>) -> bool {
         value.kind().is_some_and(|kind| self.0 & bit(kind) != 0)
     }
@@ -45,7 +45,7 @@ impl TypeSet {
         self.0 == 0
     }
 
-    /// The types of an alias; nothing if it is none.
+    /// The types of an alias; `None` if it is none.
     pub fn of_alias(alias: &str) -> Option<TypeSet> {
         if alias == "number" {
             return Some(TypeSet(NUMBERS));

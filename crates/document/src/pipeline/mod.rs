@@ -171,7 +171,7 @@ pub struct Pipeline {
     pub stages: Vec<Arc<dyn Stage>>,
     /// `$merge` or `$out` at the end.
     pub sink: Option<Sink>,
-    /// As the client wrote it, the sink included: for a backend that is a real MongoDB. Nothing if it was put together here.
+    /// As the client wrote it, the sink included: for a backend that is a real MongoDB. `None` if it was put together here.
     pub source: Option<Array<'static>>,
 }
 

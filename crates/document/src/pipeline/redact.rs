@@ -77,7 +77,7 @@ impl Stream for Redacting {
 }
 
 impl Redact {
-    /// What is left of a document; nothing if it goes.
+    /// What is left of a document; `None` if it goes.
     fn level<'a>(&'a self, doc: &Doc<'a>, scope: &mut Scope<'a>) -> Result<Option<Doc<'a>>> {
         scope.set(self.current, Value::Document(doc.clone()));
         let answer = self.decision.eval(scope)?;

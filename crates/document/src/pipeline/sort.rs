@@ -86,7 +86,7 @@ impl Stream for Sorting {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
         if let Some(mut input) = self.input.take() {
             let limit = self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-            let mut kept = Kept { spec: &self.spec, limit, entries: Vec::new(), worst: None, bytes: 0 };
+            let mut kept = SortBuffer { spec: &self.spec, limit, entries: Vec::new(), worst: None, bytes: 0 };
             let (mut sequence, memory) = (0, self.env.memory_limit);
             drain(&mut *input, &self.env, |doc| {
                 sequence += 1;
@@ -112,7 +112,7 @@ struct Entry {
 
 /// What is kept while draining. With a limit, up to twice as many; then the worse half is dropped at once, which costs a
 /// comparison or two per document, and `worst` lets most later ones be dropped by one.
-struct Kept<'s> {
+struct SortBuffer<'s> {
     spec: &'s SortSpec,
     limit: Option<usize>,
     entries: Vec<Entry>,
@@ -121,7 +121,7 @@ struct Kept<'s> {
     bytes: usize,
 }
 
-impl Kept<'_> {
+impl SortBuffer<'_> {
     fn add(&mut self, entry: Entry, memory: usize) -> Result<()> {
         if self.worst.as_ref().is_some_and(|worst| sort_spec::compare(self.spec, &entry.key, worst) != Ordering::Less) {
             return Ok(());

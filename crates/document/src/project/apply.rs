@@ -113,7 +113,7 @@ impl<'a> Walk<'a, '_> {
         })
     }
 
-    /// Writes what the branch makes of a value; nothing if it makes nothing of it. Says whether it wrote.
+    /// Writes what the branch makes of a value, if it makes something of it. Returns whether it wrote.
     fn value(&mut self, branch: &'a Branch, name: &str, kind: u8, value: &Blob<'_>) -> Result<bool> {
         match kind {
             kind::DOCUMENT => {

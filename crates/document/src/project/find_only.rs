@@ -144,7 +144,7 @@ impl Slice {
     }
 }
 
-/// The document with the first array on the path cut down to the element that the filter matched; nothing if there is no
+/// The document with the first array on the path cut down to the element that the filter matched; `None` if there is no
 /// array on it.
 pub(super) fn reduce(doc: &Doc<'_>, parts: &[Part], details: &Details) -> Result<Option<Doc<'static>>> {
     if !meets_array(doc, parts) {

@@ -79,7 +79,7 @@ impl Branch {
         self.steps.get(at).map(|(_, step)| (at, step))
     }
 
-    /// The branch under `name`, made if need be; nothing if something else stands there.
+    /// The branch under `name`, made if need be; `None` if something else stands there.
     pub(super) fn enter(&mut self, name: &Arc<str>) -> Option<&mut Branch> {
         let at = match self.steps.iter().position(|(own, _)| own == name) {
             Some(at) => at,

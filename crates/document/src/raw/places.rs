@@ -2,7 +2,7 @@
 
 use super::{Doc, DocWriter, Element, kind};
 
-/// The document without places, on every level; nothing if it has none.
+/// The document without places, on every level; `None` if it has none.
 pub(crate) fn without_places(doc: &Doc<'_>) -> Option<Doc<'static>> {
     if !has_places(doc.as_bytes()) {
         return None;

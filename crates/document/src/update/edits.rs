@@ -52,7 +52,7 @@ impl Edits {
         self.list.push(Edit { old, new });
     }
 
-    /// The document with all changes; nothing if two of them touch the same bytes.
+    /// The document with all changes; `None` if two of them touch the same bytes.
     pub(super) fn splice(mut self, original: &[u8]) -> Option<Doc<'static>> {
         // Changes at the same place stay in the order they were made: that is the order of new fields.
         self.list.sort_by_key(|edit| edit.old.start);

@@ -12,7 +12,7 @@ pub(super) trait Operation: Debug + Send + Sync {
     /// What becomes of a value that is there.
     fn update<'v>(&'v self, current: &Value<'v>, site: &Site<'_>) -> Result<Change<'v>>;
 
-    /// The value where there is none yet; nothing if the operator creates nothing.
+    /// The value where there is none yet; `None` if the operator creates nothing.
     fn create(&self, site: &Site<'_>) -> Result<Option<Value<'_>>>;
 
     /// What it means that the path cannot be followed: a scalar stands in the way.

@@ -46,7 +46,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The element to rename with the containers around it; nothing if it is not there.
+    /// The element to rename with the containers around it; `None` if it is not there.
     pub(super) fn rename_source(&self, source: &Path) -> Result<Option<Source>> {
         let mut containers: SmallVec<[usize; 8]> = SmallVec::new();
         let mut above: Option<(&str, Element)> = None;

@@ -55,7 +55,7 @@ impl<'w> Walk<'w> {
         self
     }
 
-    /// The changed document; nothing if nothing changes.
+    /// The changed document; `None` if nothing changes.
     pub(super) fn run(mut self, root: &Branch) -> Result<Option<Doc<'static>>> {
         self.container(0, kind::DOCUMENT, root, None)?;
         if self.edits.is_empty() {

@@ -103,7 +103,7 @@ impl Decimal128 {
         }
     }
 
-    /// The same number with exactly this exponent; nothing if that needs more than 34 digits.
+    /// The same number with exactly this exponent; `None` if that needs more than 34 digits.
     pub fn quantize(self, exponent: i32, rounding: Rounding) -> Option<Decimal128> {
         let Parts::Finite { negative, coefficient, exponent: own } = self.parts() else { return None };
         let shift = exponent - own;
@@ -285,7 +285,7 @@ impl Decimal128 {
         }
     }
 
-    /// Coefficient with its sign, and exponent; nothing for infinities and NaN.
+    /// Coefficient with its sign, and exponent; `None` for infinities and NaN.
     fn signed(self) -> Option<(i128, i32)> {
         match self.parts() {
             Parts::Finite { negative, coefficient, exponent } => {

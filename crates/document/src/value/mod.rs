@@ -67,7 +67,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The BSON type byte; nothing for a missing value.
+    /// The BSON type byte; `None` for a missing value.
     pub fn kind(&self) -> Option<u8> {
         Some(match self {
             Value::Missing => return None,

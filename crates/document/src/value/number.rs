@@ -61,7 +61,7 @@ impl Number {
         self.checked_times(other).unwrap_or_else(|| Number::Double(self.to_f64() * other.to_f64()))
     }
 
-    /// Nothing if a long overflows, as `$inc` wants it.
+    /// Returns `None` if a long overflows, as `$inc` wants it.
     pub fn checked_plus(self, other: Number) -> Option<Number> {
         match pair(self, other) {
             Pair::Int32(a, b) => Some(Number::int_or_long(i64::from(a) + i64::from(b))),
@@ -71,7 +71,7 @@ impl Number {
         }
     }
 
-    /// Nothing if a long overflows, as `$mul` wants it.
+    /// Returns `None` if a long overflows, as `$mul` wants it.
     pub fn checked_times(self, other: Number) -> Option<Number> {
         match pair(self, other) {
             Pair::Int32(a, b) => Some(Number::int_or_long(i64::from(a) * i64::from(b))),
@@ -81,7 +81,7 @@ impl Number {
         }
     }
 
-    /// A double, or a decimal if one operand is one. Nothing if the divisor is zero.
+    /// A double, or a decimal if one operand is one. Returns `None` if the divisor is zero.
     pub fn divided_by(self, other: Number) -> Option<Number> {
         if other.is_zero() {
             return None;
@@ -92,7 +92,7 @@ impl Number {
         })
     }
 
-    /// The remainder with the sign of the dividend. Nothing if the divisor is zero.
+    /// The remainder with the sign of the dividend. Returns `None` if the divisor is zero.
     pub fn modulo(self, other: Number) -> Option<Number> {
         if other.is_zero() {
             return None;
@@ -112,7 +112,7 @@ impl Number {
         })
     }
 
-    /// Nothing for the smallest long, which has none.
+    /// Returns `None` for the smallest long, which has none.
     pub fn abs(self) -> Option<Number> {
         Some(match self {
             Number::Int32(number) => Number::int_or_long(i64::from(number).abs()),
@@ -141,7 +141,7 @@ impl Number {
         }
     }
 
-    /// `$round` and `$trunc` to `place` digits after the point. Nothing if a rounded long overflows.
+    /// `$round` and `$trunc` to `place` digits after the point. Returns `None` if a rounded long overflows.
     pub fn round_to(self, place: i32, rounding: Rounding) -> Option<Number> {
         let whole = |number: i64| Decimal128::from_i64(number).round_to(place, rounding).to_i64(rounding);
         Some(match self {
@@ -271,7 +271,7 @@ impl Number {
         }
     }
 
-    /// The long it is exactly; nothing if it has a fraction or is out of range.
+    /// The long it is exactly; `None` if it has a fraction or is out of range.
     pub fn as_i64_exact(self) -> Option<i64> {
         match self {
             Number::Double(number) if number.fract() != 0.0 => None,
@@ -284,7 +284,7 @@ impl Number {
         self.as_i64_exact().and_then(|number| i32::try_from(number).ok())
     }
 
-    /// Without its fraction; nothing if out of range, infinite or NaN.
+    /// Without its fraction; `None` if out of range, infinite or NaN.
     pub fn to_i64_truncated(self) -> Option<i64> {
         match self {
             Number::Int32(number) => Some(i64::from(number)),
@@ -354,7 +354,7 @@ fn to_double(number: i64) -> f64 {
     number as f64
 }
 
-/// Nothing if the power is no whole number or does not fit.
+/// Returns `None` if the power is no whole number or does not fit.
 fn whole_power(base: i64, power: i64) -> Option<i64> {
     match (base, power) {
         (1, _) | (_, 0) => Some(1),

@@ -131,7 +131,7 @@ enum Exact {
     Decimal(Parts),
 }
 
-/// A number as something to compare with a decimal; nothing for NaN.
+/// A number as something to compare with a decimal; `None` for NaN.
 fn exact(value: &Value<'_>) -> Option<Exact> {
     let whole = |n: i64| {
         Exact::Decimal(Parts::Finite { negative: n < 0, coefficient: u128::from(n.unsigned_abs()), exponent: 0 })

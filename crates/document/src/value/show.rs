@@ -7,17 +7,17 @@ use std::fmt::{Display, Formatter, Result, Write};
 
 /// `{ a: [ 1, "x" ], b: ObjectId('…') }`: as filters, sorts, updates and commands print what they were given.
 pub fn element<'v>(value: &'v Value<'_>) -> impl Display + 'v {
-    Shown { value: value.borrow(), style: Style::Element }
+    DisplayedValue { value: value.borrow(), style: Style::Element }
 }
 
 /// `{a: [1, "x"], b: …}`: as aggregation prints a computed value.
 pub fn computed<'v>(value: &'v Value<'_>) -> impl Display + 'v {
-    Shown { value: value.borrow(), style: Style::Computed }
+    DisplayedValue { value: value.borrow(), style: Style::Computed }
 }
 
 /// A document in the form of [`element`].
 pub fn document<'v>(doc: &'v Doc<'_>) -> impl Display + 'v {
-    Shown { value: Value::Document(doc.borrow()), style: Style::Element }
+    DisplayedValue { value: Value::Document(doc.borrow()), style: Style::Element }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -26,12 +26,12 @@ enum Style {
     Computed,
 }
 
-struct Shown<'v> {
+struct DisplayedValue<'v> {
     value: Value<'v>,
     style: Style,
 }
 
-impl Display for Shown<'_> {
+impl Display for DisplayedValue<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write_value(f, &self.value, self.style)
     }

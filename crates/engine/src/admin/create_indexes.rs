@@ -105,7 +105,7 @@ fn in_transaction(
         let message = format!("Cannot create new indexes on {what} collection {ns} in a multi-document transaction.");
         Err(Error::new(Code::OperationNotSupportedInTransaction, message))
     };
-    if !write_set.made(&collection) {
+    if !write_set.has_made(&collection) {
         return refused("existing");
     }
     if write_set.counted(&collection) != 0 {

@@ -334,7 +334,7 @@ fn stored(given: &Doc<'_>, key: &Doc<'_>, name: &str) -> Doc<'static> {
 pub(super) fn find_existing<'c>(collection: &'c Collection, spec: &Doc<'_>) -> Result<Option<&'c Arc<Index>>> {
     let name = spec.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
     let both = |message: &str, existing: &Index| {
-        format!("{message} Requested index: {}, existing index: {}", shown(spec), shown(&existing.spec))
+        format!("{message} Requested index: {}, existing index: {}", message_form(spec), message_form(&existing.spec))
     };
     if let Some(existing) = collection.index(&name) {
         if !same(spec, &existing.spec, SIGNATURE) {
@@ -380,7 +380,7 @@ fn same(left: &Doc<'_>, right: &Doc<'_>, options: &[&str]) -> bool {
 }
 
 /// In messages `unique` stands first.
-fn shown(spec: &Doc<'_>) -> String {
+fn message_form(spec: &Doc<'_>) -> String {
     let mut writer = DocWriter::new();
     writer.append("v", &spec.get("v").unwrap_or(Value::Int32(2)));
     writer.append("unique", &spec.get("unique").unwrap_or(Value::Missing));

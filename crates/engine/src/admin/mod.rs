@@ -1,4 +1,4 @@
-//! Work on the catalog: one file per operation. Who changes the catalog holds `defining`; who changes a collection also
+//! Work on the catalog: one file per operation. A change of the catalog holds `defining`; a change of a collection also
 //! has its gate to itself, so that no writer has an older version in hand.
 
 mod build;

@@ -95,14 +95,14 @@ pub enum Content {
 /// What stays the same over all versions of a collection.
 #[derive(Debug, Default)]
 pub struct Life {
-    /// Held shared by who writes documents, alone by who changes the collection.
+    /// Writers of documents hold it shared; an operation that changes the collection holds it alone.
     pub gate: Arc<tokio::sync::RwLock<()>>,
     pub documents: AtomicI64,
     /// The sum of the documents' sizes.
     pub bytes: AtomicI64,
     /// The id that the next index gets: ids are not used twice.
     pub next_index: AtomicU64,
-    /// Set when the collection is gone, for who still holds it.
+    /// Set when the collection is gone, for operations that still hold it.
     pub dropped: AtomicBool,
     pub plans: crate::index::access::PlanCache,
 }
@@ -265,7 +265,7 @@ pub fn record_key(id: CollectionId) -> Bytes {
 }
 
 impl Validation {
-    /// What `validator`, `validationLevel` and `validationAction` say; nothing if nothing is checked.
+    /// What `validator`, `validationLevel` and `validationAction` say; `None` if nothing is checked.
     pub fn from_options(options: &Doc<'_>) -> Result<Option<Arc<Validation>>> {
         let Some(Value::Document(validator)) = options.get("validator") else { return Ok(None) };
         let text = |name: &str| options.get(name).and_then(|value| value.as_str().map(str::to_owned));

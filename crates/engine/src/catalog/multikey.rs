@@ -1,6 +1,6 @@
 //! Array marks of an index: per key, one bit for each part of its path that some document has an array at. Never cleared.
 //!
-//! A mark is set in memory by who writes the first such document, before anybody can see it, and stands in the collection's
+//! A mark is set in memory by the writer of the first such document, before anybody can see it, and stands in the collection's
 //! record when that write is committed. Between the two, and if the write never is, other writers still have to bring the
 //! record with them: so it is also kept which marks are recorded.
 

@@ -19,7 +19,7 @@ use document::op::{
 use document::pipeline::{Pipeline, Role};
 use document::update::Update;
 use document::{Array, Doc, DocWriter, Env, Result, Value};
-use run::{Asked, Outcome, Top};
+use run::{ExplainedQuery, Outcome, Top};
 use std::sync::Arc;
 
 /// Explains an operation.
@@ -53,7 +53,7 @@ impl Explainer<'_> {
         let needed = needed(op);
         self.of_name(
             &op.ns,
-            Asked {
+            ExplainedQuery {
                 filter: &op.filter,
                 sort: op.sort.as_ref(),
                 hint: op.hint.as_ref(),
@@ -62,7 +62,7 @@ impl Explainer<'_> {
                 needed: needed.as_deref(),
                 projection: op.projection.as_ref().and_then(|projection| projection.source()),
                 window,
-                ..Asked::all(&op.filter)
+                ..ExplainedQuery::all(&op.filter)
             },
         )
     }
@@ -70,13 +70,22 @@ impl Explainer<'_> {
     fn distinct(&self, op: &Distinct) -> Result<Doc<'static>> {
         let index = self.moment.catalog.get(&op.ns).and_then(|collection| distinct_index(collection, op));
         let top = index.as_ref().map_or(Top::Return, |index| Top::Distinct(index, &op.key));
-        self.of_name(&op.ns, Asked { hint: op.hint.as_ref(), top, ..Asked::all(&op.filter) })
+        self.of_name(&op.ns, ExplainedQuery { hint: op.hint.as_ref(), top, ..ExplainedQuery::all(&op.filter) })
     }
 
     fn count(&self, op: &Count) -> Result<Doc<'static>> {
         let window = Window { skip: op.skip, limit: op.limit };
         let top = if op.filter.is_all() && op.hint.is_none() { Top::FastCount } else { Top::Count };
-        self.of_name(&op.ns, Asked { hint: op.hint.as_ref(), window, top, want: Want::Count, ..Asked::all(&op.filter) })
+        self.of_name(
+            &op.ns,
+            ExplainedQuery {
+                hint: op.hint.as_ref(),
+                window,
+                top,
+                want: Want::Count,
+                ..ExplainedQuery::all(&op.filter)
+            },
+        )
     }
 
     fn write(&self, op: &WriteOp) -> Result<Doc<'static>> {
@@ -84,21 +93,21 @@ impl Explainer<'_> {
         let one = Window { skip: 0, limit: Some(1) };
         let of = |filter, hint: &Option<Hint>, sort: Option<&SortSpec>, ns: &Namespace, top, multi: bool| {
             let window = if multi { Window::default() } else { one };
-            let asked = Asked { hint: hint.as_ref(), sort, window, top, ..Asked::all(filter) };
+            let asked = ExplainedQuery { hint: hint.as_ref(), sort, window, top, ..ExplainedQuery::all(filter) };
             self.of_name(ns, asked)
         };
         match op {
-            WriteOp::Insert(op) => self.of_name(&op.ns, Asked::all(&all)),
+            WriteOp::Insert(op) => self.of_name(&op.ns, ExplainedQuery::all(&all)),
             WriteOp::Update(op) => match op.statements.first() {
                 Some(statement) => {
                     let top = Top::Update(&statement.update, statement.upsert);
                     of(&statement.filter, &statement.hint, None, &op.ns, top, statement.multi)
                 }
-                None => self.of_name(&op.ns, Asked::all(&all)),
+                None => self.of_name(&op.ns, ExplainedQuery::all(&all)),
             },
             WriteOp::Delete(op) => match op.statements.first() {
                 Some(statement) => of(&statement.filter, &statement.hint, None, &op.ns, Top::Delete, statement.multi),
-                None => self.of_name(&op.ns, Asked::all(&all)),
+                None => self.of_name(&op.ns, ExplainedQuery::all(&all)),
             },
             WriteOp::FindAndModify(op) => {
                 let top = match &op.action {
@@ -111,7 +120,7 @@ impl Explainer<'_> {
     }
 
     /// Of a collection by its plan, of a view by its pipeline.
-    fn of_name(&self, ns: &Namespace, asked: Asked<'_>) -> Result<Doc<'static>> {
+    fn of_name(&self, ns: &Namespace, asked: ExplainedQuery<'_>) -> Result<Doc<'static>> {
         if self.moment.catalog.get(ns).is_some_and(|found| found.view().is_some()) {
             let pipeline = Pipeline::of_query(asked.filter, asked.sort, asked.window.skip, asked.window.limit);
             return self.pipeline(ns, pipeline, asked.hint);
@@ -132,7 +141,8 @@ impl Explainer<'_> {
         let split = pipeline.split();
         let leading = &split.leading;
         let window = Window { skip: leading.skip, limit: leading.limit };
-        let asked = Asked { sort: leading.sort.as_ref(), hint, window, ..Asked::all(&leading.filter) };
+        let asked =
+            ExplainedQuery { sort: leading.sort.as_ref(), hint, window, ..ExplainedQuery::all(&leading.filter) };
         let mut reply = DocWriter::new();
         reply.append("explainVersion", &Value::from("1"));
         if split.rest.stages.is_empty() && split.rest.sink.is_none() {
@@ -165,7 +175,7 @@ impl Explainer<'_> {
         reply: &mut DocWriter,
         ns: &Namespace,
         collection: Option<&Arc<Collection>>,
-        asked: Asked<'_>,
+        asked: ExplainedQuery<'_>,
     ) -> Result<()> {
         let (plan, rejected) = match collection {
             None => (Plan::nothing(), Vec::new()),
@@ -201,7 +211,7 @@ impl Explainer<'_> {
         Ok(())
     }
 
-    fn append_execution(&self, reply: &mut DocWriter, plan: &Plan, asked: &Asked<'_>, outcome: &Outcome) {
+    fn append_execution(&self, reply: &mut DocWriter, plan: &Plan, asked: &ExplainedQuery<'_>, outcome: &Outcome) {
         reply.start_document("executionStats");
         reply.append("executionSuccess", &Value::Bool(true));
         reply.append("nReturned", &stage::number(outcome.returned(asked)));
@@ -218,7 +228,7 @@ impl Explainer<'_> {
     }
 }
 
-/// What a stage was parsed to, where that is told: most compiled stages do not know how they were written, and their name
+/// What a stage was parsed to, where that is known: most compiled stages do not know how they were written, and their name
 /// and place tell what is left to run.
 fn content(stage: &dyn document::pipeline::Stage) -> Value<'static> {
     let whole = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
@@ -237,7 +247,7 @@ fn content(stage: &dyn document::pipeline::Stage) -> Value<'static> {
     }
 }
 
-impl<'q> Asked<'q> {
+impl<'q> ExplainedQuery<'q> {
     fn query(&self, env: &'q Env) -> Query<'q> {
         Query {
             filter: self.filter,

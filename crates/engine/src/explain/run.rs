@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// What an explained operation asks of a collection.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'q> {
+pub(super) struct ExplainedQuery<'q> {
     pub(super) filter: &'q Filter,
     pub(super) sort: Option<&'q SortSpec>,
     pub(super) hint: Option<&'q Hint>,
@@ -43,9 +43,9 @@ pub(super) enum Top<'q> {
     Delete,
 }
 
-impl<'q> Asked<'q> {
-    pub(super) fn all(filter: &'q Filter) -> Asked<'q> {
-        Asked {
+impl<'q> ExplainedQuery<'q> {
+    pub(super) fn all(filter: &'q Filter) -> ExplainedQuery<'q> {
+        ExplainedQuery {
             filter,
             sort: None,
             hint: None,
@@ -87,7 +87,7 @@ impl Outcome {
         self.scan.as_ref().map_or(0, |scan| scan.counters().documents)
     }
 
-    pub(super) fn returned(&self, asked: &Asked<'_>) -> u64 {
+    pub(super) fn returned(&self, asked: &ExplainedQuery<'_>) -> u64 {
         if matches!(asked.top, Top::Return | Top::Distinct(..)) { self.kept } else { 0 }
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn run(
     plan: &Plan,
     collection: Option<&Arc<Collection>>,
     snapshot: &ReadSnapshot,
-    asked: &Asked<'_>,
+    asked: &ExplainedQuery<'_>,
     env: &Env,
 ) -> Result<Outcome> {
     let start = Instant::now();
@@ -134,7 +134,7 @@ pub(super) fn run(
 }
 
 /// The whole tree; with figures if it was run.
-pub(super) fn tree(plan: &Plan, asked: &Asked<'_>, outcome: Option<&Outcome>) -> Stage {
+pub(super) fn tree(plan: &Plan, asked: &ExplainedQuery<'_>, outcome: Option<&Outcome>) -> Stage {
     let scan = outcome.and_then(|outcome| outcome.scan.as_ref());
     if matches!(asked.top, Top::FastCount) && !matches!(plan.source, Source::Nothing) {
         return Stage::new("RECORD_STORE_FAST_COUNT").did(outcome.map(|outcome| counted(outcome, asked)));
@@ -189,7 +189,7 @@ fn distinct(index: &Index, path: &Path, outcome: Option<&Outcome>) -> Stage {
         .did(outcome.map(|outcome| figures(outcome, Vec::new())))
 }
 
-fn sorted(input: Stage, sort: &SortSpec, asked: &Asked<'_>, outcome: Option<&Outcome>) -> Stage {
+fn sorted(input: Stage, sort: &SortSpec, asked: &ExplainedQuery<'_>, outcome: Option<&Outcome>) -> Stage {
     let mut stage =
         Stage::new("SORT").with("sortPattern", sort.to_document()).with("memLimit", Value::Int32(100 << 20));
     if let Some(reach) = asked.window.reach() {
@@ -207,7 +207,7 @@ fn sorted(input: Stage, sort: &SortSpec, asked: &Asked<'_>, outcome: Option<&Out
     }))
 }
 
-fn counted(outcome: &Outcome, asked: &Asked<'_>) -> Figures {
+fn counted(outcome: &Outcome, asked: &ExplainedQuery<'_>) -> Figures {
     Figures {
         returned: 0,
         idle: outcome.found,
@@ -216,7 +216,7 @@ fn counted(outcome: &Outcome, asked: &Asked<'_>) -> Figures {
     }
 }
 
-fn wrapped(tree: Stage, asked: &Asked<'_>, outcome: Option<&Outcome>) -> Stage {
+fn wrapped(tree: Stage, asked: &ExplainedQuery<'_>, outcome: Option<&Outcome>) -> Stage {
     match asked.top {
         Top::Return | Top::Distinct(..) => tree,
         Top::Count | Top::FastCount => {

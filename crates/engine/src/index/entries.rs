@@ -52,7 +52,7 @@ pub fn entries(index: &Index, doc: &Doc<'_>, id_key: &[u8], env: &Env) -> Result
     Ok(Entries { entries, marks })
 }
 
-/// The values of an entry under the names of the index's keys: `{ a: 1, "b.c": "x" }`. Nothing if they were cut.
+/// The values of an entry under the names of the index's keys: `{ a: 1, "b.c": "x" }`. Empty if they were cut.
 pub fn values(index: &Index, entry: &Entry) -> Doc<'static> {
     let values = EntryParts::parse(&entry.key, &entry.value)
         .and_then(|parts| parts.values(index.keys.iter().map(|key| key.descending)))

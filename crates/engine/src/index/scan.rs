@@ -86,7 +86,7 @@ impl Counters {
     }
 }
 
-type Seen = HashSet<Bytes, foldhash::fast::FixedState>;
+type SeenKeys = HashSet<Bytes, foldhash::fast::FixedState>;
 
 const BETWEEN_CHECKS: u64 = 256;
 
@@ -112,7 +112,7 @@ enum Place {
     Done,
     Id,
     Ranges(Box<Cursor>),
-    Union { scans: Vec<Scan>, at: usize, seen: Seen },
+    Union { scans: Vec<Scan>, at: usize, seen: SeenKeys },
 }
 
 /// A place in a list of ranges.
@@ -121,7 +121,7 @@ struct Cursor {
     begun: usize,
     open: Option<SnapshotRange>,
     last: Option<Bytes>,
-    seen: Option<Seen>,
+    seen: Option<SeenKeys>,
     /// An entry that was read too early.
     ahead: Option<(Bytes, Bytes)>,
     /// Rows of entries that were cut, in order by their documents.
@@ -134,7 +134,7 @@ impl Cursor {
             begun: 0,
             open: None,
             last: None,
-            seen: may_repeat.then(Seen::default),
+            seen: may_repeat.then(SeenKeys::default),
             ahead: None,
             gathered: VecDeque::new(),
         }
@@ -191,7 +191,7 @@ impl Scan {
             Source::Index(scan) => Place::Ranges(Box::new(Cursor::new(scan.may_repeat()))),
             Source::Union(plans) => {
                 let scan = |plan: &Plan| Scan::new(Arc::new(plan.clone()), collection, env, want);
-                Place::Union { scans: plans.iter().map(scan).collect::<Result<_>>()?, at: 0, seen: Seen::default() }
+                Place::Union { scans: plans.iter().map(scan).collect::<Result<_>>()?, at: 0, seen: SeenKeys::default() }
             }
         };
         Ok(Scan {
@@ -316,7 +316,7 @@ impl Scan {
         self.judge(key.clone(), document(value)?, None)
     }
 
-    /// The next document, for who does not ask where it is stored.
+    /// The next document, for callers that do not need its key.
     pub fn next_doc(&mut self, snapshot: &ReadSnapshot) -> Result<Option<Doc<'static>>> {
         let plain = self.details.is_none() && self.plan.residual.is_none();
         if !plain || self.want != Want::Documents {
@@ -508,12 +508,12 @@ impl Scan {
 /// What is left of a place when nothing more comes: the parts of a union keep their counts.
 fn finished(place: Place) -> Place {
     match place {
-        Place::Union { scans, .. } => Place::Union { at: scans.len(), scans, seen: Seen::default() },
+        Place::Union { scans, .. } => Place::Union { at: scans.len(), scans, seen: SeenKeys::default() },
         _ => Place::Done,
     }
 }
 
-/// The entry as a document: each key's path with its value. Nothing if it was cut.
+/// The entry as a document: each key's path with its value. Returns `None` if it was cut.
 fn key_of(scan: &IndexScan, entry: &EntryParts<'_>) -> Option<Doc<'static>> {
     let keys = &scan.index().keys;
     let values = entry.values(keys.iter().map(|key| key.descending))?;

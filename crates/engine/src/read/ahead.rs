@@ -180,7 +180,7 @@ mod tests {
             }
             assert_eq!(rows.next().is_err(), fails, "{end}");
         }
-        // Who wants no more leaves no thread behind.
+        // A reader that ends leaves no thread behind.
         let mut rows = read_ahead(Box::new(Numbers { next: 0, end: i64::MAX, fails: false }));
         for _ in 0..10_000 {
             rows.next().unwrap();

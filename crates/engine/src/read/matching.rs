@@ -20,17 +20,17 @@ pub struct Matching<'a> {
     pub env: &'a Env,
 }
 
-/// A document, the key it is stored under, and what matching it told.
+/// A document, the key it is stored under, and what the match found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct MatchedDocument {
     pub key: Bytes,
     pub doc: Doc<'static>,
     pub details: Details,
 }
 
-impl From<Row> for Found {
-    fn from(row: Row) -> Found {
-        Found { key: row.key, doc: row.doc, details: row.details }
+impl From<Row> for MatchedDocument {
+    fn from(row: Row) -> MatchedDocument {
+        MatchedDocument { key: row.key, doc: row.doc, details: row.details }
     }
 }
 
@@ -39,13 +39,14 @@ pub fn matching(
     snapshot: &ReadSnapshot,
     collection: &Arc<Collection>,
     query: Matching<'_>,
-) -> Result<Box<dyn Iterator<Item = Result<Found>> + Send>> {
+) -> Result<Box<dyn Iterator<Item = Result<MatchedDocument>> + Send>> {
     let planned = Query { sort: query.sort, hint: query.hint, ..Query::new(query.filter, query.env) };
     let plan = Arc::new(choose(collection, snapshot, planned, false)?.plan);
     let ordered = plan.ordered;
     let mut scan = Scan::new(plan, Some(collection), query.env, Want::Documents)?.with_details(query.filter);
     let snapshot = snapshot.clone();
-    let mut found = std::iter::from_fn(move || scan.next(&snapshot).transpose().map(|row| row.map(Found::from)));
+    let mut found =
+        std::iter::from_fn(move || scan.next(&snapshot).transpose().map(|row| row.map(MatchedDocument::from)));
     let Some(sort) = query.sort.filter(|_| !ordered) else { return Ok(Box::new(found)) };
     // Only keys and documents that are to be changed are held: a writer holds them anyway.
     let mut keyed = found.try_fold(Vec::new(), |mut all, found| {

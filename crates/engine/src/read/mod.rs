@@ -15,7 +15,7 @@ mod rows;
 
 pub(crate) use distinct::{distinct_index, distinct_keys};
 pub(crate) use find::needed;
-pub use matching::{Found, Matching, matching};
+pub use matching::{MatchedDocument, Matching, matching};
 pub(crate) use pipeline::resolve;
 pub(crate) use rows::Window;
 

@@ -72,7 +72,7 @@ fn stays_short(stage: &dyn Stage) -> bool {
     }
 }
 
-/// The collection behind a name, and what to run over it; nothing if there is none.
+/// The collection behind a name, and what to run over it; `None` if there is none.
 pub(crate) fn resolve(
     catalog: &Catalog,
     ns: &Namespace,

@@ -33,7 +33,7 @@ pub(crate) enum DiskSpace {
 }
 
 impl DiskSpace {
-    /// What a write is told that finds no room; nothing if there is enough.
+    /// The error of a write that finds no room; `None` if there is enough.
     pub(crate) fn refusal(self) -> Option<Error> {
         let message = match self {
             DiskSpace::Enough => return None,

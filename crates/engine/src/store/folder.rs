@@ -1,4 +1,4 @@
-//! The data folder: one process at a time, and the next one is told who has it; what in it is Pleach's.
+//! The data folder: one process at a time, and the error of the next one names it; what in it is Pleach's.
 
 use super::{private, synced, temporary};
 use crate::catalog::recover;
@@ -71,7 +71,7 @@ pub fn holder_address(folder: &Path) -> Option<String> {
     rest.split_once(')').map(|(address, _)| address.to_owned())
 }
 
-/// How many bytes the disk under `folder` has in all, and left; nothing if it does not say.
+/// How many bytes the disk under `folder` has in all, and left; `None` if it does not say.
 pub(crate) fn disk_bytes(folder: &Path) -> Option<(u64, u64)> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some((disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize)))

@@ -1,6 +1,6 @@
 //! The one file that names the storage crate: spaces, snapshots, ranges, atomic batches, sync.
 //!
-//! Invariants kept here. (1) Snapshots are taken only between two batches, under the lock of the one who writes: the storage
+//! Invariants kept here. (1) Snapshots are taken only between two batches, under the lock of the writer: the storage
 //! crate moves its visible sequence number also when it flushes or compacts, so a snapshot taken while a batch is being
 //! applied could see half of it. (2) Spaces are made and removed under the same lock, for the same reason. (3) No empty key
 //! and none over 65,535 bytes arrives here ([`MAX_KEY`]).
@@ -59,7 +59,7 @@ pub struct Store {
     db: Database,
     path: PathBuf,
     options: StoreOptions,
-    /// Held by who applies a batch: whether any are taken.
+    /// Held while a batch is applied: whether any are taken.
     open: Mutex<bool>,
     /// The range cache of each open space: there are no two for one.
     range_caches: Mutex<HashMap<u64, Weak<RangeCache>>>,
@@ -252,7 +252,7 @@ impl Space {
         self.keyspace.name()
     }
 
-    /// The newest value, visible to snapshots or not: for who holds the lock on `key`.
+    /// The newest value, visible to snapshots or not: for the holder of the lock on `key`.
     pub fn latest(&self, key: &[u8]) -> Result<Option<Bytes>> {
         Ok(self.keyspace.get(key).map_err(failed)?.map(Bytes::from))
     }

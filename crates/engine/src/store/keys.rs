@@ -69,7 +69,7 @@ pub struct EntryParts<'a> {
 }
 
 impl<'a> EntryParts<'a> {
-    /// Nothing if the bytes are no entry.
+    /// Returns `None` if the bytes are no entry.
     pub fn parse(key: &'a [u8], value: &'a [u8]) -> Option<EntryParts<'a>> {
         let (head, types) = value.split_at_checked(2)?;
         let head = u16::from_be_bytes(head.try_into().ok()?);
@@ -77,7 +77,7 @@ impl<'a> EntryParts<'a> {
         Some(EntryParts { fields, id, types, inexact: head & INEXACT != 0 })
     }
 
-    /// The indexed values, given which fields are descending; nothing if the entry is inexact.
+    /// The indexed values, given which fields are descending; `None` if the entry is inexact.
     pub fn values(&self, descending: impl Iterator<Item = bool>) -> Option<Vec<Value<'static>>> {
         if self.inexact {
             return None;
@@ -92,7 +92,7 @@ impl<'a> EntryParts<'a> {
     }
 }
 
-/// The smallest key above all keys that begin with `prefix`; nothing if there is none.
+/// The smallest key above all keys that begin with `prefix`; `None` if there is none.
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xFF)?;
     let mut bytes = prefix.get(..=last)?.to_vec();

@@ -74,7 +74,7 @@ pub(crate) fn tighten(folder: &Path, ours: impl Fn(&str) -> bool) -> Result<()> 
     if shared {
         return Ok(());
     }
-    // The path itself may be a link: it was named by who started the process.
+    // The path itself may be a link: the person who started the process named it.
     let about = std::fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
     narrow(folder, &about, FOLDER_MODE);
     Ok(())
@@ -104,7 +104,7 @@ fn tighten_all(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the rights away that are not in `mode`. Who is not the owner cannot: the log says so, and the data is served.
+/// Takes the rights away that are not in `mode`. A process that is not the owner cannot: the log says so, and the data is served.
 fn narrow(path: &Path, about: &Metadata, mode: u32) {
     let has = about.permissions().mode() & 0o7777;
     if has & !mode == 0 {

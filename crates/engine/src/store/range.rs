@@ -2,7 +2,7 @@
 //! was read from the store goes into the cache.
 
 use super::key_value::{Space, StoreSnapshot, StoredRange};
-use super::range_cache::{BYTES, CachedRange, ENTRIES, Entry, Found};
+use super::range_cache::{BYTES, CacheLookUp, CachedRange, ENTRIES, Entry};
 use document::Result;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,15 +80,15 @@ impl StoreRange {
         }
         let edge = if self.reverse { &self.to } else { &self.from };
         let found = if self.small == 0 {
-            Found::Newer
+            CacheLookUp::Newer
         } else {
             self.space.range_cache().find(edge, self.reverse, self.snapshot.position())
         };
         let (mut from, mut to) = (&self.from[..], &self.to[..]);
         let gathered = match &found {
-            Found::Cached(cached) => return Run::Cached(cached.clone(), cached.place(from), cached.place(to)),
-            Found::Newer => None,
-            Found::Gap(until) => {
+            CacheLookUp::Cached(cached) => return Run::Cached(cached.clone(), cached.place(from), cached.place(to)),
+            CacheLookUp::Newer => None,
+            CacheLookUp::Gap(until) => {
                 match until {
                     Some(until) if self.reverse => from = from.max(until),
                     Some(until) => to = to.min(until),

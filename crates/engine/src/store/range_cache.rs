@@ -24,7 +24,7 @@ const ENTRY_COST: usize = size_of::<Entry>();
 const RANGE_COST: usize = 192;
 
 pub(crate) type Entry = (Bytes, Bytes);
-/// A key and its new value; nothing if it was removed.
+/// A key and its new value; `None` if it was removed.
 pub(crate) type Written = (Bytes, Option<Bytes>);
 
 /// All entries from `from` (inclusive) to `to` (exclusive).
@@ -108,7 +108,7 @@ impl CachedRange {
 
 /// What a range finds where it stands.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum CacheLookUp {
     Cached(Arc<CachedRange>),
     /// No cached range from here to there, or none at all on the way.
     Gap(Option<Bytes>),
@@ -120,7 +120,7 @@ pub(crate) enum Found {
 #[derive(Debug)]
 pub(crate) struct RangeCache {
     state: RwLock<State>,
-    /// Whether there are any, for those who need not know exactly.
+    /// Whether there are any, for callers that need no exact answer.
     any: AtomicBool,
     memory: Arc<Memory>,
 }
@@ -165,9 +165,9 @@ impl RangeCache {
     }
 
     /// What there is from `edge` on, or backwards: just before `edge`.
-    pub(crate) fn find(&self, edge: &[u8], reverse: bool, position: u64) -> Found {
+    pub(crate) fn find(&self, edge: &[u8], reverse: bool, position: u64) -> CacheLookUp {
         if !self.any() {
-            return Found::Gap(None);
+            return CacheLookUp::Gap(None);
         }
         let state = self.state.read();
         let (slot, inside) = if reverse {
@@ -180,13 +180,13 @@ impl RangeCache {
             }
         };
         match slot {
-            None => Found::Gap(None),
-            Some(slot) if slot.range.since > position => Found::Newer,
+            None => CacheLookUp::Gap(None),
+            Some(slot) if slot.range.since > position => CacheLookUp::Newer,
             Some(slot) if inside => {
                 slot.used.store(true, Ordering::Relaxed);
-                Found::Cached(slot.range.clone())
+                CacheLookUp::Cached(slot.range.clone())
             }
-            Some(slot) => Found::Gap(Some(if reverse { slot.range.to.clone() } else { slot.range.from.clone() })),
+            Some(slot) => CacheLookUp::Gap(Some(if reverse { slot.range.to.clone() } else { slot.range.from.clone() })),
         }
     }
 
@@ -353,9 +353,9 @@ mod tests {
         text.split_whitespace().map(|key| (bytes(key), bytes(&key.to_uppercase()))).collect()
     }
 
-    fn keys(found: Found) -> String {
+    fn keys(found: CacheLookUp) -> String {
         match found {
-            Found::Cached(range) => range.entries.iter().map(|(key, _)| String::from_utf8_lossy(key)).collect(),
+            CacheLookUp::Cached(range) => range.entries.iter().map(|(key, _)| String::from_utf8_lossy(key)).collect(),
             other => format!("{other:?}"),
         }
     }
@@ -392,12 +392,12 @@ mod tests {
     fn batches_change_ranges_for_who_comes_later() {
         let cache = range_cache();
         cache.insert(b"a", b"m", 5, &entries("a c e"));
-        let Found::Cached(held) = cache.find(b"a", false, 5) else { panic!() };
+        let CacheLookUp::Cached(held) = cache.find(b"a", false, 5) else { panic!() };
         let written =
             [(bytes("b"), Some(bytes("B"))), (bytes("c"), None), (bytes("e"), Some(bytes("!"))), (bytes("z"), None)];
         cache.apply(Some(&written), 7);
         assert_eq!(held.entries, entries("a c e"));
-        assert!(matches!(cache.find(b"a", false, 6), Found::Newer));
+        assert!(matches!(cache.find(b"a", false, 6), CacheLookUp::Newer));
         assert_eq!(keys(cache.find(b"a", false, 7)), "abe");
         assert_eq!(cache.get(b"e", 7), Some(Some(bytes("!"))));
         // What was read before the batch is not taken in any more.
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(cache.get(b"c", 6), None);
         cache.insert(b"c", b"e", 6, &entries("d"));
         assert_eq!(keys(cache.find(b"b", false, 6)), "abde");
-        assert!(matches!(cache.find(b"a", false, 5), Found::Newer));
+        assert!(matches!(cache.find(b"a", false, 5), CacheLookUp::Newer));
     }
 
     #[test]

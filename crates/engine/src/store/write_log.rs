@@ -10,7 +10,7 @@ pub(crate) fn bytes(folder: &Path) -> u64 {
     files.iter().filter_map(|file| file.metadata().ok()).map(|about| allocated(&about)).sum()
 }
 
-/// Empties the log. Only for who knows that all it says is in the tables, and that nothing more will be written to it: an empty
+/// Empties the log. Its caller knows that all it says is in the tables, and that nothing more will be written to it: an empty
 /// file is a log that says nothing, while a missing one would let the store count its batches from the beginning.
 pub(crate) fn empty(folder: &Path) -> Result<()> {
     let failed = |error: std::io::Error| Error::new(Code::InternalError, format!("cannot empty the log: {error}"));

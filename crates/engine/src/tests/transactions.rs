@@ -57,7 +57,7 @@ fn the_second_updater_in_a_transaction_fails_at_the_statement() {
         let mut third = bench.begin().await;
         bench.commit(&mut first).await.unwrap();
         assert_eq!(bench.write_at(&mut third, &set(1, 3)).await.unwrap_err().code().number(), 112);
-        // Deleted since the snapshot, and written by who was not in a transaction.
+        // Deleted since the snapshot, and written outside a transaction.
         let mut fourth = bench.begin().await;
         bench.did(delete_op(doc! {"_id": 2}, false)).await;
         assert_eq!(bench.write_at(&mut fourth, &set(2, 3)).await.unwrap_err().code().number(), 112);

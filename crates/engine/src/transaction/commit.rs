@@ -1,5 +1,5 @@
-//! The committer: one thread takes what is queued, makes one batch of it, syncs once if someone asked, and tells everybody.
-//! Who writes alone, small and without waiting for a sync commits in its own task: two wake-ups less.
+//! The committer: one thread takes what is queued, makes one batch of it, syncs once if that was asked for, and answers.
+//! A task that writes alone, little and without waiting for a sync commits by itself: two wake-ups less.
 //!
 //! Invariants. (1) Locks go when the batch is visible, before its sync; acknowledgements of synced writes wait for it.
 //! (2) Relaxed writes are synced within [`RELAXED_SYNC`]. (3) Each batch carries its number and the clock; the number of
@@ -155,7 +155,7 @@ struct Queue {
     asleep: bool,
     stopping: bool,
     unsynced_since: Option<Instant>,
-    /// Who submitted last, and how often in a row.
+    /// The task that submitted last, and how often in a row.
     last: Option<tokio::task::Id>,
     in_a_row: u32,
 }
@@ -203,7 +203,7 @@ impl Shared {
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     core: Arc<Core>,
-    /// Held by who commits or syncs. Taken before the queue, or only tried.
+    /// Held while a batch is committed or synced. Taken before the queue, or only tried.
     worker: Arc<Mutex<Worker>>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -381,7 +381,7 @@ impl Worker {
             }
             match (&result, commit.durability) {
                 (Ok(_), Durability::Synced) => waiting.push(done),
-                // Who asked may have gone away; the write stands.
+                // The caller may have gone away; the write stands.
                 _ => drop(done.send(result.clone())),
             }
         }

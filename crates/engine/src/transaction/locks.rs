@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
-/// Who holds a lock: one statement or one transaction.
+/// The holder of a lock: one statement or one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner(u64);
 
@@ -38,7 +38,7 @@ impl LockKey {
         LockKey(xxh3_128_with_seed(&key.key, seed))
     }
 
-    /// The name of a collection, for who makes one.
+    /// The name of a collection that is made.
     pub(crate) fn namespace(ns: &Namespace) -> LockKey {
         LockKey(xxh3_128_with_seed(ns.to_string().as_bytes(), 2))
     }
@@ -51,7 +51,7 @@ impl LockKey {
 
 /// What came of asking for a lock without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum LockAnswer {
     Granted,
     /// The owner had it already.
     Mine,
@@ -61,9 +61,9 @@ pub(crate) enum Asked {
 
 /// The hash is in the key already.
 #[derive(Default)]
-struct Taken(u64);
+struct KeyIsHash(u64);
 
-impl Hasher for Taken {
+impl Hasher for KeyIsHash {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -75,7 +75,7 @@ impl Hasher for Taken {
     }
 }
 
-type Table<V> = HashMap<LockKey, V, BuildHasherDefault<Taken>>;
+type Table<V> = HashMap<LockKey, V, BuildHasherDefault<KeyIsHash>>;
 
 struct Held {
     holders: SmallVec<[Owner; 1]>,
@@ -91,7 +91,7 @@ struct Waiter {
 
 const SHARDS: usize = 64;
 
-/// How often who waits looks whether it should go on.
+/// How often a waiter looks whether it should go on.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// Whether the command may go on: not killed, not past its deadline.
@@ -132,7 +132,7 @@ impl LockTable {
     }
 
     /// Takes the lock if nobody else has it.
-    pub(crate) fn ask(&self, owner: Owner, key: LockKey, mode: Mode) -> Asked {
+    pub(crate) fn ask(&self, owner: Owner, key: LockKey, mode: Mode) -> LockAnswer {
         ask(&mut self.shard(key).lock(), owner, key, mode)
     }
 
@@ -140,7 +140,7 @@ impl LockTable {
     pub(crate) async fn wait(&self, owner: Owner, key: LockKey, mode: Mode, patience: &Context) -> Result<()> {
         let receiver = {
             let mut shard = self.shard(key).lock();
-            if ask(&mut shard, owner, key, mode) != Asked::Held {
+            if ask(&mut shard, owner, key, mode) != LockAnswer::Held {
                 return Ok(());
             }
             let (turn, receiver) = oneshot::channel();
@@ -199,29 +199,29 @@ impl LockTable {
     }
 }
 
-fn ask(shard: &mut Table<Held>, owner: Owner, key: LockKey, mode: Mode) -> Asked {
+fn ask(shard: &mut Table<Held>, owner: Owner, key: LockKey, mode: Mode) -> LockAnswer {
     match shard.entry(key) {
         hashbrown::hash_map::Entry::Vacant(vacant) => {
             vacant.insert(Held { holders: SmallVec::from_slice(&[owner]), mode, waiting: VecDeque::new() });
-            Asked::Granted
+            LockAnswer::Granted
         }
         hashbrown::hash_map::Entry::Occupied(mut occupied) => {
             let held = occupied.get_mut();
             if held.holders.contains(&owner) {
                 if held.mode == Mode::Exclusive || mode == Mode::Shared {
-                    return Asked::Mine;
+                    return LockAnswer::Mine;
                 }
                 if held.holders.len() == 1 {
                     held.mode = Mode::Exclusive;
-                    return Asked::Mine;
+                    return LockAnswer::Mine;
                 }
-                return Asked::Held;
+                return LockAnswer::Held;
             }
             if held.mode == Mode::Shared && mode == Mode::Shared && held.waiting.is_empty() {
                 held.holders.push(owner);
-                return Asked::Granted;
+                return LockAnswer::Granted;
             }
-            Asked::Held
+            LockAnswer::Held
         }
     }
 }
@@ -296,13 +296,13 @@ mod tests {
     fn shared_admits_shared_and_exclusive_admits_nobody() {
         let table = LockTable::default();
         let (a, b) = (table.owner(), table.owner());
-        assert_eq!(table.ask(a, key(1), Mode::Shared), Asked::Granted);
-        assert_eq!(table.ask(b, key(1), Mode::Shared), Asked::Granted);
-        assert_eq!(table.ask(a, key(1), Mode::Exclusive), Asked::Held);
+        assert_eq!(table.ask(a, key(1), Mode::Shared), LockAnswer::Granted);
+        assert_eq!(table.ask(b, key(1), Mode::Shared), LockAnswer::Granted);
+        assert_eq!(table.ask(a, key(1), Mode::Exclusive), LockAnswer::Held);
         table.release(b, &[key(1)]);
-        assert_eq!(table.ask(a, key(1), Mode::Exclusive), Asked::Mine);
-        assert_eq!(table.ask(b, key(1), Mode::Shared), Asked::Held);
-        assert_eq!(table.ask(b, key(2), Mode::Exclusive), Asked::Granted);
+        assert_eq!(table.ask(a, key(1), Mode::Exclusive), LockAnswer::Mine);
+        assert_eq!(table.ask(b, key(1), Mode::Shared), LockAnswer::Held);
+        assert_eq!(table.ask(b, key(2), Mode::Exclusive), LockAnswer::Granted);
         table.release(a, &[key(1)]);
         table.release(b, &[key(2)]);
         assert_eq!(table.len(), 0);
@@ -342,7 +342,7 @@ mod tests {
         let error = table.wait(b, key(1), Mode::Exclusive, &context(soon)).await.unwrap_err();
         assert_eq!(error.code(), Code::MaxTimeMSExpired);
         table.release(a, &[key(1)]);
-        assert_eq!(table.ask(c, key(1), Mode::Exclusive), Asked::Granted);
+        assert_eq!(table.ask(c, key(1), Mode::Exclusive), LockAnswer::Granted);
     }
 
     #[test]

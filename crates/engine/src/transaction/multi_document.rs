@@ -156,7 +156,7 @@ impl Open {
     ) -> Result<Option<Arc<Collection>>> {
         let known = write_set.moment().catalog.get(ns).cloned();
         if let Some(known) = &known
-            && write_set.made(known)
+            && write_set.has_made(known)
         {
             return Ok(Some(known.clone()));
         }

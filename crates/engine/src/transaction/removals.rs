@@ -1,4 +1,4 @@
-//! Documents removed while transactions are open: who inserts the same `_id` again in an older transaction conflicts, as it
+//! Documents removed while transactions are open: an insert of the same `_id` in an older transaction conflicts, as it
 //! would with the newer version of a document that is there. The store does not show removals to its readers, so they are
 //! noted here until no open transaction is older.
 

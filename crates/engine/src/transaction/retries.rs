@@ -21,14 +21,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a statement answered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct StatementAnswer {
     n: u64,
     modified: u64,
     upserted: Option<Value<'static>>,
     document: Option<Doc<'static>>,
 }
 
-impl Done {
+impl StatementAnswer {
     /// Adds the remembered answer of statement `index` to a reply.
     pub(crate) fn add_to(self, written: &mut Written, index: usize, statement: i32) {
         written.n += self.n;
@@ -108,8 +108,8 @@ pub(crate) struct Retry {
     number: i64,
     owner: Owner,
     /// Answers of an earlier run.
-    done: HashMap<i32, Done, foldhash::fast::RandomState>,
-    fresh: Vec<(i32, Done)>,
+    done: HashMap<i32, StatementAnswer, foldhash::fast::RandomState>,
+    fresh: Vec<(i32, StatementAnswer)>,
     chunks: u32,
     /// Chunks of the command before, that this one does not overwrite.
     stale: u32,
@@ -153,24 +153,24 @@ impl Retry {
     }
 
     /// The answer of a statement that was run before.
-    pub(crate) fn done(&self, statement: i32) -> Option<&Done> {
+    pub(crate) fn done(&self, statement: i32) -> Option<&StatementAnswer> {
         self.done.get(&statement)
     }
 
     pub(crate) fn inserted(&mut self, statement: i32) {
-        self.fresh.push((statement, Done { n: 1, ..Done::default() }));
+        self.fresh.push((statement, StatementAnswer { n: 1, ..StatementAnswer::default() }));
     }
 
     /// An update; one that changed nothing is run again.
     pub(crate) fn updated(&mut self, statement: i32, n: u64, modified: u64, upserted: Option<Value<'static>>) {
         if modified > 0 || upserted.is_some() {
-            self.fresh.push((statement, Done { n, modified, upserted, document: None }));
+            self.fresh.push((statement, StatementAnswer { n, modified, upserted, document: None }));
         }
     }
 
     pub(crate) fn deleted(&mut self, statement: i32, n: u64) {
         if n > 0 {
-            self.fresh.push((statement, Done { n, ..Done::default() }));
+            self.fresh.push((statement, StatementAnswer { n, ..StatementAnswer::default() }));
         }
     }
 
@@ -179,7 +179,7 @@ impl Retry {
         let upserted = written.upserted.first().map(|(_, id)| id.clone());
         if written.n > 0 {
             let (n, modified) = (written.n, written.modified);
-            self.fresh.push((statement, Done { n, modified, upserted, document }));
+            self.fresh.push((statement, StatementAnswer { n, modified, upserted, document }));
         }
     }
 
@@ -205,7 +205,7 @@ impl Retry {
             let upserted = written.upserted.iter().find(|(at, _)| *at == index).map(|(_, id)| id.clone());
             let modified = if first { written.modified } else { 0 };
             let document = written.document.clone().filter(|_| first);
-            self.fresh.push((*statement, Done { n, modified, upserted, document }));
+            self.fresh.push((*statement, StatementAnswer { n, modified, upserted, document }));
         }
         self.fresh.sort_by_key(|(statement, _)| *statement);
     }
@@ -265,7 +265,7 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
-    /// Adds to a transaction's write set that it was committed: who asks again, even after a restart, is told so.
+    /// Adds to a transaction's write set that it was committed: a caller that asks again, even after a restart, learns it.
     pub(crate) fn commit(engine: &Engine, id: [u8; 16], number: i64, write_set: &mut WriteSet) -> Saved {
         let (space, used) = (&engine.inner.core.retries, now());
         let mut record = DocWriter::new();
@@ -318,12 +318,14 @@ fn split_key(key: &[u8]) -> Option<([u8; 16], u32)> {
 }
 
 /// Inserts with consecutive numbers are one entry with their count.
-fn encode(number: i64, used: i64, fresh: &[(i32, Done)]) -> Bytes {
+fn encode(number: i64, used: i64, fresh: &[(i32, StatementAnswer)]) -> Bytes {
     let mut writer = DocWriter::new();
     writer.append("t", &Value::Int64(number));
     writer.append("at", &Value::DateTime(used));
     writer.start_array("r");
-    let plain = |done: &Done| done.n == 1 && done.modified == 0 && done.upserted.is_none() && done.document.is_none();
+    let plain = |done: &StatementAnswer| {
+        done.n == 1 && done.modified == 0 && done.upserted.is_none() && done.document.is_none()
+    };
     let mut rest = fresh;
     let mut position = 0;
     while let Some((statement, done)) = rest.first() {
@@ -349,10 +351,12 @@ fn encode(number: i64, used: i64, fresh: &[(i32, Done)]) -> Bytes {
     writer.finish().into_bytes()
 }
 
-fn decode(result: &Doc<'_>) -> Vec<(i32, Done)> {
+fn decode(result: &Doc<'_>) -> Vec<(i32, StatementAnswer)> {
     let Some(Value::Int32(statement)) = result.get("s") else { return Vec::new() };
     if let Some(Value::Int32(count)) = result.get("k") {
-        return (0..count).map(|offset| (statement + offset, Done { n: 1, ..Done::default() })).collect();
+        return (0..count)
+            .map(|offset| (statement + offset, StatementAnswer { n: 1, ..StatementAnswer::default() }))
+            .collect();
     }
     let number = |name: &str| match result.get(name) {
         Some(Value::Int64(number)) => u64::try_from(number).unwrap_or_default(),
@@ -363,5 +367,5 @@ fn decode(result: &Doc<'_>) -> Vec<(i32, Done)> {
         _ => None,
     };
     let upserted = result.get("u").map(Value::into_owned);
-    vec![(statement, Done { n: number("n"), modified: number("m"), upserted, document })]
+    vec![(statement, StatementAnswer { n: number("n"), modified: number("m"), upserted, document })]
 }

@@ -4,7 +4,7 @@
 //! transaction's moment has it, and a newer version is a write conflict (first updater wins, at the statement).
 
 use super::commit::{Change, Commit, Core, Counted};
-use super::locks::{Asked, LockKey, Owner};
+use super::locks::{LockAnswer, LockKey, Owner};
 use super::snapshot::{Overlay, ReadSnapshot};
 use crate::catalog::{Catalog, Collection};
 use crate::store::Space;
@@ -133,12 +133,12 @@ impl WriteSet {
     }
 
     /// Takes a lock, or says that somebody else has it.
-    pub(crate) fn lock(&mut self, key: LockKey) -> Result<Asked, Halt> {
+    pub(crate) fn lock(&mut self, key: LockKey) -> Result<LockAnswer, Halt> {
         let asked = self.core.locks.ask(self.owner, key, Mode::Exclusive);
         match asked {
-            Asked::Held => return Err(Halt::Blocked(key)),
-            Asked::Granted => self.locks.push(key),
-            Asked::Mine => {}
+            LockAnswer::Held => return Err(Halt::Blocked(key)),
+            LockAnswer::Granted => self.locks.push(key),
+            LockAnswer::Mine => {}
         }
         Ok(asked)
     }
@@ -159,9 +159,9 @@ impl WriteSet {
         let position =
             self.position().ok_or_else(|| Error::new(Code::InternalError, "a fence belongs in a transaction"))?;
         match self.core.locks.ask(self.owner, key, mode) {
-            Asked::Held => return Err(write_conflict()),
-            Asked::Granted => self.locks.push(key),
-            Asked::Mine => {}
+            LockAnswer::Held => return Err(write_conflict()),
+            LockAnswer::Granted => self.locks.push(key),
+            LockAnswer::Mine => {}
         }
         if self.core.locks.fence_is_newer(key, mode, position) {
             return Err(write_conflict());
@@ -223,7 +223,7 @@ impl WriteSet {
         Ok(false)
     }
 
-    /// Whether there is such a key, for who holds the lock over that range of a unique index. In a transaction, which has
+    /// Whether there is such a key, for the holder of the lock over that range of a unique index. In a transaction, which has
     /// looked at what it sees, one that it does not see is a conflict.
     pub(crate) fn has_key(
         &self,
@@ -289,7 +289,7 @@ impl WriteSet {
     }
 
     /// Whether a collection was made by this write set.
-    pub(crate) fn made(&self, collection: &Collection) -> bool {
+    pub(crate) fn has_made(&self, collection: &Collection) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Put(made) if made.id == collection.id))
     }
 

@@ -5,7 +5,7 @@ use super::target::first;
 use super::update::{Single, single};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
-use crate::read::{Found, Matching};
+use crate::read::{MatchedDocument, Matching};
 use document::filter::Details;
 use document::op::{FindAndModify, Modify, Written};
 use document::{Code, Doc, Result, Value};
@@ -63,7 +63,7 @@ async fn remove(
         });
         match removed {
             Ok(None) => return Ok(None),
-            Ok(Some(Found { doc, details, .. })) => {
+            Ok(Some(MatchedDocument { doc, details, .. })) => {
                 written.n = 1;
                 driver.captured(written, doc.get("_id").unwrap_or(Value::Missing), Some(&doc), None);
                 written.document = Some(doc);

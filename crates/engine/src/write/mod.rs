@@ -88,7 +88,7 @@ async fn in_transaction(
     result
 }
 
-/// Works on the records of the session's retryable write, in its transaction; nothing if it is none.
+/// Works on the records of the session's retryable write, in its transaction. Does nothing if the write is not retryable.
 pub(crate) async fn with_retry<T: Default>(
     engine: &Engine,
     session: &mut Session,
@@ -200,7 +200,7 @@ impl Driver<'_> {
     }
 
     async fn wait_for(&mut self, key: LockKey) -> Result<()> {
-        // Who waits holds nothing.
+        // A statement that waits holds no lock.
         self.flush(Durability::Relaxed).await?;
         self.engine.inner.core.locks.wait(self.write_set.owner(), key, Mode::Exclusive, self.context).await?;
         self.write_set.adopt(key);
@@ -253,7 +253,7 @@ impl Driver<'_> {
         self.flush(self.context.durability).await
     }
 
-    /// Remembers a changed document for who asked to see it.
+    /// Remembers a changed document for a caller that asked for it.
     fn captured(&self, written: &mut Written, id: Value<'_>, before: Option<&Doc<'_>>, after: Option<&Doc<'_>>) {
         if !matches!(self.capture, Capture::Nothing) {
             let (before, after) = (before.map(|doc| self.capture.cut(doc)), after.map(|doc| self.capture.cut(doc)));

@@ -1,9 +1,9 @@
 //! Which document a statement is about: by `_id` straight to its key, else by the query's plan; then locked and read again.
 
 use super::stored_document::{Target, claim, document_key, lock_and_read};
-use crate::read::{Found, Matching, matching};
+use crate::read::{MatchedDocument, Matching, matching};
 use crate::store::keys::document;
-use crate::transaction::locks::{Asked, LockKey};
+use crate::transaction::locks::{LockAnswer, LockKey};
 use crate::transaction::write_set::{Halt, WriteSet};
 use bytes::Bytes;
 use document::filter::{Details, Filter, Node, Test};
@@ -34,7 +34,7 @@ pub(super) fn statement_id(given: &[i32], index: usize) -> i32 {
 
 /// A document that a statement may change.
 pub(super) struct Candidate {
-    pub(super) found: Found,
+    pub(super) found: MatchedDocument,
     hold: Hold,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn first(
     }
 }
 
-/// The document under `key`, if it matches. Who matches nothing locks nothing and waits for nobody.
+/// The document under `key`, if it matches. A statement that matches no document takes no lock and waits for none.
 fn one(
     write_set: &mut WriteSet,
     target: &Target<'_>,
@@ -93,7 +93,7 @@ fn one(
         let Some(doc) = value.map(document).transpose()? else { return Ok(None) };
         let mut details = Details::default();
         let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
-        Ok(matches.then_some(Candidate { found: Found { key, doc, details }, hold }))
+        Ok(matches.then_some(Candidate { found: MatchedDocument { key, doc, details }, hold }))
     };
     if write_set.is_transaction() {
         let value = write_set.seen(space, &key)?;
@@ -106,7 +106,7 @@ fn one(
     };
     let value = write_set.current(space, &key)?;
     let found = candidate(key, value, Hold::Locked)?;
-    if found.is_none() && asked == Asked::Granted {
+    if found.is_none() && asked == LockAnswer::Granted {
         write_set.unlock(lock);
     }
     Ok(found)
@@ -117,7 +117,7 @@ pub(super) fn again(
     write_set: &mut WriteSet,
     target: &Target<'_>,
     query: Matching<'_>,
-    found: Found,
+    found: MatchedDocument,
 ) -> Result<Option<Candidate>, Halt> {
     if write_set.is_transaction() {
         return Ok(Some(Candidate { found, hold: Hold::Unclaimed }));
@@ -133,5 +133,5 @@ pub(super) fn again(
     }
     let mut details = Details::default();
     let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
-    Ok(matches.then_some(Candidate { found: Found { key: found.key, doc, details }, hold: Hold::Locked }))
+    Ok(matches.then_some(Candidate { found: MatchedDocument { key: found.key, doc, details }, hold: Hold::Locked }))
 }

@@ -135,7 +135,7 @@ pub(super) fn single(
     }
 }
 
-/// Applies the update; nothing if that changes nothing.
+/// Applies the update; `None` if that changes nothing.
 fn apply(
     write_set: &mut WriteSet,
     target: &Target<'_>,

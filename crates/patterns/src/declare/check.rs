@@ -3,6 +3,7 @@
 use crate::declare::combinations;
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::DeclaredField;
+use crate::declare::shaped_sources::{self, ShapedCollections};
 use crate::rule::order::{order, overlap, reads};
 use crate::rule::owners::Owners;
 use crate::rule::{Link, Refers, Rule, WhenChanged};
@@ -26,7 +27,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    fn key(&self, name: &str) -> &At {
+    pub(crate) fn key(&self, name: &str) -> &At {
         self.keys.iter().find(|(key, _)| key == name).map_or(&self.at, |(_, at)| at)
     }
 }
@@ -58,6 +59,7 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
             }
         }
     }
+    shaped_sources::check(&drafts, findings);
     let before = findings.errors();
     for draft in &drafts {
         let Some(rule) = &draft.rule else { continue };
@@ -141,7 +143,11 @@ fn tell_cycle(cycle: &[usize], rules: &[Rule], places: &[At], findings: &mut Fin
 /// Whether rules that were declared apart go together: those in force and those that are to come.
 pub fn compatible(rules: &[Rule]) -> Result<()> {
     let refuse = |message: String| Err(Error::new(Code::BadValue, message));
+    let shaped = ShapedCollections::of(rules);
     for (index, rule) in rules.iter().enumerate() {
+        if let Some(refused) = shaped.refusal(rule) {
+            return Err(Error::new(Code::BadValue, refused.reason).with_hint(refused.hint));
+        }
         for other in rules.iter().take(index) {
             if combinations::concerns(rule, other) {
                 if let Some(clash) = combinations::clash(rule, other) {

@@ -15,6 +15,7 @@ pub mod kinds;
 pub(crate) mod names;
 pub(crate) mod normal;
 pub(crate) mod programs;
+mod shaped_sources;
 pub(crate) mod spelling;
 pub(crate) mod tree;
 mod walk;

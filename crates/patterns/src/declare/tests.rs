@@ -311,6 +311,13 @@ fn a_bucket_declared_apart_stays_apart() {
     for (other, fits) in [
         ("{ posts: { computed: { likes: { count: likes, by: p } } } }", true),
         ("{ posts: { computed: { n: { count: sensors, by: p } } } }", true),
+        ("{ posts: { computed: { n: { max: v, from: sensors, by: k } } } }", true),
+        ("{ posts: { computed: { n: { max: v, from: sensors, by: p } } } }", false),
+        ("{ posts: { computed: { n: { distinct: v, from: sensors, by: { k: $k, p: $p } } } } }", false),
+        ("{ posts: { computed: { n: { last: v, from: sensors, by: { k: $k }, sort: { t: 1, v: 1 } } } } }", true),
+        ("{ posts: { computed: { n: { first: v, from: sensors, by: k, sort: { v: 1 } } } } }", false),
+        ("{ posts: { subset: { n: { from: sensors, by: k, sort: { t: -1 }, keep: 2 } } } }", true),
+        ("{ posts: { subset: { n: { from: sensors, by: p, sort: { t: -1 }, keep: 2 } } } }", false),
         ("{ sensors: { computed: { n: { count: likes, by: p } } } }", false),
         ("{ posts: { computed: { n: { count: sensors_buckets, by: p } } } }", false),
         ("{ other: { bucket: { time: t, by: [k], every: hour, into: sensors_buckets } } }", false),

@@ -1,7 +1,7 @@
 //! Short words for reading and writing documents through a backend: what the life of a rule does with bookkeeping and hosts.
 
 use crate::rule::names;
-use document::backend::{Backend, BatchLimit, Session};
+use document::backend::{Backend, BatchLimit, Cursor, Session};
 use document::filter::Filter;
 use document::op::{
     Aggregate, Capture, Context, Delete, DeleteStatement, Find, Insert, Namespace, ReadOp, SortKey, SortSpec, UpdateOp,
@@ -26,7 +26,12 @@ const BATCH: BatchLimit = BatchLimit { documents: 10_000, bytes: 16 << 20 };
 impl Access<'_> {
     /// All documents of a read.
     pub(crate) async fn all(&mut self, op: ReadOp) -> Result<Vec<Doc<'static>>> {
-        let mut cursor = self.backend.read(self.session, self.context, op).await?;
+        let cursor = self.backend.read(self.session, self.context, op).await?;
+        self.drained(cursor).await
+    }
+
+    /// All documents that are left in a cursor.
+    pub(crate) async fn drained(&mut self, mut cursor: Box<dyn Cursor>) -> Result<Vec<Doc<'static>>> {
         let mut documents = Vec::new();
         loop {
             let batch = cursor.next(self.session, self.context, BATCH).await?;

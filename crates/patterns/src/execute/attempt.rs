@@ -14,7 +14,7 @@ use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::{read, roll_up};
 use crate::rule::fence::{self, fence_key};
 use crate::rule::numbers::translated;
-use crate::rule::{Fetch, key};
+use crate::rule::{Fetch, Field, Lookup, key};
 use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
 use document::error::label;
 use document::op::{Capture, Context, Namespace, ReadOp, WriteError, WriteOp, Written};
@@ -58,6 +58,10 @@ pub(crate) struct Attempt<'a> {
     pub(crate) collects: bool,
     /// … and what is, once it has begun.
     pub(crate) collected: Option<crate::execute::collect::Collected>,
+    /// Whether hosts are written unseen where stages decide what is made of them, or fail …
+    pub(crate) leaves_to_stages: bool,
+    /// … and whether something needs an answer in a plan that is collected.
+    pub(crate) needs_answer: bool,
     /// Whether what is remembered of stored documents may be relied on.
     pub(crate) guesses: bool,
     /// Of a collection that is stored in another form.
@@ -92,6 +96,8 @@ impl<'a> Attempt<'a> {
             relies: false,
             collects: false,
             collected: None,
+            leaves_to_stages: false,
+            needs_answer: false,
             guesses: false,
             stored: None,
             refused: Vec::new(),
@@ -164,6 +170,12 @@ impl<'a> Attempt<'a> {
             false if self.relies => Fetch::Shortest,
             false => Fetch::Rows,
         }
+    }
+
+    /// How rows of a field's sources are read.
+    pub(crate) fn fetch_of(&self, field: &dyn Field) -> Fetch {
+        let is_shaped = field.link().is_some_and(|link| self.rules.shaped(&link.source).is_some());
+        if is_shaped && field.lookup() != Lookup::Never { Fetch::Shaped } else { self.fetch() }
     }
 
     /// All rows of a read.

@@ -4,8 +4,9 @@ use crate::active::CollectionRules;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::{Changed, Changes};
 use crate::execute::client_work::ClientWork;
+use crate::execute::evaluation::Host;
 use crate::execute::host_fields;
-use crate::execute::host_fields::{Host, When};
+use crate::execute::host_fields::When;
 use crate::execute::pipelined_statements::Sent;
 use crate::execute::react::react;
 use crate::execute::replaced::originals;
@@ -28,42 +29,42 @@ pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
 }
 
 /// Runs the statements and their effects. If the reply has a statement's error, the transaction is lost.
-pub(crate) async fn execute(run: &mut Attempt<'_>, work: &ClientWork<'_>) -> Result<Written> {
+pub(crate) async fn execute(attempt: &mut Attempt<'_>, work: &ClientWork<'_>) -> Result<Written> {
     if let Some(stack) = work.stack {
-        return shaped_statement::execute(run, stack, work).await;
+        return shaped_statement::execute(attempt, stack, work).await;
     }
     let op = work.op;
-    let rules = run.rules.clone();
-    let Some(local) = rules.of(namespace(op)) else { return run.write(op, &Capture::Nothing).await };
+    let rules = attempt.rules.clone();
+    let Some(local) = rules.of(namespace(op)) else { return attempt.write(op, &Capture::Nothing).await };
     let written = match op {
-        WriteOp::Insert(insert) => return inserted(run, insert).await,
-        WriteOp::FindAndModify(modify) => return modified(run, local, op, modify).await,
-        WriteOp::Update(_) | WriteOp::Delete(_) => run.write(op, &local.capture).await?,
+        WriteOp::Insert(insert) => return inserted(attempt, insert).await,
+        WriteOp::FindAndModify(modify) => return modified(attempt, local, op, modify).await,
+        WriteOp::Update(_) | WriteOp::Delete(_) => attempt.write(op, &local.capture).await?,
     };
-    if written.errors.is_empty() { follow(run, namespace(op), written).await } else { Ok(written) }
+    if written.errors.is_empty() { follow(attempt, namespace(op), written).await } else { Ok(written) }
 }
 
 /// A `findAndModify`: what it shows is the document after all steps on it (SEMANTICS R26).
 async fn modified(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     local: &Arc<CollectionRules>,
     op: &WriteOp,
     modify: &FindAndModify,
 ) -> Result<Written> {
-    let (written, id) = match final_document(run, local, modify).await? {
+    let (written, id) = match final_document(attempt, local, modify).await? {
         Some(shown) => shown,
         None => {
-            let written = run.write(op, &local.capture).await?;
+            let written = attempt.write(op, &local.capture).await?;
             if !written.errors.is_empty() {
                 return Ok(written);
             }
             let id = written.changes.first().map(|change| change.id.clone());
-            (follow(run, &modify.ns, written).await?, id)
+            (follow(attempt, &modify.ns, written).await?, id)
         }
     };
     match id {
-        Some(id) if run.derived.contains(&modify.ns) && written.retried.is_empty() => {
-            read_back(run, modify, id, written).await
+        Some(id) if attempt.derived.contains(&modify.ns) && written.retried.is_empty() => {
+            read_back(attempt, modify, id, written).await
         }
         _ => Ok(written),
     }
@@ -72,7 +73,7 @@ async fn modified(
 /// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
 /// same once more, as it is after that.
 async fn read_back(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     op: &FindAndModify,
     id: Value<'static>,
     mut written: Written,
@@ -81,8 +82,8 @@ async fn read_back(
         return Ok(written);
     }
     let find = one(op.ns.clone(), Filter::equality("_id", &id));
-    let Some(after) = run.read(&[], ReadOp::Find(find)).await?.into_iter().next() else { return Ok(written) };
-    let env = &run.context.env;
+    let Some(after) = attempt.read(&[], ReadOp::Find(find)).await?.into_iter().next() else { return Ok(written) };
+    let env = &attempt.context.env;
     let shown = match &op.projection {
         // The positional one does not go with `new: true`.
         Some(projection) => projection.apply(&after, &Details::default(), env)?,
@@ -90,68 +91,72 @@ async fn read_back(
     };
     if written.document.as_ref() != Some(&shown) {
         written.document = Some(shown);
-        run.executor.inner.remember(run.session, run.context, &op.ns.db, &[op.statement_id], &written).await?;
+        attempt
+            .executor
+            .inner
+            .remember(attempt.session, attempt.context, &op.ns.db, &[op.statement_id], &written)
+            .await?;
     }
     Ok(written)
 }
 
 /// What follows from the changes of a statement.
-async fn follow(run: &mut Attempt<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
+async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
     let mut changes = Changes::default();
     changes.derived(ns, std::mem::take(&mut written.changes));
-    react(run, changes).await?;
+    react(attempt, changes).await?;
     Ok(written)
 }
 
-async fn inserted(run: &mut Attempt<'_>, op: &Insert) -> Result<Written> {
+async fn inserted(attempt: &mut Attempt<'_>, op: &Insert) -> Result<Written> {
     let mut changes = Changes::default();
-    let local = run.rules.of(&op.ns).cloned();
-    if let Some(local) = local.as_ref().filter(|_| run.may_collect(op)) {
-        return collected(run, local, op).await;
+    let local = attempt.rules.of(&op.ns).cloned();
+    if let Some(local) = local.as_ref().filter(|_| attempt.may_collect(op)) {
+        return collected(attempt, local, op).await;
     }
-    let Some(local) = local.filter(|local| run.together.allowed && !local.sourced.is_empty()) else {
-        let written = insert(run, op, &mut changes).await?;
+    let Some(local) = local.filter(|local| attempt.together.allowed && !local.sourced.is_empty()) else {
+        let written = insert(attempt, op, &mut changes).await?;
         if written.errors.is_empty() {
-            react(run, changes).await?;
+            react(attempt, changes).await?;
         }
         return Ok(written);
     };
-    let op = completed(run, &local, op).await?;
-    run.insert_later(&WriteOp::Insert(op.clone())).await?;
+    let op = completed(attempt, &local, op).await?;
+    attempt.insert_later(&WriteOp::Insert(op.clone())).await?;
     fresh(&op, &[], &mut changes);
-    let effects = react(run, changes).await;
-    match run.sent(effects).await? {
+    let effects = react(attempt, changes).await;
+    match attempt.sent(effects).await? {
         Sent::Done(written) => Ok(written),
         Sent::Apart(written) if !written.errors.is_empty() => Ok(written),
         Sent::Apart(written) => {
             let mut changes = Changes::default();
             fresh(&op, &written.retried, &mut changes);
-            react(run, changes).await?;
+            react(attempt, changes).await?;
             Ok(written)
         }
     }
 }
 
 /// An insert and what follows from it, collected: what its documents hold of others was read before.
-async fn collected(run: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) -> Result<Written> {
-    run.relies = true;
-    let op = completed(run, local, op).await?;
-    run.collect();
-    run.collect_own(&op).await?;
+async fn collected(attempt: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) -> Result<Written> {
+    attempt.relies = true;
+    let op = completed(attempt, local, op).await?;
+    attempt.collect();
+    attempt.collect_own(&op).await?;
     let mut changes = Changes::default();
     fresh(&op, &[], &mut changes);
-    react(run, changes).await?;
+    react(attempt, changes).await?;
     Ok(Written { n: op.documents.len() as u64, ..Written::default() })
 }
 
 /// Inserts documents, completed before they are written: it stays one statement. What follows from them is the caller's.
-pub(crate) async fn insert(run: &mut Attempt<'_>, op: &Insert, changes: &mut Changes) -> Result<Written> {
-    let rules = run.rules.clone();
+pub(crate) async fn insert(attempt: &mut Attempt<'_>, op: &Insert, changes: &mut Changes) -> Result<Written> {
+    let rules = attempt.rules.clone();
     let Some(local) = rules.of(&op.ns) else {
-        return run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await;
+        return attempt.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await;
     };
-    let op = completed(run, local, op).await?;
-    let written = run.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await?;
+    let op = completed(attempt, local, op).await?;
+    let written = attempt.write(&WriteOp::Insert(op.clone()), &Capture::Nothing).await?;
     if written.errors.is_empty() && !local.sourced.is_empty() {
         fresh(&op, &written.retried, changes);
     }
@@ -159,12 +164,12 @@ pub(crate) async fn insert(run: &mut Attempt<'_>, op: &Insert, changes: &mut Cha
 }
 
 /// The documents with everything that rules keep in them.
-async fn completed(run: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) -> Result<Insert> {
-    let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &run.context.env)).collect();
+async fn completed(attempt: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) -> Result<Insert> {
+    let mut documents: Vec<Doc<'static>> = op.documents.iter().map(|doc| with_id(doc, &attempt.context.env)).collect();
     if !local.hosted.is_empty() {
         let mut hosts: Vec<Host> = documents.into_iter().map(|after| Host { before: None, after }).collect();
-        host_fields::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
-        keep(run, &op.ns, &hosts).await?;
+        host_fields::complete(attempt, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+        keep(attempt, &op.ns, &hosts).await?;
         documents = hosts.into_iter().map(|host| host.after).collect();
     }
     Ok(Insert {
@@ -177,13 +182,13 @@ async fn completed(run: &mut Attempt<'_>, local: &CollectionRules, op: &Insert) 
 }
 
 /// Keeps what hosts had before rules that are not on yet.
-async fn keep(run: &mut Attempt<'_>, ns: &Namespace, hosts: &[Host]) -> Result<()> {
+async fn keep(attempt: &mut Attempt<'_>, ns: &Namespace, hosts: &[Host]) -> Result<()> {
     let written = |host: &Host| host.after.get("_id").unwrap_or(Value::Missing);
     let written: Vec<originals::Written<'_>> = hosts
         .iter()
         .map(|host| originals::Written { id: written(host), before: host.before.as_ref(), after: &host.after })
         .collect();
-    originals::keep_written(run, ns, &written).await
+    originals::keep_written(attempt, ns, &written).await
 }
 
 /// What an insert changed, but for the statements that were done before.
@@ -207,7 +212,7 @@ fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
 /// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
 /// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
 async fn final_document(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     local: &Arc<CollectionRules>,
     op: &FindAndModify,
 ) -> Result<Option<FinalDocument>> {
@@ -223,8 +228,8 @@ async fn final_document(
         )
         .with_hint("leave new: true or the collation out"));
     }
-    let env = run.context.env.clone();
-    let found = run.read(&[], ReadOp::Find(find)).await?.into_iter().next();
+    let env = attempt.context.env.clone();
+    let found = attempt.read(&[], ReadOp::Find(find)).await?.into_iter().next();
     let (mut hosts, filter) = match found {
         Some(before) => {
             let mut details = Details::default();
@@ -242,8 +247,8 @@ async fn final_document(
         }
         None => return Ok(None),
     };
-    host_fields::complete(run, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
-    keep(run, &op.ns, &hosts).await?;
+    host_fields::complete(attempt, &local.hosted, &mut hosts, When::BeforeTheWrite).await?;
+    keep(attempt, &op.ns, &hosts).await?;
     let [Host { before, after }] = hosts;
     let whole = Update::parse(&Value::Document(after.clone()), &[], &mut Names::new())?;
     let statement = WriteOp::FindAndModify(Box::new(FindAndModify {
@@ -251,13 +256,13 @@ async fn final_document(
         action: Modify::Update { update: whole, upsert: *upsert && before.is_none(), return_new: true },
         ..op.clone()
     }));
-    let written = run.write(&statement, &Capture::Nothing).await?;
+    let written = attempt.write(&statement, &Capture::Nothing).await?;
     if written.errors.is_empty() && written.retried.is_empty() && written.n > 0 {
         let id = after.get("_id").unwrap_or(Value::Missing);
         let mut changes = Changes::default();
         let change = Change { id: id.clone(), before, after: Some(after) };
         changes.add(&op.ns, [Changed { change, complete: true, made: false }]);
-        react(run, changes).await?;
+        react(attempt, changes).await?;
         return Ok(Some((written, Some(id))));
     }
     Ok(Some((written, None)))

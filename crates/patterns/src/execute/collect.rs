@@ -28,15 +28,16 @@ impl Collected {
     }
 }
 
-/// Whether nothing that follows from an insert there needs an answer: counts and sums are added to hosts, that is all. While a
-/// rule is being seeded its position must be held against the transaction's moment, which is known with the first answer.
+/// Whether nothing that follows from an insert there needs an answer: what hosts hold then is told by the stages of their updates, or
+/// these fail. While a rule is being seeded its position must be held against the transaction's moment, which is known with the first
+/// answer.
 pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {
     let Some(local) = rules.of(&op.ns) else { return false };
     let is_on = |kept: &Arc<ActiveRule>| matches!(kept.state, State::On);
-    local.hosted.iter().all(is_on) && local.sourced.iter().all(|kept| is_on(kept) && only_adds(kept))
+    local.hosted.iter().all(is_on) && local.sourced.iter().all(|kept| is_on(kept) && is_blind(kept))
 }
 
-fn only_adds(kept: &ActiveRule) -> bool {
+fn is_blind(kept: &ActiveRule) -> bool {
     let at_once = kept.rule.link().is_some_and(|link| link.lag.is_none());
     at_once && !kept.is_read_by_others && kept.field.as_ref().is_some_and(|field| field.is_blind())
 }
@@ -45,6 +46,7 @@ impl Attempt<'_> {
     /// From now on steps are collected.
     pub(crate) fn collect(&mut self) {
         self.collected = Some(Collected::default());
+        self.leaves_to_stages = true;
     }
 
     pub(crate) fn is_collecting(&self) -> bool {

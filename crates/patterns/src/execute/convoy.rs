@@ -349,6 +349,9 @@ async fn attempt(
         Ok(written) => run.finish().await.map(|()| written),
         Err(error) => Err(error),
     };
+    if run.needs_answer {
+        return Ok(Flown::Apart(None));
+    }
     // If the rules have changed so that it cannot be collected any more, something was written and is given up.
     let (Outcome::Done(_), Some(collected)) = (settle(result)?, run.collected.take()) else {
         return Ok(Flown::Apart(None));

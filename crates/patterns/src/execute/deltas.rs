@@ -4,6 +4,7 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::evaluate::is_shown_by_state;
+use crate::execute::host_queue;
 use crate::execute::host_updates::HostUpdates;
 use crate::execute::inquire::Inquiries;
 use crate::execute::look::Looks;
@@ -11,6 +12,7 @@ use crate::execute::{deferred, jobs};
 use crate::rule::field::Inquiry;
 use crate::rule::{Delta, Effect, Effects, Field, Link, State, key};
 use document::backend::Mode;
+use document::value::order;
 use document::{Code, Error, Result, Value};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -41,26 +43,26 @@ impl Following {
     /// Adds the effects of one field.
     pub(super) async fn add(
         &mut self,
-        run: &mut Attempt<'_>,
+        attempt: &mut Attempt<'_>,
         (kept, state): (&Arc<ActiveRule>, &State),
         field: &Arc<dyn Field>,
         link: &Link,
         effects: Effects,
     ) -> Result<()> {
         for effect in by_key(&**field, effects)? {
-            if effect.is_zero() || run.was_evaluated(kept, &effect.key) {
+            if effect.is_zero() || attempt.was_evaluated(kept, &effect.key) {
                 continue;
             }
             if link.lag.is_some() {
                 let action = deferred::JobAction::of_children(effect.children());
-                jobs::enqueue(run, kept, &effect.key, action).await?;
+                jobs::enqueue(attempt, kept, &effect.key, action).await?;
             } else if link.create {
-                self.add_gathered(run, (kept, state), field, effect)?;
+                self.add_gathered(attempt, (kept, state), field, effect)?;
             } else if kept.is_by_id() && !state.reached(&effect.key) {
                 // Seeding comes to this host later (SEMANTICS R2).
-                run.shared_later(kept, effect.key);
+                attempt.shared_later(kept, effect.key);
             } else {
-                self.add_one(run, kept, field, effect)?;
+                self.add_one(attempt, kept, field, effect)?;
             }
         }
         Ok(())
@@ -70,17 +72,17 @@ impl Following {
     /// tell are evaluated by the walk over the hosts, against which a fence orders whoever changes their children.
     fn add_gathered(
         &mut self,
-        run: &mut Attempt<'_>,
+        attempt: &mut Attempt<'_>,
         (kept, state): (&Arc<ActiveRule>, &State),
         field: &Arc<dyn Field>,
         effect: KeyEffect,
     ) -> Result<()> {
         let is_gathering = matches!(state, State::Gathering { .. });
         if !is_gathering && (state.reached(&effect.key) || is_shown_by_state(&**field)?) {
-            return self.add_one(run, kept, field, effect);
+            return self.add_one(attempt, kept, field, effect);
         }
         if !is_gathering {
-            run.shared_later(kept, effect.key.clone());
+            attempt.shared_later(kept, effect.key.clone());
         }
         let KeyEffect { key, delta, inquiries, .. } = effect;
         for delta in delta.into_iter().chain(inquiries.into_iter().map(|inquiry| inquiry.delta)) {
@@ -94,13 +96,17 @@ impl Following {
 
     fn add_one(
         &mut self,
-        run: &Attempt<'_>,
+        attempt: &mut Attempt<'_>,
         kept: &Arc<ActiveRule>,
         field: &Arc<dyn Field>,
         effect: KeyEffect,
     ) -> Result<()> {
-        let KeyEffect { key, delta, looks, inquiries } = effect;
-        if run.is_collecting() && (looks || !inquiries.is_empty()) {
+        let KeyEffect { key, delta, mut looks, inquiries } = effect;
+        if looks && attempt.leaves_to_stages && delta.as_ref().is_some_and(|delta| field.stages_decide(delta)) {
+            looks = attempt.executor.undecided_hosts.contains(host_queue::hash(&kept.rule.host, &key::bytes(&key)));
+        }
+        if attempt.is_collecting() && (looks || !inquiries.is_empty()) {
+            attempt.needs_answer = true;
             let message = format!("rule {} needs an answer in a plan that waits for none", kept.rule.name);
             return Err(Error::new(Code::InternalError, message));
         }
@@ -116,11 +122,11 @@ impl Following {
     }
 
     /// Reads what must be known before, and writes.
-    pub(super) async fn write(self, run: &mut Attempt<'_>, changes: &mut super::changes::Changes) -> Result<()> {
+    pub(super) async fn write(self, attempt: &mut Attempt<'_>, changes: &mut super::changes::Changes) -> Result<()> {
         let Following { mut updates, looks, mut inquiries } = self;
-        looks.decide(run, &mut updates, &mut inquiries).await?;
-        inquiries.ask(run, &mut updates).await?;
-        updates.write(run, changes).await
+        looks.decide(attempt, &mut updates, &mut inquiries).await?;
+        inquiries.ask(attempt, &mut updates).await?;
+        updates.write(attempt, changes).await
     }
 }
 
@@ -199,25 +205,27 @@ fn by_key(field: &dyn Field, effects: Effects) -> Result<SmallVec<[KeyEffect; 2]
 /// Adds an inquiry to those of the same key: one about the whole key swallows the others.
 pub(super) fn add_inquiry(field: &dyn Field, known: &mut KeyInquiries, more: Inquiry) -> Result<()> {
     if more.about.is_missing() {
-        let parts = std::mem::take(known);
-        known.push(parts.into_iter().try_fold(more, |whole, part| joined(field, whole, part))?);
+        let mut parts = std::mem::take(known).into_iter().chain([more]);
+        let Some(mut whole) = parts.next() else { return Ok(()) };
+        parts.try_for_each(|part| join(field, &mut whole, &part))?;
+        known.push(Inquiry { about: Value::Missing, ..whole });
         return Ok(());
     }
-    let about = key::bytes(&more.about);
-    let is_same = |other: &&mut Inquiry| other.about.is_missing() || key::bytes(&other.about) == about;
+    let is_same = |other: &&mut Inquiry| other.about.is_missing() || order::equal(&other.about, &more.about);
     match known.iter_mut().find(is_same) {
-        Some(first) => *first = joined(field, first.clone(), more)?,
-        None => known.push(more),
+        Some(first) => join(field, first, &more),
+        None => {
+            known.push(more);
+            Ok(())
+        }
     }
-    Ok(())
 }
 
-/// Both inquiries as one about what the first is about.
-fn joined(field: &dyn Field, first: Inquiry, second: Inquiry) -> Result<Inquiry> {
-    let is_exclusive = [first.mode, second.mode].contains(&Mode::Exclusive);
-    Ok(Inquiry {
-        about: first.about,
-        delta: field.combine(first.delta, &second.delta)?,
-        mode: if is_exclusive { Mode::Exclusive } else { Mode::Shared },
-    })
+/// Adds an inquiry to one that may stand for many changes: what the first has is neither copied nor looked at again.
+fn join(field: &dyn Field, first: &mut Inquiry, second: &Inquiry) -> Result<()> {
+    first.delta = field.combine(std::mem::replace(&mut first.delta, Delta::Unset), &second.delta)?;
+    if second.mode == Mode::Exclusive {
+        first.mode = Mode::Exclusive;
+    }
+    Ok(())
 }

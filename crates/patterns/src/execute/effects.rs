@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// So many hosts of one key are changed in the transaction; more are left to the outbox.
 pub(crate) const MAX_HOSTS_IN_TRANSACTION: u64 = 1_000;
 
-pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
+pub(super) async fn spread(attempt: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
     let mut following = Following::default();
     for kept in level {
         let (Some(field), Some(link)) = (&kept.field, kept.rule.link()) else { continue };
@@ -28,7 +28,7 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
         // A late change has a job, whatever is counted already.
         let adds = link.create && link.lag.is_none();
         let state = match adds {
-            true => roll_up::state(run, kept).await?,
+            true => roll_up::state(attempt, kept).await?,
             false => kept.state.clone(),
         };
         for changed in changes.of(&link.source) {
@@ -36,27 +36,27 @@ pub(super) async fn spread(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], cha
             if adds && !state.has_gathered(&changed.change.id) {
                 continue;
             }
-            field.react(&changed.change, &run.context.env, &mut effects)?;
+            field.react(&changed.change, &attempt.context.env, &mut effects)?;
         }
         match field.fences().change {
             // Both sides write the host: no fence, unless it stays as it is.
-            None => following.add(run, (kept, &state), field, link, effects).await?,
+            None => following.add(attempt, (kept, &state), field, link, effects).await?,
             Some(_) => {
-                let effects = with_existing_hosts(run, kept, link, merged(field, effects)?).await?;
+                let effects = with_existing_hosts(attempt, kept, link, merged(field, effects)?).await?;
                 for (key, effect) in effects {
-                    add_change(run, kept, field, (key, effect), &mut following.updates).await?;
+                    add_change(attempt, kept, field, (key, effect), &mut following.updates).await?;
                 }
             }
         }
     }
-    following.write(run, changes).await
+    following.write(attempt, changes).await
 }
 
 /// Deletes hosts with their sources, behind everything else that follows from the changes so far: what is read of sources then
 /// holds exactly these changes. What the deletes mean comes next.
-pub(super) async fn cascade(run: &mut Attempt<'_>) -> Result<()> {
-    for (kept, key) in std::mem::take(&mut run.doomed) {
-        delete(run, &kept, &key).await?;
+pub(super) async fn cascade(attempt: &mut Attempt<'_>) -> Result<()> {
+    for (kept, key) in std::mem::take(&mut attempt.doomed) {
+        delete(attempt, &kept, &key).await?;
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ fn merged(field: &Arc<dyn Field>, effects: Effects) -> Result<Effects> {
 
 /// Of many sources that appear, those that hosts already refer to: most often none, which one read tells.
 async fn with_existing_hosts(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     link: &Link,
     all: Effects,
@@ -95,11 +95,11 @@ async fn with_existing_hosts(
     }
     let mut keys = Vec::with_capacity(all.len());
     for (key, _) in &all {
-        run.exclusive(kept, key).await?;
+        attempt.exclusive(kept, key).await?;
         keys.push(key.clone());
     }
     let path = link.local.path.dotted();
-    match count(run, kept, Filter::among(&path, keys), Some(1)).await? {
+    match count(attempt, kept, Filter::among(&path, keys), Some(1)).await? {
         0 => Ok(Effects::new()),
         _ => Ok(all),
     }
@@ -107,32 +107,32 @@ async fn with_existing_hosts(
 
 /// A source that changed under the fence of its key.
 async fn add_change(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     field: &Arc<dyn Field>,
     (key, effect): (Value<'static>, Effect),
     updates: &mut HostUpdates,
 ) -> Result<()> {
     let Some(link) = field.link() else { return Ok(()) };
-    run.exclusive(kept, &key).await?;
+    attempt.exclusive(kept, &key).await?;
     let later = match &effect {
         Effect::Nothing => return Ok(()),
         Effect::Delete => deferred::JobAction::Delete,
         Effect::Update(_) | Effect::Look(_) | Effect::Ask(_) | Effect::Refuse => deferred::JobAction::Update,
     };
     if link.lag.is_some() && link.when_deleted != WhenDeleted::Reject {
-        return jobs::enqueue(run, kept, &key, later).await;
+        return jobs::enqueue(attempt, kept, &key, later).await;
     }
     let refuses = matches!(effect, Effect::Refuse);
     let limit = (!refuses).then_some(MAX_HOSTS_IN_TRANSACTION + 1);
-    let hosts = count(run, kept, field.hosts(&key), limit).await?;
+    let hosts = count(attempt, kept, field.hosts(&key), limit).await?;
     match effect {
         _ if hosts == 0 => Ok(()),
         Effect::Refuse => Err(rejected(kept, link, &key, hosts)),
-        _ if hosts > MAX_HOSTS_IN_TRANSACTION => jobs::enqueue(run, kept, &key, later).await,
+        _ if hosts > MAX_HOSTS_IN_TRANSACTION => jobs::enqueue(attempt, kept, &key, later).await,
         Effect::Update(delta) => updates.add(kept, field, key, delta),
         Effect::Delete => {
-            run.doomed.push((kept.clone(), key));
+            attempt.doomed.push((kept.clone(), key));
             Ok(())
         }
         Effect::Nothing | Effect::Look(_) | Effect::Ask(_) => Ok(()),
@@ -140,9 +140,9 @@ async fn add_change(
 }
 
 /// How many hosts match.
-async fn count(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, filter: Filter, limit: Option<u64>) -> Result<u64> {
+async fn count(attempt: &mut Attempt<'_>, kept: &Arc<ActiveRule>, filter: Filter, limit: Option<u64>) -> Result<u64> {
     let count = Count { ns: kept.rule.host.clone(), filter, skip: 0, limit, hint: None };
-    let rows = run.read(std::slice::from_ref(kept), ReadOp::Count(count)).await?;
+    let rows = attempt.read(std::slice::from_ref(kept), ReadOp::Count(count)).await?;
     let n = rows.first().and_then(|row: &Doc<'static>| row.get("n")).and_then(|n| n.as_i64_exact());
     Ok(n.map_or(0, |n| u64::try_from(n).unwrap_or_default()))
 }
@@ -165,12 +165,12 @@ fn rejected(kept: &ActiveRule, link: &Link, key: &Value<'_>, hosts: u64) -> Erro
     ))
 }
 
-async fn delete(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, key: &Value<'_>) -> Result<()> {
+async fn delete(attempt: &mut Attempt<'_>, kept: &Arc<ActiveRule>, key: &Value<'_>) -> Result<()> {
     let Some(field) = &kept.field else { return Ok(()) };
     let ns = kept.rule.host.clone();
-    let capture = run.rules.of(&ns).map_or(Capture::Nothing, |local| local.capture.clone());
+    let capture = attempt.rules.of(&ns).map_or(Capture::Nothing, |local| local.capture.clone());
     let op = WriteOp::Delete(Delete::of(ns.clone(), vec![DeleteStatement::all(field.hosts(key))]));
-    let written = run.derive(std::slice::from_ref(kept), &op, &capture).await?;
-    run.cascaded.derived(&ns, written.changes);
+    let written = attempt.derive(std::slice::from_ref(kept), &op, &capture).await?;
+    attempt.cascaded.derived(&ns, written.changes);
     Ok(())
 }

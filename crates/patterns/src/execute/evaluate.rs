@@ -1,22 +1,24 @@
-//! What a field is on some hosts, and what it should be: evaluated from scratch for many hosts at a time. Seeding, audit, repair and
-//! the outbox are this and a comparison. A host that a client writes is completed by `execute::host_fields`, by the same methods.
+//! What a field is on some hosts, and what it should be. Seeding, audit, repair and the outbox are this and a comparison. A host that
+//! a client writes is completed by `execute::host_fields`, by the same loop (`execute::evaluation`).
 
 use crate::execute::access::{Access, aggregate, find};
+use crate::execute::evaluation::{Basis, Evaluation, Host, distinct, evaluate};
+use crate::execute::executor::Executor;
+use crate::execute::read;
 use crate::execute::roll_up::WHOLE_RULE;
 use crate::fields::set_paths::put;
 use crate::fields::value_at;
 use crate::mql::{call, literal};
 use crate::rule::fence::fence_key;
-use crate::rule::{Fate, Fetch, Field, Obstacle, Rows, Rule, WhenDeleted, key};
+use crate::rule::{Fate, Fetch, Field, Lookup, Obstacle, Rows, Rule, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
 use document::error::label;
 use document::filter::Filter;
-use document::op::ReadOp;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
 use document::update::{Native, Update};
 use document::{Code, Doc, Env, Error, Result, Value};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use std::sync::Arc;
 
 /// So many hosts are evaluated at a time.
@@ -32,6 +34,8 @@ pub(crate) struct Evaluator {
     by_state: bool,
     /// Whether it makes visible what the walk over a roll-up's source has gathered.
     shows_gathered: bool,
+    /// Knows how sources are stored; without it they are read by the names that clients know.
+    executor: Option<Arc<Executor>>,
 }
 
 /// A host whose field is not what it should be.
@@ -54,7 +58,13 @@ impl Evaluator {
     pub(crate) fn new(rule: &Arc<Rule>) -> Result<Evaluator> {
         let none = || Error::new(Code::InternalError, format!("the rule {} keeps no field", rule.name));
         let field = rule.kept_field().ok_or_else(none)?.clone();
-        Ok(Evaluator { rule: rule.clone(), field, with_state: true, by_state: false, shows_gathered: false })
+        let (rule, with_state) = (rule.clone(), true);
+        Ok(Evaluator { rule, field, with_state, by_state: false, shows_gathered: false, executor: None })
+    }
+
+    /// Reads sources as they are stored.
+    pub(crate) fn through(self, executor: &Arc<Executor>) -> Evaluator {
+        Evaluator { executor: Some(executor.clone()), ..self }
     }
 
     /// To seed a rule: of a roll-up, the walk over its source has left the state of each host, which may tell the value.
@@ -158,11 +168,12 @@ impl Evaluator {
 
     /// The hosts whose field is not what it should be, by what `at` sees.
     pub(crate) async fn differences(&self, at: &mut Access<'_>, hosts: &[Doc<'static>]) -> Result<Vec<HostDifference>> {
-        let rows = match self.by_state {
-            true => Rows::default(),
-            false => self.rows(at, &self.distinct_keys(hosts)).await?,
-        };
-        self.differences_by(at, hosts, &rows)
+        let (sent, env) = (!at.backend.facts().runs_our_code, &at.context.env);
+        let mut hosts: Vec<Host> = hosts.iter().map(Host::stored).collect();
+        let basis = if self.by_state { Basis::State } else { Basis::Stored };
+        let read = async |keys: Vec<Value<'static>>| self.rows(at, &keys).await;
+        evaluate(&*self.field, basis, &mut hosts, env, read).await?;
+        self.compared(hosts, sent)
     }
 
     /// The same by rows that were read.
@@ -172,22 +183,23 @@ impl Evaluator {
         hosts: &[Doc<'static>],
         rows: &Rows,
     ) -> Result<Vec<HostDifference>> {
-        let sent = !at.backend.facts().runs_our_code;
+        self.compared(self.placed(hosts.iter(), rows, &at.context.env)?, !at.backend.facts().runs_our_code)
+    }
+
+    fn placed<'h>(&self, hosts: impl Iterator<Item = &'h Doc<'static>>, rows: &Rows, env: &Env) -> Result<Vec<Host>> {
+        let mut hosts: Vec<Host> = hosts.map(Host::stored).collect();
+        Evaluation::begin(&*self.field, Basis::Stored, &mut hosts)?.finish(&mut hosts, rows, env)?;
+        Ok(hosts)
+    }
+
+    /// Those that were not right before.
+    fn compared(&self, hosts: Vec<Host>, sent: bool) -> Result<Vec<HostDifference>> {
         let mut differences = Vec::new();
-        for host in hosts {
-            // An array where the rule links single values: such a host is left alone.
-            if self.field.wanted(host, None).is_err() {
-                continue;
+        for Host { before, after } in hosts {
+            let Some(before) = before else { continue };
+            if before.as_bytes() != after.as_bytes() && !self.field.is_right(&before, &after) {
+                differences.push(self.difference(&before, after, sent)?);
             }
-            let by_state = if self.by_state { self.field.shown_by_state(host)? } else { None };
-            let right = match by_state {
-                Some(right) => right,
-                None => self.field.place(host, Some(host), rows, &at.context.env)?,
-            };
-            if self.field.is_right(host, &right) {
-                continue;
-            }
-            differences.push(self.difference(host, self.without_unkept(host, right), sent)?);
         }
         Ok(differences)
     }
@@ -200,13 +212,10 @@ impl Evaluator {
         let documents = at.all(aggregate(source, Pipeline::parse(&stages, &mut Names::new())?)).await?;
         let mut rows = Rows::default();
         rows.add(&*self.field, Fetch::Rows, &documents);
-        let mut absent = Vec::with_capacity(documents.len());
-        for id in documents.iter().filter_map(|row| row.get("_id")) {
-            let host = crate::mql::document([("_id", id)]);
-            let right = self.field.place(&host, None, &rows, &at.context.env)?;
-            absent.push(self.difference(&host, self.without_unkept(&host, right), sent)?);
-        }
-        Ok(absent)
+        let ids = documents.iter().filter_map(|row| row.get("_id"));
+        let bare: Vec<Doc<'static>> = ids.map(|id| crate::mql::document([("_id", id)])).collect();
+        let right = self.placed(bare.iter(), &rows, &at.context.env)?;
+        bare.iter().zip(right).map(|(host, right)| self.difference(host, right.after, sent)).collect()
     }
 
     /// The right host; where nobody would keep its state, the host with the right value alone.
@@ -219,6 +228,7 @@ impl Evaluator {
     }
 
     fn difference(&self, host: &Doc<'static>, right: Doc<'static>, sent: bool) -> Result<HostDifference> {
+        let right = self.without_unkept(host, right);
         let field = &self.rule.field;
         Ok(HostDifference {
             id: host.get("_id").unwrap_or(Value::Null),
@@ -252,36 +262,36 @@ impl Evaluator {
 
     /// Each link value of the hosts once.
     fn distinct_keys(&self, hosts: &[Doc<'static>]) -> Vec<Value<'static>> {
-        let mut seen: HashMap<Vec<u8>, Value<'static>> = HashMap::with_capacity(hosts.len());
-        for host in hosts {
-            for value in self.keys(host) {
-                seen.entry(key::bytes(&value)).or_insert(value);
-            }
-        }
-        seen.into_values().collect()
+        distinct(hosts.iter().flat_map(|host| self.keys(host)).collect())
     }
 
-    /// What there is of some keys, by what `at` sees.
+    /// What there is of some keys, by what `at` sees. Who reads has passed the fences that go before it, and passes the others at the
+    /// end (SEMANTICS R1).
     pub(crate) async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
-        let fetch = if at.backend.facts().runs_our_code { Fetch::Documents } else { Fetch::Rows };
-        rows(&*self.field, keys, fetch, |op| at.all(op)).await
+        let rules = self.executor.as_ref().map(|executor| executor.rules());
+        let link = self.field.link();
+        let stack = rules.as_ref().zip(link).and_then(|(rules, link)| Some((rules, rules.shaped(&link.source)?)));
+        // While documents are relocated, the view has those of both places.
+        let stack = stack.filter(|(_, stack)| stack.places.len() == 1);
+        let fetch = match at.backend.facts().runs_our_code {
+            _ if stack.is_some() && self.field.lookup() != Lookup::Never => Fetch::Shaped,
+            true => Fetch::Documents,
+            false => Fetch::Rows,
+        };
+        let mut rows = Rows::default();
+        for some in keys.chunks(self.field.lookup().keys_per_read(keys.len(), fetch)) {
+            let op = self.field.query(some, fetch)?;
+            let documents = match stack {
+                Some((rules, stack)) => {
+                    let cursor = read::open(at.backend, rules, at.session, at.context, &op, stack).await?;
+                    at.drained(cursor).await?
+                }
+                None => at.all(op).await?,
+            };
+            rows.add(&*self.field, fetch, &documents);
+        }
+        Ok(rows)
     }
-}
-
-/// What there is of some keys, by one query. Who reads has passed the fences that go before it, and passes the others at the end
-/// (SEMANTICS R1).
-pub(super) async fn rows<F: Future<Output = Result<Vec<Doc<'static>>>>>(
-    field: &dyn Field,
-    keys: &[Value<'static>],
-    fetch: Fetch,
-    read: impl FnOnce(ReadOp) -> F,
-) -> Result<Rows> {
-    let mut rows = Rows::default();
-    if !keys.is_empty() {
-        let documents = read(field.query(keys, fetch)?).await?;
-        rows.add(field, fetch, &documents);
-    }
-    Ok(rows)
 }
 
 /// Whether the state of a field's hosts tells its value.

@@ -5,8 +5,8 @@ use crate::active::Rules;
 use crate::active::lease::Lease;
 use crate::execute::convoy::Convoys;
 use crate::execute::gate::Gate;
+use crate::execute::host_memory::HostMemory;
 use crate::execute::host_queue::Lines;
-use crate::execute::missing_hosts::MissingHosts;
 use crate::execute::rights::privilege_cache::PrivilegeCache;
 use arc_swap::ArcSwap;
 use document::backend::Backend;
@@ -27,8 +27,10 @@ pub(crate) struct Executor {
     pub(crate) lines: Lines,
     /// Inserts that fly together.
     pub(crate) convoys: Convoys,
-    /// Hosts that were looked for in vain.
-    pub(crate) missing_hosts: MissingHosts,
+    /// Hosts that were looked for in vain: what flies for one takes a fence along instead of relying on the host to be there.
+    pub(crate) missing_hosts: HostMemory,
+    /// Hosts that did not tell what a change makes of them: the next is looked at before it is written.
+    pub(crate) undecided_hosts: HostMemory,
     /// Until when this process may write.
     pub(crate) lease: Lease,
     /// What users may do, as last asked.
@@ -49,7 +51,8 @@ impl Executor {
             gate,
             lines: Lines::default(),
             convoys: Convoys::default(),
-            missing_hosts: MissingHosts::default(),
+            missing_hosts: HostMemory::default(),
+            undecided_hosts: HostMemory::default(),
             lease: Lease::default(),
             privilege_cache: PrivilegeCache::default(),
             jobs_added: AtomicU64::new(0),

@@ -7,6 +7,7 @@ use crate::execute::executor::Executor;
 use crate::execute::gate::Point;
 use crate::execute::host_queue::Turns;
 use crate::execute::run::Outcome;
+use crate::rule::undecided::is_undecided;
 use document::backend::{Claim, Flight, Landed, Session};
 use document::op::{Context, Insert, WriteOp};
 use document::{Code, Error, Result};
@@ -64,15 +65,17 @@ pub(crate) async fn land(
         Landed::Done(written) => {
             for ((written, size), hosts) in written.iter().zip(sizes).zip(&hosts) {
                 if size.is_some_and(|size| written.n >= size) {
-                    executor.missing_hosts.found(hosts);
+                    executor.missing_hosts.remove(hosts);
                 }
             }
         }
-        Landed::Unmatched { leg, index } => {
+        // The next attempt looks at the host.
+        Landed::Unmatched { error, .. } if is_undecided(&error) => return Ok(Flown::Apart(None)),
+        Landed::Unmatched { leg, index, .. } => {
             let host = hosts.get(leg).and_then(|hosts| hosts.get(index));
             return Ok(match host {
                 Some(host) => {
-                    executor.missing_hosts.missed(*host);
+                    executor.missing_hosts.add(*host);
                     Flown::Again
                 }
                 None => Flown::Apart(None),

@@ -4,10 +4,10 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::evaluate;
+use crate::execute::evaluation::{Basis, Evaluation, Host, evaluate};
 use crate::execute::recent_copies;
 use crate::execute::replaced::originals::{Written, keep_written};
-use crate::rule::{ClientWrites, Field, Rows, State, Wanted};
+use crate::rule::{ClientWrites, Field, Rows, State};
 use document::backend::Mode;
 use document::filter::Filter;
 use document::op::{Capture, Change, Namespace, UpdateOp, UpdateStatement, WriteOp};
@@ -16,12 +16,6 @@ use document::update::Update;
 use document::value::{Path, order};
 use document::{Doc, DocWriter, Env, Result, Value};
 use std::sync::Arc;
-
-/// A host on its way: as it was, and as it becomes.
-pub(crate) struct Host {
-    pub(crate) before: Option<Doc<'static>>,
-    pub(crate) after: Doc<'static>,
-}
 
 /// Whether the hosts are stored already: then what is read of the children includes what the client just wrote.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +26,7 @@ pub(crate) enum When {
 
 /// Makes the fields of `rules` right in hosts that are not stored yet, or as they are stored.
 pub(crate) async fn complete(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     rules: &[Arc<ActiveRule>],
     hosts: &mut [Host],
     when: When,
@@ -40,7 +34,7 @@ pub(crate) async fn complete(
     for kept in rules {
         let Some(field) = &kept.field else { continue };
         let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
-        one_field(run, kept, field, hosts, when).await?;
+        one_field(attempt, kept, field, hosts, when).await?;
         for (host, given) in hosts.iter().zip(given) {
             check_client_value(kept, host, &given)?;
         }
@@ -50,7 +44,7 @@ pub(crate) async fn complete(
 
 /// One field of all hosts: what they need is read together.
 async fn one_field(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     field: &Arc<dyn Field>,
     hosts: &mut [Host],
@@ -58,77 +52,45 @@ async fn one_field(
 ) -> Result<()> {
     // Of a roll-up that is being seeded: children that are counted would have made the host.
     let is_uncounted = kept.makes_hosts() && kept.state != State::On;
-    let mut placed: Vec<usize> = Vec::new();
-    let mut keys: Vec<Value<'static>> = Vec::new();
-    for (number, host) in hosts.iter_mut().enumerate() {
-        match field.wanted(&host.after, host.before.as_ref())? {
-            Wanted::Nothing => {}
-            Wanted::Restored(restored) => {
-                check_way(field, &host.after)?;
-                host.after = restored;
-            }
-            Wanted::Here => placed.push(number),
-            Wanted::Rows(_) if is_uncounted => {
-                check_way(field, &host.after)?;
-                host.after = field.place(&host.after, None, &Rows::default(), &run.context.env)?;
-            }
-            Wanted::Rows(wanted) => {
-                placed.push(number);
-                keys.extend(wanted);
-            }
-        }
-    }
-    if placed.is_empty() {
-        return Ok(());
-    }
-    keys.sort_by(order::compare);
-    keys.dedup_by(|a, b| order::equal(a, b));
-    let rows = read(run, kept, field, &keys).await?;
-    for number in placed {
-        let Some(host) = hosts.get_mut(number) else { continue };
-        check_way(field, &host.after)?;
-        host.after = field.place(&host.after, host.before.as_ref(), &rows, &run.context.env)?;
-    }
-    if when == When::AfterTheWrite && field.fences().evaluate == Mode::Exclusive {
-        keys.iter().for_each(|own| run.note_evaluated(kept, own));
-    }
-    Ok(())
-}
-
-fn check_way(field: &Arc<dyn Field>, host: &Doc<'_>) -> Result<()> {
-    field.obstacle(host).map_or(Ok(()), |obstacle| Err(obstacle.error(&**field)))
+    let basis = if is_uncounted { Basis::Uncounted } else { Basis::Written };
+    let env = &attempt.context.env;
+    evaluate(&**field, basis, hosts, env, |keys| read(attempt, kept, field, keys, when)).await
 }
 
 /// The rows of some keys, fenced (SEMANTICS R1): exclusive fences are passed first, shared ones at the end.
 async fn read(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     field: &Arc<dyn Field>,
-    keys: &[Value<'static>],
+    keys: Vec<Value<'static>>,
+    when: When,
 ) -> Result<Rows> {
-    if keys.is_empty() {
-        return Ok(Rows::default());
-    }
     let is_shared = field.fences().evaluate == Mode::Shared;
     if is_shared {
-        if let Some(recalled) = recent_copies::recall(run, kept, keys) {
+        if let Some(recalled) = recent_copies::recall(attempt, kept, &keys) {
             return Ok(recalled);
         }
     } else {
-        for value in keys {
-            run.exclusive(kept, value).await?;
+        for value in &keys {
+            attempt.exclusive(kept, value).await?;
         }
     }
-    let fetch = run.fetch();
-    let rows = evaluate::rows(&**field, keys, fetch, |op| run.read(std::slice::from_ref(kept), op)).await?;
+    let fetch = attempt.fetch_of(&**field);
+    let mut rows = Rows::default();
+    for some in keys.chunks(field.lookup().keys_per_read(keys.len(), fetch)) {
+        let documents = attempt.read(std::slice::from_ref(kept), field.query(some, fetch)?).await?;
+        rows.add(&**field, fetch, &documents);
+    }
     if is_shared {
-        recent_copies::remember(run, kept, keys, &rows).await?;
-        keys.iter().for_each(|value| run.shared_later(kept, value.clone()));
+        recent_copies::remember(attempt, kept, &keys, &rows).await?;
+        keys.into_iter().for_each(|value| attempt.shared_later(kept, value));
+    } else if when == When::AfterTheWrite {
+        keys.iter().for_each(|own| attempt.note_evaluated(kept, own));
     }
     Ok(rows)
 }
 
-/// New documents with the fields that are computed from themselves alone; nothing if they need more than that.
+/// New documents with the fields that are computed from themselves alone; `None` if they need more than that.
 pub(crate) fn expressed(rules: &[Arc<ActiveRule>], documents: &[Doc<'static>], env: &Env) -> Option<Vec<Doc<'static>>> {
     let mut hosts: Vec<Host> = documents.iter().map(|doc| Host { before: None, after: doc.clone() }).collect();
     for kept in rules {
@@ -136,10 +98,10 @@ pub(crate) fn expressed(rules: &[Arc<ActiveRule>], documents: &[Doc<'static>], e
         if field.link().is_some() || kept.rule.client_writes == ClientWrites::Refuse {
             return None;
         }
-        for host in &mut hosts {
-            let given = at(&host.after, &kept.rule.field);
-            check_way(field, &host.after).ok()?;
-            host.after = field.place(&host.after, None, &Rows::default(), env).ok()?;
+        let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
+        let evaluation = Evaluation::begin(&**field, Basis::Written, &mut hosts).ok()?;
+        evaluation.finish(&mut hosts, &Rows::default(), env).ok()?;
+        for (host, given) in hosts.iter().zip(given) {
             let _counted = check_client_value(kept, host, &given);
         }
     }
@@ -161,7 +123,7 @@ fn check_client_value(kept: &Arc<ActiveRule>, host: &Host, given: &Value<'_>) ->
 
 /// Puts right what the client's write left in its hosts, and what derived changes mean for the same document: one update
 /// for each document and level.
-pub(crate) async fn restore(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
+pub(crate) async fn restore(attempt: &mut Attempt<'_>, level: &[Arc<ActiveRule>], changes: &mut Changes) -> Result<()> {
     let mut done: Vec<&Namespace> = Vec::new();
     for kept in level {
         let ns = &kept.rule.host;
@@ -179,42 +141,42 @@ pub(crate) async fn restore(run: &mut Attempt<'_>, level: &[Arc<ActiveRule>], ch
                 hosts.push(Host { before, after: after.clone() });
             }
         }
-        put_right(run, ns, &rules, &ids, hosts, changes).await?;
+        put_right(attempt, ns, &rules, &ids, hosts, changes).await?;
     }
     Ok(())
 }
 
 /// Fills the fields of hosts that a roll-up has just made, but for those of roll-ups: they came with it.
 pub(super) async fn fill_made(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     ns: &Namespace,
     made: &[Change],
     changes: &mut Changes,
 ) -> Result<()> {
-    let Some(local) = run.rules.of(ns).cloned().filter(|_| !made.is_empty()) else { return Ok(()) };
+    let Some(local) = attempt.rules.of(ns).cloned().filter(|_| !made.is_empty()) else { return Ok(()) };
     let rules: Vec<Arc<ActiveRule>> = local.hosted.iter().filter(|kept| !kept.makes_hosts()).cloned().collect();
     let with_after = made.iter().filter_map(|change| Some((change.id.clone(), change.after.clone()?)));
     let ids: Vec<(Value<'static>, Doc<'static>)> = with_after.collect();
     let hosts = ids.iter().map(|(_, after)| Host { before: None, after: after.clone() }).collect();
-    put_right(run, ns, &rules, &ids, hosts, changes).await
+    put_right(attempt, ns, &rules, &ids, hosts, changes).await
 }
 
 /// Makes the fields of `rules` right in hosts that are stored as `ids` has them.
 async fn put_right(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     ns: &Namespace,
     rules: &[Arc<ActiveRule>],
     ids: &[(Value<'static>, Doc<'static>)],
     mut hosts: Vec<Host>,
     changes: &mut Changes,
 ) -> Result<()> {
-    complete(run, rules, &mut hosts, When::AfterTheWrite).await?;
+    complete(attempt, rules, &mut hosts, When::AfterTheWrite).await?;
     let written: Vec<Written<'_>> = ids
         .iter()
         .zip(&hosts)
         .map(|((id, _), host)| Written { id: id.clone(), before: host.before.as_ref(), after: &host.after })
         .collect();
-    keep_written(run, ns, &written).await?;
+    keep_written(attempt, ns, &written).await?;
     let mut statements = Vec::new();
     for ((id, stored), host) in ids.iter().zip(&hosts) {
         if let Some(update) = difference(stored, &host.after, rules)? {
@@ -225,14 +187,14 @@ async fn put_right(
     if statements.is_empty() {
         return Ok(());
     }
-    let capture = run.rules.of(ns).map_or(Capture::Nothing, |local| local.capture.clone());
+    let capture = attempt.rules.of(ns).map_or(Capture::Nothing, |local| local.capture.clone());
     let op = WriteOp::Update(UpdateOp::of(ns.clone(), statements));
-    let written = run.derive(rules, &op, &capture).await?;
+    let written = attempt.derive(rules, &op, &capture).await?;
     changes.derived(ns, written.changes);
     Ok(())
 }
 
-/// The update that makes what the rules own in `stored` as it is in `wanted`; nothing if it is so already.
+/// The update that makes what the rules own in `stored` as it is in `wanted`; `None` if it is so already.
 pub(crate) fn difference(stored: &Doc<'_>, wanted: &Doc<'_>, rules: &[Arc<ActiveRule>]) -> Result<Option<Update>> {
     let (mut set, mut unset) = (DocWriter::new(), DocWriter::new());
     let (mut sets, mut unsets) = (false, false);

@@ -117,14 +117,14 @@ impl HostUpdates {
         Ok(())
     }
 
-    pub(super) async fn write(self, run: &mut Attempt<'_>, changes: &mut Changes) -> Result<()> {
+    pub(super) async fn write(self, attempt: &mut Attempt<'_>, changes: &mut Changes) -> Result<()> {
         for (host, list) in self.hosts {
             let (mut own, mut merged) = (Statements::default(), Statements::default());
             for update in list {
-                add_statement(run, &host, update, &mut own, &mut merged)?;
+                add_statement(attempt, &host, update, &mut own, &mut merged)?;
             }
-            merged.write(run, &host, changes).await?;
-            own.write_own(run, &host, changes).await?;
+            merged.write(attempt, &host, changes).await?;
+            own.write_own(attempt, &host, changes).await?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl HostUpdates {
 
 /// Makes a statement of the update of one key: its field's own, or one of all its fields together.
 fn add_statement(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     host: &Namespace,
     mut update: KeyUpdate,
     own: &mut Statements,
@@ -151,7 +151,7 @@ fn add_statement(
     let changed: Vec<Path> = update.update.fields().map(|field| field.target().path.clone()).collect();
     let is_seeded = update.rules.iter().all(|kept| matches!(kept.state, State::On));
     let (comes, leaves) = update.update.comings();
-    if let Some(local) = run.rules.of(host).filter(|_| comes) {
+    if let Some(local) = attempt.rules.of(host).filter(|_| comes) {
         let mut values = roll_up::empty_values(local, &update.rules);
         if is_seeded {
             // A first child may leave the value as it is: a new host has none yet.
@@ -172,19 +172,19 @@ fn add_statement(
         false => update.update.into_update_while_seeding(),
     };
     let Some(mut made) = made else {
-        update.asked.iter().for_each(|(kept, key, _)| run.unwritten(kept, key.clone()));
+        update.asked.iter().for_each(|(kept, key, _)| attempt.unwritten(kept, key.clone()));
         merged.cancelled.extend(update.asked);
         return Ok(());
     };
-    if let Some(local) = run.rules.of(host).filter(|_| is_read) {
+    if let Some(local) = attempt.rules.of(host).filter(|_| is_read) {
         made = with_own_stages(made, &own_stages(changed, local));
     }
-    run.touched.push(hash);
+    attempt.touched.push(hash);
     let mut filter = update.filter;
     for kept in &update.rules {
         if update.multi && !matches!(kept.state, State::On) {
             filter = filter.and(up_to(&kept.state)?);
-            run.shared_later(kept, update.key.clone());
+            attempt.shared_later(kept, update.key.clone());
         }
         if kept.field.as_ref().is_some_and(|field| field.fences().unwritten.is_some()) {
             let keys = if is_sure { &mut merged.keys } else { &mut merged.unsure };
@@ -216,8 +216,8 @@ impl Statements {
         self.list.iter().map(|(statement, _)| statement.filter.clone()).collect()
     }
 
-    fn capture(&self, run: &Attempt<'_>, host: &Namespace) -> Capture {
-        match run.rules.of(host) {
+    fn capture(&self, attempt: &Attempt<'_>, host: &Namespace) -> Capture {
+        match attempt.rules.of(host) {
             Some(local) if self.is_read || self.makes && roll_up::is_watched(local) => local.capture.clone(),
             _ => Capture::Nothing,
         }
@@ -225,67 +225,67 @@ impl Statements {
 
     /// Those without a host leave a shared fence, against who creates it meanwhile; those whose host stays as it was, against who
     /// evaluates it (SEMANTICS R1): a statement that changes nothing is no write.
-    async fn write(self, run: &mut Attempt<'_>, host: &Namespace, changes: &mut Changes) -> Result<()> {
+    async fn write(self, attempt: &mut Attempt<'_>, host: &Namespace, changes: &mut Changes) -> Result<()> {
         for (kept, key, about) in &self.cancelled {
-            run.exclusive_part(kept, key, about).await?;
+            attempt.exclusive_part(kept, key, about).await?;
         }
         if self.list.is_empty() {
             return Ok(());
         }
-        if run.is_collecting() {
-            return self.collect(run, host).await;
+        if attempt.is_collecting() {
+            return self.collect(attempt, host).await;
         }
-        keep_matching(run, host, &self.filters()).await?;
+        keep_matching(attempt, host, &self.filters()).await?;
         let expected = u64::try_from(self.list.len()).unwrap_or(u64::MAX);
-        let capture = self.capture(run, host);
+        let capture = self.capture(attempt, host);
         let op = update(host, self.list.into_iter().map(|(statement, _)| statement).collect());
-        let written = run.derive(&self.rules, &op, &capture).await?;
+        let written = attempt.derive(&self.rules, &op, &capture).await?;
         let upserted = u64::try_from(written.upserted.len()).unwrap_or(u64::MAX);
         let changed = written.modified.saturating_add(upserted);
         // Which of several did not match, or stays as it was, is not told: a fence too many is at worst a retry.
         let keys = if written.n < expected || self.multi { self.keys } else { Vec::new() };
         let unsure = if changed < expected || self.multi { self.unsure } else { Vec::new() };
         for (kept, value) in keys.into_iter().chain(unsure) {
-            run.shared_later(&kept, value);
+            attempt.shared_later(&kept, value);
         }
         if changed < written.n {
             for (kept, key, about) in &self.asked {
-                run.exclusive_part(kept, key, about).await?;
+                attempt.exclusive_part(kept, key, about).await?;
             }
         }
         if self.makes {
             let made: Vec<Change> = written.changes.iter().filter(|change| change.before.is_none()).cloned().collect();
             changes.derived_or_made(host, written.changes);
-            host_fields::fill_made(run, host, &made, changes).await?;
+            host_fields::fill_made(attempt, host, &made, changes).await?;
         } else {
             changes.derived(host, written.changes);
         }
-        roll_up::remove_empty(run, host, &self.rules, self.left, changes).await
+        roll_up::remove_empty(attempt, host, &self.rules, self.left, changes).await
     }
 
     /// Statements of one field each, whose hosts are known to be there: nobody needs the answer unless another rule reads it.
-    async fn write_own(self, run: &mut Attempt<'_>, host: &Namespace, changes: &mut Changes) -> Result<()> {
+    async fn write_own(self, attempt: &mut Attempt<'_>, host: &Namespace, changes: &mut Changes) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());
         }
-        keep_matching(run, host, &self.filters()).await?;
-        let capture = self.capture(run, host);
+        keep_matching(attempt, host, &self.filters()).await?;
+        let capture = self.capture(attempt, host);
         let op = update(host, self.list.into_iter().map(|(statement, _)| statement).collect());
         if matches!(capture, Capture::Nothing) {
-            return run.derive_last(&self.rules, op).await;
+            return attempt.derive_last(&self.rules, op).await;
         }
-        let written = run.derive(&self.rules, &op, &capture).await?;
+        let written = attempt.derive(&self.rules, &op, &capture).await?;
         changes.derived(host, written.changes);
         Ok(())
     }
 
     /// The same as [`Statements::write`] without an answer: a host that is thought to be there must be; any other update has a
     /// fence with it.
-    async fn collect(self, run: &mut Attempt<'_>, host: &Namespace) -> Result<()> {
+    async fn collect(self, attempt: &mut Attempt<'_>, host: &Namespace) -> Result<()> {
         for (kept, value) in &self.unsure {
-            run.shared_later(kept, value.clone());
+            attempt.shared_later(kept, value.clone());
         }
-        let missing_hosts = &run.executor.missing_hosts;
+        let missing_hosts = &attempt.executor.missing_hosts;
         let is_sure =
             |(statement, hash): &(UpdateStatement, HostHash)| !statement.multi && !missing_hosts.contains(*hash);
         let (sure, unsure): (Vec<_>, Vec<_>) = self.list.into_iter().partition(is_sure);
@@ -297,11 +297,11 @@ impl Statements {
             if !must_match {
                 for (kept, value) in &self.keys {
                     if hosts.contains(&host_queue::hash(host, &key::bytes(value))) {
-                        run.shared_later(kept, value.clone());
+                        attempt.shared_later(kept, value.clone());
                     }
                 }
             }
-            run.collect_derived(&self.rules, update(host, statements), must_match, hosts).await?;
+            attempt.collect_derived(&self.rules, update(host, statements), must_match, hosts).await?;
         }
         Ok(())
     }

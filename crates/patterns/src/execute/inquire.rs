@@ -114,10 +114,14 @@ async fn read(
     field: &dyn Field,
     questions: &[Question],
 ) -> Result<AnswerRows> {
-    let fetch = run.fetch();
-    let documents = run.read(std::slice::from_ref(kept), field.ask(questions, fetch)?).await?;
-    let rows = documents.iter().filter_map(|document| field.answer_row(document, fetch));
-    Ok(rows.map(|(key, about, row)| ((key::bytes(&key), key::bytes(&about)), row)).collect())
+    let fetch = run.fetch_of(field);
+    let mut rows = AnswerRows::new();
+    for some in questions.chunks(field.lookup().keys_per_read(questions.len(), fetch)) {
+        let documents = run.read(std::slice::from_ref(kept), field.ask(some, fetch)?).await?;
+        let found = documents.iter().filter_map(|document| field.answer_row(document, fetch));
+        rows.extend(found.map(|(key, about, row)| ((key::bytes(&key), key::bytes(&about)), row)));
+    }
+    Ok(rows)
 }
 
 /// What follows for each key. The questions of one key stand together.

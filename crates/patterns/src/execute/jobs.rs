@@ -20,42 +20,42 @@ use std::sync::Arc;
 
 /// Puts a job into the outbox, in the transaction of what causes it.
 pub(crate) async fn enqueue(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     value: &Value<'_>,
     action: JobAction,
 ) -> Result<()> {
-    need_to_put_off(run.executor, run.session.relay.as_ref(), &run.rules, kept, action).await?;
-    if !run.enqueued.insert(fence_key(&kept.rule, value)) {
+    need_to_put_off(attempt.executor, attempt.session.relay.as_ref(), &attempt.rules, kept, action).await?;
+    if !attempt.enqueued.insert(fence_key(&kept.rule, value)) {
         return Ok(());
     }
-    run.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(value)));
-    run.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
-    if run.trace.is_some() {
-        count(run, kept, value).await?;
+    attempt.touched.push(host_queue::hash(&kept.rule.host, &key::bytes(value)));
+    attempt.pass(std::slice::from_ref(kept), || Action::Job { key: value.clone().into_owned() }).await?;
+    if attempt.trace.is_some() {
+        count(attempt, kept, value).await?;
     }
-    let op = upsert(kept, value, run.context.env.now)?;
-    let retry = run.session.retry.take();
-    let written = write(run, &op).await;
-    run.session.retry = retry;
+    let op = upsert(kept, value, attempt.context.env.now)?;
+    let retry = attempt.session.retry.take();
+    let written = write(attempt, &op).await;
+    attempt.session.retry = retry;
     written
 }
 
 /// Notes what the job will change, by what the transaction sees.
-async fn count(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, value: &Value<'_>) -> Result<()> {
+async fn count(attempt: &mut Attempt<'_>, kept: &Arc<ActiveRule>, value: &Value<'_>) -> Result<()> {
     let evaluator = Evaluator::new(&kept.rule)?;
-    let mut at = Access { backend: &*run.executor.inner, session: run.session, context: run.context };
+    let mut at = Access { backend: &*attempt.executor.inner, session: attempt.session, context: attempt.context };
     let ids = evaluator.changed_by_job(&mut at, &value.clone().into_owned()).await?;
-    if let Some(trace) = &mut run.trace {
+    if let Some(trace) = &mut attempt.trace {
         trace.note_later(&kept.rule.host, &ids);
     }
     Ok(())
 }
 
-async fn write(run: &mut Attempt<'_>, op: &WriteOp) -> Result<()> {
-    let session: &mut Session = run.session;
-    let mut written = run.executor.inner.write(session, run.context, op, &Capture::Nothing).await?;
-    run.executor.jobs_added();
+async fn write(attempt: &mut Attempt<'_>, op: &WriteOp) -> Result<()> {
+    let session: &mut Session = attempt.session;
+    let mut written = attempt.executor.inner.write(session, attempt.context, op, &Capture::Nothing).await?;
+    attempt.executor.jobs_added();
     match written.errors.is_empty() {
         true => Ok(()),
         false => Err(written.errors.remove(0).error),

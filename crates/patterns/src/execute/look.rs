@@ -3,6 +3,7 @@
 
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
+use crate::execute::host_queue;
 use crate::execute::host_updates::HostUpdates;
 use crate::execute::inquire::Inquiries;
 use crate::mql;
@@ -58,7 +59,15 @@ impl Looks {
                 let known = by_key(&kept, &*field, &hosts);
                 for (key, delta) in keys {
                     let hosts = known.get(&key::bytes(&key)).map_or(&[][..], |hosts| hosts);
-                    match decided(&kept, &*field, &key, hosts, &delta)? {
+                    let effect = decided(&kept, &*field, &key, hosts, &delta)?;
+                    if field.stages_decide(&delta) && run.executor.flights() {
+                        let host = host_queue::hash(&kept.rule.host, &key::bytes(&key));
+                        match &effect {
+                            Effect::Ask(_) => run.executor.undecided_hosts.add(host),
+                            _ => run.executor.undecided_hosts.remove(&[host]),
+                        }
+                    }
+                    match effect {
                         Effect::Update(delta) if !delta.is_zero() => updates.add(&kept, &field, key, delta)?,
                         Effect::Ask(inquiry) => inquiries.add(&kept, &field, key, inquiry)?,
                         _ => {
@@ -154,7 +163,7 @@ async fn read(run: &mut Attempt<'_>, ns: &Namespace, fields: &[FieldLooks]) -> R
     let filter = Filter::from_node(root);
     let projection = match run.fetch() {
         Fetch::Documents => None,
-        Fetch::Rows | Fetch::Shortest => Some(Arc::new(looked_at(fields, &filter)?)),
+        Fetch::Rows | Fetch::Shortest | Fetch::Shaped => Some(Arc::new(looked_at(fields, &filter)?)),
     };
     let rules: Vec<Arc<ActiveRule>> = fields.iter().map(|looks| looks.kept.clone()).collect();
     let find = Find { projection, ..Find::matching(ns.clone(), filter) };

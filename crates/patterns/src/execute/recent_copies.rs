@@ -15,16 +15,16 @@ use std::time::Instant;
 const TOGETHER: usize = 16;
 
 /// The user that the run acts for.
-fn user(run: &Attempt<'_>) -> User {
-    run.session.relay.as_ref().and_then(|relay| relay.user())
+fn user(attempt: &Attempt<'_>) -> User {
+    attempt.session.relay.as_ref().and_then(|relay| relay.user())
 }
 
 /// The copies of all these sources, if each was read lately: their fences are then passed at the versions of that time.
-pub(crate) fn recall(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Value<'static>]) -> Option<Rows> {
-    if !run.relies || keys.len() > TOGETHER {
+pub(crate) fn recall(attempt: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Value<'static>]) -> Option<Rows> {
+    if !attempt.relies || keys.len() > TOGETHER {
         return None;
     }
-    let user = user(run);
+    let user = user(attempt);
     let mut copies = Rows::default();
     let mut fences = Vec::with_capacity(keys.len());
     for value in keys {
@@ -33,14 +33,14 @@ pub(crate) fn recall(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>, keys: &[Valu
         fences.push(version);
     }
     for (value, version) in keys.iter().zip(fences) {
-        run.shared_at(kept, value.clone(), version);
+        attempt.shared_at(kept, value.clone(), version);
     }
     Some(copies)
 }
 
 /// Remembers copies that were just read, if they are read often: their versions are read in the same transaction.
 pub(crate) async fn remember(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     keys: &[Value<'static>],
     copies: &Rows,
@@ -48,21 +48,21 @@ pub(crate) async fn remember(
     let asked = Instant::now();
     // A frozen copy's source may change without a fence.
     let is_frozen = kept.rule.link().is_some_and(|link| link.when_changed == WhenChanged::Keep);
-    if !run.relies || keys.len() > TOGETHER || is_frozen {
+    if !attempt.relies || keys.len() > TOGETHER || is_frozen {
         return Ok(());
     }
-    let user = user(run);
+    let user = user(attempt);
     let is_warm =
         |value: &&Value<'static>| kept.recent.is_warm(&user, &key::bytes(value)) && copies.get(value).is_some();
     let warm: Vec<&Value<'static>> = keys.iter().filter(is_warm).collect();
-    let Some(pipelining) = run.executor.inner.pipelining().filter(|_| !warm.is_empty()) else { return Ok(()) };
+    let Some(pipelining) = attempt.executor.inner.pipelining().filter(|_| !warm.is_empty()) else { return Ok(()) };
     let fences: Vec<FenceKey> = warm.iter().map(|value| fence_key(&kept.rule, value)).collect();
-    let versions = pipelining.versions(run.session, run.context, &fences).await?;
+    let versions = pipelining.versions(attempt.session, attempt.context, &fences).await?;
     for (value, version) in warm.into_iter().zip(versions) {
         match (version, copies.get(value)) {
             (Some(version), Some(copy)) => kept.recent.keep(&user, key::bytes(value), copy.clone(), version, asked),
             // Nobody has had this fence to himself yet: that gives it its first version.
-            _ => run.exclusive(kept, value).await?,
+            _ => attempt.exclusive(kept, value).await?,
         }
     }
     Ok(())

@@ -25,12 +25,12 @@ use std::sync::Arc;
 pub(crate) const WHOLE_RULE: Value<'static> = Value::Null;
 
 /// Where the rule is in its life by what the transaction sees: while its source is walked, the position is read in it.
-pub(super) async fn state(run: &mut Attempt<'_>, kept: &Arc<ActiveRule>) -> Result<State> {
+pub(super) async fn state(attempt: &mut Attempt<'_>, kept: &Arc<ActiveRule>) -> Result<State> {
     if !matches!(kept.state, State::Maintaining | State::Gathering { .. }) || kept.epoch == 0 {
         return Ok(kept.state.clone());
     }
-    run.shared_later(kept, WHOLE_RULE);
-    let row = catalog_row(run, kept).await?;
+    attempt.shared_later(kept, WHOLE_RULE);
+    let row = catalog_row(attempt, kept).await?;
     // By a newer row nothing is counted until all who write know of it.
     let epoch = |row: &Doc<'static>| row.get("epoch").and_then(|epoch| epoch.as_i64_exact());
     let row = row.filter(|row| epoch(row) >= Some(kept.epoch));
@@ -68,18 +68,18 @@ pub(crate) fn is_watched(local: &CollectionRules) -> bool {
 
 /// Deletes the hosts of these keys that have no children any more, unless they hold something that is not of rules.
 pub(super) async fn remove_empty(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     ns: &Namespace,
     rules: &[Arc<ActiveRule>],
     keys: Vec<Value<'static>>,
     changes: &mut Changes,
 ) -> Result<()> {
-    let Some(local) = run.rules.of(ns).cloned().filter(|_| !keys.is_empty()) else { return Ok(()) };
+    let Some(local) = attempt.rules.of(ns).cloned().filter(|_| !keys.is_empty()) else { return Ok(()) };
     let empty = is_empty(&local)?;
     let statements = keys.iter().map(|key| DeleteStatement::all(Filter::equality("_id", key).and(empty.clone())));
     let op = WriteOp::Delete(Delete::of(ns.clone(), statements.collect()));
     let capture = if local.sourced.is_empty() { Capture::Nothing } else { local.capture.clone() };
-    let written = run.derive(rules, &op, &capture).await?;
+    let written = attempt.derive(rules, &op, &capture).await?;
     changes.derived(ns, written.changes);
     Ok(())
 }
@@ -142,9 +142,9 @@ impl<'n> Owned<'n> {
 }
 
 /// Refuses that hosts are deleted that have children: the next child would count from 1.
-pub(super) fn refuse_deletes(run: &Attempt<'_>, changes: &Changes) -> Result<()> {
+pub(super) fn refuse_deletes(attempt: &Attempt<'_>, changes: &Changes) -> Result<()> {
     for (ns, list) in changes.all() {
-        let Some(local) = run.rules.of(ns) else { continue };
+        let Some(local) = attempt.rules.of(ns) else { continue };
         for kept in local.hosted.iter().filter(|kept| kept.makes_hosts()) {
             for deleted in list.iter().filter(|changed| changed.change.after.is_none()) {
                 let Some(before) = &deleted.change.before else { continue };

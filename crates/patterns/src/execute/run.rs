@@ -50,7 +50,7 @@ pub(crate) async fn run_statements(
         RetryWindow::new(context).in_time(executor.lines.make_way(sources)).await?;
     }
     let hosts = group::hosts(&executor.rules(), op, context, WAITED_FOR)?;
-    let flies = flying::may_fly(executor, op, client.retry.is_some());
+    let flies = flying::may_fly(executor, op, client.retry.is_some()) && !executor.undecided_hosts.contains_any(&hosts);
     if let WriteOp::Insert(insert) = op
         && flies
         && convoy::is_open_to(client)
@@ -146,6 +146,9 @@ async fn attempt(
         other => other,
     };
     std::mem::swap(touched, &mut run.touched);
+    if run.needs_answer {
+        return Ok(Attempted::Apart);
+    }
     let mut written = match settle(result)? {
         Outcome::Done(written) => written,
         failed => return Ok(Attempted::Outcome(failed)),
@@ -235,11 +238,14 @@ pub(crate) async fn rehearse(
     is_shown: bool,
 ) -> Result<Rehearsed> {
     let mut attempts = RetryWindow::new(context);
+    // As it is sent where nothing fails.
+    let mut leaves_to_stages = work.stack.is_none() && flying::may_fly(executor, work.op, false);
     loop {
         let mut session = client.sibling();
         executor.inner.begin(&mut session, context).await?;
         let mut run = Attempt::new(executor, &mut session, context, executor.rules());
         run.trace = is_shown.then(Plan::default);
+        run.leaves_to_stages = leaves_to_stages;
         let result = match execute(&mut run, work).await {
             Ok(written) if written.errors.is_empty() => run.finish().await.map(|()| written),
             other => other,
@@ -249,6 +255,7 @@ pub(crate) async fn rehearse(
         match (settle(result), refused.into_iter().next()) {
             (Ok(Outcome::Done(_)), None) => return Ok(Ok(plan)),
             (Ok(Outcome::Done(_)), Some(failed)) => return Ok(Err((Some(failed.index), failed.error))),
+            (Ok(Outcome::Failed { .. }), _) if leaves_to_stages => leaves_to_stages = false,
             (Ok(Outcome::Failed { index, error }), _) => return Ok(Err((index, error))),
             (Err(error), _) => attempts.again(error, context).await?,
         }

@@ -38,11 +38,11 @@ pub(crate) struct StoredWork {
 
 /// Runs the statements. An error of the reply is a statement's, and then the transaction is lost; statements that are refused with
 /// nothing written for them are in [`Attempt::refused`].
-pub(crate) async fn execute(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -> Result<Written> {
-    run.stored = Some(StoredWork { stack: stack.clone(), changes: LogicalChanges::default(), learned: Vec::new() });
+pub(crate) async fn execute(attempt: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -> Result<Written> {
+    attempt.stored = Some(StoredWork { stack: stack.clone(), changes: LogicalChanges::default(), learned: Vec::new() });
     let outcome = match work.op {
-        WriteOp::Delete(op) if op.ns != stack.logical => expire(run, op).await.map_err(Stop::Command),
-        _ => all(run, stack, work).await,
+        WriteOp::Delete(op) if op.ns != stack.logical => expire(attempt, op).await.map_err(Stop::Command),
+        _ => all(attempt, stack, work).await,
     };
     match outcome {
         Ok(written) => Ok(written),
@@ -53,42 +53,42 @@ pub(crate) async fn execute(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &Cl
     }
 }
 
-async fn all(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -> Result<Written, Stop> {
+async fn all(attempt: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -> Result<Written, Stop> {
     let how = CommandOptions::of(work.op);
     let count = statements::count(work.op);
-    let is_recorded = run.session.retry.is_some() && work.picked.is_none();
+    let is_recorded = attempt.session.retry.is_some() && work.picked.is_none();
     let mut total = work.noted.clone();
     if is_recorded {
         let ids: Vec<i32> = (0..count).map(|index| how.statement_id(index)).collect();
-        let (session, context) = (&mut *run.session, run.context);
-        statements::add(&mut total, run.executor.inner.recall(session, context, &stack.logical.db, &ids).await?, 0);
+        let (session, context) = (&mut *attempt.session, attempt.context);
+        statements::add(&mut total, attempt.executor.inner.recall(session, context, &stack.logical.db, &ids).await?, 0);
     }
     let is_left = |index: &usize| !total.retried.contains(&how.statement_id(*index));
     let left: Vec<usize> = (0..count).filter(is_left).collect();
     let (written, effective) = match (work.op, work.picked) {
-        (WriteOp::Insert(op), _) => inserted(run, stack, op, &left).await?,
+        (WriteOp::Insert(op), _) => inserted(attempt, stack, op, &left).await?,
         (op, Some(picked)) => {
             let Some(many) = Many::of(op, 0) else { return Ok(total) };
             let written = match picked.is_empty() {
-                true => many.upsert_if_requested(run, stack).await?,
+                true => many.upsert_if_requested(attempt, stack).await?,
                 false => {
-                    let (written, failed) = many.change(run, stack, picked).await?;
-                    run.refused.extend(failed.map(|error| WriteError { index: 0, error }));
+                    let (written, failed) = many.change(attempt, stack, picked).await?;
+                    attempt.refused.extend(failed.map(|error| WriteError { index: 0, error }));
                     written
                 }
             };
-            run.follow_stored().await.map_err(Stop::of(0))?;
+            attempt.follow_stored().await.map_err(Stop::of(0))?;
             (written, Vec::new())
         }
-        (op, None) => each_statement(run, stack, op, &left).await?,
+        (op, None) => each_statement(attempt, stack, op, &left).await?,
     };
     if is_recorded && !effective.is_empty() {
         let ids: Vec<i32> = effective.iter().map(|index| how.statement_id(*index)).collect();
         let mut record = written.clone();
         let position = |index: usize| effective.iter().position(|other| *other == index).unwrap_or_default();
         record.upserted.iter_mut().for_each(|(index, _)| *index = position(*index));
-        let (session, context) = (&mut *run.session, run.context);
-        run.executor.inner.remember(session, context, &stack.logical.db, &ids, &record).await?;
+        let (session, context) = (&mut *attempt.session, attempt.context);
+        attempt.executor.inner.remember(session, context, &stack.logical.db, &ids, &record).await?;
     }
     statements::add(&mut total, written, 0);
     total.upserted.sort_by_key(|(index, _)| *index);
@@ -98,24 +98,24 @@ async fn all(run: &mut Attempt<'_>, stack: &Arc<Stack>, work: &ClientWork<'_>) -
 /// What was written, and the places of statements that had an effect, in order.
 type Done = (Written, Vec<usize>);
 
-async fn inserted(run: &mut Attempt<'_>, stack: &Stack, op: &Insert, left: &[usize]) -> Result<Done, Stop> {
-    let mut documents = insert::numbered(stack, op, &run.context.env);
+async fn inserted(attempt: &mut Attempt<'_>, stack: &Stack, op: &Insert, left: &[usize]) -> Result<Done, Stop> {
+    let mut documents = insert::numbered(stack, op, &attempt.context.env);
     documents.retain(|(index, _)| left.contains(index));
-    let refused = insert::insert(run, stack, &documents, op.ordered, op.bypass_validation).await?;
-    run.follow_stored().await.map_err(Stop::of(left.first().copied().unwrap_or_default()))?;
+    let refused = insert::insert(attempt, stack, &documents, op.ordered, op.bypass_validation).await?;
+    attempt.follow_stored().await.map_err(Stop::of(left.first().copied().unwrap_or_default()))?;
     let first = refused.first().map(|failed| failed.index).filter(|_| op.ordered);
     let is_out =
         |index: usize| first.is_some_and(|first| index >= first) || refused.iter().any(|failed| failed.index == index);
     let effective: Vec<usize> = left.iter().copied().filter(|index| !is_out(*index)).collect();
-    run.refused.extend(refused);
+    attempt.refused.extend(refused);
     Ok((Written { n: effective.len() as u64, ..Written::default() }, effective))
 }
 
-async fn each_statement(run: &mut Attempt<'_>, stack: &Stack, op: &WriteOp, left: &[usize]) -> Result<Done, Stop> {
+async fn each_statement(attempt: &mut Attempt<'_>, stack: &Stack, op: &WriteOp, left: &[usize]) -> Result<Done, Stop> {
     let (mut total, mut effective) = (Written::default(), Vec::new());
     for index in left.iter().copied() {
-        let written = one(run, stack, op, index).await?;
-        run.follow_stored().await.map_err(Stop::of(index))?;
+        let written = one(attempt, stack, op, index).await?;
+        attempt.follow_stored().await.map_err(Stop::of(index))?;
         let is_removed = matches!(op, WriteOp::Delete(_) | WriteOp::FindAndModify(_)) && written.n > 0;
         if is_removed || written.modified > 0 || !written.upserted.is_empty() {
             effective.push(index);
@@ -125,38 +125,38 @@ async fn each_statement(run: &mut Attempt<'_>, stack: &Stack, op: &WriteOp, left
     Ok((total, effective))
 }
 
-async fn one(run: &mut Attempt<'_>, stack: &Stack, op: &WriteOp, index: usize) -> Result<Written, Stop> {
+async fn one(attempt: &mut Attempt<'_>, stack: &Stack, op: &WriteOp, index: usize) -> Result<Written, Stop> {
     if let Some(stored) = stack.places.first().and_then(|place| place.shape.single_statement(stack, place, op, index)) {
-        let mut written = StoredAccess::write(run, &stored, None).await?;
+        let mut written = StoredAccess::write(attempt, &stored, None).await?;
         return match written.errors.pop() {
             Some(failed) => Err(Stop::Statement { at: index, error: failed.error }),
             None => Ok(Written { upserted: Vec::new(), ..written }),
         };
     }
-    let Some(many) = Many::of(op, index) else { return statement::run(run, stack, op, index).await };
-    let picked = many.pick(run, stack).await?;
+    let Some(many) = Many::of(op, index) else { return statement::run(attempt, stack, op, index).await };
+    let picked = many.pick(attempt, stack).await?;
     if picked.is_empty() {
-        return many.upsert_if_requested(run, stack).await;
+        return many.upsert_if_requested(attempt, stack).await;
     }
-    match many.change(run, stack, &picked).await? {
+    match many.change(attempt, stack, &picked).await? {
         (written, None) => Ok(written),
         (_, Some(error)) => Err(Stop::Statement { at: index, error }),
     }
 }
 
 /// Whole stored documents that expire by an index of theirs: a logical delete of what each holds. Some of those that match.
-async fn expire(run: &mut Attempt<'_>, op: &Delete) -> Result<Written> {
+async fn expire(attempt: &mut Attempt<'_>, op: &Delete) -> Result<Written> {
     let Some(statement) = op.statements.first() else { return Ok(Written::default()) };
     let some = Find { limit: Some(EXPIRED), ..Find::matching(op.ns.clone(), statement.filter.clone()) };
-    let expired = find(run, some).await?;
+    let expired = find(attempt, some).await?;
     let ids: Vec<Value<'static>> = expired.iter().filter_map(|stored| stored.get("_id")).collect();
     if ids.is_empty() {
         return Ok(Written::default());
     }
     let statements = vec![DeleteStatement::all(statement.filter.clone().and(Filter::among("_id", ids)))];
     let delete = WriteOp::Delete(Delete::of(op.ns.clone(), statements));
-    let written = StoredAccess::write(run, &delete, None).await?;
-    run.follow_stored().await?;
+    let written = StoredAccess::write(attempt, &delete, None).await?;
+    attempt.follow_stored().await?;
     Ok(Written { n: written.n, ..Written::default() })
 }
 

@@ -1,13 +1,13 @@
 //! The value of the first or last child by an order; the last is the first from the other end. Its host does not hold the order, so
 //! whatever may be first is looked up.
 
-use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Shortcut};
+use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, Shortcut};
 use crate::fields::order::SortOrder;
-use crate::fields::ranked::{IDS, Ranked, combined, inquiry, is_about_others};
+use crate::fields::ranked::{IDS, Ranked, combined, inquiry};
 use crate::mql::{call, field, object};
 use crate::rule::field::Samples;
-use crate::rule::numbers::{CHILDREN, Numbers, StateForm};
-use crate::rule::{Delta, Effect, HostField, Link, Needs, Question, RegistryEntry};
+use crate::rule::numbers::{CHILDREN, StateForm};
+use crate::rule::{Delta, Effect, HostField, Link, Lookup, Needs, RegistryEntry};
 use document::op::Capture;
 use document::pipeline::expr::field_of_document;
 use document::value::{Path, show};
@@ -120,6 +120,10 @@ impl Fold for First {
         Some(Shortcut { branches: vec![branch], behind: Vec::new() })
     }
 
+    fn lookup(&self) -> Lookup {
+        self.order.lookup()
+    }
+
     /// One index serves both ends.
     fn needs(&self, host: &HostField, link: &Link) -> Needs {
         self.order.needs(&host.host, link)
@@ -130,33 +134,8 @@ impl Fold for First {
         changed.map(|ranked| inquiry(ranked.delta)).into_iter().collect()
     }
 
-    fn is_blind(&self) -> bool {
-        false
-    }
-
     fn combine(&self, first: Delta, second: &Delta) -> Delta {
         combined(first, second)
-    }
-
-    /// Its deltas are asked about: what is written is the new value.
-    fn next(&self, host: &HostExpressions) -> Next {
-        Next::OfStored(host.stored.clone())
-    }
-
-    fn constant(&self, _: &Delta, _: StateForm) -> Value<'static> {
-        Value::Null
-    }
-
-    fn apply(&self, _: &Delta, stored: Value<'_>, _: &Numbers) -> Value<'static> {
-        stored.into_owned()
-    }
-
-    fn answer(&self, question: &Question, row: Option<&Doc<'_>>) -> Option<Delta> {
-        if is_about_others(question, row) {
-            return None;
-        }
-        let value = row.and_then(|row| row.get("expected")).map_or(Value::Null, Value::into_owned);
-        Some(Delta::Set { value, appeared: false, children: question.delta.children() })
     }
 
     fn samples(&self, sources: &[Doc<'static>]) -> Samples {

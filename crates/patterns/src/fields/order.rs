@@ -5,7 +5,7 @@ use crate::mql::document;
 use crate::rule::LinkKey;
 use crate::rule::needs::{Direction, IndexNeed};
 use crate::rule::seek::Seek;
-use crate::rule::{Link, Needs};
+use crate::rule::{Link, Lookup, Needs};
 use document::op::{Namespace, SortKey, SortSpec};
 use document::pipeline::sort_spec;
 use document::value::{Path, order};
@@ -54,6 +54,11 @@ impl SortOrder {
         &self.declared
     }
 
+    /// How equal children are ordered by `_id`; `None` if that is one of the declared keys.
+    pub fn ties(&self) -> Option<Direction> {
+        self.ties
+    }
+
     /// All keys, with the `_id` that decides ties.
     pub fn keys(&self) -> Vec<(Path, Direction)> {
         let declared = self.declared.keys.iter().map(|key| {
@@ -61,6 +66,11 @@ impl SortOrder {
             (key.path.clone(), direction)
         });
         declared.chain(self.ties.map(|ties| (Path::new("_id"), ties))).collect()
+    }
+
+    /// By its first key.
+    pub fn lookup(&self) -> Lookup {
+        self.declared.keys.first().map_or(Lookup::ByValue, |key| Lookup::InOrder(key.path.clone()))
     }
 
     /// As `$sort` takes it.

@@ -56,18 +56,19 @@ fn takes_away(delta: &Delta) -> bool {
     !matches!(delta, Delta::Items { left, .. } if left.is_empty())
 }
 
-/// Both deltas as one, the second behind the first: a child that came and left again was never there.
-pub(crate) fn combined(first: Delta, second: &Delta) -> Delta {
-    let (
-        Delta::Items { mut came, mut left, children },
+/// Both deltas as one, the second behind the first: a child that came and left again was never there. The second is the shorter one
+/// where a part has many changes.
+pub(crate) fn combined(mut first: Delta, second: &Delta) -> Delta {
+    if let (
+        Delta::Items { came, left, children },
         Delta::Items { came: then_came, left: then_left, children: then_children },
-    ) = (first.clone(), second)
-    else {
-        return first;
-    };
-    cancel(&mut came, &mut left, then_left);
-    cancel(&mut left, &mut came, then_came);
-    Delta::Items { came, left, children: children + then_children }
+    ) = (&mut first, second)
+    {
+        cancel(came, left, then_left);
+        cancel(left, came, then_came);
+        *children += then_children;
+    }
+    first
 }
 
 /// Takes what is in `from` out of it, and adds the rest to `to`.

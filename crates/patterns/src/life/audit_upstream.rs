@@ -31,7 +31,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Audits one rule.
 pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
-    let evaluator = Evaluator::new(&asked.rule)?;
+    let evaluator = Evaluator::new(&asked.rule)?.through(&life.patterned.executor);
     let context = life.context();
     let (mut reading, mut looking) = (Session::default(), Session::default());
     let host = &asked.rule.host;

@@ -65,7 +65,8 @@ impl Life {
     pub(crate) async fn refresh(&self, at: &mut Access<'_>) -> Result<()> {
         let known: BTreeSet<Arc<str>> = self.entries().into_iter().map(|entry| entry.db).collect();
         let mut rows: Vec<(Arc<str>, catalog::Row)> = Vec::new();
-        for db in catalog::databases(at).await? {
+        let is_ours = |db: &String| self.only_in.get().is_none_or(|only| only == db);
+        for db in catalog::databases(at).await?.into_iter().filter(is_ours) {
             let db: Arc<str> = db.into();
             rows.extend(catalog::load(at, &db).await?.into_iter().map(|row| (db.clone(), row)));
         }

@@ -53,8 +53,8 @@ use document::backend::{Backend, Session};
 use document::op::{Context, Durability, Namespace};
 use document::{Code, Error, Result, Value};
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 /// MongoDB's code of what a database cannot do while it is being dropped.
@@ -84,6 +84,8 @@ pub struct Life {
     pub(crate) state_changed: Notify,
     /// The most hosts that one transaction of seeding or of the outbox is about.
     most_hosts: AtomicU64,
+    /// The only database whose rules it looks after; all if there is none.
+    only_in: OnceLock<String>,
     stopped: AtomicBool,
     /// This process only reads: it makes nothing ready for writers, and notes nothing.
     only_looks: AtomicBool,
@@ -201,6 +203,7 @@ impl Life {
             bring_on_requests: AtomicU64::new(0),
             state_changed: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
+            only_in: OnceLock::new(),
             stopped: AtomicBool::new(false),
             only_looks: AtomicBool::new(false),
             raw: AtomicBool::new(false),
@@ -448,6 +451,11 @@ impl Life {
     /// Makes the transactions of seeding and of the outbox smaller, so that tests see many with few documents.
     pub fn limit_hosts(&self, most: u64) {
         self.most_hosts.store(most.max(1), Ordering::Relaxed);
+    }
+
+    /// Leaves rules of other databases alone, so that tests on one MongoDB do not take over each other's.
+    pub fn limit_database(&self, db: &str) {
+        let _already = self.only_in.set(db.to_owned());
     }
 
     pub(crate) fn at_most(&self, hosts: u64) -> u64 {

@@ -160,7 +160,7 @@ async fn finish(life: &Life, job: &Job) -> Result<bool> {
     if roll_up_job::is_too_early(&job.entry) {
         return Ok(false);
     }
-    let evaluator = Evaluator::new(&job.entry.rule)?;
+    let evaluator = Evaluator::new(&job.entry.rule)?.through(&life.patterned.executor);
     let context = &life.context();
     // Where the source changed again, whoever refers to it is looked for anew.
     while let Some(hosts) = find_job_hosts(life, context, &evaluator, job).await? {

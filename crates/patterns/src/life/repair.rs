@@ -62,7 +62,7 @@ impl Life {
         report: &mut Report,
     ) -> Result<()> {
         let hosts = match mode {
-            RepairMode::Kept => Hosts::of(asked)?,
+            RepairMode::Kept => Hosts::of(self, asked)?,
             RepairMode::OneTime => Hosts::once(asked)?,
         };
         let waiting = hosts.compare(self, &mut Repairing { life: self, mode, figures, report }).await?;

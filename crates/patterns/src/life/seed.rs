@@ -29,7 +29,7 @@ pub(crate) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
     if matches!(position, Some(Value::MaxKey)) {
         return Ok(());
     }
-    let evaluator = Evaluator::to_seed(&entry.rule)?;
+    let evaluator = Evaluator::to_seed(&entry.rule)?.through(&life.patterned.executor);
     let mut seeding = Seeding { life, evaluator, row: entry.row.clone(), busy: Vec::new() };
     match walk(life, PACE, position.clone(), &mut seeding).await? {
         WalkEnd::Reached => Ok(()),

@@ -146,6 +146,34 @@ pub enum Fetch {
     Documents,
     /// By `_id` with the shortest command, if hosts refer by it.
     Shortest,
+    /// From a collection in another form: its documents are found by conditions on its key alone, and a `$lookup` would take all of
+    /// it apart.
+    Shaped,
+}
+
+/// How a field looks its sources up again when one of them changes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup {
+    /// Not at all: what changed tells the rest.
+    Never,
+    /// Those of a key by their value.
+    ByValue,
+    /// The first ones of a key in an order that begins with this path.
+    InOrder(Path),
+}
+
+/// For so many keys the sources of each are sought; for more those of all are read once.
+pub const SOUGHT_KEYS: usize = 100;
+
+impl Lookup {
+    /// How many keys one read is about.
+    pub fn keys_per_read(&self, keys: usize, fetch: Fetch) -> usize {
+        match self {
+            // The first ones of several keys are found together only by a `$lookup`.
+            Lookup::InOrder(_) if fetch == Fetch::Shaped && keys <= SOUGHT_KEYS => 1,
+            _ => keys.max(1),
+        }
+    }
 }
 
 /// The stages by which a host's fields become what deltas make of them: two `$set`s, so that several fields merge into one
@@ -324,6 +352,10 @@ pub trait Field: Debug + Send + Sync {
     /// Whether the way to the value may lead through arrays.
     fn enters_arrays(&self) -> bool;
 
+    fn lookup(&self) -> Lookup {
+        Lookup::Never
+    }
+
     /// What a changed source document means for hosts. Refuses an array in the link of `after` unless the rule says `each`.
     fn react(&self, _change: &Change, _env: &Env, _effects: &mut Effects) -> Result<()> {
         Ok(())
@@ -340,8 +372,14 @@ pub trait Field: Debug + Send + Sync {
         Ok(key::Values::new())
     }
 
-    /// Whether what follows from an inserted source needs no answer.
+    /// Whether what follows from an inserted source needs no answer: what is looked at is decided by stages.
     fn is_blind(&self) -> bool {
+        false
+    }
+
+    /// Whether the stages of a delta that hosts are looked at for give what [`Field::decide`] would lead to, or fail where the host
+    /// does not tell ([`crate::rule::undecided`]).
+    fn stages_decide(&self, _delta: &Delta) -> bool {
         false
     }
 

@@ -2,8 +2,8 @@
 //! it is told and written by hand. Pure: it says what is to be read and written, and does neither.
 
 use crate::languages::Language;
-use crate::rule::ShapeCode;
 use crate::rule::shape::Shape;
+use crate::rule::{LinkKey, Lookup, ShapeCode};
 use document::op::Namespace;
 use document::pipeline::Pipeline;
 use document::value::Path;
@@ -36,6 +36,11 @@ pub trait LifeShape {
         Vec::new()
     }
 
+    /// Why a field cannot look up the logical documents of a key without reading all that is stored; `None` if it can.
+    fn unserved(&self, _by: &LinkKey, _lookup: &Lookup) -> Option<Unserved> {
+        None
+    }
+
     /// The stages that store logical documents in this form, for people; the last one writes them. They come from `from`.
     fn conversion(&self, from: &dyn Shape, into: &Namespace) -> Vec<Value<'static>>;
 
@@ -66,6 +71,16 @@ pub trait LifeShape {
 
     /// What clients would see of these documents in the place of `logical`, as one; `None` if they do not belong there.
     fn seen_together(&self, documents: &[Doc<'static>], logical: &Doc<'static>) -> Option<Doc<'static>>;
+}
+
+/// A way to look up documents for which nothing is in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unserved {
+    /// The key of the field's block that is to be changed.
+    pub key: &'static str,
+    /// How documents are found: `buckets are found by sensorId`.
+    pub reason: String,
+    pub hint: String,
 }
 
 /// One thing that is not as it should be.

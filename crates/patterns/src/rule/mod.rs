@@ -24,13 +24,15 @@ pub mod seek;
 pub mod shape;
 pub mod stack;
 pub mod state;
+pub mod undecided;
 
 pub use fate::Fate;
 pub use field::{
-    Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Item, Items, Question, Reads, Rows, Wanted,
+    Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Item, Items, Lookup, Question, Reads, Rows,
+    Wanted,
 };
 pub use key_expression::KeyExpression;
-pub use life_shape::{ChangedField, Flaw, LifeShape, Losses};
+pub use life_shape::{ChangedField, Flaw, LifeShape, Losses, Unserved};
 pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
 pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};

@@ -1,5 +1,6 @@
 //! What changes of source documents add to a host: a count, or exact numbers (SEMANTICS R8).
 
+use crate::rule::undecided;
 use document::value::{Decimal128, Number};
 use document::{Code, Doc, DocWriter, Error, Value};
 
@@ -205,12 +206,16 @@ pub fn exact_sum(a: Decimal128, b: Decimal128) -> Option<Decimal128> {
 const BEFORE_RULE: &str = "the sum of rule ";
 const AFTER_RULE: &str = " would need more than 34 digits";
 
-/// A derived write's error in our own words: in a pipeline a sum without room can only end as a failed conversion.
+/// A derived write's error in our own words: in a pipeline a sum without room, or a place that is not told, can only end as a
+/// failed conversion.
 pub fn translated(error: Error) -> Error {
     let rule = || {
         let (_, rest) = error.message().split_once(BEFORE_RULE)?;
         rest.split_once(AFTER_RULE).map(|(rule, _)| rule)
     };
+    if undecided::is_undecided(&error) {
+        return undecided::error();
+    }
     match (error.code() == Code::ConversionFailure).then(rule).flatten() {
         Some(rule) => too_many_digits(rule),
         None => error,

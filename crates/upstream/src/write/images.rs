@@ -46,21 +46,21 @@ const PLAIN: &[&str] = &[
 
 /// The look-up of a retryable write, sent with the first command: an attempt is the first far more often than not.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct RetryLookUp {
     pub(crate) look_up: Option<Command>,
     pub(crate) ids: Vec<i32>,
     /// Some of it was done before: the transaction is of no use.
     pub(crate) repeated: bool,
 }
 
-/// A writer of images: who asks, and where.
+/// A writer of images: the session that asks, and the collection.
 struct Images<'a> {
     upstream: &'a Upstream,
     session: &'a mut Session,
     context: &'a Context,
     capture: &'a Capture,
     ns: &'a Namespace,
-    asked: &'a mut Asked,
+    asked: &'a mut RetryLookUp,
 }
 
 pub(crate) async fn write(
@@ -69,7 +69,7 @@ pub(crate) async fn write(
     context: &Context,
     op: &WriteOp,
     capture: &Capture,
-    asked: &mut Asked,
+    asked: &mut RetryLookUp,
 ) -> Result<Written> {
     let mut images = Images { upstream, session, context, capture, ns: super::namespace(op), asked };
     let mut total = Written::default();
@@ -169,7 +169,7 @@ impl Images<'_> {
         let command = to_mql::find_and_modify(op, true, self.context.sent.variables.as_ref());
         let reply = self.run(command).await?;
         let mut written = Written::default();
-        plain::found(&reply, &mut written);
+        plain::add_found_document(&reply, &mut written);
         let before = written.document.take();
         let env = &self.context.env;
         let mut details = Details::default();
@@ -225,7 +225,7 @@ impl Images<'_> {
         }
         let filter = match ids.is_empty() {
             true => statement.filter.source.clone(),
-            false => to_mql::these(&ids, &statement.filter.source),
+            false => to_mql::among_ids(&ids, &statement.filter.source),
         };
         let hintless = UpdateStatement { hint: None, upsert: statement.upsert && ids.is_empty(), ..statement.clone() };
         let command = Command::new(&self.ns.db, "update", Value::from(self.ns.collection.to_string()))
@@ -255,7 +255,7 @@ impl Images<'_> {
             return Ok(Written::default());
         }
         let hintless = DeleteStatement { hint: None, ..statement.clone() };
-        let filter = to_mql::these(&ids, &statement.filter.source);
+        let filter = to_mql::among_ids(&ids, &statement.filter.source);
         let command = Command::new(&self.ns.db, "delete", Value::from(self.ns.collection.to_string()))
             .with_some("let", self.context.sent.variables.as_ref())
             .with_sequence("deletes", vec![to_mql::delete_statement(&hintless, &filter)]);

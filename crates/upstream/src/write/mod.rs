@@ -55,7 +55,7 @@ pub(crate) async fn write(
 }
 
 /// The look-up and the write back to back: an attempt is the first far more often than not. If it was not, the transaction
-/// is begun again, or tried again by who planned it, and the look-up comes first.
+/// is begun again, or tried again by its planner, and the look-up comes first.
 async fn at_once(
     upstream: &Upstream,
     session: &mut Session,
@@ -81,7 +81,7 @@ async fn shown_at_once(
     let (ids, db) = (statement_ids(op), namespace(op).db.to_string());
     let fresh = UpstreamTransaction::of(session).is_some_and(|transaction| !transaction.is_started());
     let mut asked =
-        images::Asked { look_up: Some(retries::look_up(&db, attempt)), ids: ids.clone(), ..Default::default() };
+        images::RetryLookUp { look_up: Some(retries::look_up(&db, attempt)), ids: ids.clone(), ..Default::default() };
     let written = images::write(upstream, session, context, op, capture, &mut asked).await;
     if !asked.repeated {
         return remembered(session, context, attempt, &ids, db, written?);
@@ -95,7 +95,7 @@ async fn shown_at_once(
     Box::pin(write(upstream, session, context, op, capture)).await
 }
 
-/// The transaction has begun as if the write were new: it is tried again by who planned it.
+/// The transaction has begun as if the write were new: its planner tries it again.
 fn done_before() -> Error {
     Error::new(Code::WriteConflict, "the write was done before").with_label(label::TRANSIENT)
 }
@@ -234,7 +234,7 @@ async fn in_transaction(
     capture: &Capture,
 ) -> Result<Written> {
     match needs_images(op, capture) {
-        true => images::write(upstream, session, context, op, capture, &mut images::Asked::default()).await,
+        true => images::write(upstream, session, context, op, capture, &mut images::RetryLookUp::default()).await,
         false => plain::write(upstream, session, context, op, capture).await,
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn outcome(op: &WriteOp, reply: &Doc<'_>, documents: &[Doc<'static>],
         written.retried = vec![id];
     }
     match op {
-        WriteOp::FindAndModify(_) => found(reply, &mut written),
+        WriteOp::FindAndModify(_) => add_found_document(reply, &mut written),
         WriteOp::Insert(insert) if !matches!(capture, Capture::Nothing) => {
             let first_failed = written.errors.first().map(|failed| failed.index);
             for (at, doc) in documents.iter().enumerate() {
@@ -139,7 +139,7 @@ pub(crate) fn outcome(op: &WriteOp, reply: &Doc<'_>, documents: &[Doc<'static>],
 }
 
 /// What `findAndModify` says about itself.
-pub(crate) fn found(reply: &Doc<'_>, written: &mut Written) {
+pub(crate) fn add_found_document(reply: &Doc<'_>, written: &mut Written) {
     if let Some(Value::Document(value)) = reply.get("value") {
         written.document = Some(value.into_owned());
     }

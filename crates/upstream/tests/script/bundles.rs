@@ -59,7 +59,7 @@ async fn the_first_failure_is_reported_and_nothing_is_asked_again() {
         ),
         (
             [statement(), update().fail_statement(0, 66), none("update"), none("insert")],
-            "Ok(Unmatched { leg: 1, index: 0 })",
+            "Ok(Unmatched { leg: 1, index: 0, error: 66 })",
         ),
         ([statement(), update(), update().fail_statement(0, 241), none("insert")], "Ok(Outdated)"),
         (
@@ -91,6 +91,9 @@ async fn the_first_failure_is_reported_and_nothing_is_asked_again() {
         let landed = match send(&upstream, &mut session, legs, vec![claim(5), claim(6)]).await {
             Ok(Landed::Failed { leg, index, error }) => {
                 format!("Ok(Failed {{ leg: {leg}, index: {index}, error: {} }})", error.code().number())
+            }
+            Ok(Landed::Unmatched { leg, index, error }) => {
+                format!("Ok(Unmatched {{ leg: {leg}, index: {index}, error: {} }})", error.code().number())
             }
             Ok(landed) => format!("Ok({landed:?})"),
             Err(error) => format!("Err({} {:?})", error.code().number(), error.labels()),

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::subject::{Subject, Way};
 use serde_json::{Value, json};
 
-/// One layout; nothing where one of the two was not measured.
+/// One layout; a figure is `None` where one of the two was not measured.
 pub(crate) struct Comparison {
     pub(crate) layout: Layout,
     /// Events per second, embedded and declared against a real MongoDB by hand.

@@ -122,7 +122,7 @@ impl Bench<'_> {
         Ok(lines)
     }
 
-    /// `step` tells people how far the whole run is.
+    /// `step` says how far the whole run is.
     async fn row(&self, subject: Subject, step: &str) -> Result<Row, Failure> {
         let folder = self.folder.join(subject.word());
         // Before the server starts: what an earlier run left is not its business.
@@ -165,7 +165,7 @@ impl Bench<'_> {
         Ok(Row { subject, loaded, sizes, reported, ingest })
     }
 
-    /// The store for what is measured after its files were counted: where they are kept, a copy, so that who looks at them finds
+    /// The store for what is measured after its files were counted: where they are kept, a copy, so that a person finds
     /// what was counted.
     fn to_go_on(&self, folder: &Path) -> Result<PathBuf, Failure> {
         if self.study.data.is_none() {

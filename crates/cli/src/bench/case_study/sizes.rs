@@ -15,7 +15,7 @@ pub(crate) struct Sizes {
     pub(crate) index: u64,
     /// On disk, indexes included; of a store of our own all that is in its folder.
     pub(crate) disk: u64,
-    /// What of that is the log of writes; nothing where the server does not say, and does not count it.
+    /// What of that is the log of writes; `None` where the server does not say, and does not count it.
     pub(crate) log: Option<u64>,
 }
 

@@ -10,7 +10,7 @@ pub(super) enum Literal {
 }
 
 impl Literal {
-    /// Nothing if the pattern needs an engine.
+    /// Returns `None` if the pattern needs an engine.
     pub(super) fn of(pattern: &str, options: &str) -> Option<Literal> {
         if options.contains(['i', 'x']) {
             return None;

@@ -8,7 +8,7 @@ mod find;
 mod invalid;
 mod literal;
 
-pub use find::{Finder, Found};
+pub use find::{Finder, RegexMatch};
 
 use super::parse::{Operator, Parser};
 use super::{FilterDef, LeafTest, Place, Test};

@@ -142,7 +142,7 @@ impl Expr {
         }
     }
 
-    /// The root paths it reads; nothing if it reads the whole document.
+    /// The root paths it reads; `None` if it reads the whole document.
     pub fn reads(&self) -> Option<Vec<Path>> {
         fn walk(expr: &Expr, paths: &mut Vec<Path>, whole: &mut bool) {
             match expr {

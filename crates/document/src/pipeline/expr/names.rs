@@ -115,7 +115,7 @@ impl Names {
         }
     }
 
-    /// For who keeps such an error longer still, until all its expressions are parsed.
+    /// For a caller that keeps such an error longer still, until all its expressions are parsed.
     pub(crate) fn note_folding_failed(&mut self) {
         self.folding_failed = true;
     }

@@ -3,7 +3,7 @@
 use super::form::{Arguments, fail};
 use super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use crate::error::Result;
-use crate::filter::{Finder, Found, Regex};
+use crate::filter::{Finder, Regex, RegexMatch};
 use crate::raw::{ArrayWriter, DocWriter};
 use crate::value::Value;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn parse(name: &'static str, answer: Answer, argument: &Value<'_>, names: &mut N
     Ok(Expr::Custom(Arc::new(Search { name, answer, input, regex, options, compiled })))
 }
 
-/// Nothing for a pattern that is null.
+/// Returns `None` for a pattern that is null.
 fn compile(name: &str, answer: Answer, regex: &Value<'_>, options: &Value<'_>) -> Result<Option<Arc<Compiled>>> {
     let (pattern, own) = match regex {
         Value::String(pattern) => (Some(pattern), None),
@@ -191,7 +191,7 @@ impl Place {
     }
 }
 
-fn report<'a>(found: &Found, text: &str, place: &mut Place) -> Value<'a> {
+fn report<'a>(found: &RegexMatch, text: &str, place: &mut Place) -> Value<'a> {
     let mut report = DocWriter::new();
     report.append("match", &Value::from(text.get(found.start..found.end).unwrap_or_default()));
     report.append("idx", &Value::Int32(i32::try_from(place.at(text, found.start)).unwrap_or(i32::MAX)));

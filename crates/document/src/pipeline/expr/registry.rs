@@ -155,7 +155,7 @@ pub const EXPRESSIONS: &[&ExprDef] = &[
     &array::pairs::ZIP,
 ];
 
-/// Operators that no client is told of: what views on the embedded store are made of where MongoDB has no operator.
+/// Operators that clients do not see: what views on the embedded store are made of where MongoDB has no operator.
 pub(super) const INTERNAL: &[&ExprDef] = &[&misc::HEX];
 
 #[cfg(test)]

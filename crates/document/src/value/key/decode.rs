@@ -6,7 +6,7 @@ use super::types::{self, TypeReader};
 use crate::raw::{ArrayWriter, Blob, Doc, DocWriter, Text};
 use crate::value::Value;
 
-/// The value at the start of `bytes` and how many bytes it took; nothing if the bytes are no encoding.
+/// The value at the start of `bytes` and how many bytes it took; `None` if the bytes are no encoding.
 /// `descending` says that they are inverted.
 pub fn decode(bytes: &[u8], descending: bool, types: &mut TypeReader<'_>) -> Option<(Value<'static>, usize)> {
     let mut reader = Reader { bytes, position: 0, mask: if descending { 0xFF } else { 0 } };

@@ -27,7 +27,7 @@ impl TypeBits {
         self.0.clear();
     }
 
-    /// The bytes to store: nothing if every value had the usual type.
+    /// The bytes to store: empty if every value had the usual type.
     pub fn as_bytes(&self) -> &[u8] {
         let kept = self.0.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         self.0.get(..kept).unwrap_or_default()

@@ -36,7 +36,7 @@ impl FieldKind {
     }
 }
 
-/// The intervals that `test` allows; nothing if an index is of no use for it.
+/// The intervals that `test` allows; `None` if an index is of no use for it.
 pub fn of_test(test: &Test, field: FieldKind) -> Option<(Intervals, Exactness)> {
     match test {
         Test::Eq(value) => Some(equal(value)),

@@ -35,7 +35,7 @@ struct Assigned {
 }
 
 impl Candidate {
-    /// The index with bounds from `conditions`; nothing if it might lack matching documents or if nothing bounds its first key.
+    /// The index with bounds from `conditions`; `None` if it might lack matching documents or if nothing bounds its first key.
     pub fn bounded(index: &Arc<Index>, root: &Node, conditions: &Conditions<'_>, env: &Env) -> Option<Candidate> {
         let candidate = Candidate::new(index, conditions);
         (candidate.bounded > 0 && candidate.is_complete(root, conditions, env)).then_some(candidate)
@@ -162,7 +162,7 @@ impl Candidate {
         partial && sparse
     }
 
-    /// Whether reading the index gives the order of `sort`: nothing if not, else whether it must be read backwards.
+    /// Whether reading the index gives the order of `sort`: `None` if not, else whether it must be read backwards.
     pub fn order(&self, sort: &SortSpec) -> Option<bool> {
         let (mut at, mut backwards) = (0, None);
         'keys: for wanted in &sort.keys {

@@ -174,7 +174,7 @@ fn candidates(collection: &Collection, conditions: &Conditions<'_>, query: &Quer
     plans
 }
 
-/// One plan for each alternative, together with the other conditions; nothing if one of them has no index.
+/// One plan for each alternative, together with the other conditions; `None` if one of them has no index.
 fn union(
     collection: &Collection,
     conditions: &Conditions<'_>,
@@ -205,7 +205,7 @@ fn union(
     })
 }
 
-/// How much an alternative's plan is likely to read, less first: told from its bounds alone.
+/// How much an alternative's plan is likely to read, less first: by its bounds alone.
 fn promise(plan: &Plan) -> (u8, usize, usize) {
     match &plan.source {
         Source::Index(scan) if scan.candidate.is_unique_point() => (0, 0, 0),

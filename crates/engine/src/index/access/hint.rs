@@ -13,7 +13,7 @@ use document::value::{order, show};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 use std::sync::Arc;
 
-/// The index that the hint names; nothing for `$natural`.
+/// The index that the hint names; `None` for `$natural`.
 pub(super) fn hinted(collection: &Collection, hint: &Hint, query: &Query<'_>) -> Result<Option<Arc<Index>>> {
     let usable = |index: &&Arc<Index>| index.ready && !index.hidden;
     let found = match hint {

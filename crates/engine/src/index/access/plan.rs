@@ -138,7 +138,7 @@ pub struct Covering {
 #[derive(Clone, Debug)]
 struct Field {
     name: Arc<str>,
-    /// Which value it has; nothing if it is a document of others.
+    /// Which value it has; `None` if it is a document of others.
     value: Option<usize>,
     inner: Vec<Field>,
 }
@@ -165,7 +165,7 @@ impl Covering {
         Some(Covering { fields, descending: keys.iter().map(|key| key.descending).collect() })
     }
 
-    /// The document that the entry tells of; nothing if its values were cut.
+    /// The document that the entry tells of; `None` if its values were cut.
     pub fn document(&self, entry: &EntryParts<'_>) -> Option<Doc<'static>> {
         let mut writer = DocWriter::new();
         if !self.fields.is_empty() {
@@ -176,7 +176,7 @@ impl Covering {
     }
 }
 
-/// Nothing if a path leads through another.
+/// Returns `None` if a path leads through another.
 fn add_field(fields: &mut Vec<Field>, path: &Path, value: usize) -> Option<()> {
     let mut level = fields;
     let mut parts = path.parts.iter().peekable();

@@ -164,7 +164,7 @@ impl Comparison {
 }
 
 impl Predicate<'_> {
-    /// The entries of an index field on the same path that can pass; nothing if the index is of no use.
+    /// The entries of an index field on the same path that can pass; `None` if the index is of no use.
     pub fn bounds(&self, field: FieldKind) -> Option<(Intervals, Exactness)> {
         match &self.test {
             PathTest::Test(test) => {

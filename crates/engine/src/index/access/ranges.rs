@@ -50,7 +50,7 @@ struct Edge {
     inclusive: bool,
 }
 
-/// The bytes of an index's bounds. `descending` is told per key.
+/// The bytes of an index's bounds. `descending` has one flag per key.
 pub fn ranges(index: u32, bounds: &[Intervals], descending: &[bool]) -> Ranges {
     let mut prefixes = vec![index_prefix(index).to_vec()];
     let mut found = Ranges { points: true, ..Ranges::default() };

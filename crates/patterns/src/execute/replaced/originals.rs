@@ -12,8 +12,8 @@ use document::{Doc, Result, Value};
 use std::sync::Arc;
 
 /// The rules of a namespace's hosts that are not on, as far as is known here.
-fn pending(run: &Attempt<'_>, ns: &Namespace) -> Vec<(Arc<Rule>, i64)> {
-    let Some(local) = run.rules.of(ns) else { return Vec::new() };
+fn pending(attempt: &Attempt<'_>, ns: &Namespace) -> Vec<(Arc<Rule>, i64)> {
+    let Some(local) = attempt.rules.of(ns) else { return Vec::new() };
     local.hosted.iter().filter(|kept| is_pending(kept)).map(|kept| (kept.rule.clone(), kept.epoch)).collect()
 }
 
@@ -23,27 +23,29 @@ pub(crate) fn is_pending(kept: &ActiveRule) -> bool {
 }
 
 /// What the catalog says of a rule, as the transaction sees it.
-pub(crate) async fn catalog_row(run: &mut Attempt<'_>, kept: &ActiveRule) -> Result<Option<Doc<'static>>> {
-    run.send().await?;
-    let retry = run.session.retry.take();
+pub(crate) async fn catalog_row(attempt: &mut Attempt<'_>, kept: &ActiveRule) -> Result<Option<Doc<'static>>> {
+    attempt.send().await?;
+    let retry = attempt.session.retry.take();
     let row = {
-        let mut at = Access { backend: &*run.executor.inner, session: &mut *run.session, context: run.context };
+        let mut at =
+            Access { backend: &*attempt.executor.inner, session: &mut *attempt.session, context: attempt.context };
         at.one(&names::catalog(&kept.rule.host.db), &Value::from(&*kept.rule.name)).await
     };
-    run.session.retry = retry;
+    attempt.session.retry = retry;
     row
 }
 
 /// Keeps what hosts had that a derived statement is about to change.
-pub(crate) async fn keep_matching(run: &mut Attempt<'_>, ns: &Namespace, filters: &[Filter]) -> Result<()> {
-    let rules = pending(run, ns);
+pub(crate) async fn keep_matching(attempt: &mut Attempt<'_>, ns: &Namespace, filters: &[Filter]) -> Result<()> {
+    let rules = pending(attempt, ns);
     if rules.is_empty() || filters.is_empty() {
         return Ok(());
     }
-    run.send().await?;
-    let retry = run.session.retry.take();
+    attempt.send().await?;
+    let retry = attempt.session.retry.take();
     let kept = async {
-        let mut at = Access { backend: &*run.executor.inner, session: &mut *run.session, context: run.context };
+        let mut at =
+            Access { backend: &*attempt.executor.inner, session: &mut *attempt.session, context: attempt.context };
         let keeping = Keeping::unfinished(&mut at, &rules).await?;
         if keeping.is_empty() {
             return Ok(());
@@ -59,7 +61,7 @@ pub(crate) async fn keep_matching(run: &mut Attempt<'_>, ns: &Namespace, filters
         keep_some(&mut at, &keeping, &hosts).await
     }
     .await;
-    run.session.retry = retry;
+    attempt.session.retry = retry;
     kept
 }
 
@@ -71,15 +73,16 @@ pub(crate) struct Written<'h> {
 }
 
 /// The same for hosts that a client's write changes at the paths of such rules, or makes.
-pub(crate) async fn keep_written(run: &mut Attempt<'_>, ns: &Namespace, hosts: &[Written<'_>]) -> Result<()> {
-    let rules = pending(run, ns);
+pub(crate) async fn keep_written(attempt: &mut Attempt<'_>, ns: &Namespace, hosts: &[Written<'_>]) -> Result<()> {
+    let rules = pending(attempt, ns);
     if rules.is_empty() || hosts.is_empty() {
         return Ok(());
     }
-    run.send().await?;
-    let retry = run.session.retry.take();
+    attempt.send().await?;
+    let retry = attempt.session.retry.take();
     let kept = async {
-        let mut at = Access { backend: &*run.executor.inner, session: &mut *run.session, context: run.context };
+        let mut at =
+            Access { backend: &*attempt.executor.inner, session: &mut *attempt.session, context: attempt.context };
         for keeping in Keeping::unfinished(&mut at, &rules).await? {
             let is_changed = |host: &&Written<'_>| {
                 host.before
@@ -95,6 +98,6 @@ pub(crate) async fn keep_written(run: &mut Attempt<'_>, ns: &Namespace, hosts: &
         Ok(())
     }
     .await;
-    run.session.retry = retry;
+    attempt.session.retry = retry;
     kept
 }

@@ -166,7 +166,7 @@ impl Field for CopyField {
 
     fn row(&self, document: &Doc<'_>, fetch: Fetch) -> Option<(Value<'static>, Doc<'static>)> {
         let is_row = match fetch {
-            Fetch::Rows => true,
+            Fetch::Rows | Fetch::Shaped => true,
             Fetch::Documents => false,
             Fetch::Shortest => self.matched.path.dotted() != "_id",
         };

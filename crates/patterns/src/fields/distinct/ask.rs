@@ -3,15 +3,16 @@
 use super::{DistinctFold, VALUE, amount};
 use crate::fields::fold::children::{counted, key_field, of_key, of_keys, one_after_the_other, only};
 use crate::mql::{call, call_with, field, list, object};
-use crate::rule::{Link, Question, key};
+use crate::rule::{Fetch, Link, Question, key};
 use document::value::order;
 use document::{Array, Value};
 
 /// So many questions are looked up one by one, each only as far as it must be counted; more are counted in one pass.
 const SOUGHT: usize = 100;
 
-pub(super) fn stages(fold: &DistinctFold, link: &Link, questions: &[Question]) -> Array<'static> {
-    let is_sought = questions.len() <= SOUGHT && link.foreign.is_seekable();
+pub(super) fn stages(fold: &DistinctFold, link: &Link, questions: &[Question], fetch: Fetch) -> Array<'static> {
+    let may_join = fetch != Fetch::Shaped || questions.len() == 1;
+    let is_sought = questions.len() <= SOUGHT && link.foreign.is_seekable() && may_join;
     let stages = if is_sought { one_by_one(fold, link, questions) } else { at_once(fold, link, questions) };
     stages.into_iter().collect()
 }

@@ -12,7 +12,7 @@ use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpression
 use crate::mql::{call, call_with, cond, field, list, long, object, with};
 use crate::rule::field::Samples;
 use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
-use crate::rule::{Delta, Effect, HostField, Inquiry, Link, Needs, Question};
+use crate::rule::{Delta, Effect, Fetch, HostField, Inquiry, Link, Lookup, Needs, Question};
 use document::backend::Mode;
 use document::op::Capture;
 use document::pipeline::expr::field_of_document;
@@ -98,6 +98,10 @@ impl Fold for DistinctFold {
         Grouping { before, ..Grouping::of(accumulators, number, form) }
     }
 
+    fn lookup(&self) -> Lookup {
+        Lookup::ByValue
+    }
+
     fn needs(&self, host: &HostField, link: &Link) -> Needs {
         Needs::of_link_and_value(&host.host, link, &self.path)
     }
@@ -122,10 +126,6 @@ impl Fold for DistinctFold {
         effects
     }
 
-    fn is_blind(&self) -> bool {
-        false
-    }
-
     fn next(&self, host: &HostExpressions) -> Next {
         if !host.form.children {
             return Next::Counted;
@@ -142,16 +142,16 @@ impl Fold for DistinctFold {
         }
     }
 
-    fn apply(&self, delta: &Delta, stored: Value<'_>, _: &Numbers) -> Value<'static> {
+    fn apply(&self, delta: &Delta, stored: Value<'_>, _: &Numbers) -> Result<Value<'static>> {
         let n = match delta {
             Delta::Numbers(numbers) => numbers.n,
             _ => 0,
         };
-        stored.as_number().map_or_else(|| count(n), |stored| stored.plus(Number::int_or_long(n)).into())
+        Ok(stored.as_number().map_or_else(|| count(n), |stored| stored.plus(Number::int_or_long(n)).into()))
     }
 
-    fn ask(&self, link: &Link, questions: &[Question]) -> Option<Array<'static>> {
-        Some(ask::stages(self, link, questions))
+    fn ask(&self, link: &Link, questions: &[Question], fetch: Fetch) -> Option<Array<'static>> {
+        Some(ask::stages(self, link, questions, fetch))
     }
 
     /// A value is counted while any child has it.

@@ -12,7 +12,7 @@ use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpression
 use crate::mql::{call, call_with, field, object};
 use crate::rule::field::{Item, Items, Samples};
 use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
-use crate::rule::{Delta, Effect, HostField, Inquiry, Link, Needs};
+use crate::rule::{Delta, Effect, HostField, Inquiry, Link, Lookup, Needs};
 use document::backend::Mode;
 use document::op::Capture;
 use document::pipeline::expr::field_of_document;
@@ -104,6 +104,10 @@ impl Fold for ExtremeFold {
         Sameness::ByValue
     }
 
+    fn lookup(&self) -> Lookup {
+        Lookup::ByValue
+    }
+
     fn needs(&self, host: &HostField, link: &Link) -> Needs {
         seek::needs(&self.path, &host.host, link)
     }
@@ -180,16 +184,16 @@ impl Fold for ExtremeFold {
         object([("came", came), (CHILDREN, children)])
     }
 
-    fn apply(&self, delta: &Delta, stored: Value<'_>, _: &Numbers) -> Value<'static> {
+    fn apply(&self, delta: &Delta, stored: Value<'_>, _: &Numbers) -> Result<Value<'static>> {
         let came = match delta {
             Delta::Items { came, .. } => self.best(came).map(|item| &item.value),
             _ => None,
         };
-        match came {
+        Ok(match came {
             Some(came) if stored.is_nullish() || self.which.prefers(came, &stored) => came.clone(),
             _ if stored.is_nullish() => Value::Null,
             _ => stored.into_owned(),
-        }
+        })
     }
 
     fn samples(&self, sources: &[Doc<'static>]) -> Samples {

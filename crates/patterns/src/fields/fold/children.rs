@@ -24,9 +24,6 @@ pub struct Shortcut {
     pub behind: Vec<Value<'static>>,
 }
 
-/// For so many keys a [`Shortcut`] is taken; for more the children of all are read once.
-pub(super) const SHORTCUTS: usize = 100;
-
 /// The children of some keys, each with one of these keys.
 pub(crate) fn of_keys(link: &Link, keys: &[Value<'static>]) -> Vec<Value<'static>> {
     let mut stages = Vec::new();

@@ -1,18 +1,18 @@
 //! A fold as a [`Field`].
 
-use super::children::{SHORTCUTS, by_shortcut, key_field, keyed, keys_of_child, of_keys};
+use super::children::{by_shortcut, key_field, keyed, keys_of_child, of_keys};
 use super::evaluated::{Evaluated, Placing};
-use super::{Fold, FoldField, Sameness};
+use super::{Fold, FoldField, Sameness, Shortcut};
 use crate::fields::differing;
 use crate::fields::set_paths::Entry;
 use crate::mql::{call, document, literal, object};
-use crate::rule::field::{ComparisonPipeline, HostStages, Samples, Search};
+use crate::rule::field::{ComparisonPipeline, HostStages, SOUGHT_KEYS, Samples, Search};
 use crate::rule::numbers::too_many_digits;
 use crate::rule::numbers::{CHILDREN, Numbers, count};
 use crate::rule::obstacle::{Arrays, Obstacle};
 use crate::rule::{
-    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, KeyedRecipe, Link, Needs, Question, Reads, Recipe,
-    Rows, Wanted, key,
+    Delta, Effect, Effects, Fate, Fences, Fetch, Field, HostField, KeyedRecipe, Link, Lookup, Needs, Question, Reads,
+    Recipe, Rows, Wanted, key,
 };
 use document::backend::Mode;
 use document::filter::Filter;
@@ -50,6 +50,10 @@ impl<F: Fold> Field for FoldField<F> {
         self.fold.needs(&self.target, &self.link)
     }
 
+    fn lookup(&self) -> Lookup {
+        self.fold.lookup()
+    }
+
     fn describe(&self) -> String {
         format!("{} by {}", self.fold.describe(&self.link.source.collection), self.link.by())
     }
@@ -79,18 +83,22 @@ impl<F: Fold> Field for FoldField<F> {
         !self.link.create && self.fold.is_blind()
     }
 
+    fn stages_decide(&self, delta: &Delta) -> bool {
+        self.fold.stages_decide(delta)
+    }
+
     fn decide(&self, host: &Doc<'_>, delta: Delta) -> Result<Effect> {
         Ok(self.fold.decide(&field_of_document(host, &self.owned.field.parts), delta))
     }
 
-    fn ask(&self, questions: &[Question], _: Fetch) -> Result<ReadOp> {
-        if let Some(stages) = self.fold.ask(&self.link, questions) {
+    fn ask(&self, questions: &[Question], fetch: Fetch) -> Result<ReadOp> {
+        if let Some(stages) = self.fold.ask(&self.link, questions, fetch) {
             return self.aggregate(Pipeline::parse(&stages, &mut Names::new())?);
         }
         let mut keys: Vec<Value<'static>> = questions.iter().map(|question| question.key.clone()).collect();
         keys.sort_by(order::compare);
         keys.dedup_by(|a, b| order::equal(a, b));
-        self.rows_of(&keys, true)
+        self.rows_of(&keys, true, fetch)
     }
 
     fn answer_row(&self, document: &Doc<'_>, fetch: Fetch) -> Option<(Value<'static>, Value<'static>, Doc<'static>)> {
@@ -167,7 +175,9 @@ impl<F: Fold> Field for FoldField<F> {
                 None => count(*n),
             }),
             Delta::Set { value, .. } => Some(value.borrow()),
-            other => Some(self.fold.apply(other, stored, state.as_ref().map_or(&Numbers::default(), |(_, new)| new))),
+            other => {
+                Some(self.fold.apply(other, stored, state.as_ref().map_or(&Numbers::default(), |(_, new)| new))?)
+            }
         };
         into.extend(value.map(|value| (&*self.owned.field.parts, value)));
         into.extend(state.map(|(path, new)| (&*path.parts, Value::Document(new.to_state(self.form)))));
@@ -198,9 +208,9 @@ impl<F: Fold> Field for FoldField<F> {
         }
     }
 
-    fn query(&self, keys: &[Value<'static>], _: Fetch) -> Result<ReadOp> {
+    fn query(&self, keys: &[Value<'static>], fetch: Fetch) -> Result<ReadOp> {
         // The number of children needs all of them.
-        self.rows_of(keys, !self.form.children)
+        self.rows_of(keys, !self.form.children, fetch)
     }
 
     fn row(&self, document: &Doc<'_>, _: Fetch) -> Option<(Value<'static>, Doc<'static>)> {
@@ -323,9 +333,12 @@ impl<F: Fold> FoldField<F> {
     }
 
     /// Reads the rows of some keys; `values_only` if nothing needs their state.
-    fn rows_of(&self, keys: &[Value<'static>], values_only: bool) -> Result<ReadOp> {
-        let is_short = values_only && keys.len() <= SHORTCUTS && self.link.foreign.is_seekable();
-        let shortcut = self.fold.shortcut().filter(|_| is_short && !keys.is_empty());
+    fn rows_of(&self, keys: &[Value<'static>], values_only: bool, fetch: Fetch) -> Result<ReadOp> {
+        let is_short = values_only && keys.len() <= SOUGHT_KEYS && self.link.foreign.is_seekable();
+        // Several keys or branches are joined by `$lookup`.
+        let may_join = fetch != Fetch::Shaped;
+        let is_usable = |shortcut: &Shortcut| may_join || (keys.len() == 1 && shortcut.branches.len() == 1);
+        let shortcut = self.fold.shortcut().filter(|shortcut| is_short && !keys.is_empty() && is_usable(shortcut));
         let parse = |stages: Array<'static>| Pipeline::parse(&stages, &mut Names::new());
         self.aggregate(match shortcut {
             Some(shortcut) => parse(by_shortcut(&self.link, keys, &shortcut))?,

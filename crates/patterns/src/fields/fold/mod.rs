@@ -18,12 +18,13 @@ pub(crate) use children::elements;
 pub use evaluated::Evaluated;
 
 use crate::fields::host_update::{count_or_zero, increment};
+use crate::fields::ranked::is_about_others;
 use crate::fields::tally::exact::next_state;
 use crate::fields::variable;
 use crate::mql::{call, call_with, document, field, object};
 use crate::rule::field::{HostStages, Samples};
 use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
-use crate::rule::{Delta, Effect, HostField, Link, Needs, Question, Reads, Recipe, owned};
+use crate::rule::{Delta, Effect, Fetch, HostField, Link, Lookup, Needs, Question, Reads, Recipe, owned};
 use document::op::Capture;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
@@ -57,6 +58,11 @@ pub trait Fold: Debug + Send + Sync {
         None
     }
 
+    /// How its children are looked up again: see [`Lookup`].
+    fn lookup(&self) -> Lookup {
+        Lookup::Never
+    }
+
     fn sameness(&self) -> Sameness {
         Sameness::Exact
     }
@@ -69,7 +75,14 @@ pub trait Fold: Debug + Send + Sync {
     fn react(&self, change: &ChildChange<'_>) -> SmallVec<[Effect; 2]>;
 
     /// Whether what follows from an inserted child needs no answer.
-    fn is_blind(&self) -> bool;
+    fn is_blind(&self) -> bool {
+        false
+    }
+
+    /// See [`crate::rule::Field::stages_decide`].
+    fn stages_decide(&self, _delta: &Delta) -> bool {
+        false
+    }
 
     /// What a delta means for a host that holds `stored`: see [`crate::rule::Field::decide`].
     fn decide(&self, _stored: &Value<'_>, delta: Delta) -> Effect {
@@ -81,14 +94,21 @@ pub trait Fold: Debug + Send + Sync {
         first
     }
 
-    /// What a delta of its own makes of the value, as an expression.
-    fn next(&self, host: &HostExpressions) -> Next;
+    /// What a delta of its own makes of the value, as an expression. Here: nothing, all deltas are looked at or asked about, and what
+    /// is written is the value that they lead to.
+    fn next(&self, host: &HostExpressions) -> Next {
+        Next::OfStored(host.stored.clone())
+    }
 
     /// What the variable of the delta holds.
-    fn constant(&self, delta: &Delta, form: StateForm) -> Value<'static>;
+    fn constant(&self, _delta: &Delta, _form: StateForm) -> Value<'static> {
+        Value::Null
+    }
 
     /// The same as [`Fold::next`], as code; `state` is what the host has then.
-    fn apply(&self, delta: &Delta, stored: Value<'_>, state: &Numbers) -> Value<'static>;
+    fn apply(&self, _delta: &Delta, stored: Value<'_>, _state: &Numbers) -> Result<Value<'static>> {
+        Ok(stored.into_owned())
+    }
 
     /// The value that a state gives; `None` if it does not give one.
     fn of_state(&self, _state: &Numbers) -> Option<Value<'static>> {
@@ -96,12 +116,15 @@ pub trait Fold: Debug + Send + Sync {
     }
 
     /// What some inquiries read, as stages on the source; `None`: the rows of the whole keys.
-    fn ask(&self, _link: &Link, _questions: &[Question]) -> Option<Array<'static>> {
+    fn ask(&self, _link: &Link, _questions: &[Question], _fetch: Fetch) -> Option<Array<'static>> {
         None
     }
 
     /// What follows from the answer: here the value that was read. Returns `None` if the hosts stay as they are.
     fn answer(&self, question: &Question, row: Option<&Doc<'_>>) -> Option<Delta> {
+        if is_about_others(question, row) {
+            return None;
+        }
         let value = row.and_then(|row| row.get("expected")).map_or_else(|| self.empty(), Value::into_owned);
         Some(Delta::Set { value, appeared: false, children: question.delta.children() })
     }

@@ -128,8 +128,8 @@ impl Fold for Tally {
         }
     }
 
-    fn apply(&self, _: &Delta, _: Value<'_>, state: &Numbers) -> Value<'static> {
-        visible(self.shown(), state)
+    fn apply(&self, _: &Delta, _: Value<'_>, state: &Numbers) -> Result<Value<'static>> {
+        Ok(visible(self.shown(), state))
     }
 
     fn of_state(&self, state: &Numbers) -> Option<Value<'static>> {

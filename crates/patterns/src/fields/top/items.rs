@@ -95,6 +95,21 @@ impl ItemOrder {
         self.id.is_some()
     }
 
+    /// The item's name for `_id`.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// The sort keys, where the item has them.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &SortKey> {
+        self.spec.keys.iter()
+    }
+
+    /// The fields of the item in which an array does not tell the order.
+    pub(super) fn nested(&self) -> impl Iterator<Item = &str> {
+        self.nested.iter().map(|name| &**name)
+    }
+
     /// What an item is ordered by, and its child's `_id` if it has that. Returns `None` if it does not tell.
     pub(super) fn of(&self, item: &Doc<'_>) -> Option<(OrderValues, Option<Value<'static>>)> {
         let is_array = |name: &Arc<str>| matches!(item.get(name), Some(Value::Array(_)));

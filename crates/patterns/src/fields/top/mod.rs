@@ -1,10 +1,13 @@
 //! The first so many children by an order, kept in their parent: a window.
 //!
 //! [`items`] is what a window shows of a child, [`window`] what changed children make of a window that is there. A window whose items
-//! tell their order is looked at before the children are asked.
+//! tell their order is looked at before the children are asked; across a network, [`stage`] puts what comes in its place unseen.
 
 mod items;
 pub(crate) mod registered;
+mod stage;
+#[cfg(test)]
+mod stage_tests;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -15,16 +18,17 @@ pub use items::ItemForm;
 
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Shortcut};
 use crate::fields::order::SortOrder;
-use crate::fields::ranked::{IDS, Ranked, combined, inquiry, is_about_others};
+use crate::fields::ranked::{IDS, Ranked, combined, inquiry};
 use crate::mql::{call, call_with, field, list, object};
 use crate::rule::field::Samples;
-use crate::rule::numbers::{CHILDREN, Numbers, StateForm};
-use crate::rule::{Delta, Effect, HostField, Link, Needs, Question};
+use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
+use crate::rule::{Delta, Effect, HostField, Link, Lookup, Needs};
 use document::op::Capture;
 use document::value::show;
 use document::{Doc, Result, Value};
 use items::ItemOrder;
 use smallvec::SmallVec;
+use stage::Placing;
 use window::{Outcome, Reading};
 
 /// Which children a window shows, and what of them.
@@ -55,6 +59,10 @@ impl Window {
     /// Whether a child that comes is put in its place without reading the others.
     pub fn tells_order(&self) -> bool {
         self.items.is_some()
+    }
+
+    fn placing(&self) -> Option<Placing<'_>> {
+        self.items.as_ref().map(|items| Placing { order: &self.order, items, keep: self.keep })
     }
 
     fn sort(&self) -> Value<'static> {
@@ -111,6 +119,10 @@ impl Fold for Window {
         Some(Shortcut { branches: vec![branch], behind: Vec::new() })
     }
 
+    fn lookup(&self) -> Lookup {
+        self.order.lookup()
+    }
+
     fn needs(&self, host: &HostField, link: &Link) -> Needs {
         self.order.needs(&host.host, link)
     }
@@ -124,8 +136,14 @@ impl Fold for Window {
         effect.into_iter().collect()
     }
 
+    /// A tie that the items do not decide makes the stages fail.
     fn is_blind(&self) -> bool {
-        false
+        self.tells_order()
+    }
+
+    fn stages_decide(&self, delta: &Delta) -> bool {
+        matches!(delta, Delta::Items { came, left, .. } if left.is_empty() && Placing::takes(came))
+            && self.tells_order()
     }
 
     fn decide(&self, stored: &Value<'_>, delta: Delta) -> Effect {
@@ -142,25 +160,21 @@ impl Fold for Window {
         combined(first, second)
     }
 
-    /// Its deltas are looked at or asked about: what is written is the new window.
     fn next(&self, host: &HostExpressions) -> Next {
-        Next::OfStored(host.stored.clone())
+        Next::OfStored(self.placing().map_or_else(|| host.stored.clone(), |placing| placing.expression(host)))
     }
 
-    fn constant(&self, _: &Delta, _: StateForm) -> Value<'static> {
-        Value::Null
+    fn constant(&self, delta: &Delta, form: StateForm) -> Value<'static> {
+        let (Delta::Items { came, children, .. }, Some(placing)) = (delta, self.placing()) else { return Value::Null };
+        let children = if form.children { count(*children) } else { Value::Missing };
+        object([("came", placing.constant(came)), (CHILDREN, children)])
     }
 
-    fn apply(&self, _: &Delta, stored: Value<'_>, _: &Numbers) -> Value<'static> {
-        stored.into_owned()
-    }
-
-    fn answer(&self, question: &Question, row: Option<&Doc<'_>>) -> Option<Delta> {
-        if is_about_others(question, row) {
-            return None;
+    fn apply(&self, delta: &Delta, stored: Value<'_>, _: &Numbers) -> Result<Value<'static>> {
+        match (delta, self.placing()) {
+            (Delta::Items { came, .. }, Some(placing)) => placing.apply(&stored, came),
+            _ => Ok(stored.into_owned()),
         }
-        let value = row.and_then(|row| row.get("expected")).map_or_else(|| self.empty(), Value::into_owned);
-        Some(Delta::Set { value, appeared: false, children: question.delta.children() })
     }
 
     fn samples(&self, sources: &[Doc<'static>]) -> Samples {

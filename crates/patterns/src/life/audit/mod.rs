@@ -104,7 +104,7 @@ impl Life {
     }
 
     pub(crate) async fn compare(&self, asked: &AuditedRule, figures: &mut Figures, report: &mut Report) -> Result<()> {
-        let hosts = Hosts::of(asked)?;
+        let hosts = Hosts::of(self, asked)?;
         let waiting = hosts.compare(self, &mut ReportDifferences { figures, report }).await?;
         figures.note_waiting(waiting);
         self.report_absent(asked, &hosts.evaluator, figures, report).await
@@ -210,7 +210,7 @@ impl Differences for ReportDifferences<'_> {
 }
 
 impl Hosts {
-    pub(crate) fn of(asked: &AuditedRule) -> Result<Hosts> {
+    pub(crate) fn of(life: &Life, asked: &AuditedRule) -> Result<Hosts> {
         let (until, unseeded) = match asked.kept() {
             None | Some(State::On | State::Seeding { position: Some(Value::MaxKey) }) => (None, false),
             Some(State::Seeding { position: Some(position) }) => (Some(position.clone()), false),
@@ -222,7 +222,7 @@ impl Hosts {
                 | State::Seeding { position: None },
             ) => (None, true),
         };
-        let evaluator = Evaluator::new(&asked.rule)?;
+        let evaluator = Evaluator::new(&asked.rule)?.through(&life.patterned.executor);
         Ok(Hosts { evaluator, until, unseeded, kept: asked.kept().is_some() })
     }
 

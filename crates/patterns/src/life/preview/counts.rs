@@ -133,7 +133,7 @@ impl<'a> Counting<'a> {
     fn of(life: &'a Life, rule: &Arc<Rule>) -> Result<Counting<'a>> {
         let linked = rule.kept_field().filter(|field| field.link().is_some());
         let paths = linked.map(|field| field.reads().host.iter().cloned().chain(rule.owned()).collect());
-        let (evaluator, counts) = (Evaluator::new(rule)?, Counts::default());
+        let (evaluator, counts) = (Evaluator::new(rule)?.through(&life.patterned.executor), Counts::default());
         Ok(Counting { life, evaluator, counts, paths, failing: 0, failure: None })
     }
 

@@ -3,7 +3,7 @@
 use crate::languages::Language;
 use crate::mql;
 use crate::rule::shape::Shape;
-use crate::rule::{Flaw, LifeShape, Losses, ShapeCode};
+use crate::rule::{Flaw, LifeShape, LinkKey, Lookup, Losses, ShapeCode, Unserved};
 use crate::shapes::bucket::{Body, Bucket, BucketShape, Encoded, Inexact, Layout, Readings, print};
 use document::op::Namespace;
 use document::pipeline::Pipeline;
@@ -44,6 +44,10 @@ impl LifeShape for BucketShape {
         };
         let series = bucket.by.iter().map(|series| &*series.field);
         [&*bucket.time].into_iter().chain(series).chain(slot).map(Path::new).collect()
+    }
+
+    fn unserved(&self, by: &LinkKey, lookup: &Lookup) -> Option<Unserved> {
+        self.bucket.unserved(by, lookup)
     }
 
     /// Documents of a collection come in the order of their `_id`, as `apply` walks them; those of buckets by time.

@@ -17,6 +17,7 @@ mod grammar;
 mod hex;
 mod key;
 mod life;
+mod lookup;
 mod losses;
 mod memo;
 mod needs;

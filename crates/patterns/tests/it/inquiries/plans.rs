@@ -103,12 +103,12 @@ fn the_effects_of_a_bulk_on_one_key_are_one_question() {
         assert_eq!(fences, [part("exclusive", "x"), part("shared", "y")]);
         world.did(op).await;
         assert_eq!(world.field("products", 1, "note").await, Some("p+q:-".into()));
-        // One about the whole key swallows them.
+        // One about the whole key swallows them, in the order in which they came.
         world.did(delete("reviews", doc! {"_id": {"$gt": 10}}, true)).await;
         let op = insert("reviews", reviews.into_iter().chain([review(14, "share", "r")]).collect());
         assert_eq!(plan(&world, &op).await.1, ["exclusive 1"]);
         world.did(op).await;
-        assert_eq!(world.field("products", 1, "note").await, Some("r+p+q+none:7".into()));
+        assert_eq!(world.field("products", 1, "note").await, Some("p+q+none+r:7".into()));
     });
 }
 

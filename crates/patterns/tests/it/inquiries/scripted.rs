@@ -5,7 +5,7 @@ use crate::harness::*;
 use document::backend::Mode;
 use document::op::Capture;
 use document::value::Path;
-use document::{Doc, Value};
+use document::{Doc, Result, Value};
 use pleach_patterns::fields::FoldField;
 use pleach_patterns::fields::fold::{ChildChange, Fold, Grouping, HostExpressions, Next};
 use pleach_patterns::mql::{call, field};
@@ -126,8 +126,8 @@ impl Fold for Scripted {
         Value::string(told(delta))
     }
 
-    fn apply(&self, delta: &Delta, _: Value<'_>, _: &Numbers) -> Value<'static> {
-        Value::string(told(delta))
+    fn apply(&self, delta: &Delta, _: Value<'_>, _: &Numbers) -> Result<Value<'static>> {
+        Ok(Value::string(told(delta)))
     }
 
     /// `none` leaves the host alone, `=x` gives `x`, anything else also how many children were read.

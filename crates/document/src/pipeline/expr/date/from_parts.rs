@@ -51,7 +51,7 @@ fn parse(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     Ok(custom(FromParts { iso: by_week, date: if by_week { iso } else { natural }, time, timezone }, names))
 }
 
-/// A part's number: its default if it is not given, nothing if it is null.
+/// A part's number: its default if it is not given, `None` if it is null.
 fn part<'a>(name: &str, expr: Option<&'a Expr>, default: i64, scope: &mut Scope<'a>) -> Result<Option<i64>> {
     let Some(expr) = expr else { return Ok(Some(default)) };
     let value = expr.eval(scope)?;
@@ -72,7 +72,7 @@ fn part<'a>(name: &str, expr: Option<&'a Expr>, default: i64, scope: &mut Scope<
 }
 
 impl FromParts {
-    /// The numbers of some parts; nothing if one of them is null.
+    /// The numbers of some parts; `None` if one of them is null.
     fn parts<'a, const N: usize>(
         &self,
         names: [&str; N],

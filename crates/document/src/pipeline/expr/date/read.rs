@@ -30,7 +30,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Milliseconds on the clock it speaks of; nothing if parts are missing.
+    /// Milliseconds on the clock it speaks of; `None` if parts are missing.
     pub(super) fn local(&self) -> Option<i64> {
         if let Some(seconds) = self.seconds {
             return seconds.checked_mul(1000);

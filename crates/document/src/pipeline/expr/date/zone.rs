@@ -97,7 +97,7 @@ fn fixed(name: &str) -> Option<i64> {
     Some(sign * (two(hours)? * 3600 + two(minutes)? * 60) * 1000)
 }
 
-/// The zone that an optional `timezone` argument gives: UTC if there is none, nothing if it is null.
+/// The zone that an optional `timezone` argument gives: UTC if there is none, `None` if it is null.
 pub(super) fn evaluate<'a>(expr: Option<&'a Expr>, name: &str, scope: &mut Scope<'a>) -> Result<Option<Zone>> {
     let Some(expr) = expr else { return Ok(Some(UTC)) };
     let zone = match expr.eval(scope)? {

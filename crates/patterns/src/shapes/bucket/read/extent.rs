@@ -42,10 +42,18 @@ impl Extent {
     /// How many buckets hold about so many readings of one series, full or not. Returns `None` if the filter asks for more than
     /// series and time.
     pub(super) fn first(bucket: &Bucket, filter: &Filter, readings: u64) -> Option<usize> {
-        let is_key = |name: &str| name == &*bucket.time || bucket.by.iter().any(|series| &*series.field == name);
+        let is_series = |name: &str| bucket.by.iter().any(|series| &*series.field == name);
         let mut plain = true;
         filter.root.each_required(&mut |node| {
-            plain = plain && matches!(node, Node::Field { path, .. } if is_key(path.first()));
+            plain = plain
+                && match node {
+                    Node::Field { path, .. } => path.first() == &*bucket.time || is_series(path.first()),
+                    // What all readings of a bucket pass, or none.
+                    Node::Expr(expr) => {
+                        expr.reads().is_some_and(|paths| paths.iter().all(|path| is_series(path.first())))
+                    }
+                    _ => false,
+                };
         });
         let half_full = (capacity(bucket) / 2).max(1);
         plain.then(|| usize::try_from(readings / half_full).unwrap_or(usize::MAX).clamp(1, 99) + 2)

@@ -1,5 +1,4 @@
-//! Hosts that were looked for in vain, as last seen: a guess that saves a flight, never more. What flies for one of them takes
-//! a fence along instead of relying on the host to be there.
+//! Hosts of which something was seen last: a guess that saves a flight, never more.
 
 use crate::execute::host_queue::HostHash;
 use hashbrown::HashSet;
@@ -9,16 +8,21 @@ use parking_lot::Mutex;
 const MANY: usize = 100_000;
 
 #[derive(Default)]
-pub(crate) struct MissingHosts {
+pub(crate) struct HostMemory {
     hosts: Mutex<HashSet<HostHash>>,
 }
 
-impl MissingHosts {
+impl HostMemory {
     pub(crate) fn contains(&self, host: HostHash) -> bool {
         self.hosts.lock().contains(&host)
     }
 
-    pub(crate) fn missed(&self, host: HostHash) {
+    pub(crate) fn contains_any(&self, hosts: &[HostHash]) -> bool {
+        let known = self.hosts.lock();
+        !known.is_empty() && hosts.iter().any(|host| known.contains(host))
+    }
+
+    pub(crate) fn add(&self, host: HostHash) {
         let mut hosts = self.hosts.lock();
         if hosts.len() >= MANY {
             hosts.clear();
@@ -26,8 +30,11 @@ impl MissingHosts {
         hosts.insert(host);
     }
 
-    pub(crate) fn found(&self, hosts: &[HostHash]) {
+    pub(crate) fn remove(&self, hosts: &[HostHash]) {
         let mut known = self.hosts.lock();
+        if known.is_empty() {
+            return;
+        }
         for host in hosts {
             known.remove(host);
         }
