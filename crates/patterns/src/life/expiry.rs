@@ -145,10 +145,12 @@ pub(crate) async fn rows(at: &mut Access<'_>, db: &str) -> Result<Vec<Expiry>> {
     Ok(rows.iter().filter_map(|row| Expiry::read(db, row)).collect())
 }
 
-/// The indexes of a collection, none if it is not there.
+/// The indexes of a collection, none if it does not exist. A view has none: the collection that it replaced took its own along.
 pub(crate) async fn indexes(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
     match at.backend.admin(at.session, at.context, AdminOp::ListIndexes { ns: ns.clone() }).await {
-        Err(error) if error.code() == Code::NamespaceNotFound => Ok(Vec::new()),
+        Err(error) if matches!(error.code(), Code::NamespaceNotFound | Code::CommandNotSupportedOnView) => {
+            Ok(Vec::new())
+        }
         other => other,
     }
 }
