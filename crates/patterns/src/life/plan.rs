@@ -24,7 +24,9 @@ pub(crate) enum Work {
     Expiry(Expiry),
     /// Every host's field is made right.
     Seed,
-    /// The same, since the rule was changed.
+    /// The same, when the items of an array have become documents.
+    Lift,
+    /// Every host's field is made right, since the rule was changed.
     Rebuild,
     /// The collection is stored in this form from now on.
     Shape(Box<relocate::change::RelocationPlan>),
@@ -128,8 +130,12 @@ impl ApplyPlan {
                 Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
                 Work::Keep => {}
-                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Rebuild | Work::Remove => {
+                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Remove => {
                     lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
+                }
+                Work::Lift | Work::Rebuild => {
+                    lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
+                    lifecycle::of(&step.rule).need_to_lift(APPLY, rights, &step.rule)?;
                 }
             }
         }
@@ -196,7 +202,7 @@ impl ApplyPlan {
             match &step.work {
                 Work::Shape(_) | Work::Constrain(_) => {}
                 Work::Index(_) => read += documents,
-                Work::Seed | Work::Rebuild => {
+                Work::Seed | Work::Lift | Work::Rebuild => {
                     read += documents;
                     written += documents;
                     if let Some(link) = step.rule.link() {
@@ -222,7 +228,7 @@ impl ApplyStep {
         match &self.work {
             Work::Seed | Work::Constrain(_) => true,
             Work::Shape(change) => !change.rewrites(),
-            Work::Index(_) | Work::Expiry(_) | Work::Rebuild | Work::Keep | Work::Remove => false,
+            Work::Index(_) | Work::Expiry(_) | Work::Lift | Work::Rebuild | Work::Keep | Work::Remove => false,
         }
     }
 
@@ -248,6 +254,7 @@ impl ApplyStep {
             Work::Index(_) => "index",
             Work::Expiry(_) => "expiry",
             Work::Seed => "seed",
+            Work::Lift => "lift",
             Work::Rebuild => "rebuild",
             Work::Shape(_) => "move",
             Work::Constrain(_) => "constrain",
@@ -269,7 +276,7 @@ impl ApplyStep {
         match &self.work {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
-            Work::Seed | Work::Rebuild => Ok(seeding(&self.rule)),
+            Work::Seed | Work::Lift | Work::Rebuild => Ok(seeding(&self.rule)),
             Work::Keep | Work::Shape(_) | Work::Constrain(_) => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
@@ -277,7 +284,7 @@ impl ApplyStep {
 }
 
 /// The definition of the field, merged into the hosts: what seeding comes to, in one command.
-fn seeding(rule: &Arc<Rule>) -> Doc<'static> {
+pub(super) fn seeding(rule: &Rule) -> Doc<'static> {
     let mut command = DocWriter::new();
     let collection = Value::from(&*rule.host.collection);
     let Some(field) = rule.kept_field() else { return Doc::empty() };

@@ -2,10 +2,11 @@
 //! declared can be had without Pleach: no lock-in.
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
-//! [`python`] for PyMongo, [`keyed`] what has computed keys in both. A shape writes its own code.
+//! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`lift`] the way of an array into documents. A shape writes its own code.
 
 mod javascript;
 mod keyed;
+mod lift;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::languages::javascript::{MONGOSH, NODE};
 use crate::languages::literals;
 use crate::rule::{KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
 use document::{Array, Doc, Result, Value};
+use lift::Lifting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,6 +47,8 @@ struct Kept {
     /// The other collection, if there is one, and the index that serves the link there or here.
     source: Option<String>,
     field: String,
+    /// The array whose items become documents.
+    lift: Option<Lifting>,
     work: Work,
 }
 
@@ -81,6 +85,7 @@ impl Kept {
             host: rule.host.collection.to_string(),
             source: rule.link().map(|link| link.source.collection.to_string()),
             field: rule.field.dotted(),
+            lift: Lifting::of(rule),
             work: work(rule, language)?,
         })
     }
