@@ -12,7 +12,7 @@ at_each_door!(
     an_array_is_lifted_under_load,
     a_large_array_comes_and_goes_in_linear_time,
     what_cannot_be_lifted_is_said,
-    a_lift_is_only_begun_by_apply,
+    a_plan_says_what_would_be_moved,
     children_in_buckets_and_with_copies,
 );
 
@@ -214,9 +214,8 @@ fn what_cannot_be_lifted_is_said(at: At) {
     door.finish();
 }
 
-/// A server that is started with a declaration adds rules by itself; it moves nothing.
-fn a_lift_is_only_begun_by_apply(at: At) {
-    let door = at.door("liftserved");
+fn a_plan_says_what_would_be_moved(at: At) {
+    let door = at.door("liftplan");
     door.insert(&mut door.client(), "products", products());
     let explained = door.asked("plan", WITHIN);
     let rule = explained.get_array("rules").unwrap()[0].as_document().unwrap().clone();

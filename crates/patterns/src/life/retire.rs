@@ -178,8 +178,7 @@ pub(crate) async fn retire(life: &Life, entry: &CatalogRule) -> Result<()> {
     }
     let mut row = entry.row.clone();
     if let Some(since) = row.replaced.since {
-        // The rule has changed meanwhile if there is none.
-        let Some(undone) = lift::restore::undo_begun(life, entry, row, since).await? else {
+        let Some(undone) = lift::unfinished::undo(life, entry, row, since).await? else {
             return life.reload().await;
         };
         row = undone;

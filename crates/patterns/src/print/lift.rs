@@ -20,12 +20,12 @@ impl Lifting {
         Some(Lifting { array, by, local: link.local.path.dotted() })
     }
 
-    /// The item with its key: `open` copies what is there, at the path that leads to it.
-    fn child(&self, open: impl Fn(&str) -> String, key: &str) -> String {
-        let mut child = key.to_owned();
-        for (at, name) in self.by.iter().enumerate().rev() {
-            let way: String = self.by.iter().take(at).map(|name| format!("[{}]", quoted(name))).collect();
-            child = format!("{{ {}, {}: {child} }}", open(&way), quoted(name));
+    /// The item with its key. `spread` takes over what is at a path of the item, the whole of it at the empty one.
+    fn child(&self, spread: impl Fn(&str) -> String) -> String {
+        let mut child = "key".to_owned();
+        for (depth, name) in self.by.iter().enumerate().rev() {
+            let way: Vec<&str> = self.by.iter().take(depth).map(String::as_str).collect();
+            child = format!("{{ {}, {}: {child} }}", spread(&way.join(".")), quoted(name));
         }
         child
     }
@@ -37,7 +37,11 @@ pub(super) fn javascript(rule: &Kept, flavor: &Flavor, name: impl Fn(&str, &Kept
     let Flavor { wait, function, option, .. } = flavor;
     let (host, source) = (quoted(&rule.host), quoted(rule.source.as_deref().unwrap_or_default()));
     let (array, first) = (quoted(&lifting.array), quoted(&format!("{}.0", lifting.array)));
-    let child = lifting.child(|way| format!("...item{way}"), "key");
+    let spread = |way: &str| match way {
+        "" => "...item".to_owned(),
+        way => format!("...at(item, {})", quoted(way)),
+    };
+    let child = lifting.child(spread);
     let arrow = if wait.is_empty() { "() =>" } else { "async () =>" };
     let (lift, fill, local) = (name("lift", rule), name("fill", rule), quoted(&lifting.local));
     format!(
@@ -60,7 +64,11 @@ pub(super) fn python(rule: &Kept, name: impl Fn(&str, &Kept) -> String) -> Strin
     let Some(lifting) = &rule.lift else { return String::new() };
     let (host, source) = (quoted(&rule.host), quoted(rule.source.as_deref().unwrap_or_default()));
     let (array, first) = (quoted(&lifting.array), quoted(&format!("{}.0", lifting.array)));
-    let child = lifting.child(|way| format!("**item{way}"), "key").replace("{ ", "{").replace(" }", "}");
+    let spread = |way: &str| match way {
+        "" => "**item".to_owned(),
+        way => format!("**(at(item, {}) or {{}})", quoted(way)),
+    };
+    let child = lifting.child(spread).replace("{ ", "{").replace(" }", "}");
     let (lift, fill, local) = (name("lift", rule), name("fill", rule), quoted(&lifting.local));
     format!(
         "\n\n# Once, for the documents that are there: their items become documents.\n\

@@ -18,8 +18,8 @@ use crate::life::{
 };
 use crate::rule::Rule;
 use crate::rule::state::State;
-use document::Result;
 use document::backend::{Answer, Session};
+use document::{Code, Error, Result};
 
 pub(super) struct OfField;
 
@@ -146,11 +146,22 @@ impl Lifecycle for OfField {
         })
     }
 
+    fn refuse_once(&self, rule: &Rule) -> Option<Error> {
+        let array = rule.lift.as_ref()?;
+        let message =
+            format!("`{}` lifts `{array}`: its items would be lost if only the window were made right", rule.name);
+        let hint = "`pleach apply` moves the items; --rule RULE names another rule";
+        Some(Error::new(Code::OperationFailed, message).with_hint(hint))
+    }
+
     fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
         let rule = &asked.rule;
         // The documents of a roll-up are made with their children.
         if !presence.has(&rule.host) && !rule.link().is_some_and(|link| link.create) {
             return Some(presence.no_collection(&rule.host, rights));
+        }
+        if let Some(array) = rule.lift.as_ref().filter(|_| asked.kept().is_none()) {
+            return Some(Note::NotLifted { array: array.dotted() });
         }
         let source = &rule.link()?.source;
         (presence.is_of(&source.db) && !presence.has(source))
@@ -206,6 +217,10 @@ async fn note_extent(life: &Life, asked: &AuditedRule, figures: &mut Figures) ->
         }
     } else if figures.checked > 0 && !figures.lacks_source() {
         figures.notes.extend(all_references_dangle(&mut at, &asked.rule).await?.map(Note::AllReferencesDangle));
+    }
+    if let Some(array) = asked.rule.lift.as_ref().filter(|_| !asked.rule.lifts_own_field() && !asked.is_seeding()) {
+        let documents = lift::plan::hosts_with_items(&mut at, &asked.rule).await?;
+        figures.notes.extend((documents > 0).then(|| Note::ItemsInArray { array: array.dotted(), documents }));
     }
     if let (Some(link), false) = (asked.rule.link(), figures.lacks_source()) {
         let unkeyed = unkeyed::count(&mut at, &asked.rule).await?;

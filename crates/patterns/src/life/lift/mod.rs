@@ -3,7 +3,7 @@
 //! The array is an owned path from the rule's first moment, so it stays as it is under the walk. A part is some hosts or some items of one
 //! host, in one transaction: children are inserted as a client's are, so that fields, shape and validator of their collection react; their
 //! order is kept in `pleach.replaced`; a host whose last item is lifted loses the array, or gets the window in its place; the position
-//! is saved. So it can be killed anywhere and goes on from there. [`restore`] is the way back.
+//! is saved. So it can be killed anywhere and goes on from there. [`restore`] is the way back, [`unfinished`] the end of one that was given up.
 
 mod extent;
 pub(crate) mod item;
@@ -11,6 +11,7 @@ pub(crate) mod left;
 pub(crate) mod order_rows;
 pub(crate) mod plan;
 pub(crate) mod restore;
+pub(crate) mod unfinished;
 
 use crate::execute::access::{Access, find, update_one, update_op};
 use crate::execute::evaluate::Evaluator;

@@ -1,22 +1,34 @@
 //! What a lift comes to in plain MQL, and whether there is anything to lift.
 
 use crate::execute::access::{Access, find};
+use crate::life::catalog::long;
 use crate::life::lift::item::Lift;
 use crate::life::plan::seeding;
 use crate::life::relocate::plan::PlanCommand;
 use crate::mql::{call, call_with, document, field, list, object};
 use crate::rule::Rule;
 use document::filter::Filter;
-use document::op::Find;
+use document::op::{Count, Find, ReadOp};
 use document::pipeline::expr::Names;
 use document::{Doc, DocWriter, Result, Value};
 
 /// Whether some host has an item in the array that the rule lifts.
 pub(crate) async fn has_items(at: &mut Access<'_>, rule: &Rule) -> Result<bool> {
-    let Some(array) = &rule.lift else { return Ok(false) };
-    let filter = document([(&*format!("{array}.0"), call("$exists", Value::Bool(true)))]);
-    let filter = Filter::parse(&filter, &mut Names::new())?;
+    let Some(filter) = with_items(rule)? else { return Ok(false) };
     Ok(!at.find(Find { limit: Some(1), ..find(&rule.host, filter) }).await?.is_empty())
+}
+
+/// How many hosts do.
+pub(crate) async fn hosts_with_items(at: &mut Access<'_>, rule: &Rule) -> Result<u64> {
+    let Some(filter) = with_items(rule)? else { return Ok(0) };
+    let rows = at.all(ReadOp::Count(Count { ns: rule.host.clone(), filter, skip: 0, limit: None, hint: None })).await?;
+    Ok(rows.first().map_or(0, |row| u64::try_from(long(row.get("n"))).unwrap_or(0)))
+}
+
+fn with_items(rule: &Rule) -> Result<Option<Filter>> {
+    let Some(array) = &rule.lift else { return Ok(None) };
+    let filter = document([(&*format!("{array}.0"), call("$exists", Value::Bool(true)))]);
+    Filter::parse(&filter, &mut Names::new()).map(Some)
 }
 
 /// Moves the items, takes the array away and makes the window, as a person would.

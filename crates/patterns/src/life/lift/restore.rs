@@ -2,8 +2,7 @@
 //! their old order, those that came since behind them by `_id`. These children leave their collection; what was there before a host's
 //! array was lifted stays. A host whose items do not fit is named and left.
 //!
-//! A part of the hosts is one transaction that ends with its position, so that it can be killed anywhere. Only the host that the walk was
-//! about when the rule was dropped has its items twice: [`undo_begun`] takes these children away.
+//! A part of the hosts is one transaction that ends with its position, so that it can be killed anywhere.
 
 use crate::execute::access::{Access, aggregate, find, update_one, update_op};
 use crate::execute::evaluate::becomes;
@@ -14,11 +13,12 @@ use crate::fields::value_at;
 use crate::life::catalog::long;
 use crate::life::lift::item::Lift;
 use crate::life::lift::order_rows::{self, HostOrder, is_order_row, with_value};
-use crate::life::lift::{IDS, children};
+use crate::life::lift::unfinished::delete_children;
+use crate::life::lift::{children, unfinished};
 use crate::life::replaced::amount::Amount;
 use crate::life::replaced::restore::among;
-use crate::life::replaced::{Lifted, amount, host_id, host_of, rows_between};
-use crate::life::transaction::{OwnTransaction, retried};
+use crate::life::replaced::{amount, rows_between};
+use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, Recovery, WalkEnd, walk};
 use crate::life::{CatalogRule, Life, catalog};
 use crate::mql::{call, document, field, object};
@@ -26,7 +26,7 @@ use crate::rule::{Rule, key, names};
 use document::backend::{Answer, Session};
 use document::error::Scope;
 use document::filter::Filter;
-use document::op::{Context, Delete, DeleteStatement, Durability, Find, WriteOp};
+use document::op::{Context, Durability, Find};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::project::Projection;
@@ -47,7 +47,7 @@ const DOCUMENT_BYTES: usize = 16 << 20;
 /// What the name of an item takes beside the item itself: its kind, its number and a zero.
 const ITEM_BYTES: usize = 9;
 
-/// So many bytes of items are added by one statement: a statement is not much larger than a document may be.
+/// So many bytes are written by one statement, or by several together: a statement is not much larger than a document may be.
 const STATEMENT_BYTES: usize = 4 << 20;
 
 /// Gives back the items that one life of the rule has lifted. Returns the rule's row as it is then, or `None` if somebody has changed the
@@ -59,7 +59,7 @@ pub(crate) async fn restore(
     since: i64,
     rule: &Rule,
 ) -> Result<Option<catalog::Row>> {
-    let Some(row) = undo_begun(life, entry, row, since).await? else { return Ok(None) };
+    let Some(row) = unfinished::undo(life, entry, row, since).await? else { return Ok(None) };
     let Some(lifted) = row.replaced.lifted.clone() else { return Ok(Some(row)) };
     let (Some(lift), Some(to)) = (Lift::new(rule, &lifted.array), lifted.to) else { return Ok(Some(row)) };
     if matches!(lifted.restored_to, Some(Value::MaxKey)) {
@@ -69,84 +69,6 @@ pub(crate) async fn restore(
     let mut returning = ReturningItems { life, entry, lift, row, since, until, refused: None };
     let end = walk(life, PACE, lifted.restored_to, &mut returning).await?;
     Ok((end == WalkEnd::Reached).then_some(returning.row))
-}
-
-/// Deletes the children of the host whose array was being lifted: all its items are still in the array. Returns the row as it is then, or
-/// `None` if somebody has changed the rule meanwhile.
-pub(crate) async fn undo_begun(
-    life: &Life,
-    entry: &CatalogRule,
-    mut row: catalog::Row,
-    since: i64,
-) -> Result<Option<catalog::Row>> {
-    let Some(Lifted { array, to: Some(host), items, .. }) = row.replaced.lifted.clone() else { return Ok(Some(row)) };
-    let Some(lift) = Lift::new(&entry.rule, &array).filter(|_| items > 0) else { return Ok(Some(row)) };
-    loop {
-        let Some(rest) = retried(life, || undo_some(life, &lift, &row, since, &host)).await? else { return Ok(None) };
-        if rest {
-            continue;
-        }
-        if let Some(lifted) = &mut row.replaced.lifted {
-            lifted.items = 0;
-        }
-        life.advanced(&entry.db, &row);
-        return Ok(Some(row));
-    }
-}
-
-/// Undoes one row of the host. Returns whether there may be more, or `None` if the rule was changed.
-async fn undo_some(
-    life: &Life,
-    lift: &Lift<'_>,
-    row: &catalog::Row,
-    since: i64,
-    host: &Value<'static>,
-) -> Result<Option<bool>> {
-    let context = &life.context();
-    let mut began = OwnTransaction::begin(life, context).await?;
-    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
-    let db = &lift.host().db;
-    if catalog::epoch(&mut at, db, &row.rule).await? != Some(row.epoch) {
-        return Ok(None);
-    }
-    let first = host_id(&lift.rule.name, since, Some(host));
-    let of_host = |row: &Doc<'static>| host_of(row).is_some_and(|of| key::bytes(&of) == key::bytes(host));
-    let rows = at.find(Find { limit: Some(2), ..walk::range(&names::replaced(db), Some(&first), None) }).await?;
-    let Some(order) = rows.into_iter().find(|row| is_order_row(row) && of_host(row)) else {
-        let mut done = row.clone();
-        if let Some(lifted) = &mut done.replaced.lifted {
-            lifted.items = 0;
-        }
-        catalog::save(&mut at, db, &done).await?;
-        began.commit().await?;
-        return Ok(Some(false));
-    };
-    delete_children(life, &mut began, lift, &order_rows::ids(&order), &[]).await?;
-    let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
-    at.delete(&names::replaced(db), among(order.get("_id").into_iter().collect())).await?;
-    amount::add(&mut at, lift.rule, since, Amount::default().minus(&order)).await?;
-    began.commit().await?;
-    Ok(Some(true))
-}
-
-/// Deletes them as a client would: what comes from them follows.
-async fn delete_children(
-    life: &Life,
-    began: &mut OwnTransaction<'_>,
-    lift: &Lift<'_>,
-    ids: &[Value<'static>],
-    keys: &[Value<'static>],
-) -> Result<()> {
-    let is_shaped = life.patterned.rules().shaped(lift.source()).is_some();
-    for some in ids.chunks(IDS) {
-        let mut filter = among(some.to_vec());
-        if is_shaped && !keys.is_empty() {
-            filter = filter.and(Filter::among(&lift.by.dotted(), keys.to_vec()));
-        }
-        let op = Delete::of(lift.source().clone(), vec![DeleteStatement::all(filter)]);
-        children(life, began).write(&WriteOp::Delete(op)).await?;
-    }
-    Ok(())
 }
 
 struct ReturningItems<'a> {
@@ -217,7 +139,7 @@ impl ReturningItems<'_> {
             let of_host = lift.key(host).and_then(|key| found.remove(&key::bytes(&key))).unwrap_or_default();
             match self.returned(host, order, of_host) {
                 Ok((back, ids)) => {
-                    returns.push(back);
+                    returns.extend(back);
                     gone.extend(ids);
                 }
                 Err(why) => life.note_left_host(entry, &id, &why),
@@ -301,13 +223,13 @@ impl ReturningItems<'_> {
         Ok(found)
     }
 
-    /// What a host gets back, and the ids of the children that it gets; or why not.
+    /// What a host gets back, and the ids of the children that it gets; or why not. `None` if there is nothing for it.
     fn returned(
         &self,
         host: &Doc<'static>,
         order: HostOrder,
         found: Vec<Doc<'static>>,
-    ) -> Result<(Return, Vec<Value<'static>>), String> {
+    ) -> Result<(Option<Return>, Vec<Value<'static>>), String> {
         let lift = &self.lift;
         let id = host.get("_id").unwrap_or(Value::Null);
         let mut by_id: HashMap<Vec<u8>, Doc<'static>> = HashMap::with_capacity(found.len());
@@ -342,13 +264,16 @@ impl ReturningItems<'_> {
         let now = value_at(host, &lift.array);
         let holds_items = matches!(&now, Value::Array(now) if !now.is_empty());
         if !lift.is_window() && (holds_items || !matches!(now, Value::Array(_)) && !now.is_nullish()) {
-            return Err(format!("`{array}` holds something else by now"));
+            return match items.is_empty() {
+                true => Ok((None, Vec::new())),
+                false => Err(format!("`{array}` holds something else by now")),
+            };
         }
         let bytes: usize = items.iter().map(|item| item.as_bytes().len() + ITEM_BYTES).sum();
         if host.as_bytes().len() + bytes > DOCUMENT_BYTES {
             return Err(format!("its {} items no longer fit into one document", items.len()));
         }
-        Ok((Return { id, items, array: order.array }, gone))
+        Ok((Some(Return { id, items, array: order.array }), gone))
     }
 
     /// Puts the items into the hosts, which may have been changed by what followed from the children.
@@ -365,20 +290,30 @@ impl ReturningItems<'_> {
             let (first, rest) = back.in_statements();
             let right = self.right(host, back, first);
             if right.as_bytes() != host.as_bytes() {
-                statements.push(update_one(Filter::equality("_id", &back.id), becomes(host, &right)));
+                let update = becomes(host, &right);
+                statements.push((right.as_bytes().len(), update_one(Filter::equality("_id", &back.id), update)));
             }
             for some in rest {
                 let items = some.iter().map(|item| Value::Document(item.borrow())).collect();
                 let each = object([("$each", Value::Array(items))]);
                 let push = call("$push", object([(&*self.lift.array.dotted(), each)]));
                 let update = Update::parse(&push, &[], &mut Names::new())?;
-                statements.push(update_one(Filter::equality("_id", &back.id), update));
+                statements.push((STATEMENT_BYTES, update_one(Filter::equality("_id", &back.id), update)));
             }
         }
-        for statement in statements {
-            at.write(&update_op(self.lift.host(), vec![statement])).await?;
+        let (mut together, mut bytes) = (Vec::new(), 0);
+        for (size, statement) in statements {
+            if bytes + size > STATEMENT_BYTES && !together.is_empty() {
+                at.write(&update_op(self.lift.host(), std::mem::take(&mut together))).await?;
+                bytes = 0;
+            }
+            bytes += size;
+            together.push(statement);
         }
-        Ok(())
+        match together.is_empty() {
+            true => Ok(()),
+            false => at.write(&update_op(self.lift.host(), together)).await.map(drop),
+        }
     }
 
     /// The host with the first items in its array; as it was before if there are none.

@@ -2,7 +2,7 @@
 //!
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
 //! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`]
-//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array, [`removal`] what goes with a rule, [`state`] which
+//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array, [`lifted_before`] what became of them, [`removal`] what goes with a rule, [`state`] which
 //! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on. `plan` shows the answers; `apply` refuses
 //! by them.
 
@@ -10,6 +10,7 @@ mod counts;
 mod indexes;
 mod inside;
 mod lift;
+mod lifted_before;
 mod losses;
 mod names;
 mod obstacles;
@@ -99,7 +100,7 @@ impl Preview {
             };
             let mut rule_preview = RulePreview::new(step.rule.clone(), step.kind());
             rule_preview.notes.extend(of_rule().filter_map(ApplyStep::note));
-            lift::look_at_change(life, at, &mut rule_preview).await?;
+            lifted_before::look(life, at, &mut rule_preview).await?;
             match &step.work {
                 Work::Seed | Work::Lift | Work::Rebuild => {
                     match step.work {

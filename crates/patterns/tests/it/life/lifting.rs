@@ -7,6 +7,7 @@ use bson::{Bson, Document, doc};
 use document::Code;
 use document::backend::{Backend, Session};
 use document::op::Capture;
+use pleach_patterns::life::apply::Consent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use testing::Data;
@@ -375,6 +376,11 @@ fn a_plan_shows_what_would_be_moved() {
             .map(|step| step.as_document().unwrap().get_str("kind").unwrap())
             .collect();
         assert_eq!(kinds, ["index", "lift", "lift", "seed"]);
+        // A server that is started with a declaration adds rules by itself, and moves nothing.
+        let additions = Consent { additions_only: true, ..Consent::default() };
+        let applied = village.life.apply(&testing::declared("shop", WITHIN), additions).await.unwrap();
+        assert!(applied.left[0].contains("moves the items of an array into documents of their own"), "{applied:?}");
+        assert_eq!(village.states().await, []);
         // A window that somebody keeps by hand needs a word.
         village.behind(update("products", doc! { "_id": 3 }, doc! { "$set": { "recent": [1] } }, &[])).await;
         let error = village.apply(BESIDE).await.unwrap_err().to_string();
