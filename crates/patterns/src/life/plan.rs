@@ -5,11 +5,13 @@ use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::expiry::Expiry;
 use crate::life::install::PlannedIndex;
+use crate::life::lift::item::Lift;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::PlanCommand;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
 use crate::life::{CatalogRule, Life, expiry, install, lifecycle, relocate};
+use crate::mql::{call, call_with, document, field, list, object};
 use crate::rule::Rule;
 use crate::rule::names;
 use document::op::{AdminOp, Namespace};
@@ -284,7 +286,7 @@ impl ApplyStep {
 }
 
 /// The definition of the field, merged into the hosts: what seeding comes to, in one command.
-pub(super) fn seeding(rule: &Rule) -> Doc<'static> {
+fn seeding(rule: &Rule) -> Doc<'static> {
     let mut command = DocWriter::new();
     let collection = Value::from(&*rule.host.collection);
     let Some(field) = rule.kept_field() else { return Doc::empty() };
@@ -302,6 +304,38 @@ pub(super) fn seeding(rule: &Rule) -> Doc<'static> {
         }
     }
     command.finish()
+}
+
+/// A lift, as a person would do it: moves the items, takes the array away and makes the window.
+pub(super) fn lifting(rule: &Rule) -> Vec<PlanCommand> {
+    let Some(lift) = Lift::of(rule) else { return Vec::new() };
+    let command = |kind, command| PlanCommand { kind, namespace: rule.host.clone(), command };
+    vec![command("lift", moving(&lift)), command("lift", taking(&lift)), command("seed", seeding(rule))]
+}
+
+/// `{ aggregate, pipeline: [ $unwind, $replaceWith, $merge ] }`.
+fn moving(lift: &Lift<'_>) -> Doc<'static> {
+    let array = lift.array.dotted();
+    let key = field(&lift.link.local.path.dotted());
+    let nested = lift.by.parts.iter().rev().fold(key, |inner, part| object([(&*part.name, inner)]));
+    let child = call_with("$mergeObjects", [field(&array), nested]);
+    let into = object([("into", Value::from(&*lift.source().collection)), ("whenMatched", Value::from("fail"))]);
+    let stages = [call("$unwind", field(&array)), call("$replaceWith", child), call("$merge", into)];
+    let mut command = DocWriter::new();
+    command.append("aggregate", &Value::from(&*lift.host().collection)).append("pipeline", &list(stages));
+    command.start_document("cursor").end();
+    command.finish()
+}
+
+/// `{ update, updates: [ { $unset } ] }`.
+fn taking(lift: &Lift<'_>) -> Doc<'static> {
+    let array = lift.array.dotted();
+    let statement = object([
+        ("q", object([(&*array, call("$exists", Value::Bool(true)))])),
+        ("u", call("$unset", object([(&*array, Value::from(""))]))),
+        ("multi", Value::Bool(true)),
+    ]);
+    document([("update", Value::from(&*lift.host().collection)), ("updates", list([statement]))])
 }
 
 /// Takes the field (if asked) and its state away.

@@ -34,7 +34,7 @@ impl Lifecycle for OfField {
         Box::pin(async move {
             let lifted =
                 entry.filter(|entry| entry.row.state.is_kept()).and_then(|entry| entry.row.replaced.lifted.as_ref());
-            match lifted.is_some_and(Lifted::is_done) || !lift::plan::has_items(at, rule).await? {
+            match lifted.is_some_and(Lifted::is_done) || !lift::waiting_items::are_there(at, rule).await? {
                 true => Ok(work),
                 false => Ok(Work::Lift),
             }
@@ -42,7 +42,7 @@ impl Lifecycle for OfField {
     }
 
     fn steps(&self, _: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
-        Ok(matches!(work, Work::Lift).then(|| lift::plan::commands(rule)))
+        Ok(matches!(work, Work::Lift).then(|| plan::lifting(rule)))
     }
 
     fn begin<'a>(
@@ -219,7 +219,7 @@ async fn note_extent(life: &Life, asked: &AuditedRule, figures: &mut Figures) ->
         figures.notes.extend(all_references_dangle(&mut at, &asked.rule).await?.map(Note::AllReferencesDangle));
     }
     if let Some(array) = asked.rule.lift.as_ref().filter(|_| !asked.rule.lifts_own_field() && !asked.is_seeding()) {
-        let documents = lift::plan::hosts_with_items(&mut at, &asked.rule).await?;
+        let documents = lift::waiting_items::hosts(&mut at, &asked.rule).await?;
         figures.notes.extend((documents > 0).then(|| Note::ItemsInArray { array: array.dotted(), documents }));
     }
     if let (Some(link), false) = (asked.rule.link(), figures.lacks_source()) {

@@ -9,9 +9,9 @@ mod extent;
 pub(crate) mod item;
 pub(crate) mod left;
 pub(crate) mod order_rows;
-pub(crate) mod plan;
 pub(crate) mod restore;
 pub(crate) mod unfinished;
+pub(crate) mod waiting_items;
 
 use crate::execute::access::{Access, find, update_one, update_op};
 use crate::execute::evaluate::Evaluator;
