@@ -17,7 +17,8 @@ pub(crate) fn check(rule: &Rule, host: &mut Host) -> Result<()> {
     if order::equal(&given, &stored) && given.is_missing() == stored.is_missing() {
         return Ok(());
     }
-    if !given.is_missing() && !(holds_nothing(&given) && holds_nothing(&stored)) {
+    let loses_nothing = given.is_missing() || holds_nothing(&given) && holds_nothing(&stored);
+    if !loses_nothing {
         return Err(rule.refusal(array));
     }
     host.after = match stored.is_missing() {

@@ -21,7 +21,10 @@ pub(crate) struct LeftHosts {
 
 /// By database and rule, until somebody asks.
 #[derive(Debug, Default)]
-pub(crate) struct AllLeftHosts(Mutex<BTreeMap<(Arc<str>, Arc<str>), LeftHosts>>);
+pub(crate) struct AllLeftHosts(Mutex<BTreeMap<Key, LeftHosts>>);
+
+/// A database, and a rule in it.
+type Key = (Arc<str>, Arc<str>);
 
 impl LeftHosts {
     /// `{ documents, examples: [ { _id, why } ] }`.

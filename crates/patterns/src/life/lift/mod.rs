@@ -204,9 +204,8 @@ impl Lifting<'_> {
         let mut all: Vec<(&Value<'static>, &Child)> = Vec::new();
         hosts.iter().for_each(|host| all.extend(host.children.iter().map(|child| (&host.id, child))));
         all.sort_by(|(_, a), (_, b)| order::compare(&a.id, &b.id));
-        if let Some([(host, child), _]) =
-            all.array_windows().find(|[(_, one), (_, other)]| order::equal(&one.id, &other.id))
-        {
+        let again = all.iter().zip(all.iter().skip(1)).find(|((_, one), (_, other))| order::equal(&one.id, &other.id));
+        if let Some(((host, child), _)) = again {
             return Err(twice(lift, host, &child.id));
         }
         let mut at = children(self.life, began);
