@@ -16,6 +16,7 @@ mod databases;
 mod doors;
 mod emptied;
 mod errors;
+mod every_field;
 mod expiry;
 mod explained;
 mod format;
