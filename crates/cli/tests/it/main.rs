@@ -45,6 +45,7 @@ mod several_buckets;
 mod shop;
 mod sinks;
 mod stacked;
+mod state_last;
 mod surface;
 mod tidy;
 mod timeseries;
