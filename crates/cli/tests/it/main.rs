@@ -51,6 +51,7 @@ mod tidy;
 mod timeseries;
 mod unfollowed;
 mod uninstall;
+mod unkeyed;
 mod upstream;
 mod validators;
 mod way_back;
