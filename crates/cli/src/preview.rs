@@ -49,6 +49,7 @@ fn work(rule: &Document, steps: &[&Document]) -> String {
             }
             line
         }
+        "constrain" => constrained(rule),
         "remove" => removal(rule),
         other => other.to_owned(),
     }
@@ -74,6 +75,17 @@ fn counts(rule: &Document) -> String {
         (hosts, true) => format!("{}, nothing to write", documents(hosts)),
         (hosts, false) => format!("{}: {}", documents(hosts), parts.join(", ")),
     }
+}
+
+/// `checks documents from now on: 1,000 documents, 3 break it`
+fn constrained(rule: &Document) -> String {
+    let said = match (number(rule, "hosts"), number(rule, "breaking")) {
+        (0, _) => "no documents yet".to_owned(),
+        (hosts, 0) => format!("{}, all as declared", documents(hosts)),
+        (hosts, 1) => format!("{}, 1 breaks it", documents(hosts)),
+        (hosts, breaking) => format!("{}, {} break it", documents(hosts), grouped(breaking)),
+    };
+    format!("checks documents from now on: {said}")
 }
 
 /// `8 buckets, 1,000 readings`

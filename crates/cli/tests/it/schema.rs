@@ -151,6 +151,21 @@ fn shape(of: ValueType) -> Value {
             record["required"] = keys.iter().map(|key| key.name).collect();
             record
         }
+        ValueType::Part { keys, required } => {
+            let mut part = record(keys.iter());
+            if !required.is_empty() {
+                part["required"] = json!(required);
+            }
+            part
+        }
+        ValueType::Word => json!({ "type": "string", "minLength": 1 }),
+        ValueType::Words(of) => json!({ "type": "object", "minProperties": 1, "additionalProperties": shape(*of) }),
+        ValueType::Weights => json!({
+            "type": "object",
+            "minProperties": 1,
+            "patternProperties": { PATH: shape(ValueType::Number { most: 99_999 }) },
+            "additionalProperties": false,
+        }),
         ValueType::Either(shapes) => json!({ "anyOf": shapes.iter().map(|it| shape(*it)).collect::<Vec<_>>() }),
         ValueType::Choice(words) => json!({ "enum": words }),
         ValueType::Flag => json!({ "type": "boolean" }),
