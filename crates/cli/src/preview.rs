@@ -103,6 +103,9 @@ fn removal(rule: &Document) -> String {
     }
     let fields: Vec<&str> =
         rule.get_array("fields").map_or_else(|_| Vec::new(), |fields| fields.iter().filter_map(Bson::as_str).collect());
+    if rule.get_bool("constraint").unwrap_or(false) {
+        return "removed: documents are no longer checked, none changes".to_owned();
+    }
     let touched = documents(number(rule, "documents"));
     match fields.as_slice() {
         [] if number(rule, "documents") > 0 => format!("removed: {touched} become plain documents again"),

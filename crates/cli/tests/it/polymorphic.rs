@@ -406,3 +406,97 @@ fn a_unique_index_that_cannot_be_made_stops_apply(at: At) {
     assert_eq!(insert(&door, doc! { "_id": 3 }), 0, "nothing is constrained");
     door.finish();
 }
+
+/// Writers go on while the rule comes and the server is killed: afterwards it is whole, and what was acknowledged is there.
+#[test]
+fn a_kill_while_the_rule_comes_leaves_it_whole() {
+    for (round, pause) in [0, 3, 12, 40].into_iter().enumerate() {
+        let declaration = "database: shop\ncollections:\n  products:\n    polymorphic: { discriminator: type, kinds: { book: { required: [isbn], indexes: [{ key: { isbn: 1 }, unique: true }] } } }\n";
+        let shop = Shop::new(&format!("kinds-killed-{round}"), declaration);
+        let serving = shop.serve(&[]);
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let acknowledged = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let (mut client, mut ids) = (serving.client(), Vec::new());
+                for id in 0.. {
+                    // Every third one is no book.
+                    let document = if id % 3 == 0 {
+                        doc! { "_id": id }
+                    } else {
+                        doc! { "_id": id, "type": "book", "isbn": id }
+                    };
+                    let reply = client.command(&doc! { "insert": "products", "documents": [document], "$db": "shop" });
+                    match reply {
+                        Ok(reply) if code(&reply.document) == 0 && reply.document.get_i32("n").ok() == Some(1) => {
+                            ids.push(id)
+                        }
+                        Ok(_) if !stop.load(std::sync::atomic::Ordering::Relaxed) => {}
+                        _ => break,
+                    }
+                }
+                ids
+            });
+            let applying = scope.spawn(|| {
+                let mut client = serving.client();
+                let declared = Bson::from(declaration);
+                let _lost = client.command(&doc! { "pleach": "apply", "declaration": declared, "$db": "admin" });
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20 + pause));
+            serving.signal("KILL");
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            applying.join().unwrap();
+            writer.join().unwrap()
+        });
+        serving.stop();
+        let serving = shop.serve(&["--declare", "pleach.yaml"]);
+        let mut client = serving.client();
+        let mut run = |mut command: Document| {
+            command.insert("$db", "shop");
+            client.command(&command).unwrap().document
+        };
+        for _ in 0..200 {
+            let status = run(doc! { "pleach": "status" });
+            let rules = status.get_array("rules").unwrap();
+            if rules.iter().any(|rule| rule.as_document().unwrap().get_str("state").ok() == Some("on")) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        assert_eq!(code(&run(doc! { "insert": "products", "documents": [{ "_id": -1 }] })), 121, "round {round}");
+        let twice = doc! { "insert": "products", "documents": [{ "_id": -1, "type": "book", "isbn": -5 }, { "_id": -2, "type": "book", "isbn": -5 }] };
+        assert_eq!(code(&run(twice)), 11000, "round {round}");
+        let counted = |reply: &Document| reply.get_i32("n").unwrap();
+        let there = counted(&run(doc! { "count": "products", "query": { "_id": { "$in": acknowledged.clone() } } }));
+        assert_eq!(usize::try_from(there).unwrap(), acknowledged.len(), "round {round}");
+        let audit = run(doc! { "pleach": "audit" });
+        let broken = counted(&run(doc! { "count": "products", "query": { "type": { "$exists": false } } }));
+        assert_eq!(audit.get_i64("drifted").unwrap(), i64::from(broken), "round {round}: {audit}");
+        drop(client);
+        serving.stop();
+    }
+}
+
+#[test]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+fn a_text_index_searches_all_kinds_and_goes_with_the_rule() {
+    let door = At::Upstream.door("kinds_text");
+    let mut rules = products();
+    let block = rules.get_document_mut("products").unwrap().get_document_mut("polymorphic").unwrap();
+    block.insert("text", doc! { "title": 10, "description": 1 });
+    door.apply(rules.clone());
+    let names = door.indexes(&mut door.client(), "products");
+    assert!(names.contains(&"title_text_description_text".to_owned()), "{names:?}");
+    door.apply(rules);
+    assert_eq!(door.indexes(&mut door.client(), "products"), names, "it is there already");
+    door.must(doc! { "insert": "products", "documents": [
+        { "_id": 1, "type": "book", "title": "green tea", "isbn": "1" },
+        { "_id": 2, "type": "clothing", "title": "shirt", "size": "M", "description": "green" },
+        { "_id": 3, "type": "clothing", "title": "hat", "size": "M" },
+    ] });
+    let found = door.rows(doc! { "find": "products", "filter": { "$text": { "$search": "green" } }, "sort": { "score": { "$meta": "textScore" } } });
+    let ids: Vec<i32> = found.iter().map(|row| row.get_i32("_id").unwrap()).collect();
+    assert_eq!(ids, [1, 2], "a title weighs more");
+    door.must(doc! { "pleach": "drop", "rule": "products.polymorphic" });
+    assert!(door.indexes(&mut door.client(), "products").is_empty());
+    door.finish();
+}

@@ -10,7 +10,7 @@ pub(crate) const ENTRY: RegistryEntry = RegistryEntry {
     blocks: BLOCKS,
 };
 
+/// Kinds of the shop's sales, which are sources of sums: what other rules write must pass the closed schema.
 const BLOCKS: &[&str] = &[
-    "products:\n  polymorphic:\n    discriminator: type\n    kinds:\n      book: { required: [title, isbn], indexes: [{ key: { isbn: 1 }, unique: true }] }\n      electronics: { required: [title, brand] }",
-    "reviews:\n  polymorphic:\n    discriminator: kind\n    unknown: accept\n    kinds:\n      rated: { required: [rating], schema: { properties: { rating: { bsonType: number } } } }",
+    "sales:\n  polymorphic:\n    discriminator: status\n    unknown: accept\n    kinds: { paid: { required: [sold.productId], schema: { additionalProperties: false, properties: { sold: { bsonType: object } } }, indexes: [{ key: { sold.amount: 1 } }] } }",
 ];
