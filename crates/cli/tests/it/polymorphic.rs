@@ -103,9 +103,15 @@ fn details_name_kind_and_field(at: At) {
         assert_eq!(info.get_i32("failingDocumentId").unwrap(), 1);
         info.get_document("details").unwrap().clone()
     };
+    // A server repeats titles and descriptions of schemas beside their places.
     let and = |index: i32, inner: Document| {
-        doc! { "operatorName": "$and", "clausesNotSatisfied": [{ "index": index, "details": inner }] }
+        let mut clause = doc! { "index": index };
+        let about = ["title", "description"].map(|name| (name, inner.get(name).cloned()));
+        about.into_iter().for_each(|(name, text)| _ = text.map(|text| clause.insert(name, text)));
+        clause.insert("details", inner);
+        doc! { "operatorName": "$and", "clausesNotSatisfied": [clause] }
     };
+    let needs = "products.polymorphic: a document whose type is book has title, isbn";
     let missing = and(
         0,
         and(
@@ -117,9 +123,8 @@ fn details_name_kind_and_field(at: At) {
                         "operatorName": "$ne", "specifiedAs": { "type": { "$ne": "book" } },
                         "reason": "comparison succeeded", "consideredValue": "book",
                     } },
-                    { "index": 1, "details": {
-                        "operatorName": "$jsonSchema", "title": "book",
-                        "description": "products.polymorphic: a document whose type is book has title, isbn",
+                    { "index": 1, "title": "book", "description": needs, "details": {
+                        "operatorName": "$jsonSchema", "title": "book", "description": needs,
                         "schemaRulesNotSatisfied": [{
                             "operatorName": "required",
                             "specifiedAs": { "required": ["title", "isbn"] },

@@ -256,7 +256,7 @@ fn clients_decide(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners,
         };
         for maker in drafts.iter().filter(makes) {
             findings.error(
-                maker.key("create"),
+                &maker.at,
                 format!("`{}` makes documents without `{path}`, which `{}` refuses", maker.target.name, rule.name),
                 "leave out `create`, or keep the roll-up in a collection of its own",
             );
