@@ -30,6 +30,7 @@ mod once;
 mod ordered;
 mod own_collections;
 mod planned;
+mod polymorphic;
 mod readers;
 mod reading;
 mod reads;

@@ -2,8 +2,9 @@
 //! declared can be had without Pleach: no lock-in.
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
-//! [`python`] for PyMongo, [`keyed`] what has computed keys in both. A shape writes its own code.
+//! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like. A shape writes its own code.
 
+mod constraint;
 mod indexes;
 mod javascript;
 mod keyed;
@@ -68,7 +69,7 @@ enum Work {
     Copy { by: String, key: String, stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
     /// From the document itself.
     Expression { stages: Array<'static> },
-    /// A whole collection, stored in another form.
+    /// A whole collection, stored in another form or constrained.
     Shape(ShapeCode),
     /// Why there is no code.
     Unwritten(&'static str),
@@ -101,6 +102,9 @@ fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
     if let Some(shape) = rule.shape() {
         let code = shape.code(&rule.host, language);
         return Ok(code.map_or(Work::Unwritten("its form cannot be written by hand"), Work::Shape));
+    }
+    if let Some(own) = rule.constraint() {
+        return Ok(Work::Shape(constraint::code(rule, &**own, language)));
     }
     let Some(field) = rule.kept_field() else { return Ok(Work::Unwritten("it keeps no field")) };
     let by = || field.link().map(|link| link.by()).unwrap_or_default();

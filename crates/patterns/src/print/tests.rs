@@ -263,3 +263,22 @@ collections:
     let unique = mongosh.iter().filter(|line| line.contains("unique: true") && line.contains("$type"));
     assert_eq!(unique.count(), 1, "{mongosh:#?}");
 }
+
+/// The commands that a person would run once, and nothing that runs with a write.
+#[test]
+fn constraints_are_a_validator_and_indexes() {
+    let text = "database: shop\ncollections:\n  products:\n    polymorphic:\n      discriminator: type\n      kinds: { book: { required: [isbn], indexes: [{ key: { isbn: 1 }, unique: true }] }, film: { indexes: [{ key: { isbn: 1 } }] } }";
+    let rules: Vec<Arc<Rule>> =
+        crate::declare::from_yaml("pleach.yaml", text).declaration.unwrap().rules.into_iter().map(Arc::new).collect();
+    for (language, words) in [
+        (Language::Mongosh, ["constrainProducts();", "database.runCommand({", "collMod: \"products\""]),
+        (Language::Node, ["await constrainProducts();", "await database.command({", "createIndexes: \"products\""]),
+        (Language::Python, ["    constrain_products()", "db.command({", "\"collMod\": \"products\""]),
+    ] {
+        let code = code(&rules, language).unwrap();
+        for word in words.into_iter().chain(["isbn_1_2", "partialFilterExpression", "moderate"]) {
+            assert!(code.contains(word), "{word}: {code}");
+        }
+        assert!(!code.contains("insertProducts") && !code.contains("insert_products"), "{code}");
+    }
+}
