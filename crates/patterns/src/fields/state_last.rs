@@ -74,7 +74,7 @@ pub(crate) fn difference<'n>(
             list(stages.into_iter().filter(|stage| !is_empty(stage)))
         }
         false => {
-            let set = Value::Document(document(set.into_iter()));
+            let set = Value::Document(document(set));
             let unset = Value::Document(document(unset.into_iter().map(|name| (name, Value::from(true)))));
             let operators = [("$set", set), ("$unset", unset)];
             object(
