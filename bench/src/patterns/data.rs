@@ -40,7 +40,9 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
             connection.command(&doc! { "createIndexes": collection, "indexes": [index], "$db": db }).await?;
         }
         connection.command(&doc! { "createIndexes": "comments", "indexes": [page::index()], "$db": db }).await?;
-        connection.command(&doc! { "createIndexes": "readings", "indexes": [readings::index()], "$db": db }).await?;
+        for (source, ..) in readings::SOURCES {
+            connection.command(&doc! { "createIndexes": source, "indexes": [readings::index()], "$db": db }).await?;
+        }
         let hot = doc! { "_id": 1_i64, "reviewCount": 0 };
         connection.command(&doc! { "insert": "products", "documents": [hot], "$db": db }).await?;
         fill_in(connection, db, "products", parents, |i| doc! { "_id": FIRST_PARENT + i, "name": "a product" }).await?;
@@ -78,7 +80,18 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
 /// Declares the rules on the data that is there, and says how fast they were seeded and audited.
 async fn seed(door: &Door, kept: &mut Connection) -> Result<()> {
     let mut documents = 0;
-    for collection in ["products", "reviews", "orders", "customers", "articles", "comments", "sensors", "readings"] {
+    for collection in [
+        "products",
+        "reviews",
+        "orders",
+        "customers",
+        "articles",
+        "comments",
+        "sensors",
+        "gauges",
+        "readings",
+        "samples",
+    ] {
         documents += kept.command(&doc! { "count": collection, "$db": KEPT }).await?.get_i32("n").unwrap_or_default();
     }
     let start = Instant::now();
