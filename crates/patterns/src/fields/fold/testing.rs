@@ -194,14 +194,14 @@ impl Kept {
             }
             let own: Vec<Value<'static>> = hosts().flat_map(|host| field.keys(host)).collect();
             // Few keys, and more than are looked up one by one.
-            for more in [0, 300] {
+            for (more, fetch) in [(0, Fetch::Rows), (300, Fetch::Rows), (300, Fetch::Documents)] {
                 let keys: Vec<_> = own.iter().cloned().chain((0..more).map(|n| Value::Int32(1_000 + n))).collect();
                 if keys.is_empty() {
                     continue;
                 }
-                let ReadOp::Aggregate(query) = field.query(&keys, Fetch::Rows).unwrap() else { panic!() };
+                let ReadOp::Aggregate(query) = field.query(&keys, fetch).unwrap() else { panic!() };
                 let mut rows = Rows::default();
-                rows.add(&**field, Fetch::Rows, &all.run("reviews", &query.pipeline));
+                rows.add(&**field, fetch, &all.run("reviews", &query.pipeline));
                 for host in hosts() {
                     let right = field.place(host, Some(host), &rows, &Env::fixed()).unwrap();
                     let name = field.describe();
