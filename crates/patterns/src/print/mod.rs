@@ -5,6 +5,7 @@
 //! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like. A shape writes its own code.
 
 mod constraint;
+mod indexes;
 mod javascript;
 mod keyed;
 mod python;
@@ -15,7 +16,7 @@ pub use crate::languages::Language;
 
 use crate::languages::javascript::{MONGOSH, NODE};
 use crate::languages::literals;
-use crate::rule::{KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
+use crate::rule::{IndexNeed, KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
 use document::{Array, Doc, Result, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,8 +44,10 @@ struct Kept {
     words: Vec<String>,
     db: String,
     host: String,
-    /// The other collection, if there is one, and the index that serves the link there or here.
+    /// The other collection, if there is one.
     source: Option<String>,
+    /// What serves its links; none of a rule that no code is written for.
+    indexes: Vec<IndexNeed>,
     field: String,
     work: Work,
 }
@@ -75,29 +78,23 @@ enum Work {
 impl Kept {
     fn new(rule: &Arc<Rule>, language: Language) -> Result<Kept> {
         let words = rule.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let work = work(rule, language)?;
+        let is_linked = !matches!(work, Work::Shape(_) | Work::Unwritten(_));
         Ok(Kept {
+            indexes: if is_linked { rule.needs().indexes } else { Vec::new() },
             title: format!("{}: {}", rule.name, rule.described()),
             words: words.map(str::to_owned).collect(),
             db: rule.host.db.to_string(),
             host: rule.host.collection.to_string(),
             source: rule.link().map(|link| link.source.collection.to_string()),
             field: rule.field.dotted(),
-            work: work(rule, language)?,
+            work,
         })
     }
 
     /// Whether it keeps a field, through functions that write its collections.
     fn is_field(&self) -> bool {
         !matches!(self.work, Work::Shape(_) | Work::Unwritten(_))
-    }
-
-    /// The collection and the path that need an index.
-    fn index(&self) -> Option<(&str, &str)> {
-        match (&self.work, &self.source) {
-            (Work::Count { by, .. } | Work::Evaluate { by, .. }, Some(source)) => Some((source, by)),
-            (Work::Copy { by, .. }, _) => Some((&self.host, by)),
-            _ => None,
-        }
     }
 }
 
@@ -123,17 +120,6 @@ fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
         Recipe::Expression { stages } => Work::Expression { stages },
         Recipe::Unwritten(why) => Work::Unwritten(why),
     })
-}
-
-/// The indexes that serve the links, each once.
-fn indexes(kept: &[Kept]) -> Vec<(&str, &str)> {
-    let mut indexes = Vec::new();
-    for index in kept.iter().filter_map(Kept::index) {
-        if !indexes.contains(&index) {
-            indexes.push(index);
-        }
-    }
-    indexes
 }
 
 /// The code of rules that store a collection in another form.

@@ -18,6 +18,7 @@ pub mod obstacle;
 pub mod order;
 pub mod owned;
 pub(crate) mod owners;
+pub(crate) mod partial_filter;
 pub mod read;
 pub mod recipe;
 pub mod registry;

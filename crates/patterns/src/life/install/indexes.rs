@@ -273,6 +273,17 @@ pub(super) async fn create(at: &mut Access<'_>, rule: &Rule, planned: &PlannedIn
 }
 
 fn explained(error: Error, rule: &Rule, need: &IndexNeed) -> Error {
+    if error.code() == Code::CannotIndexParallelArrays {
+        let (ns, paths) = (&need.ns, need.paths());
+        let message = format!(
+            "rule {} needs an index on {paths} of {ns}, and a document has arrays in several of these fields",
+            rule.name
+        );
+        return Error::new(Code::CannotIndexParallelArrays, message).with_hint(format!(
+            "MongoDB neither sorts by two arrays nor indexes them: find such documents with `$type: \"array\"` in {}",
+            ns.collection
+        ));
+    }
     if error.code() != Code::DuplicateKey {
         return error.context(&format!("rule {} needs an index on {}: ", rule.name, need.ns));
     }
