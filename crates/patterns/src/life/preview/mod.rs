@@ -1,11 +1,13 @@
 //! What applying a declaration would do to the data that exists: one file per question. Reads, and changes nothing.
 //!
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
-//! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`]
-//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array, [`lifted_before`] what became of them, [`removal`] what goes with a rule, [`state`] which
+//! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`constrained`] which documents break a rule, [`readings`]
+//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array,
+//! [`lifted_before`] what became of them, [`removal`] what goes with a rule, [`state`] which
 //! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on. `plan` shows the answers; `apply` refuses
 //! by them.
 
+mod constrained;
 mod counts;
 mod indexes;
 mod inside;
@@ -24,6 +26,7 @@ mod state;
 mod unfit;
 mod validators;
 
+pub(crate) use constrained::count_breaking;
 pub(crate) use references::{AllReferencesDangle, all_references_dangle};
 pub(crate) use refusal::Refusal;
 pub(crate) use sample::shown;
@@ -64,6 +67,8 @@ pub(crate) struct RulePreview {
     /// What becomes of the items of an array.
     pub(crate) lift: Option<LiftCounts>,
     pub(crate) removal: Option<Removal>,
+    /// How many documents there are, and how many a constraint would refuse.
+    pub(crate) breaking: Option<(u64, u64)>,
     /// What a person should know, a sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) refusals: Vec<Refusal>,
@@ -120,7 +125,8 @@ impl Preview {
                         losses::look(at, change, &mut rule_preview).await?;
                     }
                 }
-                Work::Index(_) | Work::Expiry(_) | Work::Constrain(_) | Work::Keep | Work::Remove => {}
+                Work::Constrain(_) => constrained::look(at, declared, &mut rule_preview).await?,
+                Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
             }
             rules.push(rule_preview);
         }
@@ -193,6 +199,7 @@ impl RulePreview {
             losses: None,
             lift: None,
             removal: None,
+            breaking: None,
             notes: Vec::new(),
             refusals: Vec::new(),
         }
@@ -273,6 +280,9 @@ impl RulePreview {
         }
         if let Some(removal) = &self.removal {
             removal.show(&mut doc);
+        }
+        if let Some((all, breaking)) = self.breaking {
+            doc.append("hosts", &long(all)).append("breaking", &long(breaking));
         }
         if !self.notes.is_empty() {
             let notes = self.notes.iter().map(|note| Value::from(&**note));
