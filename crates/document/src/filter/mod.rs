@@ -19,6 +19,7 @@ mod refused;
 mod regex;
 mod remainder;
 mod schema;
+mod text;
 mod types;
 mod walk;
 
@@ -108,7 +109,7 @@ pub const FILTERS: &[&FilterDef] = &[
     &regex::REGEX,
     &evaluation::SAMPLE_RATE,
     &array::SIZE,
-    &refused::TEXT,
+    &text::TEXT,
     &element::TYPE,
     &refused::WHERE,
     &refused::WITHIN,
