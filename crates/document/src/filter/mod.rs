@@ -52,9 +52,11 @@ pub struct Filter {
 }
 
 /// What a match learned on the way: the array index that positional operators use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     pub array_index: Option<usize>,
+    /// The score of a text search; matching itself does not fill it.
+    pub text_score: Option<f64>,
 }
 
 /// One entry of the registry.

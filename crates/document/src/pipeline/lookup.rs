@@ -13,6 +13,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::raw::{Array, ArrayWriter, Doc};
+use crate::text::carried::carry;
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
 
@@ -238,7 +239,7 @@ impl Stream for LookingUp {
         if is_constant {
             self.constant = Some(found);
         }
-        Ok(Some(result))
+        Ok(Some(carry(&doc, result)))
     }
 
     fn pause(&mut self) {

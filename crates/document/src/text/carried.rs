@@ -3,12 +3,16 @@
 //! It is a place (see `pipeline/places.rs`) at the front of the document whose name holds the number: no reader of fields sees
 //! it, stages that copy fields copy it, and what leaves the pipeline is freed of it as of all places.
 
-use crate::error::Result;
+use crate::code::Code;
+use crate::error::{Error, Result};
 use crate::pipeline::{Rows, Stream};
 use crate::raw::{Doc, DocWriter, Element, kind, without_places};
 
 /// What the name begins with: no place of a removed field is called so, since a stage that sets such a field cannot be written.
 const MARK: &str = "\u{1}textScore ";
+
+/// The path that stands for the score in a sort: no field is called so.
+pub const PATH: &str = "\u{1}textScore";
 
 /// The document with this score.
 pub fn with_score(doc: &Doc<'_>, score: f64) -> Doc<'static> {
@@ -28,12 +32,30 @@ pub fn score(doc: &Doc<'_>) -> Option<f64> {
     Some(f64::from_bits(bits))
 }
 
+/// The document as it was found.
+pub(crate) fn unloaded<'a>(doc: &Doc<'a>) -> Doc<'a> {
+    match score(doc).and_then(|_| without_places(doc)) {
+        Some(plain) => plain,
+        None => doc.clone(),
+    }
+}
+
 /// What became of `from`, with its score if it has one.
 pub(crate) fn carry(from: &Doc<'_>, to: Doc<'static>) -> Doc<'static> {
     match score(from) {
         Some(found) if score(&to).is_none() => with_score(&to, found),
         _ => to,
     }
+}
+
+/// The error of reading a score where there is none.
+pub fn unavailable() -> Error {
+    Error::new(Code::Location(40218), "query requires text score metadata, but it is not available")
+}
+
+/// The document without its score.
+pub fn without_score(doc: Doc<'static>) -> Doc<'static> {
+    without_places(&doc).unwrap_or(doc)
 }
 
 /// The documents without what they carry.
@@ -45,7 +67,7 @@ struct Unloaded(Rows);
 
 impl Stream for Unloaded {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
-        Ok(self.0.next()?.map(|doc| without_places(&doc).unwrap_or(doc)))
+        Ok(self.0.next()?.map(without_score))
     }
 
     fn pause(&mut self) {

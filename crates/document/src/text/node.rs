@@ -116,6 +116,11 @@ impl Filter {
         self.root.has_text()
     }
 
+    /// The filter where no index can answer it: `$text` is refused.
+    pub fn without_text(self) -> Result<Filter> {
+        if self.has_text() { Err(Error::bad_value("$text is not allowed in this context")) } else { Ok(self) }
+    }
+
     /// The filter with its `$text` bound to an index: there may be one of them, and not in a `$nor`.
     pub fn bound_to(&self, spec: &Arc<TextSpec>) -> Result<Filter> {
         let root = self.root.bound_to(spec)?;

@@ -60,6 +60,9 @@ impl Tokenizer {
         let word = if self.manner.keeps_case { word } else { &*self.small };
         // Stemmers know diacritics, so these go last.
         let stem = match &self.stemmer {
+            Some(stemmer) if self.language == Language::Hungarian && word.contains(SWAPPED) => {
+                swapped(&stemmer.stem(&swapped(word))).into()
+            }
             Some(stemmer) => stemmer.stem(word),
             None => word.into(),
         };
@@ -71,6 +74,20 @@ impl Tokenizer {
         }
         Some(&self.plain)
     }
+}
+
+/// Letters that MongoDB's Hungarian stemmer takes for each other: it was written for another encoding.
+const SWAPPED: [char; 4] = ['\u{151}', '\u{f5}', '\u{171}', '\u{fb}'];
+
+fn swapped(word: &str) -> String {
+    let swap = |letter| match letter {
+        '\u{151}' => '\u{f5}',
+        '\u{f5}' => '\u{151}',
+        '\u{171}' => '\u{fb}',
+        '\u{fb}' => '\u{171}',
+        other => other,
+    };
+    word.chars().map(swap).collect()
 }
 
 /// The text up to its first NUL.
