@@ -50,10 +50,15 @@ impl Projection {
         names.take_reads_score();
         let projection = parse::parse(spec, parse::Dialect::Find, names)?;
         let reads_score = names.take_reads_score();
-        if reads_score && !filter.has_text() {
-            return Err(carried::unavailable());
+        if projection.positional.is_some() {
+            filter.check_no_text()?;
         }
         Ok(Projection { source: Some(spec.clone().into_owned()), reads_score, ..projection })
+    }
+
+    /// Refuses to show a score that `filter` does not give.
+    pub fn check_score(&self, filter: &Filter) -> Result<()> {
+        if self.reads_score && !filter.has_text() { Err(carried::unavailable()) } else { Ok(()) }
     }
 
     /// Whether a projection of `find` reads the score of a text search.

@@ -118,7 +118,11 @@ impl Filter {
 
     /// The filter where no index can answer it: `$text` is refused.
     pub fn without_text(self) -> Result<Filter> {
-        if self.has_text() { Err(Error::bad_value("$text is not allowed in this context")) } else { Ok(self) }
+        self.check_no_text().map(|()| self)
+    }
+
+    pub(crate) fn check_no_text(&self) -> Result<()> {
+        if self.has_text() { Err(Error::bad_value("$text is not allowed in this context")) } else { Ok(()) }
     }
 
     /// The filter with its `$text` bound to an index: there may be one of them, and not in a `$nor`.

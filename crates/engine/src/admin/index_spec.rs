@@ -259,7 +259,7 @@ fn check_expiry(given: &Doc<'_>, key: &Doc<'_>) -> Result<()> {
 
 fn is_id_pattern(key: &Doc<'_>) -> bool {
     let mut fields = key.iter();
-    matches!((fields.next(), fields.next()), (Some((name, _)), None) if name.as_str() == "_id")
+    matches!((fields.next(), fields.next()), (Some((name, way)), None) if name.as_str() == "_id" && way.as_str().is_none())
 }
 
 /// The index on `_id` is there already; what it may be called does not matter.

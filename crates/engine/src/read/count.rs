@@ -35,10 +35,7 @@ pub(super) fn begin(source: &Source, op: &Count) -> Result<Counting> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
     Ok(match moment.catalog.get(&op.ns) {
-        None => {
-            text::bind(None, &op.ns, &op.filter, None)?;
-            Counting::Known(0)
-        }
+        None => Counting::Known(0),
         Some(found) if found.view().is_some() => {
             let pipeline = Pipeline::of_query(&op.filter, None, op.skip, op.limit);
             let (rows, quick) = source.open(&op.ns, pipeline, op.hint.as_ref())?;

@@ -127,6 +127,9 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
         Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?.with_sort(sort.as_ref())?)),
         None => None,
     };
+    if let Some(projection) = &projection {
+        projection.check_score(&filter)?;
+    }
     let limit = (limit != 0).then_some(limit);
     // A sort in memory learns only from the next batch that nothing is left; that by `_id` is never one.
     let by_id = |sort: &SortSpec| matches!(&*sort.keys, [key] if key.path.dotted() == "_id");
