@@ -118,11 +118,8 @@ impl Scan {
     fn gather_scores(&mut self, snapshot: &ReadSnapshot, scan: &TextScan) -> Result<Vec<(Bytes, f64)>> {
         let mut scores: HashMap<Bytes, f64, foldhash::fast::FixedState> = HashMap::default();
         while let Some(found) = self.next_text_entry(snapshot, scan)? {
-            let score = match found.score {
-                Some(score) => score,
-                // Such documents come last, when their score is known at last.
-                None => f64::NAN,
-            };
+            // Not known yet: the document says it.
+            let score = found.score.unwrap_or(f64::NAN);
             match scores.entry(found.key) {
                 hashbrown::hash_map::Entry::Occupied(mut sum) => {
                     self.counters.repeated += 1;
