@@ -97,7 +97,7 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
 
 /// A line for all documents whose items do not fit into their array again, and one for each that is named.
 fn without_items(left: &bson::Document) -> Vec<String> {
-    let number = crate::ask::number(left, "documents");
+    let number = ask::number(left, "documents");
     let have = if number == 1 { "document has" } else { "documents have" };
     let title = format!("{number} {have} not got back the items that were lifted; they stay documents of their own:");
     let named = list(left, "examples").into_iter().map(|row| {
