@@ -117,6 +117,7 @@ fn shape(of: ValueType) -> Value {
             ],
         }),
         ValueType::Name => json!({ "type": "string", "pattern": FREE_NAME }),
+        ValueType::Amount { most } => json!({ "type": "number", "multipleOf": 1, "minimum": 0, "maximum": most }),
         ValueType::Number { most } => json!({ "type": "number", "multipleOf": 1, "minimum": 1, "maximum": most }),
         ValueType::Regex => json!({ "type": "string", "minLength": 1, "maxLength": 500 }),
         ValueType::List { of, least } => {

@@ -12,6 +12,7 @@ mod history;
 mod hot;
 mod interleave;
 mod mended;
+mod outliers;
 mod relied;
 mod restored;
 mod scheduler;
@@ -223,6 +224,65 @@ async fn what_was_there_is_restored_under_load_on_a_real_mongodb() {
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn copies_read_lately_on_a_real_mongodb() {
     relied::check(mongodb().open().await, mongodb().open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_arrays_are_as_plain_ones_on_the_engine() {
+    for seed in SEEDS {
+        outliers::model(&Opened::engine(), *seed, all_or(120)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_arrays_are_written_once_on_the_engine() {
+    let opened = Opened::engine();
+    outliers::concurrent(&opened).await;
+    outliers::sent_again(&opened, 1).await;
+    outliers::cut_off(&opened, 1).await;
+    outliers::in_transactions(&opened).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_arrays_go_with_fields_on_the_engine() {
+    outliers::stacked(&Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_arrays_go_with_fields_on_a_real_mongodb() {
+    outliers::stacked(&mongodb().open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_arrays_over_time_on_the_engine() {
+    outliers::life(&Opened::engine()).await;
+    outliers::stopped(&Opened::engine(), 60).await;
+    outliers::huge(&Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_arrays_over_time_on_a_real_mongodb() {
+    let opened = mongodb().open().await;
+    outliers::life(&opened).await;
+    outliers::stopped(&opened, 6).await;
+    outliers::huge(&opened).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_arrays_are_as_plain_ones_on_a_real_mongodb() {
+    outliers::model(&mongodb().open().await, 21, all_or(60)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_arrays_are_written_once_on_a_real_mongodb() {
+    let opened = mongodb().open().await;
+    outliers::concurrent(&opened).await;
+    outliers::sent_again(&opened, 2).await;
+    outliers::cut_off(&opened, 2).await;
+    outliers::in_transactions(&opened).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

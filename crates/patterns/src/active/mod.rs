@@ -16,7 +16,8 @@ use crate::active::copy_cache::CopyCache;
 use crate::rule::State;
 use crate::rule::order::Levels;
 use crate::rule::shape::Shape;
-use crate::rule::{Field, Rule, Stack, order};
+use crate::rule::{Field, Outlier, Rule, Stack, order};
+use crate::shapes::outlier::items;
 use document::op::{Capture, Namespace};
 use document::update::Update;
 use document::value::Path;
@@ -75,6 +76,10 @@ pub struct CollectionRules {
     pub sourced: Vec<Arc<ActiveRule>>,
     /// All that rules keep here, with the rule.
     pub owned: Vec<(Path, Arc<ActiveRule>)>,
+    /// Arrays of its documents that may overflow, with the limits that hold now.
+    pub outliers: Vec<Arc<Outlier>>,
+    /// Whether fields are kept from the items of one of them.
+    pub(crate) items_are_source: bool,
     /// What a change must show.
     pub capture: Capture,
     /// All rules that name the namespace, those that are no longer kept included.
@@ -94,12 +99,21 @@ impl CollectionRules {
 
     /// Whether nothing is done with a write: what rules ask of documents, the database itself enforces.
     pub(crate) fn is_only_constrained(&self) -> bool {
-        self.named_by.iter().all(|kept| kept.field.is_none() && kept.rule.shape().is_none())
+        let is_followed =
+            |rule: &Rule| rule.kept_field().is_some() || rule.shape().is_some() || rule.outlier().is_some();
+        !self.named_by.iter().any(|kept| is_followed(&kept.rule))
     }
 
-    /// Whether a deleted document means something: others come from it, or a roll-up counts its children in it.
+    /// The rule of an array, for people.
+    pub(crate) fn rule_of(&self, outlier: &Outlier) -> Vec<Arc<ActiveRule>> {
+        let is_its = |kept: &&Arc<ActiveRule>| kept.rule.outlier().is_some_and(|other| other.field == outlier.field);
+        self.named_by.iter().filter(is_its).cloned().collect()
+    }
+
+    /// Whether a deleted document means something: others come from it, items of it are elsewhere, or a roll-up counts its
+    /// children in it.
     pub(crate) fn watches_deletes(&self) -> bool {
-        !self.sourced.is_empty() || self.hosted.iter().any(|kept| kept.makes_hosts())
+        !self.sourced.is_empty() || !self.outliers.is_empty() || self.hosted.iter().any(|kept| kept.makes_hosts())
     }
 
     pub(crate) fn is_kept(&self) -> bool {
@@ -164,6 +178,9 @@ impl Rules {
                 if let Some(shape) = rule.shape() {
                     made.add_shaped(rule_in_state, &**shape, before, sources.contains(&rule.host));
                 }
+                if let Some(outlier) = rule.outlier() {
+                    made.add_items(rule, outlier, sources.contains(&outlier.items()));
+                }
                 all.push(kept.clone());
                 if kept.state.is_kept() && kept.field.is_some() {
                     kept_here.push(kept);
@@ -173,9 +190,13 @@ impl Rules {
         }
         let mut namespaces: HashMap<Namespace, CollectionRules> = HashMap::new();
         for kept in &all {
-            match kept.rule.shape() {
-                Some(shape) => made.name_shaped(kept, &**shape, &mut namespaces),
-                None => add(kept, &mut namespaces),
+            match (kept.rule.shape(), kept.rule.outlier()) {
+                (Some(shape), _) => made.name_shaped(kept, &**shape, &mut namespaces),
+                (None, Some(outlier)) => {
+                    let is_source = sources.contains(&outlier.items());
+                    add_outlier(kept, outlier, is_source, &mut namespaces);
+                }
+                (None, None) => add(kept, &mut namespaces),
             }
         }
         made.namespaces = namespaces.into_iter().map(|(ns, local)| (ns, Arc::new(local))).collect();
@@ -210,6 +231,15 @@ impl Rules {
         if !places.is_empty() {
             self.shaped.insert(rule.host.clone(), shaped);
         }
+    }
+
+    /// All items of an outlier array are a collection to read; the overflow is not the clients' to write.
+    fn add_items(&mut self, rule: &Arc<Rule>, outlier: &Arc<Outlier>, is_source: bool) {
+        let (logical, places) = (outlier.items(), items::places(outlier));
+        let stack =
+            Arc::new(Stack { rule: rule.clone(), logical: logical.clone(), places, since: Instant::now(), is_source });
+        self.stored.insert(outlier.overflow.clone(), stack.clone());
+        self.shaped.insert(logical, stack);
     }
 
     /// Clients may not rename or drop what a shape is made of.
@@ -305,6 +335,29 @@ fn add(kept: &Arc<ActiveRule>, namespaces: &mut HashMap<Namespace, CollectionRul
             watch(&mut source.capture, &field.reads().source);
             source.sourced.push(kept.clone());
         }
+    }
+}
+
+/// While a rule goes, its array is kept in two parts until all items are back.
+fn add_outlier(
+    kept: &Arc<ActiveRule>,
+    outlier: &Arc<Outlier>,
+    is_source: bool,
+    namespaces: &mut HashMap<Namespace, CollectionRules>,
+) {
+    let host = namespaces.entry(kept.rule.host.clone()).or_default();
+    host.named_by.push(kept.clone());
+    host.items_are_source |= is_source;
+    if kept.state != State::Restoring {
+        host.owned.extend(outlier.owned().into_iter().map(|path| (path, kept.clone())));
+        watch(&mut host.capture, &Capture::Paths(outlier.watched()));
+        host.outliers.push(match kept.state {
+            State::Retiring => Arc::new(outlier.without_limit()),
+            _ => outlier.clone(),
+        });
+    }
+    for ns in [&outlier.overflow, &outlier.items()] {
+        namespaces.entry(ns.clone()).or_default().named_by.push(kept.clone());
     }
 }
 

@@ -96,6 +96,10 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
         _ if class.is_read() => match target.map(|ns| rules.role(ns)) {
             Some(Role::Logical(_)) if is_stream(command) => Route::Refused,
             Some(Role::Logical(_)) if !is_for_mongodb_only(command) => Route::Planned,
+            // Its filter may have to look into an overflow.
+            Some(Role::Named(local)) if tests_outlier(local, command) && !is_for_mongodb_only(command) => {
+                Route::Planned
+            }
             _ if class == Class::Aggregate && !rules.all.is_empty() && side_writes::has_sink(command) => {
                 planned_if(!sink(command).is_some_and(|target| is_free(target.by_ref())))
             }
@@ -157,6 +161,36 @@ fn asks_for_expiry(body: &Doc<'_>) -> bool {
 pub(crate) fn is_stream(command: &Head<'_>) -> bool {
     let Some(Value::Array(stages)) = command.body.get("pipeline") else { return false };
     matches!(stages.get(0), Some(Value::Document(first)) if first.contains("$changeStream"))
+}
+
+/// Whether the filter of a read, or the first stages of a pipeline, may be about an array that overflows.
+fn tests_outlier(local: &CollectionRules, command: &Head<'_>) -> bool {
+    if local.outliers.is_empty() {
+        return false;
+    }
+    let names = |filter: Option<Value<'_>>| filter.is_some_and(|filter| names_outlier(local, &filter));
+    match (command.class, command.body.get("pipeline")) {
+        (Class::Aggregate, Some(Value::Array(stages))) => stages
+            .iter()
+            .map_while(|stage| match stage {
+                Value::Document(stage) => stage.get("$match"),
+                _ => None,
+            })
+            .any(|filter| names(Some(filter))),
+        (Class::Find, _) => names(command.body.get("filter")),
+        _ => names(command.body.get("query")),
+    }
+}
+
+fn names_outlier(local: &CollectionRules, value: &Value<'_>) -> bool {
+    match value {
+        Value::Document(fields) => fields.iter().any(|(name, value)| {
+            let first = name.as_str().split('.').next();
+            local.outliers.iter().any(|outlier| first == Some(&outlier.field)) || names_outlier(local, &value)
+        }),
+        Value::Array(items) => items.iter().any(|item| names_outlier(local, &item)),
+        _ => false,
+    }
 }
 
 /// Whether only a real MongoDB understands a read: it answers from the view that it has under the logical name.

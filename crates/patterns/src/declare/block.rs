@@ -195,6 +195,15 @@ impl<'a> BlockItem<'a> {
 
     /// A whole number from 1.
     pub(crate) fn number(&self, most: u32, example: &str, findings: &mut Findings) -> Option<u32> {
+        self.number_from(1, most, example, findings)
+    }
+
+    /// A whole number from 0.
+    pub(crate) fn amount(&self, most: u32, example: &str, findings: &mut Findings) -> Option<u32> {
+        self.number_from(0, most, example, findings)
+    }
+
+    fn number_from(&self, least: u32, most: u32, example: &str, findings: &mut Findings) -> Option<u32> {
         let number = match &self.node.content {
             NodeContent::Scalar(value) if value.is_number() => value.as_i64_exact(),
             _ => {
@@ -202,11 +211,12 @@ impl<'a> BlockItem<'a> {
                 return None;
             }
         };
-        let found = number.and_then(|number| u32::try_from(number).ok()).filter(|number| (1..=most).contains(number));
+        let found =
+            number.and_then(|number| u32::try_from(number).ok()).filter(|number| (least..=most).contains(number));
         if found.is_none() {
             findings.error(
                 &self.at,
-                format!("`{}` must be a whole number from 1 to {most}", self.key),
+                format!("`{}` must be a whole number from {least} to {most}", self.key),
                 format!("write `{}: {example}`", self.key),
             );
         }

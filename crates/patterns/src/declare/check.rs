@@ -2,6 +2,7 @@
 
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::DeclaredField;
+use crate::declare::outliers;
 use crate::declare::shaped_sources::{self, ShapedCollections};
 use crate::declare::{combinations, lifted_arrays};
 use crate::rule::order::{order, overlap, reads};
@@ -60,6 +61,7 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
         }
     }
     shaped_sources::check(&drafts, findings);
+    outliers::check(&drafts, findings);
     let before = findings.errors();
     lifted_arrays::check(&drafts, findings);
     for draft in &drafts {
@@ -152,6 +154,12 @@ pub fn compatible(rules: &[Rule]) -> Result<()> {
     for (index, rule) in rules.iter().enumerate() {
         if let Some(refused) = shaped.refusal(rule) {
             return Err(Error::new(Code::BadValue, refused.reason).with_hint(refused.hint));
+        }
+        if let Some(outlier) = rule.outlier() {
+            let others = rules.iter().enumerate().filter(|(place, _)| *place != index);
+            if let Some(clash) = others.into_iter().find_map(|(_, other)| outliers::clash(rule, outlier, other)) {
+                return refuse(clash.message);
+            }
         }
         for other in rules.iter().take(index) {
             if combinations::concerns(rule, other) {

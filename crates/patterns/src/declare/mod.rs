@@ -15,6 +15,7 @@ pub mod kinds;
 mod lifted_arrays;
 pub(crate) mod names;
 pub(crate) mod normal;
+mod outliers;
 pub(crate) mod programs;
 mod shaped_sources;
 pub(crate) mod spelling;

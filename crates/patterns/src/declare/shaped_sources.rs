@@ -3,32 +3,41 @@
 
 use crate::declare::check::Draft;
 use crate::declare::finding::Findings;
+use crate::rule::shape::Shape;
 use crate::rule::{Lookup, Refers, Rule, Unserved};
+use crate::shapes::outlier::items;
 use document::op::Namespace;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The rules that store a collection, by its logical name.
 pub(crate) struct ShapedCollections<'r> {
-    rules: HashMap<&'r Namespace, &'r Rule>,
+    rules: HashMap<Namespace, (&'r Rule, Arc<dyn Shape>)>,
 }
 
 impl<'r> ShapedCollections<'r> {
     pub(crate) fn of(rules: impl IntoIterator<Item = &'r Rule>) -> ShapedCollections<'r> {
-        let shaped = rules.into_iter().filter(|rule| rule.shape().is_some());
-        ShapedCollections { rules: shaped.map(|rule| (&rule.host, rule)).collect() }
+        let shaped = |rule: &'r Rule| match (rule.shape(), rule.outlier()) {
+            (Some(shape), _) => Some((rule.host.clone(), (rule, shape.clone()))),
+            (None, Some(outlier)) => Some((outlier.items(), (rule, items::places(outlier).pop()?.shape))),
+            (None, None) => None,
+        };
+        ShapedCollections { rules: rules.into_iter().filter_map(shaped).collect() }
     }
 
     /// The rule that stores the children of another one, and how that one looks them up.
-    fn under(&self, rule: &Rule) -> Option<(&'r Rule, Lookup)> {
+    fn under(&self, rule: &Rule) -> Option<(&'r Rule, &Arc<dyn Shape>, Lookup)> {
         let link = rule.link().filter(|link| link.refers == Refers::Source)?;
-        Some((*self.rules.get(&link.source)?, rule.kept_field()?.lookup()))
+        let (shaped, shape) = self.rules.get(&link.source)?;
+        Some((*shaped, shape, rule.kept_field()?.lookup()))
     }
 
     /// Why a rule cannot be kept from what is stored there.
     pub(crate) fn refusal(&self, rule: &Rule) -> Option<Unserved> {
-        let (shaped, lookup) = self.under(rule)?;
-        let unserved = shaped.shape()?.unserved(&rule.link()?.foreign, &lookup)?;
-        let (rule, source, shaped) = (&rule.name, &shaped.host.collection, &shaped.name);
+        let (shaped, shape, lookup) = self.under(rule)?;
+        let unserved = shape.unserved(&rule.link()?.foreign, &lookup)?;
+        let (source, shaped) = (&rule.link()?.source.collection, &shaped.name);
+        let rule = &rule.name;
         let reason = format!(
             "`{rule}` looks its value up among the documents of `{source}`, which `{shaped}` stores: {}",
             unserved.reason
@@ -38,8 +47,8 @@ impl<'r> ShapedCollections<'r> {
 
     /// What is to be known about a rule that goes together with it.
     fn note(&self, draft: &Draft, rule: &Rule, findings: &mut Findings) -> Option<()> {
-        let (shaped, lookup) = self.under(rule)?;
-        let (shape, link) = (shaped.shape()?, rule.link()?);
+        let (shaped, shape, lookup) = self.under(rule)?;
+        let link = rule.link().filter(|_| shaped.outlier().is_none())?;
         let (noun, source) = (shape.noun(), &link.source.collection);
         let at = draft.key("by");
         match lookup {

@@ -7,6 +7,7 @@ use crate::execute::client_work::ClientWork;
 use crate::execute::evaluation::Host;
 use crate::execute::host_fields;
 use crate::execute::host_fields::When;
+use crate::execute::outlier;
 use crate::execute::pipelined_statements::Sent;
 use crate::execute::react::react;
 use crate::execute::replaced::originals;
@@ -36,6 +37,18 @@ pub(crate) async fn execute(attempt: &mut Attempt<'_>, work: &ClientWork<'_>) ->
     let op = work.op;
     let rules = attempt.rules.clone();
     let Some(local) = rules.of(namespace(op)) else { return attempt.write(op, &Capture::Nothing).await };
+    if !local.outliers.is_empty() {
+        return outlier::execute(attempt, local, op).await;
+    }
+    as_stored(attempt, local, op).await
+}
+
+/// Statements on documents as they are stored.
+pub(super) async fn as_stored(
+    attempt: &mut Attempt<'_>,
+    local: &Arc<CollectionRules>,
+    op: &WriteOp,
+) -> Result<Written> {
     let written = match op {
         WriteOp::Insert(insert) => return inserted(attempt, insert).await,
         WriteOp::FindAndModify(modify) => return modified(attempt, local, op, modify).await,
@@ -45,7 +58,7 @@ pub(crate) async fn execute(attempt: &mut Attempt<'_>, work: &ClientWork<'_>) ->
 }
 
 /// A `findAndModify`: what it shows is the document after all steps on it (SEMANTICS R26).
-async fn modified(
+pub(super) async fn modified(
     attempt: &mut Attempt<'_>,
     local: &Arc<CollectionRules>,
     op: &WriteOp,
@@ -108,7 +121,7 @@ async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, mut written: Written)
     Ok(written)
 }
 
-async fn inserted(attempt: &mut Attempt<'_>, op: &Insert) -> Result<Written> {
+pub(super) async fn inserted(attempt: &mut Attempt<'_>, op: &Insert) -> Result<Written> {
     let mut changes = Changes::default();
     let local = attempt.rules.of(&op.ns).cloned();
     if let Some(local) = local.as_ref().filter(|_| attempt.may_collect(op)) {

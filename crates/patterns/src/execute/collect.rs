@@ -34,7 +34,9 @@ impl Collected {
 pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {
     let Some(local) = rules.of(&op.ns) else { return false };
     let is_on = |kept: &Arc<ActiveRule>| matches!(kept.state, State::On);
-    local.hosted.iter().all(is_on) && local.sourced.iter().all(|kept| is_on(kept) && is_blind(kept))
+    local.outliers.is_empty()
+        && local.hosted.iter().all(is_on)
+        && local.sourced.iter().all(|kept| is_on(kept) && is_blind(kept))
 }
 
 fn is_blind(kept: &ActiveRule) -> bool {

@@ -34,6 +34,7 @@ pub(crate) mod jobs;
 pub(crate) mod lifted_array;
 pub(crate) mod logical_changes;
 mod look;
+pub(crate) mod outlier;
 pub(crate) mod pipelined_statements;
 pub mod plan;
 pub(crate) mod react;

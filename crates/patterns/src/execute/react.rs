@@ -4,7 +4,7 @@
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::{effects, host_fields, roll_up};
+use crate::execute::{effects, host_fields, outlier, roll_up};
 use document::Result;
 use document::op::Change;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ async fn from_level(attempt: &mut Attempt<'_>, mut changes: Changes, mut first: 
     let rules = attempt.rules.clone();
     while !changes.is_empty() {
         roll_up::refuse_deletes(attempt, &changes)?;
+        outlier::follow_deletes(attempt, &mut changes).await?;
         for level in rules.levels().iter().skip(first) {
             // First what the client did to the hosts' own fields, then what changes for other documents.
             host_fields::restore(attempt, level, &mut changes).await?;

@@ -60,6 +60,7 @@ pub(crate) async fn run_statements(
     // Who may not share a transaction with others flies alone, in turn.
     if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op)
         && !flies
+        && executor.current().of(&insert.ns).is_none_or(|local| local.outliers.is_empty())
     {
         return group::insert(executor, client, context, insert, *host).await;
     }

@@ -4,15 +4,20 @@
 use crate::active::CollectionRules;
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
+use crate::execute::gate::Point;
 use crate::execute::host_fields::expressed;
+use crate::execute::outlier;
+use crate::execute::plan::Action;
 use crate::execute::replaced::originals::is_pending;
 use crate::execute::run::{Outcome, rehearse, run_statements};
 use crate::execute::{direct, resend_after_move, statements};
 use crate::layer::{logical_names, multi, owned};
 use crate::rule::Stack;
+use crate::shapes::outlier::array_update;
+use crate::shapes::outlier::guarded::guarded;
 use document::backend::Session;
-use document::op::{Capture, Context, Insert, WriteError, WriteOp, Written};
-use document::{Error, Result};
+use document::op::{Capture, Context, Insert, UpdateOp, WriteError, WriteOp, Written};
+use document::{Doc, Error, Result};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -64,7 +69,13 @@ pub(super) async fn run(
             if let Some(op) = self_contained(local, op, context) {
                 return executor.inner.write(session, context, &op, &Capture::Nothing).await;
             }
-            owned::rewritten(local, op)?
+            let op = owned::rewritten(local, op)?;
+            if target.refused(&op, 0).is_none()
+                && let Some(written) = pushed(executor, session, context, local, &op).await?
+            {
+                return Ok(written);
+            }
+            op
         }
         Target::Stacked(_) => Cow::Borrowed(op),
     };
@@ -129,11 +140,61 @@ pub(super) async fn run(
 /// An insert whose plan is that one statement: its documents with what is computed from themselves. It needs no transaction.
 fn self_contained(local: &CollectionRules, op: &WriteOp, context: &Context) -> Option<WriteOp> {
     let WriteOp::Insert(insert) = op else { return None };
-    if !local.sourced.is_empty() || local.hosted.iter().any(|kept| is_pending(kept)) {
+    if !local.sourced.is_empty() || local.hosted.iter().any(|kept| is_pending(kept)) || is_source(local) {
         return None;
     }
-    let documents = expressed(&local.hosted, &insert.documents, &context.env)?;
+    let stored = match local.outliers.is_empty() {
+        true => Cow::Borrowed(&insert.documents),
+        false => Cow::Owned(
+            insert.documents.iter().map(|document| without_overflow(local, document)).collect::<Option<_>>()?,
+        ),
+    };
+    let documents = match local.hosted.is_empty() {
+        true if !local.outliers.is_empty() => stored.into_owned(),
+        _ => expressed(&local.hosted, &stored, &context.env)?,
+    };
     Some(WriteOp::Insert(Insert { documents, ..insert.clone() }))
+}
+
+/// The document as it is stored, if no item of it overflows.
+fn without_overflow(local: &CollectionRules, document: &Doc<'static>) -> Option<Doc<'static>> {
+    let (stored, overflow) = outlier::divided(local, document).ok()?;
+    overflow.iter().all(Vec::is_empty).then_some(stored)
+}
+
+/// A push that needs no transaction: one guarded statement. Returns `None` if it is no such statement, or matched nothing.
+async fn pushed(
+    executor: &Arc<Executor>,
+    session: &mut Session,
+    context: &Context,
+    local: &CollectionRules,
+    op: &WriteOp,
+) -> Result<Option<Written>> {
+    let WriteOp::Update(update) = op else { return Ok(None) };
+    let [statement] = update.statements.as_slice() else { return Ok(None) };
+    let is_alone = local.sourced.is_empty() && local.hosted.is_empty() && !is_source(local);
+    if local.outliers.is_empty() || !is_alone {
+        return Ok(None);
+    }
+    if local.outliers.iter().any(|outlier| array_update::check(outlier, &statement.update).is_err()) {
+        return Ok(None);
+    }
+    let Some(statement) = guarded(&local.outliers, statement)? else { return Ok(None) };
+    if let Some(before) = outlier::recorded(executor, session, context, update).await? {
+        return Ok(Some(before));
+    }
+    let op = WriteOp::Update(UpdateOp { statements: vec![statement], ..update.clone() });
+    if let Some(gate) = executor.gate() {
+        gate.pass(Point::Step { rules: &[], action: &Action::Write(op.clone()) }).await?;
+    }
+    let written = executor.inner.write(session, context, &op, &Capture::Nothing).await?;
+    let is_done = written.n > 0 || !written.errors.is_empty() || !written.retried.is_empty();
+    Ok(is_done.then_some(written))
+}
+
+/// Whether fields are kept from the items of an array.
+fn is_source(local: &CollectionRules) -> bool {
+    local.items_are_source
 }
 
 /// The end of the statements from `at` on that share a transaction.

@@ -10,7 +10,19 @@ pub(crate) fn stored(ns: &Namespace, shaped: &Stack) -> Error {
     let (logical, rule) = (&shaped.logical, &shaped.rule.name);
     let message =
         format!("'{ns}' holds what '{logical}' is made of (rule {rule}): clients may read it, but not write to it");
-    Error::new(Code::OperationFailed, message).with_hint(format!("write to '{logical}' instead"))
+    let hint = match shaped.is_virtual() {
+        true => format!("write to the array of '{}' instead", shaped.rule.host),
+        false => format!("write to '{logical}' instead"),
+    };
+    Error::new(Code::OperationFailed, message).with_hint(hint)
+}
+
+/// A client's write to the items of an array as a collection.
+pub(super) fn items(ns: &Namespace, stack: &Stack) -> Error {
+    let message = format!("Namespace {ns} is a view, not a collection");
+    let rule = &stack.rule;
+    Error::new(Code::CommandNotSupportedOnView, message)
+        .with_hint(format!("write to the array '{}' of '{}' instead", rule.field, rule.host))
 }
 
 /// The first statement from `from` on that says what none on a logical name may say, and why.

@@ -5,6 +5,7 @@
 use crate::execute::attempt::Attempt;
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
+use crate::execute::outlier::reads;
 use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, run_statements};
 use crate::execute::statements;
@@ -189,6 +190,7 @@ async fn matching(
     statement: &WriteOp,
 ) -> Result<Vec<Value<'static>>> {
     let Some((ns, filter, hint)) = target(statement) else { return Ok(Vec::new()) };
+    let filter = &reads::stored_filter(executor, own, context, ns, filter).await?;
     let only_id = crate::mql::document([("_id", Value::from(1))]);
     let find = Find {
         projection: Some(Arc::new(Projection::parse_find(&only_id, filter, &mut Names::new())?)),

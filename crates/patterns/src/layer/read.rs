@@ -1,6 +1,7 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
 use crate::execute::executor::Executor;
+use crate::execute::outlier::reads;
 use crate::execute::{digits, read};
 use crate::layer::{named_collection, switchover_wait};
 use document::Result;
@@ -17,6 +18,16 @@ pub(super) fn read<'a>(
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     let rules = executor.current();
+    if reads::concerned(&rules, &op).is_some() {
+        drop(rules);
+        return Box::pin(async move {
+            let rules = switchover_wait::until_read(executor, session, context, &op).await?;
+            match reads::concerned(&rules, &op) {
+                Some(local) => reads::open(executor, session, context, op, local).await,
+                None => executor.inner.read(session, context, op).await,
+            }
+        });
+    }
     if !rules.any_switching() && read::stack_of(&rules, &op).is_none() {
         let op = match digits::read_owned(&rules, op, context) {
             Ok(op) => op,

@@ -24,7 +24,7 @@ pub(crate) fn refuse_bookkeeping(ns: &Namespace) -> Result<()> {
 
 pub(crate) fn refused(what: &str, ns: &Namespace, kept: &ActiveRule, other: &Namespace) -> Error {
     let rule = &kept.rule.name;
-    let is_shape = kept.rule.shape().is_some();
+    let is_shape = kept.rule.shape().is_some() || kept.rule.outlier().is_some();
     let role = match (kept.rule.host == *ns, is_shape) {
         (true, _) => "is kept up by",
         (false, true) => "holds the documents of",

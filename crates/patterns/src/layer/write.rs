@@ -13,9 +13,11 @@ use crate::layer::bulk::Target;
 use crate::layer::refused::bookkeeping;
 use crate::layer::{bulk, logical_names, named_collection, owned, switchover_wait};
 use crate::rule::Stack;
+use crate::shapes::outlier::filter::is_about;
 use document::Result;
 use document::backend::Session;
-use document::op::{Capture, Context, Modify, WriteOp, Written};
+use document::filter::Filter;
+use document::op::{Capture, Context, Modify, UpdateStatement, WriteOp, Written};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub(super) async fn write(
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = switchover_wait::until_free(executor, session, context, ns).await?;
     match rules.role(ns.by_ref()) {
+        Role::Logical(shaped) if shaped.is_virtual() => Err(logical_names::items(ns, shaped)),
         Role::Logical(shaped) => {
             named_collection::before_write(executor, session.relay.as_ref(), op).await?;
             let (op, stack) = (digits::write(shaped, op, context)?, shaped.clone());
@@ -146,12 +149,17 @@ pub(super) fn concerns(local: &CollectionRules, op: &WriteOp) -> bool {
         WriteOp::Insert(_) => local.is_kept(),
         WriteOp::Delete(_) => local.watches_deletes(),
         WriteOp::Update(op) => {
-            local.is_kept()
-                && op.statements.iter().any(|statement| statement.upsert || local.concerns(&statement.update))
+            let tests = |filter: &Filter| is_about(&local.outliers, filter);
+            let is_followed = |statement: &UpdateStatement| {
+                statement.upsert || local.concerns(&statement.update) || tests(&statement.filter)
+            };
+            local.is_kept() && op.statements.iter().any(is_followed)
         }
         WriteOp::FindAndModify(op) => match &op.action {
             Modify::Remove => local.watches_deletes(),
-            Modify::Update { update, upsert, .. } => local.is_kept() && (*upsert || local.concerns(update)),
+            Modify::Update { update, upsert, .. } => {
+                local.is_kept() && (*upsert || local.concerns(update) || is_about(&local.outliers, &op.filter))
+            }
         },
     }
 }

@@ -126,7 +126,12 @@ impl Life {
                     Work::Rebuild | Work::Keep => "is declared differently",
                     Work::Shape(_) => "stores documents that are there in another form",
                     Work::Lift => "moves the items of an array into documents of their own",
-                    Work::Index(_) | Work::Expiry(_) | Work::Seed | Work::Constrain(_) => continue,
+                    Work::Convert { rewrites: true, .. } => "divides arrays that are there",
+                    Work::Index(_)
+                    | Work::Expiry(_)
+                    | Work::Seed
+                    | Work::Constrain(_)
+                    | Work::Convert { rewrites: false, .. } => continue,
                 };
                 left.push(format!(
                     "rule {} {what}: the rule that is kept stays in force until `pleach apply`",
@@ -225,7 +230,12 @@ impl Life {
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
-                Work::Seed | Work::Lift | Work::Rebuild | Work::Shape(_) | Work::Constrain(_) => {
+                Work::Seed
+                | Work::Lift
+                | Work::Rebuild
+                | Work::Shape(_)
+                | Work::Constrain(_)
+                | Work::Convert { .. } => {
                     lifecycle.begin(at, known.as_ref(), step, &mut row).await?;
                 }
                 Work::Keep => {

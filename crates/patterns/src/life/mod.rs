@@ -19,6 +19,7 @@ pub(crate) mod lifecycle;
 mod lift;
 mod load;
 mod outbox;
+pub(crate) mod outlier;
 mod plan;
 pub(crate) mod preview;
 mod processes;

@@ -34,6 +34,11 @@ pub(crate) enum Work {
     Shape(Box<relocate::change::RelocationPlan>),
     /// The collection refuses documents that are not as declared.
     Constrain(Vec<PlanCommand>),
+    /// Documents are brought into the declared form where they are. `rewrites`: some of them are others afterwards.
+    Convert {
+        steps: Vec<PlanCommand>,
+        rewrites: bool,
+    },
     /// Only the upkeep changes; no value does.
     Keep,
     Remove,
@@ -132,7 +137,7 @@ impl ApplyPlan {
                 Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
                 Work::Keep => {}
-                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Remove => {
+                Work::Shape(_) | Work::Constrain(_) | Work::Convert { .. } | Work::Seed | Work::Remove => {
                     lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
                 }
                 Work::Lift | Work::Rebuild => {
@@ -204,6 +209,10 @@ impl ApplyPlan {
             match &step.work {
                 Work::Shape(_) | Work::Constrain(_) => {}
                 Work::Index(_) => read += documents,
+                Work::Convert { .. } => {
+                    read += documents;
+                    written += documents;
+                }
                 Work::Seed | Work::Lift | Work::Rebuild => {
                     read += documents;
                     written += documents;
@@ -230,6 +239,7 @@ impl ApplyStep {
         match &self.work {
             Work::Seed | Work::Constrain(_) => true,
             Work::Shape(change) => !change.rewrites(),
+            Work::Convert { rewrites, .. } => !rewrites,
             Work::Index(_) | Work::Expiry(_) | Work::Lift | Work::Rebuild | Work::Keep | Work::Remove => false,
         }
     }
@@ -260,6 +270,7 @@ impl ApplyStep {
             Work::Rebuild => "rebuild",
             Work::Shape(_) => "move",
             Work::Constrain(_) => "constrain",
+            Work::Convert { .. } => "convert",
             Work::Keep => "upkeep",
             Work::Remove => "remove",
         }
@@ -279,7 +290,7 @@ impl ApplyStep {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
             Work::Seed | Work::Lift | Work::Rebuild => Ok(seeding(&self.rule)),
-            Work::Keep | Work::Shape(_) | Work::Constrain(_) => Ok(Doc::empty()),
+            Work::Keep | Work::Shape(_) | Work::Constrain(_) | Work::Convert { .. } => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
     }
@@ -349,6 +360,21 @@ pub(crate) fn forgetting(rule: &Rule, with_data: bool) -> Doc<'static> {
     }
     command.append(&format!("_pleach.{}", rule.field.dotted()), &Value::from(""));
     command.end().end().append("multi", &Value::Bool(true));
+    command.finish()
+}
+
+/// Stages over a collection, as a command.
+pub(crate) fn piped(ns: &Namespace, stages: Value<'_>) -> Doc<'static> {
+    let mut command = DocWriter::new();
+    command.append("aggregate", &Value::from(&*ns.collection)).append("pipeline", &stages);
+    command.start_document("cursor").end();
+    command.finish()
+}
+
+/// Update statements on a collection, as a command.
+pub(crate) fn updated(ns: &Namespace, statements: Value<'_>) -> Doc<'static> {
+    let mut command = DocWriter::new();
+    command.append("update", &Value::from(&*ns.collection)).append("updates", &statements);
     command.finish()
 }
 

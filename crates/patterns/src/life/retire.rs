@@ -98,7 +98,8 @@ impl Life {
             // It was asked for before: it continues.
             return if leaving.restore { Ok(()) } else { Err(being_restored(&entry.rule)) };
         }
-        if leaving.restore {
+        // The items of an array are kept in its overflow.
+        if leaving.restore && entry.rule.outlier().is_none() {
             replaced::restore::check(at, &row, &entry.rule).await?;
         }
         let current = CatalogRule::new(&entry.db, row, entry.rule.clone())?;

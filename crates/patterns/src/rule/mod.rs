@@ -16,6 +16,7 @@ pub mod needs;
 pub mod numbers;
 pub mod obstacle;
 pub mod order;
+pub mod outlier;
 pub mod owned;
 pub(crate) mod owners;
 pub(crate) mod partial_filter;
@@ -40,6 +41,7 @@ pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
 pub use needs::{IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
+pub use outlier::Outlier;
 pub use recipe::{KeyedRecipe, Recipe, ShapeCode};
 pub use registry::RegistryEntry;
 pub use stack::Stack;
@@ -79,6 +81,8 @@ pub enum Kind {
     Shape(Arc<dyn Shape>),
     /// What documents of a collection must be like.
     Constraint(Arc<dyn Constraint>),
+    /// An array of each host that may overflow.
+    Outlier(Arc<Outlier>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -98,7 +102,7 @@ impl Rule {
     pub fn kept_field(&self) -> Option<&Arc<dyn Field>> {
         match &self.kind {
             Kind::Field(field) => Some(field),
-            Kind::Shape(_) | Kind::Constraint(_) => None,
+            Kind::Shape(_) | Kind::Constraint(_) | Kind::Outlier(_) => None,
         }
     }
 
@@ -106,7 +110,15 @@ impl Rule {
     pub fn shape(&self) -> Option<&Arc<dyn Shape>> {
         match &self.kind {
             Kind::Shape(shape) => Some(shape),
-            Kind::Field(_) | Kind::Constraint(_) => None,
+            Kind::Field(_) | Kind::Constraint(_) | Kind::Outlier(_) => None,
+        }
+    }
+
+    /// The array that may overflow; `None` if the rule keeps something else.
+    pub fn outlier(&self) -> Option<&Arc<Outlier>> {
+        match &self.kind {
+            Kind::Outlier(outlier) => Some(outlier),
+            Kind::Field(_) | Kind::Shape(_) | Kind::Constraint(_) => None,
         }
     }
 
@@ -114,7 +126,7 @@ impl Rule {
     pub fn constraint(&self) -> Option<&Arc<dyn Constraint>> {
         match &self.kind {
             Kind::Constraint(constraint) => Some(constraint),
-            Kind::Field(_) | Kind::Shape(_) => None,
+            Kind::Field(_) | Kind::Shape(_) | Kind::Outlier(_) => None,
         }
     }
 
@@ -124,6 +136,7 @@ impl Rule {
             Kind::Field(field) => field.needs(),
             Kind::Shape(shape) => shape.needs(shape.declared_place().unwrap_or(&self.host)),
             Kind::Constraint(constraint) => constraint.needs(),
+            Kind::Outlier(outlier) => outlier.needs(),
         }
     }
 
@@ -139,8 +152,9 @@ impl Rule {
 
     /// The collections that the rule reads or writes: its own first.
     pub fn namespaces(&self) -> Vec<&Namespace> {
-        let other =
-            self.link().map(|link| &link.source).or_else(|| self.shape().and_then(|shape| shape.declared_place()));
+        let stored = || self.shape().and_then(|shape| shape.declared_place());
+        let overflow = || self.outlier().map(|outlier| &outlier.overflow);
+        let other = self.link().map(|link| &link.source).or_else(stored).or_else(overflow);
         std::iter::once(&self.host).chain(other).collect()
     }
 }

@@ -69,8 +69,12 @@ pub fn order(rules: &[Rule]) -> Result<Vec<usize>, Vec<usize>> {
 /// For each rule the others whose fields it reads.
 fn needs(rules: &[&Rule]) -> Vec<Vec<usize>> {
     let owners = Owners::new(rules.iter().map(|rule| (&rule.host, &rule.field)));
-    let shapes = rules.iter().enumerate().filter(|(_, rule)| rule.shape().is_some());
-    let shapes: HashMap<&Namespace, usize> = shapes.map(|(number, rule)| (&rule.host, number)).collect();
+    let shaped = |rule: &Rule| match (rule.shape(), rule.outlier()) {
+        (Some(_), _) => Some(rule.host.clone()),
+        (None, outlier) => outlier.map(|outlier| outlier.items()),
+    };
+    let shapes = rules.iter().enumerate().filter_map(|(number, rule)| Some((shaped(rule)?, number)));
+    let shapes: HashMap<Namespace, usize> = shapes.collect();
     let mut makers: HashMap<&Namespace, Vec<usize>> = HashMap::new();
     for (number, rule) in rules.iter().enumerate() {
         if rule.link().is_some_and(|link| link.create && link.source != rule.host) {

@@ -18,9 +18,10 @@ impl Rule {
     /// The rule's field, the array that it lifts and, for a sum or an average, its state.
     pub fn owned(&self) -> Vec<Path> {
         let lifted = || self.lift.clone().filter(|_| !self.lifts_own_field());
-        match self.kept_field() {
-            Some(_) => [self.field.clone()].into_iter().chain(lifted()).chain(self.state_path()).collect(),
-            None => Vec::new(),
+        match (self.kept_field(), self.outlier()) {
+            (Some(_), _) => [self.field.clone()].into_iter().chain(lifted()).chain(self.state_path()).collect(),
+            (None, Some(outlier)) => outlier.owned(),
+            (None, None) => Vec::new(),
         }
     }
 
@@ -35,14 +36,16 @@ impl Rule {
             Kind::Field(field) => field.describe(),
             Kind::Shape(shape) => shape.describe(),
             Kind::Constraint(constraint) => constraint.describe(),
+            Kind::Outlier(outlier) => format!("items in {}", outlier.overflow.collection),
         }
     }
 
     /// The error for a client that writes to an owned path.
     pub fn refusal(&self, path: &Path) -> Error {
-        let instead = match self.kept_field() {
-            Some(field) => field.instead(),
-            None => format!("write to {} instead", self.host.collection),
+        let instead = match (self.kept_field(), self.outlier()) {
+            (Some(field), _) => field.instead(),
+            (None, Some(outlier)) => format!("write to '{}' instead", outlier.field),
+            (None, None) => format!("write to {} instead", self.host.collection),
         };
         let message = format!("'{path}' is kept by rule {} ({}); {instead}", self.name, self.described());
         Error::new(Code::ImmutableField, message)

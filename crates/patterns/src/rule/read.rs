@@ -32,6 +32,11 @@ pub trait ReadShape: Debug + Send + Sync {
         false
     }
 
+    /// Whether every stored document becomes one logical document.
+    fn is_row_by_row(&self) -> bool {
+        false
+    }
+
     /// A short cut of this shape, where all documents are in one stored collection. `None`: the general way, which is the pushed
     /// filter, the view, and then what was asked.
     fn read(self: Arc<Self>, _: &ReadRequest, _stored: &Namespace, _: Facts) -> Result<Option<ReadPlan>> {

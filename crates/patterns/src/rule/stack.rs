@@ -22,6 +22,11 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Whether it is only to be read: all items of an array, which are written through the array.
+    pub fn is_virtual(&self) -> bool {
+        self.rule.outlier().is_some()
+    }
+
     /// The form that new documents take, or took before.
     pub fn shape(&self) -> Option<&Arc<dyn Shape>> {
         let shapes = self.places.iter().map(|place| &place.shape);

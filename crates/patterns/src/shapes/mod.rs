@@ -4,6 +4,7 @@
 pub mod bucket;
 pub(crate) mod evaluate;
 pub(crate) mod hex;
+pub(crate) mod outlier;
 pub mod plain;
 pub(crate) mod refused;
 pub(crate) mod unpack;

@@ -117,6 +117,10 @@ pub enum ValueType {
     Number {
         most: u32,
     },
+    /// A whole number from 0.
+    Amount {
+        most: u32,
+    },
     /// A regular expression.
     Regex,
     /// `500ms`, `5s`, `2m`, `1h`.

@@ -6,17 +6,17 @@ use crate::shapes::Stack;
 use document::backend::Facts;
 use document::filter::Filter;
 use document::op::Namespace;
-use document::pipeline::Pipeline;
+use document::pipeline::{Leading, Pipeline};
 use document::{Array, Result};
 
 /// One pipeline over all places: as code where it runs, else as MQL, without a projection that only a find can say.
 pub(super) fn plan(stack: &Stack, request: &ReadRequest, facts: Facts) -> Result<ReadPlan> {
-    let filter = request.filter();
+    let leading = request.pipeline.split().leading;
     let pipeline = match facts.runs_our_code && !request.for_people {
-        true => union::native(stack, &filter)?.then(request.native()),
-        false => Pipeline { source: Some(as_mql(stack, request, &filter)), ..Pipeline::default() },
+        true => union::native(stack, &leading)?.then(request.native()),
+        false => Pipeline { source: Some(as_mql(stack, request, &leading)), ..Pipeline::default() },
     };
-    let pushed = stack.places.first().map_or_else(Filter::all, |place| place.shape.push(&filter));
+    let pushed = stack.places.first().map_or_else(Filter::all, |place| place.shape.push(&leading.filter));
     Ok(ReadPlan::new(request.aggregate(first_stored(stack), pipeline), pushed))
 }
 
@@ -25,8 +25,8 @@ pub(super) fn first_stored(stack: &Stack) -> &Namespace {
     stack.places.first().map_or(&stack.logical, |place| &place.stored)
 }
 
-fn as_mql(stack: &Stack, request: &ReadRequest, filter: &Filter) -> Array<'static> {
-    let all = union::as_mql(stack, filter);
+fn as_mql(stack: &Stack, request: &ReadRequest, leading: &Leading) -> Array<'static> {
+    let all = union::as_mql(stack, leading);
     let projection = request.projection.as_ref().and_then(|projection| projection.source.clone());
     let rest = [request.source(), projection.unwrap_or_else(Array::empty)];
     all.into_iter().chain(rest.iter().flat_map(|stages| stages.iter())).collect()

@@ -56,7 +56,7 @@ pub(crate) struct Preview {
 #[derive(Clone, Debug)]
 pub(crate) struct RulePreview {
     pub(crate) rule: Arc<Rule>,
-    /// `seed`, `lift`, `rebuild`, `move`, `constrain`, `upkeep`, `index`, `expiry`, `remove` or `none`.
+    /// `seed`, `lift`, `rebuild`, `move`, `convert`, `constrain`, `upkeep`, `index`, `expiry`, `remove` or `none`.
     pub(crate) work: &'static str,
     pub(crate) counts: Option<Counts>,
     pub(crate) references: Option<References>,
@@ -125,6 +125,7 @@ impl Preview {
                         losses::look(at, change, &mut rule_preview).await?;
                     }
                 }
+                Work::Convert { .. } => unfit::look(life, at, &mut rule_preview).await?,
                 Work::Constrain(_) => constrained::look(at, declared, &mut rule_preview).await?,
                 Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
             }

@@ -29,6 +29,12 @@ impl Removal {
         if rule.constraint().is_some() {
             return Ok(Removal { is_constraint: true, ..Removal::default() });
         }
+        if let Some(outlier) = rule.outlier() {
+            let mut fields = vec![outlier.flag.clone()];
+            fields.extend(with_data.then(|| outlier.count.clone()));
+            let flagged = document([(&*outlier.flag, Value::Bool(true))]);
+            return Ok(Removal { documents: count(at, &rule.host, flagged).await?, fields, ..Removal::default() });
+        }
         let mut fields = Vec::new();
         if with_data {
             fields.push(rule.field.dotted());

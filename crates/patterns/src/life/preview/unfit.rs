@@ -7,13 +7,18 @@ use crate::life::preview::RulePreview;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::relocate::stored;
 use crate::life::relocate::stored::CollectionInfo;
+use crate::rule::Rule;
 use document::Result;
 
 /// Adds a refusal for each collection of a rule that keeps a field.
 pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule_preview: &mut RulePreview) -> Result<()> {
     for ns in namespaces(&rule_preview.rule) {
         // A view that a rule of ours has made: it changes by writes that are planned.
-        if life.entries().iter().any(|entry| entry.rule.shape().is_some() && entry.rule.host == ns) {
+        let makes = |rule: &Rule| {
+            let items = rule.outlier().map(|outlier| outlier.items());
+            rule.shape().is_some() && rule.host == ns || items.as_ref() == Some(&ns)
+        };
+        if life.entries().iter().any(|entry| makes(&entry.rule)) {
             continue;
         }
         let Some((why, way_out)) = stored::look_up(at, &ns).await?.as_ref().and_then(unfit) else { continue };

@@ -1,0 +1,139 @@
+//! A client's read whose filter tests an outlier array: the overflow is asked for owners first, then stored documents are read, both
+//! in one moment (SEMANTICS R24).
+
+use crate::active::{CollectionRules, Rules};
+use crate::execute::access::Access;
+use crate::execute::executor::Executor;
+use crate::execute::outlier::owners::{asked, of_rows, query};
+use crate::shapes::outlier::filter::{is_about, rewritten};
+use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
+use document::filter::Filter;
+use document::op::{Context, Namespace, ReadOp};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
+use document::{Array, Code, Error, Result, Value};
+use std::sync::Arc;
+
+/// The rules of the collection of a read, if its filter tests an array that may overflow.
+pub(crate) fn concerned<'r>(rules: &'r Rules, op: &ReadOp) -> Option<&'r Arc<CollectionRules>> {
+    let local = rules.of(op.ns()).filter(|local| !local.outliers.is_empty())?;
+    let is_concerned = match op {
+        ReadOp::Find(op) => is_about(&local.outliers, &op.filter),
+        ReadOp::Count(op) => is_about(&local.outliers, &op.filter),
+        ReadOp::Distinct(op) => is_about(&local.outliers, &op.filter),
+        ReadOp::Aggregate(op) => is_about(&local.outliers, &op.pipeline.split().leading.filter),
+    };
+    is_concerned.then_some(local)
+}
+
+/// Opens a cursor over stored documents that match as if each array were whole.
+pub(crate) async fn open(
+    executor: &Executor,
+    session: &mut Session,
+    context: &Context,
+    op: ReadOp,
+    local: &CollectionRules,
+) -> Result<Box<dyn Cursor>> {
+    let (filter, op) = taken_apart(op, context)?;
+    if asked(&local.outliers, &filter).is_empty() {
+        let filter = rewritten(&local.outliers, &filter, [])?;
+        return executor.inner.read(session, context, put_together(op, filter)).await;
+    }
+    if session.transaction.is_some() {
+        let filter = known(executor, session, context, local, &filter).await?;
+        return executor.inner.read(session, context, put_together(op, filter)).await;
+    }
+    let mut own = session.sibling();
+    executor.inner.begin(&mut own, context).await?;
+    let filter = known(executor, &mut own, context, local, &filter).await?;
+    let cursor = executor.inner.read(&mut own, context, put_together(op, filter)).await?;
+    Ok(Box::new(InOneMoment { own, cursor }))
+}
+
+/// The filter of a statement about many documents, before they are looked for.
+pub(crate) async fn stored_filter(
+    executor: &Executor,
+    session: &mut Session,
+    context: &Context,
+    ns: &Namespace,
+    filter: &Filter,
+) -> Result<Filter> {
+    let rules = executor.rules();
+    match rules.of(ns).filter(|local| is_about(&local.outliers, filter)) {
+        Some(local) => known(executor, session, context, local, filter).await,
+        None => Ok(filter.clone()),
+    }
+}
+
+async fn known(
+    executor: &Executor,
+    session: &mut Session,
+    context: &Context,
+    local: &CollectionRules,
+    filter: &Filter,
+) -> Result<Filter> {
+    let mut owners = Vec::new();
+    for question in asked(&local.outliers, filter) {
+        let mut at = Access { backend: &*executor.inner, session, context };
+        owners.push(of_rows(&at.all(query(&question)?).await?));
+    }
+    rewritten(&local.outliers, filter, owners)
+}
+
+/// The filter of a read, and the read without it. Of a pipeline, what its first stages ask for.
+fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
+    Ok(match op {
+        ReadOp::Find(op) => (op.filter.clone(), ReadOp::Find(op)),
+        ReadOp::Count(op) => (op.filter.clone(), ReadOp::Count(op)),
+        ReadOp::Distinct(op) => (op.filter.clone(), ReadOp::Distinct(op)),
+        ReadOp::Aggregate(mut op) => {
+            if context.sent.variables.is_some() {
+                let message = "a pipeline with `let` that tests an outlier array";
+                return Err(Error::new(Code::NotImplemented, format!("{message} is not supported"))
+                    .with_hint("write the values into the pipeline instead"));
+            }
+            let stages = op.pipeline.source.clone().unwrap_or_else(Array::empty);
+            let (mut filter, mut taken) = (Filter::all(), 0);
+            for stage in stages.iter() {
+                let Value::Document(stage) = stage else { break };
+                let Some(Value::Document(matched)) = stage.get("$match") else { break };
+                filter = filter.and(Filter::parse(&matched, &mut Names::new())?);
+                taken += 1;
+            }
+            op.pipeline = Pipeline::parse(&stages.iter().skip(taken).collect(), &mut Names::new())?;
+            (filter, ReadOp::Aggregate(op))
+        }
+    })
+}
+
+fn put_together(op: ReadOp, filter: Filter) -> ReadOp {
+    match op {
+        ReadOp::Find(op) => ReadOp::Find(document::op::Find { filter, ..op }),
+        ReadOp::Count(op) => ReadOp::Count(document::op::Count { filter, ..op }),
+        ReadOp::Distinct(op) => ReadOp::Distinct(document::op::Distinct { filter, ..op }),
+        ReadOp::Aggregate(op) => {
+            let pipeline = Pipeline::of_query(&filter, None, 0, None).then(op.pipeline);
+            ReadOp::Aggregate(document::op::Aggregate { pipeline, ..op })
+        }
+    }
+}
+
+/// A cursor in a transaction of its own, which ends with it.
+struct InOneMoment {
+    own: Session,
+    cursor: Box<dyn Cursor>,
+}
+
+impl Cursor for InOneMoment {
+    fn next<'a>(&'a mut self, _: &'a mut Session, context: &'a Context, limit: BatchLimit) -> Answer<'a, Batch> {
+        Box::pin(async move {
+            let batch = self.cursor.next(&mut self.own, context, limit).await?;
+            if batch.exhausted
+                && let Some(transaction) = self.own.transaction.take()
+            {
+                transaction.abort();
+            }
+            Ok(batch)
+        })
+    }
+}
