@@ -5,6 +5,7 @@
 mod constraint_tests;
 mod of_constraint;
 mod of_field;
+mod of_lens;
 mod of_shape;
 
 use crate::execute::access::Access;
@@ -125,5 +126,6 @@ pub(crate) fn of(rule: &Rule) -> &'static dyn Lifecycle {
         Kind::Field(_) => &of_field::OfField,
         Kind::Shape(_) => &of_shape::OfShape,
         Kind::Constraint(_) => &of_constraint::OfConstraint,
+        Kind::Lens(_) => &of_lens::OfLens,
     }
 }

@@ -7,6 +7,7 @@ pub mod key;
 pub mod key_expression;
 #[cfg(test)]
 mod key_tests;
+pub mod lens;
 pub mod life_shape;
 pub mod link;
 pub mod link_key;
@@ -32,6 +33,7 @@ pub use field::{
     Wanted,
 };
 pub use key_expression::KeyExpression;
+pub use lens::Lens;
 pub use life_shape::{ChangedField, Flaw, LifeShape, Losses, Unserved};
 pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
@@ -74,6 +76,8 @@ pub enum Kind {
     Shape(Arc<dyn Shape>),
     /// What documents of a collection must be like.
     Constraint(Arc<Constraint>),
+    /// Several versions of documents in one collection.
+    Lens(Arc<Lens>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -93,7 +97,7 @@ impl Rule {
     pub fn kept_field(&self) -> Option<&Arc<dyn Field>> {
         match &self.kind {
             Kind::Field(field) => Some(field),
-            Kind::Shape(_) | Kind::Constraint(_) => None,
+            Kind::Shape(_) | Kind::Constraint(_) | Kind::Lens(_) => None,
         }
     }
 
@@ -101,7 +105,15 @@ impl Rule {
     pub fn shape(&self) -> Option<&Arc<dyn Shape>> {
         match &self.kind {
             Kind::Shape(shape) => Some(shape),
-            Kind::Field(_) | Kind::Constraint(_) => None,
+            Kind::Field(_) | Kind::Constraint(_) | Kind::Lens(_) => None,
+        }
+    }
+
+    /// What tells versions of the collection's documents apart; `None` if there is one.
+    pub fn lens(&self) -> Option<&Arc<Lens>> {
+        match &self.kind {
+            Kind::Lens(lens) => Some(lens),
+            Kind::Field(_) | Kind::Shape(_) | Kind::Constraint(_) => None,
         }
     }
 
@@ -111,6 +123,7 @@ impl Rule {
             Kind::Field(field) => field.needs(),
             Kind::Shape(shape) => shape.needs(shape.declared_place().unwrap_or(&self.host)),
             Kind::Constraint(constraint) => constraint.needs.clone(),
+            Kind::Lens(lens) => lens.needs(&self.host),
         }
     }
 
