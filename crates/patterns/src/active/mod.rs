@@ -16,8 +16,8 @@ use crate::active::copy_cache::CopyCache;
 use crate::rule::State;
 use crate::rule::order::Levels;
 use crate::rule::shape::Shape;
-use crate::rule::{Field, Rule, Stack, order};
-use document::op::{Capture, Namespace};
+use crate::rule::{Field, Lens, Rule, Stack, order};
+use document::op::{Capture, Namespace, NamespaceRef};
 use document::update::Update;
 use document::value::Path;
 use document::{Result, Value};
@@ -92,7 +92,9 @@ impl CollectionRules {
 
     /// Whether nothing is done with a write: what rules ask of documents, the database itself enforces.
     pub(crate) fn is_only_constrained(&self) -> bool {
-        self.named_by.iter().all(|kept| kept.field.is_none() && kept.rule.shape().is_none())
+        let runs =
+            |kept: &Arc<ActiveRule>| kept.field.is_some() || kept.rule.shape().is_some() || kept.rule.lens().is_some();
+        !self.named_by.iter().any(runs)
     }
 
     /// Whether a deleted document means something: others come from it, or a roll-up counts its children in it.
@@ -106,7 +108,7 @@ impl CollectionRules {
 }
 
 /// The paths that operators name, targets of `$rename` included.
-fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> + 'u {
+pub(crate) fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> + 'u {
     spec.iter().flat_map(|(operator, fields)| {
         let renames = operator.as_str() == "$rename";
         let Value::Document(fields) = fields else { return Vec::new() };
@@ -117,6 +119,26 @@ fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> +
         }
         names
     })
+}
+
+/// The collections whose documents have several versions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lenses {
+    of: HashMap<Namespace, Arc<Lens>>,
+}
+
+impl Lenses {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    pub(crate) fn of(&self, ns: &Namespace) -> Option<&Arc<Lens>> {
+        if self.of.is_empty() { None } else { self.of.get(ns) }
+    }
+
+    pub(crate) fn named(&self, ns: NamespaceRef<'_>) -> Option<&Arc<Lens>> {
+        if self.of.is_empty() { None } else { self.of.get(&ns) }
+    }
 }
 
 /// The rules in force.
@@ -131,6 +153,7 @@ pub struct Rules {
     stored: HashMap<Namespace, Arc<Stack>>,
     /// Whose collections are being renamed.
     switching: HashSet<Namespace>,
+    lenses: Lenses,
 }
 
 impl Rules {
@@ -158,6 +181,9 @@ impl Rules {
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                     recent: CopyCache::default(),
                 });
+                if let Some(lens) = rule.lens().filter(|_| state.is_kept()) {
+                    made.lenses.of.insert(rule.host.clone(), lens.clone());
+                }
                 if let Some(shape) = rule.shape() {
                     made.add_shaped(rule_in_state, &**shape, before, sources.contains(&rule.host));
                 }
@@ -252,6 +278,11 @@ impl Rules {
     /// The collection whose documents are stored there in another form.
     pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Stack>> {
         self.stored.get(stored)
+    }
+
+    /// The collections whose documents have several versions.
+    pub(crate) fn lenses(&self) -> &Lenses {
+        &self.lenses
     }
 
     /// What rules there are about a namespace.

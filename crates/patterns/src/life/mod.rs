@@ -43,6 +43,7 @@ mod write_differences;
 
 use crate::active::{RuleInState, Rules};
 use crate::execute::gate::Point;
+use crate::execute::newest::Newest;
 use crate::layer::Patterned;
 use crate::rule::Rule;
 use crate::rule::State;
@@ -192,7 +193,7 @@ impl Life {
     /// The life of the rules of a layer.
     pub fn new(patterned: &Patterned, contexts: ContextSource) -> Arc<Life> {
         Arc::new(Life {
-            backend: patterned.inner().clone(),
+            backend: Arc::new(Newest::new(&patterned.executor)),
             patterned: patterned.clone(),
             contexts,
             entries: Mutex::default(),

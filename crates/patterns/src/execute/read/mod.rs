@@ -11,12 +11,15 @@
 mod explain;
 mod find_projection;
 mod general;
+mod lift;
 mod local_pipeline;
 mod request;
 mod result;
 mod run;
 mod snapshot;
 mod union;
+pub(crate) mod versioned;
+mod versioned_joins;
 
 pub(crate) use explain::{explain, planned};
 pub(crate) use run::open;

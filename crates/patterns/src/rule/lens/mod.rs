@@ -18,8 +18,9 @@ use document::filter::{Filter, InSet, Node, Test};
 use document::op::Namespace;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
+use document::update::{Native, Update};
 use document::value::Path;
-use document::{Array, Doc, Env, Result, Value};
+use document::{Array, Doc, DocWriter, Env, Result, Value};
 use std::sync::Arc;
 
 /// Where a document is kept that a pair of pipelines does not concern, while they run. No client's field is called so.
@@ -100,6 +101,29 @@ impl Lens {
             Some(up) => up.transform(doc, env).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// A whole document that a client writes: of the newest version if it has no number, and brought there if it has an older one.
+    pub fn written(&self, doc: &Doc<'static>, env: &Env) -> Result<Doc<'static>> {
+        match doc.get(&self.field) {
+            None | Some(Value::Null | Value::Missing) => Ok(self.stamped(doc)),
+            Some(_) => Ok(self.up(doc, env)?.unwrap_or_else(|| doc.clone())),
+        }
+    }
+
+    /// The document with the newest number, in the place of what it has or at the end.
+    fn stamped(&self, doc: &Doc<'static>) -> Doc<'static> {
+        let mut writer = DocWriter::with_capacity(doc.as_bytes().len() + self.field.len() + 8);
+        for (name, value) in doc.iter().filter(|(name, _)| name.as_str() != &*self.field) {
+            writer.append(name.as_str(), &value);
+        }
+        writer.append(&self.field, &Value::Int32(self.newest()));
+        writer.finish()
+    }
+
+    /// The update that brings a document of any older version up, where it is stored.
+    pub fn upgrade(self: &Arc<Self>) -> Update {
+        Update::native(self.view.clone(), None, Arc::new(Upgrade(self.clone())))
     }
 
     /// A document of the newest version as a client of `version` sees it; `None` if it sees it as it is.
@@ -205,6 +229,16 @@ impl Lens {
     fn is_among(&self, versions: std::ops::RangeInclusive<i32>) -> Value<'static> {
         let number = call_with("$ifNull", [field(&self.field), Value::Int32(1)]);
         call_with("$in", [number, list(versions.map(Value::Int32))])
+    }
+}
+
+/// [`Lens::upgrade`] as code.
+#[derive(Debug)]
+struct Upgrade(Arc<Lens>);
+
+impl Native for Upgrade {
+    fn apply(&self, doc: &Doc<'_>, env: &Env) -> Result<Doc<'static>> {
+        Ok(self.0.up(doc, env)?.unwrap_or_else(|| doc.clone().into_owned()))
     }
 }
 
