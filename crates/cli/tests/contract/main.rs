@@ -82,6 +82,20 @@ async fn fields_over_versions_on_the_engine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn writes_of_versions_on_the_engine() {
+    versions::commands(&testing::Opened::engine()).await;
+    versions::races(&testing::Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn writes_of_versions_upstream() {
+    let data = testing::Data::Mongo(judge::real::uri().unwrap().into());
+    versions::commands(&data.open().await).await;
+    versions::races(&data.open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn fields_over_versions_upstream() {
     let data = testing::Data::Mongo(judge::real::uri().unwrap().into());

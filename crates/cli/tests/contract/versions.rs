@@ -501,3 +501,125 @@ pub(crate) async fn fields(opened: &Opened, seeds: std::ops::Range<u64>) {
         world.drop_database().await;
     }
 }
+
+/// A world with the lens and nothing else.
+async fn versioned(opened: &Opened) -> (World, Arc<Lens>) {
+    let db = format!("versions_{}_{}", std::process::id(), testing::next());
+    testing::prepare(&*opened.backend, &db).await;
+    let (lens, world) = (lens(), World::on(opened.clone(), &db));
+    world.layer.set_rules(vec![(Arc::new(rule(&db, &lens)), State::On)]).unwrap();
+    (world, lens)
+}
+
+/// Clients count while documents become older and newer ones behind their back: no count is lost, and none is added twice.
+pub(crate) async fn races(opened: &Opened) {
+    let (world, lens) = versioned(opened).await;
+    for id in 0..4 {
+        world.behind(insert(world.ns(VERSIONED), vec![doc! { "_id": id, "age": "0" }])).await;
+    }
+    let world = Arc::new(world);
+    let clients = (0..4).map(|client| {
+        let world = world.clone();
+        tokio::spawn(async move {
+            let mut counted = 0;
+            for number in 0..40 {
+                let one = doc! { "_id": (client + number) % 4 };
+                let op = update(world.ns(VERSIONED), one, doc! { "$inc": { "age": 1 } }, &[]);
+                counted += world.did(op).await.n;
+            }
+            counted
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    let changes = [lens.down_stages(1), lens.view().clone(), lens.down_stages(2)].map(|stages| {
+        let stages = patterns::mql::document([("stages", Value::Array(stages))]);
+        Document::try_from(&stages).unwrap().remove("stages").unwrap()
+    });
+    let mut number = 0;
+    while !clients.iter().all(tokio::task::JoinHandle::is_finished) {
+        let newest = if number % 3 == 1 {
+            doc! { "v": { "$ne": 4 } }
+        } else {
+            doc! { "v": 4 }
+        };
+        let one = doc! { "_id": number % 4, "$and": [newest] };
+        world.behind(update(world.ns(VERSIONED), one, changes[number % 3].clone(), &[])).await;
+        number += 1;
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    let mut counted = 0;
+    for client in clients {
+        counted += client.await.unwrap();
+    }
+    let all = world.all(VERSIONED).await;
+    let sum: i64 = all.iter().map(|doc| i64::from(doc.get_i32("age").unwrap())).sum();
+    assert_eq!(sum, i64::try_from(counted).unwrap(), "{all:?}");
+    assert!(counted > 100, "{counted} of 160 statements found their document");
+    world.drop_database().await;
+}
+
+/// Transactions, statements that are sent again, and several statements in one command.
+pub(crate) async fn commands(opened: &Opened) {
+    let (world, _) = versioned(opened).await;
+    let (users, stored) = (world.ns(VERSIONED), doc! { "_id": 1, "phone": "5", "age": "7", "name": "A B" });
+    world.behind(insert(users.clone(), vec![stored.clone()])).await;
+    let raw = async |id: i32| {
+        let op = ReadOp::Find(testing::find(users.clone(), doc! { "_id": id }));
+        testing::rows(&*world.opened.backend, &mut Session::default(), op).await.unwrap().pop().unwrap()
+    };
+
+    // What is done in a transaction that is given up is not done, the way to the newest version included.
+    let mut session = world.begin().await;
+    let count = update(users.clone(), doc! { "phone.number": "5" }, doc! { "$inc": { "age": 1 } }, &[]);
+    assert_eq!(world.write_at(&mut session, &count).await.unwrap().n, 1);
+    assert_eq!(world.find_at(&mut session, VERSIONED, doc! { "age": 8 }).await.len(), 1);
+    session.transaction.take().unwrap().abort();
+    assert_eq!(raw(1).await, stored);
+    let mut session = world.begin().await;
+    world.write_at(&mut session, &count).await.unwrap();
+    world.commit(&mut session).await.unwrap();
+    assert_eq!(raw(1).await.get_i32("age").unwrap(), 8);
+
+    // A statement that is sent again is done once.
+    world.behind(insert(users.clone(), vec![doc! { "_id": 2, "age": "1" }])).await;
+    let count = update(users.clone(), doc! { "_id": 2 }, doc! { "$inc": { "age": 1 } }, &[]);
+    let mut session = || Session { id: Some([7; 16]), retry: Some(1), ..Session::default() };
+    for _ in 0..2 {
+        assert_eq!(world.write_at(&mut session(), &count).await.unwrap().n, 1);
+    }
+    assert_eq!(raw(2).await.get_i32("age").unwrap(), 2);
+
+    // What one statement does, the next is about; one that fails ends them.
+    world.behind(insert(users.clone(), vec![doc! { "_id": 3, "age": "1", "name": "C D" }])).await;
+    let statements = vec![
+        testing::statement(doc! { "_id": 3 }, doc! { "$set": { "x": 1 } }, &[]),
+        testing::statement(doc! { "x": 1 }, doc! { "$set": { "first": "E" } }, &[]),
+        testing::statement(doc! { "first": "E" }, doc! { "$inc": { "last": 1 } }, &[]),
+        testing::statement(doc! { "first": "E" }, doc! { "$set": { "x": 2 } }, &[]),
+    ];
+    let written = world.write(testing::updates(users.clone(), statements, true)).await.unwrap();
+    let failed: Vec<(usize, i32)> =
+        written.errors.iter().map(|failed| (failed.index, failed.error.code().number())).collect();
+    assert_eq!((written.n, failed), (2, vec![(2, 14)]));
+    let three = world.one(VERSIONED, 3).await;
+    assert_eq!((three.get_str("first").unwrap(), three.get_i32("x").unwrap()), ("E", 1));
+
+    // An update on a path that no version changes leaves the document as it is stored.
+    world.behind(insert(users.clone(), vec![doc! { "_id": 4, "name": "G H" }])).await;
+    world.did(update(users.clone(), doc! { "_id": 4 }, doc! { "$set": { "x": 1 } }, &[])).await;
+    assert_eq!(raw(4).await, doc! { "_id": 4, "name": "G H", "x": 1 });
+    // One that changes nothing counts as none, though the document is brought up.
+    let written = world.did(update(users.clone(), doc! { "_id": 4 }, doc! { "$set": { "first": "G" } }, &[])).await;
+    assert_eq!((written.n, written.modified), (1, 0));
+    assert_eq!(raw(4).await.get_i32("v").unwrap(), 4);
+
+    // The number goes with the document's shape.
+    let refused = world.refused(update(users.clone(), doc! { "_id": 4 }, doc! { "$set": { "v": 1 } }, &[])).await;
+    assert_eq!(refused.0, 66);
+    world
+        .did(insert(users.clone(), vec![doc! { "_id": 5, "name": "I J", "v": 2 }, doc! { "_id": 6, "first": "K" }]))
+        .await;
+    assert_eq!(raw(5).await.get_str("first").unwrap(), "I");
+    assert_eq!((raw(5).await.get_i32("v").unwrap(), raw(6).await.get_i32("v").unwrap()), (4, 4));
+    world.drop_database().await;
+}

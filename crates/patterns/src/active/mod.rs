@@ -8,11 +8,13 @@ pub(crate) mod copy_cache;
 pub(crate) mod lease;
 pub(crate) mod route;
 mod rule_in_state;
+pub(crate) mod seen_old;
 pub(crate) mod side_writes;
 
 pub use rule_in_state::RuleInState;
 
 use crate::active::copy_cache::CopyCache;
+use crate::active::seen_old::SeenOld;
 use crate::rule::State;
 use crate::rule::order::Levels;
 use crate::rule::shape::Shape;
@@ -125,6 +127,8 @@ pub(crate) fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lenses {
     of: HashMap<Namespace, Arc<Lens>>,
+    /// Old documents that clients have read.
+    pub(crate) seen: Arc<SeenOld>,
 }
 
 impl Lenses {
@@ -166,6 +170,9 @@ impl Rules {
             kept.filter_map(|rule_in_state| Some(rule_in_state.rule.link()?.source.clone())).collect();
         let mut all = Vec::with_capacity(rules.len());
         let mut made = Rules::default();
+        if let Some(before) = before {
+            made.lenses.seen = before.lenses.seen.clone();
+        }
         for level in &levels {
             let mut kept_here = Vec::new();
             for at in level {

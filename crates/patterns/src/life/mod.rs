@@ -16,6 +16,7 @@ pub(crate) mod install;
 mod leases;
 pub(crate) mod lifecycle;
 mod load;
+mod migration;
 mod outbox;
 mod plan;
 pub(crate) mod preview;
@@ -117,6 +118,8 @@ pub struct Life {
     pub(crate) readers: readers::Readers,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
     expiries: ArcSwap<Vec<expiry::Expiry>>,
+    /// How versions are migrated by this process.
+    pub(crate) migrations: migration::Migrations,
     /// What came of bucketed collections that have become plain again.
     ways_back: relocate::way_back::WaysBack,
 }
@@ -204,6 +207,7 @@ impl Life {
             bring_on_requests: AtomicU64::new(0),
             state_changed: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
+            migrations: migration::Migrations::default(),
             only_in: OnceLock::new(),
             stopped: AtomicBool::new(false),
             only_looks: AtomicBool::new(false),
@@ -268,6 +272,7 @@ impl Life {
         tasks.push(tokio::spawn(outbox::work(self.clone())));
         tasks.push(tokio::spawn(leases::hold(self.clone())));
         tasks.push(tokio::spawn(expiry::work(self.clone())));
+        tasks.push(tokio::spawn(migration::work(self.clone())));
         Ok(())
     }
 

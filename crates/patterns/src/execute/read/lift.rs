@@ -1,10 +1,11 @@
 //! Stored documents of any version as newest ones: as a stage of a pipeline that runs in this process, and behind a find.
 
+use crate::active::seen_old::SeenOld;
 use crate::execute::read::find_projection::FindProjection;
 use crate::rule::Lens;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
-use document::op::Context;
+use document::op::{Context, Namespace};
 use document::pipeline::{Pipeline, Rows, Run, Stage, Stream};
 use document::value::Path;
 use document::{Doc, Env, Result};
@@ -63,16 +64,23 @@ pub(super) struct FoundDocuments {
     pub(super) skip: u64,
     pub(super) limit: Option<u64>,
     pub(super) projection: Option<FindProjection>,
+    /// Where old documents are noted that are to be written back.
+    pub(super) seen: Option<(Namespace, Arc<SeenOld>)>,
 }
 
 impl FoundDocuments {
     /// The document as it is shown; `None` if it does not match or is skipped.
     fn shown(&mut self, stored: Doc<'static>, env: &Env) -> Result<Option<Doc<'static>>> {
-        let newest = self.lens.up(&stored, env)?.unwrap_or(stored);
+        let brought_up = self.lens.up(&stored, env)?;
+        let is_old = brought_up.is_some();
+        let newest = brought_up.unwrap_or(stored);
         if let Some(filter) = &self.filter
             && !filter.matches(&newest, env)?
         {
             return Ok(None);
+        }
+        if let (true, Some((ns, seen)), Some(id)) = (is_old, &self.seen, newest.get("_id")) {
+            seen.note(ns, id);
         }
         if self.skip > 0 {
             self.skip -= 1;

@@ -19,6 +19,7 @@ mod run;
 mod snapshot;
 mod union;
 pub(crate) mod versioned;
+pub(crate) mod versioned_explain;
 mod versioned_joins;
 
 pub(crate) use explain::{explain, planned};

@@ -33,7 +33,11 @@ pub(crate) async fn open(
     }
     let op = versioned_joins::rewritten(lenses, op, context)?;
     let Some(lens) = lens_of(lenses, &op) else { return backend.read(session, context, op).await };
-    let LensPlan { op, found, form } = plan(lens, op, context, backend.facts())?;
+    let ns = op.ns().clone();
+    let LensPlan { op, mut found, form } = plan(lens, op, context, backend.facts())?;
+    if let Some(found) = found.as_mut().filter(|_| lens.migrate.on_read && session.transaction.is_none()) {
+        found.seen = Some((ns, lenses.seen.clone()));
+    }
     let cursor = backend.read(session, context, op).await?;
     let cursor = match found {
         Some(found) => found.behind(cursor),
@@ -54,13 +58,13 @@ pub(crate) fn variables(context: &Context) -> Result<Names> {
 }
 
 /// What the backend is asked, and what is left to do.
-struct LensPlan {
-    op: ReadOp,
+pub(super) struct LensPlan {
+    pub(super) op: ReadOp,
     found: Option<FoundDocuments>,
     form: ResultForm,
 }
 
-fn lens_of<'l>(lenses: &'l Lenses, op: &ReadOp) -> Option<&'l Arc<Lens>> {
+pub(super) fn lens_of<'l>(lenses: &'l Lenses, op: &ReadOp) -> Option<&'l Arc<Lens>> {
     let makes_documents = match op {
         ReadOp::Aggregate(op) => op.collectionless || op.pipeline.makes_documents(),
         ReadOp::Find(_) | ReadOp::Count(_) | ReadOp::Distinct(_) => false,
@@ -68,7 +72,7 @@ fn lens_of<'l>(lenses: &'l Lenses, op: &ReadOp) -> Option<&'l Arc<Lens>> {
     lenses.of(op.ns()).filter(|_| !makes_documents)
 }
 
-fn plan(lens: &Arc<Lens>, op: ReadOp, context: &Context, facts: Facts) -> Result<LensPlan> {
+pub(super) fn plan(lens: &Arc<Lens>, op: ReadOp, context: &Context, facts: Facts) -> Result<LensPlan> {
     if !sees_versions(lens, &op) {
         return Ok(LensPlan { op, found: None, form: ResultForm::Rows });
     }
@@ -102,7 +106,7 @@ fn find_plan(lens: &Arc<Lens>, find: Find) -> LensPlan {
     let projection = find.projection.as_ref().map(|shown| FindProjection::new(shown.clone(), &find.filter));
     let (skip, limit) = if is_exact { (0, None) } else { (find.skip, find.limit) };
     let filter = (!is_exact).then(|| find.filter.clone());
-    let found = FoundDocuments { lens: lens.clone(), filter, skip, limit, projection };
+    let found = FoundDocuments { lens: lens.clone(), filter, skip, limit, projection, seen: None };
     let mut stored = Find { filter: lens.push(&find.filter), projection: None, ..find };
     if !is_exact {
         (stored.skip, stored.limit) = (0, None);

@@ -12,11 +12,11 @@ use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::repair::RepairMode;
 use crate::life::verbs::{RequiredPrivileges, Resource};
-use crate::life::{CatalogRule, Life, retire};
+use crate::life::{CatalogRule, Life, migration, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::{Answer, Session};
-use document::{Code, Error, Result};
+use document::{Code, Doc, Error, Result};
 
 pub(super) struct OfLens;
 
@@ -104,6 +104,20 @@ impl Lifecycle for OfLens {
 
     fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a CatalogRule, _: &'a mut Row) -> Answer<'a, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn status<'a>(
+        &'a self,
+        life: &'a Life,
+        at: &'a mut Access<'_>,
+        entry: &'a CatalogRule,
+    ) -> Answer<'a, Option<Doc<'static>>> {
+        Box::pin(async move {
+            match entry.rule.lens() {
+                Some(lens) => migration::figures(life, at.context, entry, lens).await.map(Some),
+                None => Ok(None),
+            }
+        })
     }
 
     fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {

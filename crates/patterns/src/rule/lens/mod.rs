@@ -183,6 +183,12 @@ impl Lens {
         Filter::from_node(Node::field(&self.field, Test::Not(Box::new(old))))
     }
 
+    /// Documents whose number is none that is known here.
+    pub fn unknown(&self) -> Filter {
+        let known = Test::In(self.numbers(1..self.newest() + 1));
+        Filter::from_node(Node::field(&self.field, Test::Not(Box::new(known))))
+    }
+
     fn stored_in(&self, versions: std::ops::Range<i32>) -> Filter {
         Filter::from_node(Node::field(&self.field, Test::In(self.numbers(versions))))
     }

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Every read goes through all steps: a bound on what a client can ask for.
 const MOST_VERSIONS: usize = 100;
 
+/// The same for one of them.
+const MOST_STEPS: usize = 200;
+
 /// One version: its steps, and each as it is declared.
 pub(super) struct DeclaredVersion {
     pub(super) steps: VersionSteps,
@@ -53,6 +56,12 @@ pub(super) fn read(
                 }
             }
             _ => one(node, at.clone(), &mut version, findings),
+        }
+        if version.steps.len() > MOST_STEPS {
+            let message =
+                format!("version {} has {} steps; at most {MOST_STEPS} are taken", index + 2, version.steps.len());
+            findings.error(&at, message, "make several versions of it, or write it as `up` and `down`");
+            return None;
         }
         if let Some(field) = field {
             no_forbidden_path(&version, field, &at, findings);
@@ -98,7 +107,7 @@ fn one(node: &Node, at: At, version: &mut DeclaredVersion, findings: &mut Findin
             }
             other => block.unknown(other, STEPS.iter().copied().chain(["down"]), STEPS.iter().copied(), findings),
         }
-        let own = version.steps.get(before..).unwrap_or_default();
+        let own = version.steps.get(before..).filter(|own| own.len() <= MOST_STEPS).unwrap_or_default();
         named_once(own, &block.key_at(item.key), findings);
         let declared = match item.key {
             "up" => block
