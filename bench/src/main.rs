@@ -5,10 +5,12 @@
 //! written into them, so that the client costs a few microseconds per operation.
 
 mod connection;
+mod doors;
 mod measure;
 mod patterns;
 mod relay;
 mod report;
+mod seeding;
 mod target;
 mod template;
 mod workload;
@@ -64,6 +66,8 @@ enum Command {
     Patterns(patterns::Patterns),
     /// A bare byte relay to measure beside a proxy.
     Relay(relay::Relay),
+    /// How fast rules come on over data that is there, and are audited.
+    Seeding(seeding::Seeding),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -72,6 +76,7 @@ async fn main() -> Result<()> {
     match &args.command {
         Some(Command::Patterns(patterns)) => return patterns.run().await,
         Some(Command::Relay(relay)) => return relay.run().await,
+        Some(Command::Seeding(seeding)) => return seeding.run().await,
         None => {}
     }
     let targets = args.targets.iter().map(|text| Target::parse(text)).collect::<Result<Vec<_>>>()?;

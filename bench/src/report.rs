@@ -31,6 +31,26 @@ impl Results {
     }
 }
 
+/// Figures of one kind per row: documents a second, round by round.
+pub(crate) struct Rates {
+    figures: &'static [&'static str],
+    rows: Vec<(String, Vec<Vec<f64>>)>,
+}
+
+impl Rates {
+    pub(crate) fn new(figures: &'static [&'static str]) -> Rates {
+        Rates { figures, rows: Vec::new() }
+    }
+
+    /// Adds a round, its figures in the order of their names; the last ones may be left out.
+    pub(crate) fn add(&mut self, name: &str, round: Vec<f64>) {
+        match self.rows.iter_mut().find(|(other, _)| other == name) {
+            Some((_, rounds)) => rounds.push(round),
+            None => self.rows.push((name.to_owned(), vec![round])),
+        }
+    }
+}
+
 /// A line for the program that started this one.
 pub(crate) fn say(line: &str) {
     println!("{line}");
@@ -63,6 +83,24 @@ fn ratios(base: &[f64], other: &[f64]) -> (f64, f64, f64) {
 pub(crate) fn print_section(name: &str, results: &Results) {
     println!("\n{name}");
     print_table(results);
+}
+
+pub(crate) fn print_rates(name: &str, rates: &Rates) {
+    println!("\n{name}: documents a second, medians of rounds (min–max)");
+    let title: String = rates.figures.iter().map(|figure| format!(" {figure:>30}")).collect();
+    println!("{:<24}{title}", "");
+    for (name, rounds) in &rates.rows {
+        let mut line = format!("{name:<24}");
+        for at in 0..rates.figures.len() {
+            let mut of_rounds: Vec<f64> = rounds.iter().filter_map(|round| round.get(at).copied()).collect();
+            of_rounds.sort_by(f64::total_cmp);
+            if let (Some(low), Some(high)) = (of_rounds.first(), of_rounds.last()) {
+                let (low, high) = (*low, *high);
+                line.push_str(&format!(" {:>30}", format!("{:.0} ({low:.0}–{high:.0})", median(of_rounds))));
+            }
+        }
+        println!("{line}");
+    }
 }
 
 pub(crate) fn print_table(results: &Results) {

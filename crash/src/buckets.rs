@@ -2,14 +2,13 @@
 //! readings of every other worker. After each crash the readings and sums are those acknowledged, the fields are what the readings
 //! add up to, and the audit is clean.
 
-use crate::scenario::Scenario;
+use crate::scenario::{Progress, Scenario};
 use crate::worker::{found_in, send, session_of};
 use anyhow::{Context, Result, ensure};
 use bson::{DateTime, Document, doc};
 use judge::client::Client;
 use rand::RngExt;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const DB: &str = "crash_buckets";
@@ -217,10 +216,9 @@ impl Scenario for Bucketed {
         Ok(())
     }
 
-    fn run(mut self, address: &str, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Bucketed, u64)> {
-        let mut acknowledged = 0;
-        let Ok(mut client) = Client::connect(address) else { return Ok((self, 0)) };
-        while !stop.load(Ordering::Relaxed) {
+    fn run(mut self, address: &str, allow_relaxed: bool, progress: &Progress) -> Result<Bucketed> {
+        let Ok(mut client) = Client::connect(address) else { return Ok(self) };
+        while !progress.is_stopped() {
             let operation = self.choose();
             self.transaction_number += 1;
             self.in_flight = Some(operation);
@@ -230,9 +228,9 @@ impl Scenario for Bucketed {
             ensure!(is_done(operation, &reply), "{operation:?} was refused: {reply}");
             self.apply(operation);
             self.in_flight = None;
-            acknowledged += 1;
+            progress.add(1);
         }
-        Ok((self, acknowledged))
+        Ok(self)
     }
 
     fn verify(client: &mut Client, models: &[Bucketed]) -> Result<()> {

@@ -20,11 +20,11 @@ mod worker;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rand::RngExt;
-use scenario::Scenario;
+use scenario::{Progress, Scenario};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 #[derive(Parser)]
 struct Args {
@@ -41,6 +41,9 @@ struct Args {
     /// The longest time under load before a kill, in milliseconds.
     #[arg(long, default_value_t = 600)]
     millis: u64,
+    /// A kill waits until so many writes of its round are acknowledged, however slow the server is; for a minute at most.
+    #[arg(long, default_value_t = 0)]
+    writes: u64,
     /// Take back what was not synced; the path of the built shim.
     #[arg(long)]
     power_loss: Option<PathBuf>,
@@ -115,6 +118,7 @@ fn rounds<S: Scenario>(args: &Args) -> Result<()> {
         }
         let load = Load::start(&mut models, &server.address, args.power_loss.is_none());
         some_time(args.millis);
+        load.wait_for(args.writes);
         server.kill()?;
         acknowledged += load.stop(&mut models)?;
         if args.power_loss.is_some() {
@@ -159,6 +163,7 @@ fn failover<S: Scenario>(args: &Args, mongod: &Path) -> Result<()> {
         // What a primary acknowledged by itself may be rolled back: only majority writes are checked.
         let load = Load::start(&mut models, &server.address, false);
         some_time(args.millis);
+        load.wait_for(args.writes);
         let killed = replica.kill_primary()?;
         replica.bring_back(killed)?;
         some_time(args.millis);
@@ -176,33 +181,39 @@ fn some_time(millis: u64) {
 
 /// The workers while they run.
 struct Load<S> {
-    stop: Arc<AtomicBool>,
-    threads: Vec<std::thread::JoinHandle<Result<(S, u64)>>>,
+    progress: Arc<Progress>,
+    threads: Vec<std::thread::JoinHandle<Result<S>>>,
 }
 
 impl<S: Scenario> Load<S> {
     fn start(models: &mut Vec<S>, address: &str, relaxed: bool) -> Load<S> {
-        let stop = Arc::new(AtomicBool::new(false));
+        let progress = Arc::new(Progress::default());
         let threads = models
             .drain(..)
             .map(|model| {
-                let (address, stop) = (address.to_owned(), stop.clone());
-                std::thread::spawn(move || model.run(&address, relaxed, &stop))
+                let (address, progress) = (address.to_owned(), progress.clone());
+                std::thread::spawn(move || model.run(&address, relaxed, &progress))
             })
             .collect();
-        Load { stop, threads }
+        Load { progress, threads }
+    }
+
+    /// Until so many writes are acknowledged, or a worker has ended: it says why when it is stopped.
+    fn wait_for(&self, writes: u64) {
+        let end = Instant::now() + Duration::from_secs(60);
+        let is_over = || self.threads.iter().any(|thread| thread.is_finished()) || Instant::now() > end;
+        while self.progress.acknowledged() < writes && !is_over() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Gives the models back and says how many writes were acknowledged.
     fn stop(self, models: &mut Vec<S>) -> Result<u64> {
-        self.stop.store(true, Ordering::Relaxed);
-        let mut acknowledged = 0;
+        self.progress.stop();
         for thread in self.threads {
-            let (model, count) = thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
-            acknowledged += count;
-            models.push(model);
+            models.push(thread.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??);
         }
         models.sort_by_key(Scenario::worker);
-        Ok(acknowledged)
+        Ok(self.progress.acknowledged())
     }
 }

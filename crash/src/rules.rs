@@ -1,5 +1,6 @@
 //! The rules of the pattern scenario: those of a world that the registries give, and their changes under load.
 
+use crate::scenario::Progress;
 use crate::worker::{fine, send};
 use anyhow::{Context, Result, ensure};
 use bson::{Bson, doc};
@@ -33,10 +34,10 @@ fn variant() -> String {
 }
 
 /// Applies one declaration after the other and drops rules in between, until the connection is gone.
-pub(crate) fn change(address: &str, stop: &AtomicBool) -> Result<()> {
+pub(crate) fn change(address: &str, progress: &Progress) -> Result<()> {
     let Ok(mut client) = Client::connect(address) else { return Ok(()) };
     let mut rng = rand::rng();
-    while !stop.load(Ordering::Relaxed) {
+    while !progress.is_stopped() {
         let (with_data, wait) = (rng.random_bool(0.5), rng.random_bool(0.3));
         let variant = rng.random_bool(0.75).then(variant);
         let mut command = match &variant {

@@ -1,12 +1,11 @@
 //! What the workers write, how an open request is settled after a crash, and what must then be true.
 
 use crate::model::{Model, Operation};
-use crate::scenario::Scenario;
+use crate::scenario::{Progress, Scenario};
 use anyhow::{Result, ensure};
 use bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
 use judge::client::Client;
 use rand::RngExt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const DB: &str = "crash";
 
@@ -30,8 +29,8 @@ impl Scenario for Model {
         settle(client, self)
     }
 
-    fn run(self, address: &str, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Model, u64)> {
-        run(address, self, allow_relaxed, stop)
+    fn run(self, address: &str, allow_relaxed: bool, progress: &Progress) -> Result<Model> {
+        run(address, self, allow_relaxed, progress)
     }
 
     fn verify(client: &mut Client, models: &[Model]) -> Result<()> {
@@ -113,11 +112,10 @@ fn choose(model: &mut Model) -> Operation {
     }
 }
 
-/// Writes until the server is gone. Gives the model back with the request that was under way, and how many were acknowledged.
-fn run(address: &str, mut model: Model, allow_relaxed: bool, stop: &AtomicBool) -> Result<(Model, u64)> {
-    let mut acknowledged = 0;
-    let Ok(mut client) = Client::connect(address) else { return Ok((model, 0)) };
-    while !stop.load(Ordering::Relaxed) {
+/// Writes until the server is gone. Gives the model back with the request that was under way.
+fn run(address: &str, mut model: Model, allow_relaxed: bool, progress: &Progress) -> Result<Model> {
+    let Ok(mut client) = Client::connect(address) else { return Ok(model) };
+    while !progress.is_stopped() {
         let operation = choose(&mut model);
         model.transaction_number += 1;
         model.in_flight = Some(operation);
@@ -131,24 +129,31 @@ fn run(address: &str, mut model: Model, allow_relaxed: bool, stop: &AtomicBool) 
                 ensure!(fine(&reply), "{operation:?} was refused: {reply}");
                 model.apply(operation);
                 model.in_flight = None;
-                acknowledged += 1;
+                progress.add(1);
             }
             // The connection is gone: the crash.
             None => break,
         }
     }
-    Ok((model, acknowledged))
+    Ok(model)
 }
 
 pub(crate) fn send(client: &mut Client, command: &Document) -> Option<Document> {
     client.command(command).ok().map(|reply| reply.document)
 }
 
+/// Whether it was done, to one document if it says to how many.
 pub(crate) fn fine(reply: &Document) -> bool {
+    did(reply, 1)
+}
+
+/// Whether it was done, to so many documents if it says to how many.
+pub(crate) fn did(reply: &Document, documents: u64) -> bool {
     let number = |name: &str| {
         reply.get(name).and_then(|n| n.as_f64().or(n.as_i32().map(f64::from)).or(n.as_i64().map(|n| n as f64)))
     };
-    number("ok") == Some(1.0) && !reply.contains_key("writeErrors") && number("n").is_none_or(|n| n == 1.0)
+    let all = |n: f64| (n - documents as f64).abs() < 0.5;
+    number("ok") == Some(1.0) && !reply.contains_key("writeErrors") && number("n").is_none_or(all)
 }
 
 /// One document in each of two collections, in one transaction.

@@ -1,6 +1,6 @@
 //! What is measured: per pattern reads and writes, each as the commands of the three ways.
 
-use super::page;
+use super::{page, readings};
 use crate::template::{ID_MARK, KEY_MARK};
 use bson::{Document, doc};
 
@@ -57,6 +57,7 @@ pub(crate) fn all(sizes: &[i64], parents: i64) -> Vec<Case> {
         cases.push(copy_change(*size, key));
         cases.push(copy_other(*size, key));
         cases.extend(page::cases(*size));
+        cases.extend(readings::cases(*size));
     }
     cases.push(count_write("count: one hot parent".into(), 64, Key::One(1)));
     for clients in [1, 16, 64] {

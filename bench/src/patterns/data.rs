@@ -1,9 +1,11 @@
 //! The data under the cases: the same on the plain side and, declared, on the kept one.
 
 use super::cases::GROWING;
-use super::{Door, KEPT, PLAIN, page};
+use super::{KEPT, PLAIN, page, readings};
 use crate::connection::Connection;
+use crate::doors::Door;
 use crate::report;
+use crate::seeding::all_on;
 use crate::workload::fill_in;
 use anyhow::{Result, bail};
 use bson::{Document, doc};
@@ -13,12 +15,14 @@ use std::time::{Duration, Instant};
 pub(crate) const FIRST_PARENT: i64 = 1_000_000;
 
 fn declaration() -> Document {
-    doc! { "database": KEPT, "collections": {
+    let mut collections = doc! {
         "products": { "computed": { "reviewCount": { "count": "reviews", "by": "productId" } } },
         "orders": { "extended_reference": {
             "customer": { "from": "customers", "by": "customerId", "fields": ["name", "tier", "rank"] } } },
         "articles": page::rules(),
-    } }
+    };
+    collections.extend(readings::rules());
+    doc! { "database": KEPT, "collections": collections }
 }
 
 /// Whether a database is the one without rules.
@@ -36,6 +40,9 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
             connection.command(&doc! { "createIndexes": collection, "indexes": [index], "$db": db }).await?;
         }
         connection.command(&doc! { "createIndexes": "comments", "indexes": [page::index()], "$db": db }).await?;
+        for (source, ..) in readings::SOURCES {
+            connection.command(&doc! { "createIndexes": source, "indexes": [readings::index()], "$db": db }).await?;
+        }
         let hot = doc! { "_id": 1_i64, "reviewCount": 0 };
         connection.command(&doc! { "insert": "products", "documents": [hot], "$db": db }).await?;
         fill_in(connection, db, "products", parents, |i| doc! { "_id": FIRST_PARENT + i, "name": "a product" }).await?;
@@ -44,6 +51,7 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
             let first = at * 10_000_000;
             connection.command(&doc! { "insert": "products", "documents": [{ "_id": key }], "$db": db }).await?;
             page::load(connection, db, key, size, first).await?;
+            readings::load(connection, db, key, size, first).await?;
             let source = doc! { "_id": key, "name": "a name", "tier": "gold", "email": "a@b" };
             connection.command(&doc! { "insert": "customers", "documents": [source], "$db": db }).await?;
             fill_in(
@@ -72,18 +80,25 @@ pub(super) async fn load(door: &Door, sizes: &[i64], parents: i64) -> Result<()>
 /// Declares the rules on the data that is there, and says how fast they were seeded and audited.
 async fn seed(door: &Door, kept: &mut Connection) -> Result<()> {
     let mut documents = 0;
-    for collection in ["products", "reviews", "orders", "customers", "articles", "comments"] {
+    for collection in [
+        "products",
+        "reviews",
+        "orders",
+        "customers",
+        "articles",
+        "comments",
+        "sensors",
+        "gauges",
+        "readings",
+        "samples",
+    ] {
         documents += kept.command(&doc! { "count": collection, "$db": KEPT }).await?.get_i32("n").unwrap_or_default();
     }
     let start = Instant::now();
     kept.command(&doc! { "pleach": "apply", "declaration": declaration(), "$db": KEPT }).await?;
     loop {
         let status = kept.command(&doc! { "pleach": "status", "$db": KEPT }).await?;
-        let rules = status.get_array("rules")?;
-        if rules
-            .iter()
-            .all(|rule| rule.as_document().is_some_and(|rule| rule.get_str("state").is_ok_and(|state| state == "on")))
-        {
+        if all_on(&status)? {
             break;
         }
         if start.elapsed() > Duration::from_secs(300) {

@@ -4,8 +4,10 @@
 mod cases;
 mod data;
 mod page;
+mod readings;
 
 use crate::connection::Connection;
+use crate::doors::{Door, Doors};
 use crate::measure::{Sample, join_all};
 use crate::report::{self, Results};
 use crate::target::Target;
@@ -24,15 +26,8 @@ const KEPT: &str = "pleach_bench_kept";
 
 #[derive(Args)]
 pub(crate) struct Patterns {
-    /// Pleach on its embedded store, as HOST:PORT[:PID].
-    #[arg(long)]
-    embedded: Option<String>,
-    /// Pleach in front of the real MongoDB, as HOST:PORT[:PID]; needs --mongod.
-    #[arg(long, requires = "mongod")]
-    proxy: Option<String>,
-    /// The real MongoDB itself, as HOST:PORT[:PID].
-    #[arg(long)]
-    mongod: Option<String>,
+    #[command(flatten)]
+    doors: Doors,
     /// Children of a parent, or copies of a source.
     #[arg(long, value_delimiter = ',', default_value = "10,1000,100000")]
     sizes: Vec<i64>,
@@ -51,30 +46,10 @@ pub(crate) struct Patterns {
     json: bool,
 }
 
-/// Where the ways of a case run: by hand on the plain side, by rule on the kept one.
-struct Door {
-    name: &'static str,
-    plain: Target,
-    kept: Target,
-}
-
 impl Patterns {
-    fn doors(&self) -> Result<Vec<Door>> {
-        let target = |name: &str, place: &str| Target::parse(&format!("{name}={place}"));
-        let mut doors = Vec::new();
-        if let Some(place) = &self.embedded {
-            doors.push(Door { name: "embedded", plain: target("embedded", place)?, kept: target("embedded", place)? });
-        }
-        if let (Some(proxy), Some(mongod)) = (&self.proxy, &self.mongod) {
-            doors.push(Door { name: "upstream", plain: target("mongod", mongod)?, kept: target("proxy", proxy)? });
-        }
-        anyhow::ensure!(!doors.is_empty(), "give --embedded, or --proxy and --mongod");
-        Ok(doors)
-    }
-
     pub(crate) async fn run(&self) -> Result<()> {
         let ways = ["none", "by hand", "pleach"];
-        for door in self.doors()? {
+        for door in self.doors.open()? {
             report::progress(&format!("loading {}", door.name));
             data::load(&door, &self.sizes, self.parents).await.with_context(|| format!("loading {}", door.name))?;
             let mut results = Results::new(ways.iter().map(|way| (*way).to_owned()).collect());

@@ -55,8 +55,9 @@ pub(crate) fn source(text: &str) -> Cow<'_, str> {
 
 /// The names and messages of an answer; documents of clients and commands are shown as JSON, which has its own way.
 pub(crate) fn answer(doc: Document) -> Document {
-    const AS_JSON: &[&str] = &["_id", "command", "expected", "stored"];
-    let plain = |(name, value): (String, Bson)| match AS_JSON.contains(&name.as_str()) {
+    // A proposed declaration has lines, and is made safe as lines.
+    const AS_IT_IS: &[&str] = &["_id", "command", "declaration", "expected", "stored"];
+    let plain = |(name, value): (String, Bson)| match AS_IT_IS.contains(&name.as_str()) {
         true => (name, value),
         false => (line(&name).into_owned(), self::value(value)),
     };

@@ -49,6 +49,7 @@ fn work(rule: &Document, steps: &[&Document]) -> String {
             }
             line
         }
+        "constrain" => constrained(rule),
         "remove" => removal(rule),
         other => other.to_owned(),
     }
@@ -76,6 +77,17 @@ fn counts(rule: &Document) -> String {
     }
 }
 
+/// `checks documents from now on: 1,000 documents, 3 break it`
+fn constrained(rule: &Document) -> String {
+    let said = match (number(rule, "hosts"), number(rule, "breaking")) {
+        (0, _) => "no documents yet".to_owned(),
+        (hosts, 0) => format!("{}, all as declared", documents(hosts)),
+        (hosts, 1) => format!("{}, 1 breaks it", documents(hosts)),
+        (hosts, breaking) => format!("{}, {} break it", documents(hosts), grouped(breaking)),
+    };
+    format!("checks documents from now on: {said}")
+}
+
 /// `8 buckets, 1,000 readings`
 pub(crate) fn moved(step: &Document) -> String {
     let (buckets, readings) = (number(step, "buckets"), number(step, "readings"));
@@ -91,6 +103,9 @@ fn removal(rule: &Document) -> String {
     }
     let fields: Vec<&str> =
         rule.get_array("fields").map_or_else(|_| Vec::new(), |fields| fields.iter().filter_map(Bson::as_str).collect());
+    if rule.get_bool("constraint").unwrap_or(false) {
+        return "removed: documents are no longer checked, none changes".to_owned();
+    }
     let touched = documents(number(rule, "documents"));
     match fields.as_slice() {
         [] if number(rule, "documents") > 0 => format!("removed: {touched} become plain documents again"),

@@ -1,7 +1,7 @@
 //! What a client does, as data: the same on worlds with rules and without.
 
 use crate::world::World;
-use bson::{Bson, Document};
+use bson::{Bson, Document, doc};
 use document::Result;
 use document::backend::Session;
 use document::op::{Modify, UpdateStatement, WriteOp, Written};
@@ -27,6 +27,26 @@ impl Act {
     /// Whether it may change several documents one by one: it has no number by which it could be sent again.
     pub fn is_multi(&self) -> bool {
         matches!(self, Act::Update(_, _, _, true, _) | Act::Delete(_, _, true))
+    }
+
+    /// As a client sends it; the database is for the caller to add.
+    pub fn command(&self) -> Document {
+        match self {
+            Act::Insert(collection, documents) => doc! { "insert": *collection, "documents": documents.clone() },
+            Act::Update(collection, query, change, multi, upsert) => {
+                let statement = doc! { "q": query.clone(), "u": change.clone(), "multi": *multi, "upsert": *upsert };
+                doc! { "update": *collection, "updates": [statement] }
+            }
+            Act::Delete(collection, query, multi) => {
+                doc! { "delete": *collection, "deletes": [{ "q": query.clone(), "limit": i32::from(!*multi) }] }
+            }
+            Act::Modify(collection, query, Some(change)) => {
+                doc! { "findAndModify": *collection, "query": query.clone(), "update": change.clone(), "new": true }
+            }
+            Act::Modify(collection, query, None) => {
+                doc! { "findAndModify": *collection, "query": query.clone(), "remove": true }
+            }
+        }
     }
 
     pub fn op(&self, world: &World) -> WriteOp {

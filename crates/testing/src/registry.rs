@@ -1,6 +1,7 @@
-//! The worlds that proofs are run in, built from the registries of fields and shapes: what is listed there is proven.
+//! The worlds that proofs are run in, built from the registries of fields, shapes and constraints: what is listed there is proven.
 
 use crate::world::declaration;
+use patterns::constraints::CONSTRAINTS;
 use patterns::fields::FIELDS;
 use patterns::rule::{Rule, WhenChanged};
 use patterns::shapes::SHAPES;
@@ -26,10 +27,16 @@ pub fn shape_blocks() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().flat_map(|entry| entry.blocks).copied()
 }
 
-/// Every field on collections as they are, and every shape with all fields that go with it.
+/// All blocks of all constraints.
+pub fn constraint_blocks() -> impl Iterator<Item = &'static str> {
+    CONSTRAINTS.iter().flat_map(|entry| entry.blocks).copied()
+}
+
+/// Every field on collections as they are and beside all constraints, and every shape with all fields that go with it.
 pub fn worlds() -> Vec<Declared> {
     let fields: Vec<&str> = field_blocks().collect();
-    let plain = Declared { name: "all fields".to_owned(), collections: merged(&fields) };
+    let beside: Vec<&str> = fields.iter().copied().chain(constraint_blocks()).collect();
+    let plain = Declared { name: "all fields".to_owned(), collections: merged(&beside) };
     let shaped = SHAPES.iter().flat_map(|entry| entry.blocks.iter().enumerate().map(move |it| (entry.name, it)));
     let shaped = shaped.map(|(name, (at, shape))| {
         let on_it = fields.iter().copied().filter(|field| goes_with(field, shape));
@@ -84,7 +91,7 @@ pub fn collections_of(collections: &str) -> Vec<String> {
 
 /// The collections that proofs of these rules are about: those stored in another form, or else all.
 pub fn focus_of(collections: &str) -> Vec<String> {
-    let shaped = rules(collections).into_iter().filter(|rule| rule.kept_field().is_none());
+    let shaped = rules(collections).into_iter().filter(|rule| rule.shape().is_some());
     let shaped: Vec<String> = shaped.map(|rule| rule.host.collection.to_string()).collect();
     if shaped.is_empty() { collections_of(collections) } else { shaped }
 }
@@ -173,7 +180,9 @@ mod tests {
             declared("shop", &world.collections);
         }
         let all: String = worlds.iter().map(|world| &*world.collections).collect();
-        for leaf in field_blocks().chain(shape_blocks()).filter_map(|block| block.lines().last()) {
+        for leaf in
+            field_blocks().chain(shape_blocks()).chain(constraint_blocks()).filter_map(|block| block.lines().last())
+        {
             assert!(all.contains(leaf.trim()), "{leaf}");
         }
         // Some field stands on each shape.

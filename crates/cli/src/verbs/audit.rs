@@ -120,6 +120,12 @@ fn advice(answer: &bson::Document, comparison: &Comparison) -> String {
                 "The rules are switched off. Start the server without --raw, then make the values right:".to_owned(),
                 vec![command("repair", comparison, true)],
             ),
+            "by_hand" if list(answer, "drift").iter().any(|drift| !list(drift, "violations").is_empty()) => (
+                format!(
+                    "`pleach repair` leaves documents that break {rules}: correct or delete them by hand. An update that makes one valid passes."
+                ),
+                Vec::new(),
+            ),
             "by_hand" => (
                 format!(
                     "`pleach repair` cannot mend all of {rules}: some buckets do not tell what they should be. Correct or delete these by hand (`pleach serve --raw`)."

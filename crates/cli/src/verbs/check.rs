@@ -1,12 +1,15 @@
-//! `pleach check`: whether a declaration is valid. Needs the file only.
+//! `pleach check`: whether a declaration is valid. Needs the file only. With `--infer`: a declaration of the kinds of documents that a
+//! collection has, which needs a target.
 
 use super::{Verb, parsed};
+use crate::ask::{self, Question, extended_json, text};
 use crate::declaration::Texts;
-use crate::options::{DeclarationFiles, OutputFormat};
+use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
 use crate::plain;
 use crate::report::{self, Failure, Verdict};
 use crate::snippet;
 use crate::table::folded;
+use crate::target::Purpose;
 use clap::{CommandFactory, Parser};
 use patterns::declare::{Checked, Severity};
 
@@ -21,8 +24,23 @@ struct Check {
     #[command(flatten)]
     declared: DeclarationFiles,
 
+    /// Propose a declaration for the kinds of documents that a collection has
+    #[arg(long, requires_all = ["db", "collection"])]
+    infer: bool,
+
+    /// The database of that collection
+    #[arg(long, value_name = "NAME", requires = "infer")]
+    db: Option<String>,
+
+    /// The collection to look at
+    #[arg(long, value_name = "NAME", requires = "infer")]
+    collection: Option<String>,
+
     #[command(flatten)]
     output: OutputFormat,
+
+    #[command(flatten)]
+    target: TargetOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -44,7 +62,9 @@ Examples:
   pleach check
       pleach.yaml in this folder
   pleach check --declare shop.yaml --json
-      for a program: { \"findings\": [ … ] }";
+      for a program: { \"findings\": [ … ] }
+  pleach check --infer --db shop --collection products --upstream mongodb://… > pleach.yaml
+      a polymorphic declaration from the documents that are there; 1 if nothing tells kinds apart";
 
 const FILES_HELP: &str = "The declaration to check; several files of one database are checked together";
 
@@ -52,6 +72,9 @@ const FILES_HELP: &str = "The declaration to check; several files of one databas
 const NAME: usize = 40;
 
 fn run(check: &Check) -> Result<Verdict, Failure> {
+    if let (true, Some(db), Some(collection)) = (check.infer, &check.db, &check.collection) {
+        return infer(check, db, collection);
+    }
     let texts = match Texts::read(&check.declared.files) {
         Ok(texts) => texts,
         Err(failure) if check.output.json => {
@@ -84,6 +107,27 @@ fn run(check: &Check) -> Result<Verdict, Failure> {
         Some(Severity::Warning) => Verdict::Findings,
         Some(Severity::Error) => Verdict::Failed,
     })
+}
+
+/// Prints the declaration, with what is odd about it as comments: it can be kept as it is.
+fn infer(check: &Check, db: &str, collection: &str) -> Result<Verdict, Failure> {
+    ask::run(&check.target, Purpose::Look, async |target| {
+        let (db, question) = Question::new("check").on(Some(db)).with("infer", collection).finish();
+        let answer = target.ask(&db, question).await?;
+        let declaration = text(&answer, "declaration").to_owned();
+        let notes = answer.get_array("notes").into_iter().flatten().filter_map(bson::Bson::as_str);
+        let notes: String = notes.map(|note| folded("# ", note)).collect();
+        match check.output.json {
+            true => report::json(&extended_json(answer)),
+            false => report::text(&format!("{}{declaration}", commented(&notes))),
+        }
+        Ok(if declaration.is_empty() { Verdict::Findings } else { Verdict::Fine })
+    })
+}
+
+/// Every line is a comment: folded ones too.
+fn commented(notes: &str) -> String {
+    notes.lines().map(|line| format!("# {}\n", line.trim_start_matches(['#', ' ']))).collect()
 }
 
 fn render(checked: &Checked, files: &[(&str, &str)], texts: &Texts) -> String {

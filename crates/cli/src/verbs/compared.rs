@@ -152,9 +152,38 @@ pub(crate) fn undeclared(answer: &bson::Document) -> String {
     format!("\n{}", wrapped(&format!("{said}: {}", names.join(", ")), 0))
 }
 
-/// The documents that are named. A bucket has a row for each of its flaws.
+/// The documents that are named. A bucket has a row for each of its flaws, a document that breaks a rule for each reason.
 pub(crate) fn documents(answer: &bson::Document) -> String {
-    let drift = list(answer, "drift");
+    let (broken, drift): (Vec<_>, Vec<_>) =
+        list(answer, "drift").into_iter().partition(|drift| !list(drift, "violations").is_empty());
+    let mut out = if drift.is_empty() { String::new() } else { values(&drift) };
+    if !broken.is_empty() {
+        let separator = if out.is_empty() { "" } else { "\n" };
+        out.push_str(&format!("{separator}{}", violations(&broken)));
+    }
+    out
+}
+
+/// What breaks rules about what documents must be like.
+fn violations(broken: &[&bson::Document]) -> String {
+    let mut rows = Vec::new();
+    for drift in broken {
+        for violation in list(drift, "violations") {
+            rows.push(vec![
+                text(drift, "database").to_owned(),
+                text(drift, "rule").to_owned(),
+                value(drift.get("_id")),
+                drift.get("kind").map_or_else(|| "(none)".to_owned(), |kind| value(Some(kind))),
+                text(violation, "field").to_owned(),
+                text(violation, "problem").to_owned(),
+            ]);
+        }
+    }
+    fitted(&["database", "rule", "_id", "kind", "field", "problem"], rows)
+}
+
+/// Values that are not what they should be.
+fn values(drift: &[&bson::Document]) -> String {
     let has_flaws = drift.iter().any(|drift| !list(drift, "flaws").is_empty());
     let row = |drift: &bson::Document, of: &bson::Document| {
         let mut row = vec![text(drift, "database").to_owned(), text(drift, "rule").to_owned(), value(drift.get("_id"))];
@@ -175,7 +204,7 @@ pub(crate) fn documents(answer: &bson::Document) -> String {
         row
     };
     let mut rows = Vec::new();
-    for drift in &drift {
+    for drift in drift {
         let flaws = list(drift, "flaws");
         match flaws.is_empty() {
             true => rows.push(row(drift, drift)),

@@ -141,6 +141,9 @@ fn not_made(back: &bson::Document) -> Option<String> {
 
 /// What is left of it.
 fn left(drop: &Drop, rule: &str) -> &'static str {
+    if rule.ends_with(".polymorphic") {
+        return "documents are no longer checked, and a validator of your own is as it was";
+    }
     let is_shape = rule.ends_with(".bucket");
     match (is_shape, drop.with_data, drop.keep_buckets) {
         (true, _, _) if drop.restore => "its documents are plain again, as they were before it",

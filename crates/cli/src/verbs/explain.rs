@@ -90,6 +90,9 @@ fn render(answer: &bson::Document) -> String {
         let place = format!("   {}. ", number(error, "index") + 1);
         out.push_str(&folded(&place, &format!("{} (code {})", text(error, "errmsg"), number(error, "code"))));
     }
+    for note in answer.get_array("notes").into_iter().flatten().filter_map(bson::Bson::as_str) {
+        out.push_str(&format!("\n{}", folded("note: ", note)));
+    }
     out.push_str(&cost(answer));
     out
 }

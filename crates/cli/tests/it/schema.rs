@@ -153,6 +153,21 @@ fn shape(of: ValueType) -> Value {
             record["required"] = keys.iter().map(|key| key.name).collect();
             record
         }
+        ValueType::Part { keys, required } => {
+            let mut part = record(keys.iter());
+            if !required.is_empty() {
+                part["required"] = json!(required);
+            }
+            part
+        }
+        ValueType::Word => json!({ "type": "string", "minLength": 1 }),
+        ValueType::Words(of) => json!({ "type": "object", "minProperties": 1, "additionalProperties": shape(*of) }),
+        ValueType::Weights => json!({
+            "type": "object",
+            "minProperties": 1,
+            "patternProperties": { PATH: shape(ValueType::Number { most: 99_999 }) },
+            "additionalProperties": false,
+        }),
         ValueType::Either(shapes) => json!({ "anyOf": shapes.iter().map(|it| shape(*it)).collect::<Vec<_>>() }),
         ValueType::Choice(words) => json!({ "enum": words }),
         ValueType::Flag => json!({ "type": "boolean" }),
@@ -189,6 +204,7 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "does not go together",
     "is a field of the bucket itself",
     "is a field of the readings",
+    "has no part called",
     "is kept by the rule",
     "is no expression",
     "is no filter",
@@ -196,11 +212,13 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "is not a key:",
     "is not finer",
     "is the collection itself",
+    "is the discriminator:",
     "is the same for the whole bucket",
     "is too fine",
     "larger than 64 bits",
     "lies in the field",
     "looks its value up among",
+    "makes documents without",
     "names a position",
     "needs exactly one series",
     "never an array",
@@ -211,6 +229,7 @@ const ONLY_CHECK_SEES: &[&str] = &[
     "reads the whole document",
     "reads `",
     "stands in the elements",
+    "the same key",
     "there twice",
     "two rules keep",
     "uses $",

@@ -1,13 +1,14 @@
-//! What rules keep by an order is what MongoDB's own accumulators give (`$topN`, `$first`, `$last`), over random documents of all types:
-//! after random changes each stored value is compared with the accumulator of the same server.
+//! What rules keep is what MongoDB's own accumulators give (`$topN`, `$first`, `$last`, `$min`, `$max`, the size of `$addToSet`), over
+//! random documents of all types: after random changes each stored value is compared with the accumulator of the same server.
 
 use crate::failing::Failing;
 use bson::{Bson, Document, bson, doc};
-use document::Doc;
 use document::backend::Session;
 use document::op::{Aggregate, ReadOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
+use document::value::order;
+use document::{Doc, Value};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -23,11 +24,32 @@ const RULES: &str = "products:
     inside: { from: reviews, by: productId, sort: { in.at: -1 }, keep: 2, fields: { id: _id, at: in.at } }
   computed:
     first: { first: n, from: reviews, by: productId, sort: { at: 1 } }
-    last: { last: n, from: reviews, by: productId, sort: { at: 1 } }";
+    last: { last: n, from: reviews, by: productId, sort: { at: 1 } }
+    least: { min: n, from: reviews, by: productId }
+    most: { max: at, from: reviews, by: productId }
+    leastInside: { min: in.at, from: reviews, by: productId }
+    mostInside: { max: in.at, from: reviews, by: productId, where: { n: { $ne: 2 } } }
+    different: { distinct: at, from: reviews, by: productId }
+    differentInside: { distinct: in.at, from: reviews, by: productId, where: { n: { $ne: 2 } } }
+    elements: { distinct: at, each_value: true, from: reviews, by: productId }";
 
 /// The same, as accumulators over the children. `$topN` takes arrays on a sorted path otherwise than `$sort`, whose order is the
 /// declared one: there the first of those that are pushed in order.
-const NAMES: [&str; 6] = ["newest", "whole", "untold", "inside", "first", "last"];
+const NAMES: [&str; 13] = [
+    "newest",
+    "whole",
+    "untold",
+    "inside",
+    "first",
+    "last",
+    "least",
+    "most",
+    "leastInside",
+    "mostInside",
+    "different",
+    "differentInside",
+    "elements",
+];
 
 fn by_accumulator(name: &str, has_arrays: bool) -> Vec<Document> {
     let top = |n: i32, by: Document, output: Bson| match has_arrays {
@@ -40,7 +62,21 @@ fn by_accumulator(name: &str, has_arrays: bool) -> Vec<Document> {
             doc! { "$project": { "v": { "$slice": ["$v", n] } } },
         ],
     };
+    let of = |accumulator: &str, path: &str| doc! { "$group": { "_id": "$productId", "v": { accumulator: path } } };
+    let size = doc! { "$set": { "v": { "$size": "$v" } } };
+    let other_than_two = doc! { "$match": { "n": { "$ne": 2 } } };
     match name {
+        "least" => vec![of("$min", "$n")],
+        "most" => vec![of("$max", "$at")],
+        "leastInside" => vec![of("$min", "$in.at")],
+        "mostInside" => vec![other_than_two, of("$max", "$in.at")],
+        "different" => vec![of("$addToSet", "$at"), size],
+        "differentInside" => vec![other_than_two, of("$addToSet", "$in.at"), size],
+        // Null is a value, and stays where it is no array.
+        "elements" => {
+            let elements = doc! { "$set": { "at": { "$cond": [{ "$isArray": "$at" }, "$at", { "$cond": [{ "$eq": [{ "$type": "$at" }, "missing"] }, [], ["$at"]] }] } } };
+            vec![elements, doc! { "$unwind": "$at" }, of("$addToSet", "$at"), size]
+        }
         "newest" => top(3, doc! { "at": -1, "_id": 1 }, bson!({ "at": "$at", "n": "$n" })),
         "whole" => top(2, doc! { "n": 1, "at": -1, "_id": 1 }, bson!("$$ROOT")),
         "untold" => top(2, doc! { "at": 1, "_id": 1 }, bson!({ "number": "$n" })),
@@ -106,13 +142,36 @@ fn child(random: &mut StdRng, id: Option<i32>, arrays: bool) -> Document {
     child
 }
 
+enum Kind {
+    Window,
+    End,
+    Extreme,
+    Distinct,
+}
+
+fn kind(name: &str) -> Kind {
+    match name {
+        "first" | "last" => Kind::End,
+        "least" | "most" | "leastInside" | "mostInside" => Kind::Extreme,
+        "different" | "differentInside" | "elements" => Kind::Distinct,
+        _ => Kind::Window,
+    }
+}
+
+/// What a host without children has.
+fn empty(name: &str) -> Bson {
+    match kind(name) {
+        Kind::Window => bson!([]),
+        Kind::End | Kind::Extreme => Bson::Null,
+        Kind::Distinct => Bson::Int32(0),
+    }
+}
+
 async fn compare(living: &Living, has_arrays: bool, story: &str) {
     let products = living.sorted("products").await;
     for name in NAMES {
-        let stages: document::Array<'static> = by_accumulator(name, has_arrays)
-            .into_iter()
-            .map(|stage| document::Value::Document(Doc::from(stage)))
-            .collect();
+        let stages: document::Array<'static> =
+            by_accumulator(name, has_arrays).into_iter().map(|stage| Value::Document(Doc::from(stage))).collect();
         let op = ReadOp::Aggregate(Aggregate {
             ns: living.ns("reviews"),
             collectionless: false,
@@ -123,11 +182,15 @@ async fn compare(living: &Living, has_arrays: bool, story: &str) {
         let given = living.read(&mut Session::default(), op).await.unwrap();
         for product in &products {
             let row = given.iter().find(|row| row.get("_id") == product.get("_id"));
-            let empty = if ["first", "last"].contains(&name) { Bson::Null } else { bson!([]) };
-            let expected = row.map_or(empty, |row| row.get("v").unwrap().clone());
-            // As text: NaN differs from itself.
-            let (stored, expected) = (format!("{:?}", product.get(name)), format!("{:?}", Some(expected)));
-            assert_eq!(stored, expected, "{story}: {name} of {:?}", product.get("_id"));
+            let expected = row.map_or_else(|| empty(name), |row| row.get("v").unwrap().clone());
+            let stored = product.get(name).cloned().unwrap();
+            let is_same = match kind(name) {
+                // Of equal numbers of different types either is right.
+                Kind::Extreme => order::equal(&Value::from(stored.clone()), &Value::from(expected.clone())),
+                // As text: NaN differs from itself.
+                _ => format!("{stored:?}") == format!("{expected:?}"),
+            };
+            assert!(is_same, "{story}: {name} of {:?}: {stored:?} instead of {expected:?}", product.get("_id"));
         }
     }
 }

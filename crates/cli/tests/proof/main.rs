@@ -6,6 +6,7 @@ mod accumulators;
 mod buckets;
 mod changing;
 mod dying;
+mod expiring;
 mod failing;
 mod history;
 mod hot;
@@ -170,6 +171,17 @@ async fn drift_is_mended_on_a_real_mongodb() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn children_expire_on_the_engine() {
+    expiring::check(&expiring::eager_engine(), &worlds()[0]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn children_expire_on_a_real_mongodb() {
+    expiring::check(&mongodb().open().await, &worlds()[0]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_compared_is_said_on_the_engine() {
     unfinished::check(&Opened::engine()).await;
 }
@@ -241,13 +253,13 @@ async fn buckets_written_once_on_a_real_mongodb() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn orders_are_those_of_accumulators_on_the_engine() {
+async fn values_are_those_of_accumulators_on_the_engine() {
     accumulators::check(&Opened::engine(), 0..6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
-async fn orders_are_those_of_accumulators_on_a_real_mongodb() {
+async fn values_are_those_of_accumulators_on_a_real_mongodb() {
     accumulators::check(&mongodb().open().await, 0..3).await;
 }
 

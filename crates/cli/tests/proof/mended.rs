@@ -92,7 +92,7 @@ async fn named_and_mended(living: &Living) {
 
 /// Every listed field of a world: spoilt in all hosts behind Pleach's back, it is named, and made right.
 pub(crate) async fn check_listed(opened: &Opened, world: &Declared) {
-    let living = shop::open(opened, Arc::new(Failing::default()), &world.collections).await;
+    let living = Arc::new(shop::open(opened, Arc::new(Failing::default()), &world.collections).await);
     let mut client = shop::Client::new(11);
     for at in 1..=60 {
         // Some are refused, such as deletes of what is referred to.
@@ -100,13 +100,7 @@ pub(crate) async fn check_listed(opened: &Opened, world: &Declared) {
     }
     living.rest().await;
     assert_eq!(living.audit().await, Vec::<Document>::new(), "{}", world.name);
-    let mut spoilt = BTreeSet::new();
-    // Each by another value: a field that is made of another would be right by what that holds.
-    for ((collection, path), value) in registry::refreshed(&world.collections).into_iter().zip(-9_000..) {
-        if spoil(&living, &collection, &path, value).await {
-            spoilt.insert(format!("{collection}.{path}"));
-        }
-    }
+    let spoilt = spoil_all(&living, world).await;
     let report = living.ask("audit", doc! {}).await.unwrap();
     let rules = report.get_array("rules").unwrap().iter().map(|rule| rule.as_document().unwrap());
     let drifted = rules.filter(|rule| rule.get_i64("drifted").unwrap() > 0);
@@ -117,7 +111,48 @@ pub(crate) async fn check_listed(opened: &Opened, world: &Declared) {
     assert!(report.get("failed").is_none(), "{}: {report}", world.name);
     living.rest().await;
     assert_eq!(living.audit().await, Vec::<Document>::new(), "{}: repaired", world.name);
+    listed_mended_under_load(&living, world).await;
     living.drop_database().await;
+}
+
+/// The same while a client writes: what it did in the meantime is in the values.
+async fn listed_mended_under_load(living: &Arc<Living>, world: &Declared) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let client = tokio::spawn({
+        let (living, stop) = (living.clone(), stop.clone());
+        async move {
+            let mut client = shop::Client::new(12);
+            let mut written = 0;
+            for at in 1_000.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                written += u32::from(living.act(&client.act(at)).await.is_ok());
+            }
+            written
+        }
+    });
+    for _ in 0..2 {
+        spoil_all(living, world).await;
+        let report = living.ask("repair", doc! {}).await.unwrap();
+        assert!(report.get("failed").is_none(), "{}: {report}", world.name);
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(client.await.unwrap() > 3, "{}: the client hardly wrote", world.name);
+    living.rest().await;
+    assert_eq!(living.audit().await, Vec::<Document>::new(), "{}: repaired under load", world.name);
+}
+
+/// Returns the rules of which a value was spoilt.
+async fn spoil_all(living: &Living, world: &Declared) -> BTreeSet<String> {
+    let mut spoilt = BTreeSet::new();
+    // Each by another value: a field that is made of another would be right by what that holds.
+    for ((collection, path), value) in registry::refreshed(&world.collections).into_iter().zip(-9_000..) {
+        if spoil(living, &collection, &path, value).await {
+            spoilt.insert(format!("{collection}.{path}"));
+        }
+    }
+    spoilt
 }
 
 /// Puts a value that no rule gives at a path of all documents, and in each element of an array on the way. Returns whether there

@@ -61,7 +61,7 @@ pub use expand::Expand;
 pub use leading::{Leading, Split};
 pub use parse::{Parser, Within};
 pub use registry::STAGES;
-pub use rows::{Rows, Stream, empty, from_documents, results};
+pub use rows::{Rows, Stream, drain, empty, from_documents, results};
 pub use sink::{MergeSpec, Sink, WhenMatched, WhenNotMatched};
 pub use sort::sorted;
 

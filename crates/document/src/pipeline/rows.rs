@@ -69,7 +69,7 @@ impl Stream for Results {
 }
 
 /// Hands every document of `input` to `take`, asking now and then whether to stop. For stages that must see all first.
-pub(super) fn drain(input: &mut dyn Stream, env: &Env, mut take: impl FnMut(Doc<'static>) -> Result<()>) -> Result<()> {
+pub fn drain(input: &mut dyn Stream, env: &Env, mut take: impl FnMut(Doc<'static>) -> Result<()>) -> Result<()> {
     const BETWEEN_CHECKS: usize = 256;
     let mut seen = 0_usize;
     while let Some(doc) = input.next()? {

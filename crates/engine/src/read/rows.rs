@@ -3,7 +3,7 @@
 use super::present::Present;
 use crate::catalog::{Collection, Index};
 use crate::index::access::plan::{Plan, Source};
-use crate::index::access::{Chosen, Query, choose};
+use crate::index::access::{Chosen, Query, Shape, choose};
 use crate::index::scan::{Scan, Want};
 use crate::store::keys::DOCUMENTS;
 use crate::transaction::snapshot::ReadSnapshot;
@@ -51,7 +51,7 @@ pub(crate) fn find(
         scan,
         want,
         window: if ordered { window } else { Window::default() },
-        report: shape,
+        report: shape.map(|shape| (shape, if ordered { None } else { window.limit })),
     };
     Ok((in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env), plan))
 }
@@ -113,8 +113,8 @@ struct ScanRows {
     scan: Scan,
     want: Want,
     window: Window,
-    /// The remembered choice of plan to report to, once.
-    report: Option<crate::index::access::Shape>,
+    /// The remembered choice of plan to report to, once, and how many of the rows are wanted if all of them must be sorted first.
+    report: Option<(Shape, Option<u64>)>,
 }
 
 impl ScanRows {
@@ -123,6 +123,23 @@ impl ScanRows {
         let moment = self.present.moment()?;
         still_there(&self.collection, &self.scan.plan().clone(), &moment)?;
         Ok(moment.snapshot)
+    }
+}
+
+impl ScanRows {
+    /// Says how much work was in vain.
+    fn report(&mut self) {
+        let Some((shape, wanted)) = self.report.take() else { return };
+        let counters = self.scan.counters();
+        let results = wanted.map_or(counters.rows, |wanted| wanted.min(counters.rows));
+        // A result takes an entry and a document.
+        self.collection.life.plans.report(shape, counters.works().saturating_sub(2 * results));
+    }
+}
+
+impl Drop for ScanRows {
+    fn drop(&mut self) {
+        self.report();
     }
 }
 
@@ -158,9 +175,7 @@ impl Stream for ScanRows {
     }
 
     fn pause(&mut self) {
-        if let Some(shape) = self.report.take() {
-            self.collection.life.plans.report(shape, self.scan.counters().works());
-        }
+        self.report();
         self.scan.pause();
         self.snapshot = None;
     }

@@ -64,6 +64,7 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
     for draft in &drafts {
         let Some(rule) = &draft.rule else { continue };
         no_kept_key(draft, rule, &drafts, &owners, findings);
+        clients_decide(draft, rule, &drafts, &owners, findings);
         not_too_lively(draft, rule, &drafts, &owners, findings);
     }
     if findings.errors() > before {
@@ -231,6 +232,34 @@ fn no_kept_key(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, fi
                     format!("link by another field than `{}`", owner.target.field),
                 );
             }
+        }
+    }
+}
+
+/// What tells documents of a constrained collection apart is the clients', and so are the documents: none are made that lack it.
+fn clients_decide(draft: &Draft, rule: &Rule, drafts: &[Draft], owners: &Owners, findings: &mut Findings) {
+    let Some(constraint) = rule.constraint() else { return };
+    for path in constraint.decisive() {
+        for owner in owners.overlapping(&rule.host, Some(&path)).into_iter().filter_map(|owner| drafts.get(owner)) {
+            findings.error(
+                draft.key("discriminator"),
+                format!(
+                    "`discriminator: {path}` is kept by the rule `{}`: clients say what a document is",
+                    owner.target.name
+                ),
+                format!("name another field than `{}`", owner.target.field),
+            );
+        }
+        let makes = |draft: &&Draft| {
+            let link = draft.rule.as_ref().filter(|other| other.host == rule.host).and_then(|other| other.link());
+            link.is_some_and(|link| link.create)
+        };
+        for maker in drafts.iter().filter(makes) {
+            findings.error(
+                &maker.at,
+                format!("`{}` makes documents without `{path}`, which `{}` refuses", maker.target.name, rule.name),
+                "leave out `create`, or keep the roll-up in a collection of its own",
+            );
         }
     }
 }

@@ -31,6 +31,10 @@ pub(crate) fn clash(rule: &Rule, other: &Rule) -> Option<Clash> {
             }
             // Fields are kept from logical documents, whatever they are stored in.
             ("from", "") | ("", "from") => continue,
+            _ if [rule, other].iter().any(|rule| rule.constraint().is_some()) => (
+                "a reading is no document of its own to MongoDB, so no rule can say what it must be like:",
+                "constrain another collection, or bucket a collection of its own",
+            ),
             _ => (
                 "a reading is no document of its own to MongoDB, so no rule can keep a field in it:",
                 "keep the field in another collection, or bucket a collection of its own",

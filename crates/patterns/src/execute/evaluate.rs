@@ -7,9 +7,11 @@ use crate::execute::executor::Executor;
 use crate::execute::read;
 use crate::execute::roll_up::WHOLE_RULE;
 use crate::fields::set_paths::put;
+use crate::fields::state_last;
 use crate::fields::value_at;
 use crate::mql::{call, literal};
 use crate::rule::fence::fence_key;
+use crate::rule::owned::STATE;
 use crate::rule::{Fate, Fetch, Field, Lookup, Obstacle, Rows, Rule, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
 use document::error::label;
@@ -17,6 +19,7 @@ use document::filter::Filter;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
 use document::update::{Native, Update};
+use document::value::Path;
 use document::{Code, Doc, Env, Error, Result, Value};
 use hashbrown::HashSet;
 use std::sync::Arc;
@@ -239,10 +242,24 @@ impl Evaluator {
             obstacle: self.obstacle(host),
             // What is sent over a network says only what changes; here the document is at hand as it becomes.
             update: match sent {
-                true => self.field.correction(host, &right)?,
-                false => becomes(host, &right),
+                true => self.sent(host, &right)?,
+                false => becomes(host, &state_last::with_state_last(right)),
             },
         })
+    }
+
+    /// The correction, with the state last where the field's own would put something behind it.
+    fn sent(&self, host: &Doc<'static>, right: &Doc<'static>) -> Result<Update> {
+        let correction = self.field.correction(host, right)?;
+        if !state_last::is_covered(right) {
+            return Ok(correction);
+        }
+        if let Some(moved) = state_last::in_stages(&correction)? {
+            return Ok(moved);
+        }
+        let owned = self.rule.owned();
+        let names = owned.iter().map(Path::first).chain([STATE]);
+        Ok(state_last::difference(host, right, names)?.unwrap_or(correction))
     }
 
     /// What leaves no room in the host for the value.

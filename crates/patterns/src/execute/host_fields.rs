@@ -7,14 +7,14 @@ use crate::execute::changes::Changes;
 use crate::execute::evaluation::{Basis, Evaluation, Host, evaluate};
 use crate::execute::recent_copies;
 use crate::execute::replaced::originals::{Written, keep_written};
+use crate::fields::state_last;
 use crate::rule::{ClientWrites, Field, Rows, State};
 use document::backend::Mode;
 use document::filter::Filter;
 use document::op::{Capture, Change, Namespace, UpdateOp, UpdateStatement, WriteOp};
-use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::{Path, order};
-use document::{Doc, DocWriter, Env, Result, Value};
+use document::{Doc, Env, Result, Value};
 use std::sync::Arc;
 
 /// Whether the hosts are stored already: then what is read of the children includes what the client just wrote.
@@ -38,6 +38,9 @@ pub(crate) async fn complete(
         for (host, given) in hosts.iter().zip(given) {
             check_client_value(kept, host, &given)?;
         }
+    }
+    for host in hosts {
+        host.after = state_last::with_state_last(std::mem::replace(&mut host.after, Doc::empty()));
     }
     Ok(())
 }
@@ -194,47 +197,11 @@ async fn put_right(
     Ok(())
 }
 
-/// The update that makes what the rules own in `stored` as it is in `wanted`; `None` if it is so already.
+/// The update that makes what the rules own in `stored` as it is in `wanted`; `None` if it is so already. Whole fields of the first
+/// level: a path may lead through an array, or through what the client made of it.
 pub(crate) fn difference(stored: &Doc<'_>, wanted: &Doc<'_>, rules: &[Arc<ActiveRule>]) -> Result<Option<Update>> {
-    let (mut set, mut unset) = (DocWriter::new(), DocWriter::new());
-    let (mut sets, mut unsets) = (false, false);
-    let mut seen: Vec<String> = Vec::new();
-    for path in rules.iter().flat_map(|kept| kept.rule.owned()) {
-        // Whole fields of the first level: a path may lead through an array, or through what the client made of it.
-        let name = path.first().to_owned();
-        if seen.contains(&name) {
-            continue;
-        }
-        let (have, want) = (first(stored, &name), first(wanted, &name));
-        if have != want {
-            match want.is_missing() {
-                true => {
-                    unset.append(&name, &Value::from(true));
-                    unsets = true;
-                }
-                false => {
-                    set.append(&name, &want);
-                    sets = true;
-                }
-            }
-        }
-        seen.push(name);
-    }
-    if !sets && !unsets {
-        return Ok(None);
-    }
-    let mut update = DocWriter::new();
-    if sets {
-        update.append("$set", &Value::Document(set.finish()));
-    }
-    if unsets {
-        update.append("$unset", &Value::Document(unset.finish()));
-    }
-    Update::parse(&Value::Document(update.finish()), &[], &mut Names::new()).map(Some)
-}
-
-fn first(doc: &Doc<'_>, name: &str) -> Value<'static> {
-    doc.get(name).map_or(Value::Missing, Value::into_owned)
+    let owned: Vec<Path> = rules.iter().flat_map(|kept| kept.rule.owned()).collect();
+    state_last::difference(stored, wanted, owned.iter().map(Path::first))
 }
 
 /// The value at a path, or the array on the way to it.

@@ -1,18 +1,21 @@
 //! The value of the first or last child by an order; the last is the first from the other end. Its host does not hold the order, so
 //! whatever may be first is looked up.
 
-use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, Shortcut};
-use crate::fields::order::SortOrder;
+use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, KeyedRows, RowMaker, Shortcut};
+use crate::fields::order::{OrderValues, SortOrder};
 use crate::fields::ranked::{IDS, Ranked, combined, inquiry};
-use crate::mql::{call, field, object};
+use crate::mql::{call, document, field, object};
 use crate::rule::field::Samples;
-use crate::rule::numbers::{CHILDREN, StateForm};
+use crate::rule::numbers::{CHILDREN, StateForm, count};
 use crate::rule::{Delta, Effect, HostField, Link, Lookup, Needs, RegistryEntry};
 use document::op::Capture;
+use document::pipeline::Stage;
 use document::pipeline::expr::field_of_document;
 use document::value::{Path, show};
 use document::{Doc, Result, Value};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 pub(crate) const ENTRY: RegistryEntry = RegistryEntry {
     name: "first",
@@ -114,6 +117,10 @@ impl Fold for First {
         }
     }
 
+    fn rows(&self, key: Path, form: StateForm) -> Option<Arc<dyn Stage>> {
+        Some(Arc::new(KeyedRows { key, maker: FirstRows { first: self.clone(), form } }))
+    }
+
     fn shortcut(&self) -> Option<Shortcut> {
         let row = object([("_id", Value::Null), ("expected", self.found()), (IDS, call("$first", field("_id")))]);
         let branch = vec![self.sort(), call("$limit", Value::Int64(1)), call("$group", row)];
@@ -140,5 +147,50 @@ impl Fold for First {
 
     fn samples(&self, sources: &[Doc<'static>]) -> Samples {
         Samples { values: sources.iter().map(|child| self.value(child)).collect(), ..Samples::default() }
+    }
+}
+
+/// The rows: of each key the child that is first so far.
+#[derive(Debug)]
+struct FirstRows {
+    first: First,
+    form: StateForm,
+}
+
+#[derive(Default)]
+struct FirstChild {
+    /// Its order, `_id` and value.
+    child: Option<(OrderValues, Value<'static>, Value<'static>)>,
+    children: i64,
+}
+
+impl RowMaker for FirstRows {
+    type Gathered = FirstChild;
+
+    fn add(&self, found: &mut FirstChild, child: &Doc<'_>) -> Result<()> {
+        let (by, id) = (&self.first.from_end, child.borrow().get("_id").unwrap_or(Value::Missing));
+        let order = by.values(child)?;
+        found.children += 1;
+        let is_behind = found.child.as_ref().is_some_and(|(other, other_id, _)| {
+            by.compare((&order, Some(&id)), (other, Some(other_id))).is_none_or(Ordering::is_ge)
+        });
+        if !is_behind {
+            found.child = Some((order, id.into_owned(), self.first.value(child)));
+        }
+        Ok(())
+    }
+
+    fn row(&self, key: &Value<'_>, found: FirstChild) -> Doc<'static> {
+        let state = match self.form.children {
+            true => object([(CHILDREN, count(found.children))]),
+            false => Value::Missing,
+        };
+        let (id, value) = found.child.map_or((Value::Missing, Value::Null), |(_, id, value)| (id, value));
+        document([("_id", key.borrow()), ("expected", value), (IDS, id), ("expectedState", state)])
+    }
+
+    fn reads(&self) -> Option<Vec<Path>> {
+        let Capture::Paths(paths) = self.first.reads() else { return None };
+        Some(paths.into_iter().chain([Path::new("_id")]).collect())
     }
 }

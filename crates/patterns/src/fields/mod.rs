@@ -17,6 +17,7 @@ pub mod host_update;
 pub mod order;
 pub(crate) mod ranked;
 pub mod set_paths;
+pub(crate) mod state_last;
 pub mod tally;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -5,7 +5,7 @@ use crate::mql::document;
 use crate::rule::LinkKey;
 use crate::rule::needs::{Direction, IndexNeed};
 use crate::rule::seek::Seek;
-use crate::rule::{Link, Lookup, Needs};
+use crate::rule::{Link, Lookup, Needs, partial_filter};
 use document::op::{Namespace, SortKey, SortSpec};
 use document::pipeline::sort_spec;
 use document::value::{Path, order};
@@ -117,7 +117,8 @@ impl SortOrder {
         needs
     }
 
-    /// `{ by, …sort keys, _id }`: the children of a key in order, page by page. Returns `None` if no index can have them so.
+    /// `{ by, …sort keys, _id }`: the children of a key in order, page by page; only those that count where an index can say which.
+    /// Returns `None` if no index can have them so.
     fn index(&self, link: &Link) -> Option<IndexNeed> {
         let sought: Vec<&Path> = match &link.foreign {
             LinkKey::Path(key) => vec![&key.path],
@@ -130,7 +131,8 @@ impl SortOrder {
                 keys.push((path, direction));
             }
         }
-        Some(IndexNeed { keys, ..IndexNeed::lookup(&link.source, []) })
+        let partial = link.filter.as_ref().and_then(partial_filter::of);
+        Some(IndexNeed { keys, partial, ..IndexNeed::lookup(&link.source, []) })
     }
 
     /// The paths that are equal for all children of a computed key. Returns `None` where a period stands between them and the order.

@@ -16,6 +16,8 @@ pub(crate) struct Flavor {
     pub(crate) hex: &'static str,
     /// What renames a collection.
     pub(crate) rename: &'static str,
+    /// What runs a command of the database.
+    pub(crate) command: &'static str,
 }
 
 pub(crate) const MONGOSH: Flavor = Flavor {
@@ -42,6 +44,7 @@ pub(crate) const MONGOSH: Flavor = Flavor {
     option: "",
     hex: "HexData(0, text)",
     rename: "renameCollection",
+    command: "runCommand",
 };
 
 pub(crate) const NODE: Flavor = Flavor {
@@ -70,6 +73,7 @@ pub(crate) const NODE: Flavor = Flavor {
     option: ", { session }",
     hex: "new Binary(Buffer.from(text, \"hex\"))",
     rename: "rename",
+    command: "command",
 };
 
 const JAVASCRIPT: Style = Style {

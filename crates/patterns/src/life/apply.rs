@@ -192,6 +192,10 @@ impl Life {
         }
         self.unpublished.store(true, Ordering::Relaxed);
         self.write_down(at, db, &changes, extent).await?;
+        if self.entries().iter().any(|entry| *entry.db == *db && entry.rule.constraint().is_some()) {
+            // Before a rule writes its field: schemas that list what is allowed must allow it.
+            self.settle_validators(at, db).await?;
+        }
         self.put_in_force()?;
         // What was made meanwhile by who did not know of the rule; before it is seeded.
         self.settle_expiry(at, db).await?;

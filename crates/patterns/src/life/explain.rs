@@ -1,6 +1,7 @@
 //! `pleach explain`: what a command would do, rules included, as plain MQL. The plan is run and given up again: nothing is kept.
 
 mod known;
+pub(crate) mod notes;
 mod read;
 mod sink;
 mod write;
@@ -34,7 +35,7 @@ struct ExplainedCommand<'c> {
 }
 
 impl Life {
-    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost }`.
+    /// `{ rules, steps: [ { rule, kind, namespace, command } ], fences, deferred, cost, notes }`.
     /// The client needs the right to the command itself; its steps are rehearsed on the client's own line.
     pub(crate) async fn explain(
         &self,
@@ -47,14 +48,15 @@ impl Life {
         let explained = ExplainedCommand::of(db, command, context, self.patterned.facts().collates)?;
         let context = &explained.context(context);
         let Some(op) = write::write_op(&explained)? else {
-            let steps = match read::read_op(&explained)? {
+            let (steps, notes) = match read::read_op(&explained)? {
                 Some(read) => {
                     let rights = &rights.clone().naming([read.ns().clone()]);
-                    self.explain_read(client, context, &explained, &read, rights).await?
+                    let steps = self.explain_read(client, context, &explained, &read, rights).await?;
+                    (steps, notes::of_read(&self.patterned.rules(), &read))
                 }
-                None => self.explain_drop(client, context, &explained, rights).await?,
+                None => (self.explain_drop(client, context, &explained, rights).await?, Vec::new()),
             };
-            return Ok(steps.unwrap_or_else(|| forwarded_step(&explained)));
+            return Ok(notes::with(&steps.unwrap_or_else(|| forwarded_step(&explained)), &notes));
         };
         let rights = &rights.clone().naming([op.ns().clone()]);
         let rules = self.patterned.rules();
@@ -62,10 +64,12 @@ impl Life {
         drop(rules);
         let plan = explain::plan(&self.patterned.executor, client, context, &op).await;
         let plan = checked(rights, &self.patterned.rules(), op.ns(), plan)?;
-        match plan.steps.is_empty() {
-            true => Ok(Plan::of(vec![Step::from(Action::Write(op))]).with_errors(plan.errors).to_mql()),
-            false => Ok(plan.to_mql()),
-        }
+        let notes = notes::of_write(&self.patterned.rules(), &op);
+        let shown = match plan.steps.is_empty() {
+            true => Plan::of(vec![Step::from(Action::Write(op))]).with_errors(plan.errors).to_mql(),
+            false => plan.to_mql(),
+        };
+        Ok(notes::with(&shown, &notes))
     }
 
     async fn explain_read(

@@ -12,6 +12,7 @@ pub(crate) mod drop_database;
 mod emptied;
 pub(crate) mod expiry;
 pub(crate) mod explain;
+mod infer;
 pub(crate) mod install;
 mod leases;
 pub(crate) mod lifecycle;

@@ -19,9 +19,8 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
     text.push('\n');
     let Flavor { wait, function, .. } = flavor;
     text.push_str(&format!("{function} createIndexes() {{\n"));
-    for (collection, path) in indexes(kept) {
-        let (collection, path) = (quoted(collection), quoted(path));
-        text.push_str(&format!("  {wait}collection({collection}).createIndex({{ {path}: 1 }});\n"));
+    for index in indexes::all(kept) {
+        text.push_str(&index.javascript(wait, &flavor.style));
     }
     for create in shapes(kept).filter_map(|code| code.functions.first()) {
         text.push_str(&format!("  {wait}{create}();\n"));

@@ -2,8 +2,10 @@
 //! declared can be had without Pleach: no lock-in.
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
-//! [`python`] for PyMongo, [`keyed`] what has computed keys in both. A shape writes its own code.
+//! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like. A shape writes its own code.
 
+mod constraint;
+mod indexes;
 mod javascript;
 mod keyed;
 mod python;
@@ -14,7 +16,7 @@ pub use crate::languages::Language;
 
 use crate::languages::javascript::{MONGOSH, NODE};
 use crate::languages::literals;
-use crate::rule::{KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
+use crate::rule::{IndexNeed, KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
 use document::{Array, Doc, Result, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,8 +44,10 @@ struct Kept {
     words: Vec<String>,
     db: String,
     host: String,
-    /// The other collection, if there is one, and the index that serves the link there or here.
+    /// The other collection, if there is one.
     source: Option<String>,
+    /// What serves its links; none of a rule that no code is written for.
+    indexes: Vec<IndexNeed>,
     field: String,
     work: Work,
 }
@@ -65,7 +69,7 @@ enum Work {
     Copy { by: String, key: String, stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
     /// From the document itself.
     Expression { stages: Array<'static> },
-    /// A whole collection, stored in another form.
+    /// A whole collection, stored in another form or constrained.
     Shape(ShapeCode),
     /// Why there is no code.
     Unwritten(&'static str),
@@ -74,14 +78,17 @@ enum Work {
 impl Kept {
     fn new(rule: &Arc<Rule>, language: Language) -> Result<Kept> {
         let words = rule.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let work = work(rule, language)?;
+        let is_linked = !matches!(work, Work::Shape(_) | Work::Unwritten(_));
         Ok(Kept {
+            indexes: if is_linked { rule.needs().indexes } else { Vec::new() },
             title: format!("{}: {}", rule.name, rule.described()),
             words: words.map(str::to_owned).collect(),
             db: rule.host.db.to_string(),
             host: rule.host.collection.to_string(),
             source: rule.link().map(|link| link.source.collection.to_string()),
             field: rule.field.dotted(),
-            work: work(rule, language)?,
+            work,
         })
     }
 
@@ -89,21 +96,15 @@ impl Kept {
     fn is_field(&self) -> bool {
         !matches!(self.work, Work::Shape(_) | Work::Unwritten(_))
     }
-
-    /// The collection and the path that need an index.
-    fn index(&self) -> Option<(&str, &str)> {
-        match (&self.work, &self.source) {
-            (Work::Count { by, .. } | Work::Evaluate { by, .. }, Some(source)) => Some((source, by)),
-            (Work::Copy { by, .. }, _) => Some((&self.host, by)),
-            _ => None,
-        }
-    }
 }
 
 fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
     if let Some(shape) = rule.shape() {
         let code = shape.code(&rule.host, language);
         return Ok(code.map_or(Work::Unwritten("its form cannot be written by hand"), Work::Shape));
+    }
+    if let Some(own) = rule.constraint() {
+        return Ok(Work::Shape(constraint::code(rule, &**own, language)));
     }
     let Some(field) = rule.kept_field() else { return Ok(Work::Unwritten("it keeps no field")) };
     let by = || field.link().map(|link| link.by()).unwrap_or_default();
@@ -119,17 +120,6 @@ fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
         Recipe::Expression { stages } => Work::Expression { stages },
         Recipe::Unwritten(why) => Work::Unwritten(why),
     })
-}
-
-/// The indexes that serve the links, each once.
-fn indexes(kept: &[Kept]) -> Vec<(&str, &str)> {
-    let mut indexes = Vec::new();
-    for index in kept.iter().filter_map(Kept::index) {
-        if !indexes.contains(&index) {
-            indexes.push(index);
-        }
-    }
-    indexes
 }
 
 /// The code of rules that store a collection in another form.

@@ -41,11 +41,7 @@ pub(super) fn code(kept: &[Kept]) -> String {
     helpers(kept).into_iter().for_each(|helpers| text.push_str(helpers));
     text.push_str("\n\ndef create_indexes():\n");
     let created = shapes(kept).filter_map(|code| code.functions.first()).map(|create| format!("    {create}()\n"));
-    let indexes: String = indexes(kept)
-        .into_iter()
-        .map(|(collection, path)| format!("    db[{}].create_index({})\n", quoted(collection), quoted(path)))
-        .chain(created)
-        .collect();
+    let indexes: String = indexes::all(kept).iter().map(|index| index.python(&STYLE)).chain(created).collect();
     text.push_str(if indexes.is_empty() { "    pass\n" } else { &indexes });
     for rule in kept {
         text.push_str(&rule_code(kept, rule));

@@ -225,3 +225,60 @@ async function insertTicks(reading) {
 "#;
     assert!(text.contains(expected), "{text}");
 }
+
+#[test]
+fn the_indexes_are_those_that_apply_makes() {
+    let declaration = "\
+database: shop
+collections:
+  products:
+    computed:
+      reviewCount: { count: reviews, by: productId }
+      best: { max: stats.rating, from: reviews, by: productId }
+      sold: { count: sales, by: sku, match: sku }
+    subset:
+      recent: { from: reviews, by: productId, sort: { at: -1 }, keep: 3 }
+      shown: { from: reviews, by: productId, sort: { at: -1 }, keep: 3, where: { status: shown } }
+";
+    let declared = crate::declare::from_yaml("pleach.yaml", declaration).into_result().unwrap();
+    let rules: Vec<Arc<Rule>> = declared.rules.into_iter().map(Arc::new).collect();
+    let made = |language: Language, word: &str| -> Vec<String> {
+        let text = code(&rules, language).unwrap();
+        text.lines().filter(|line| line.contains(word)).map(|line| line.trim().to_owned()).collect()
+    };
+    let python = made(Language::Python, ".create_index(");
+    // The one on `productId` alone is the beginning of another; a reference is found by a plain index beside the unique one.
+    assert_eq!(python.len(), 8, "{python:#?}");
+    for wanted in [
+        r#"db["reviews"].create_index({"productId": 1, "stats.rating": 1}, name="productId_1_stats.rating_1")"#,
+        r#"db["reviews"].create_index({"productId": 1, "at": -1, "_id": 1}, name="productId_1_at_-1__id_1")"#,
+        r#"db["reviews"].create_index({"productId": 1, "at": -1, "_id": 1}, name="productId_1_at_-1__id_1_2", partialFilterExpression={"status": "shown"})"#,
+        r#"db["sales"].create_index({"sku": 1}, name="sku_1")"#,
+        r#"db["products"].create_index({"sku": 1}, name="sku_1_2")"#,
+    ] {
+        assert!(python.iter().any(|line| line == wanted), "{wanted}\n{python:#?}");
+    }
+    let mongosh = made(Language::Mongosh, ".createIndex(");
+    assert_eq!(mongosh.len(), 8, "{mongosh:#?}");
+    let unique = mongosh.iter().filter(|line| line.contains("unique: true") && line.contains("$type"));
+    assert_eq!(unique.count(), 1, "{mongosh:#?}");
+}
+
+/// The commands that a person would run once, and nothing that runs with a write.
+#[test]
+fn constraints_are_a_validator_and_indexes() {
+    let text = "database: shop\ncollections:\n  products:\n    polymorphic:\n      discriminator: type\n      kinds: { book: { required: [isbn], indexes: [{ key: { isbn: 1 }, unique: true }] }, film: { indexes: [{ key: { isbn: 1 } }] } }";
+    let rules: Vec<Arc<Rule>> =
+        crate::declare::from_yaml("pleach.yaml", text).declaration.unwrap().rules.into_iter().map(Arc::new).collect();
+    for (language, words) in [
+        (Language::Mongosh, ["constrainProducts();", "database.runCommand({", "collMod: \"products\""]),
+        (Language::Node, ["await constrainProducts();", "await database.command({", "createIndexes: \"products\""]),
+        (Language::Python, ["    constrain_products()", "db.command({", "\"collMod\": \"products\""]),
+    ] {
+        let code = code(&rules, language).unwrap();
+        for word in words.into_iter().chain(["isbn_1_2", "partialFilterExpression", "moderate"]) {
+            assert!(code.contains(word), "{word}: {code}");
+        }
+        assert!(!code.contains("insertProducts") && !code.contains("insert_products"), "{code}");
+    }
+}

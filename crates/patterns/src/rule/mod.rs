@@ -1,5 +1,6 @@
 //! What a declaration lowers to: rules as data, and the traits of what they keep. Nothing here executes.
 
+pub mod constraint;
 pub mod fate;
 pub mod fence;
 pub mod field;
@@ -18,6 +19,7 @@ pub mod obstacle;
 pub mod order;
 pub mod owned;
 pub(crate) mod owners;
+pub(crate) mod partial_filter;
 pub mod read;
 pub mod recipe;
 pub mod registry;
@@ -27,6 +29,7 @@ pub mod stack;
 pub mod state;
 pub mod undecided;
 
+pub use constraint::{Constraint, Violation};
 pub use fate::Fate;
 pub use field::{
     Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Item, Items, Lookup, Question, Reads, Rows,
@@ -37,7 +40,7 @@ pub use lens::Lens;
 pub use life_shape::{ChangedField, Flaw, LifeShape, Losses, Unserved};
 pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
-pub use needs::{Constraint, IndexNeed, Needs, ViewNeed};
+pub use needs::{IndexNeed, Needs, ViewNeed};
 pub use obstacle::Obstacle;
 pub use recipe::{KeyedRecipe, Recipe, ShapeCode};
 pub use registry::RegistryEntry;
@@ -75,7 +78,7 @@ pub enum Kind {
     /// The form in which a whole collection is stored.
     Shape(Arc<dyn Shape>),
     /// What documents of a collection must be like.
-    Constraint(Arc<Constraint>),
+    Constraint(Arc<dyn Constraint>),
     /// Several versions of documents in one collection.
     Lens(Arc<Lens>),
 }
@@ -117,12 +120,20 @@ impl Rule {
         }
     }
 
+    /// What the rule asks of documents; `None` if it keeps something in them.
+    pub fn constraint(&self) -> Option<&Arc<dyn Constraint>> {
+        match &self.kind {
+            Kind::Constraint(constraint) => Some(constraint),
+            Kind::Field(_) | Kind::Shape(_) | Kind::Lens(_) => None,
+        }
+    }
+
     /// What must be in the database beside documents.
     pub fn needs(&self) -> Needs {
         match &self.kind {
             Kind::Field(field) => field.needs(),
             Kind::Shape(shape) => shape.needs(shape.declared_place().unwrap_or(&self.host)),
-            Kind::Constraint(constraint) => constraint.needs.clone(),
+            Kind::Constraint(constraint) => constraint.needs(),
             Kind::Lens(lens) => lens.needs(&self.host),
         }
     }

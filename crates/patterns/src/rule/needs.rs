@@ -13,17 +13,8 @@ pub struct Needs {
     pub collections: Vec<(Namespace, CollectionOptions)>,
     pub views: Vec<ViewNeed>,
     pub indexes: Vec<IndexNeed>,
-    /// What every document of a user's collection must match, beside what the user asks of it.
-    pub validators: Vec<(Namespace, Doc<'static>)>,
     /// Collections whose documents must not expire unseen (SEMANTICS R7).
     pub expires: Vec<Namespace>,
-}
-
-/// What documents of a collection must be like (SEMANTICS R36): validators and indexes that the database itself enforces, also against
-/// writers who do not go through Pleach.
-#[derive(Clone, Debug, Default)]
-pub struct Constraint {
-    pub needs: Needs,
 }
 
 /// A view that is the logical collection.
@@ -44,6 +35,8 @@ pub struct IndexNeed {
     pub partial: Option<Doc<'static>>,
     /// Seconds after which documents go.
     pub expire_after: Option<i64>,
+    /// Of a text index: the fields that are searched, with their weights. It has no other keys.
+    pub text: Vec<(Path, i32)>,
 }
 
 /// The order of one key of an index.
@@ -88,7 +81,7 @@ impl IndexNeed {
     /// By which equal values are found.
     pub fn lookup(ns: &Namespace, paths: impl IntoIterator<Item = Path>) -> IndexNeed {
         let keys = paths.into_iter().map(|path| (path, Direction::Any)).collect();
-        IndexNeed { ns: ns.clone(), keys, unique: false, partial: None, expire_after: None }
+        IndexNeed { ns: ns.clone(), keys, unique: false, partial: None, expire_after: None, text: Vec::new() }
     }
 
     /// By which each value that a reference can have means one document. Documents that lack the field, or have null, are left alone.
@@ -98,15 +91,41 @@ impl IndexNeed {
         IndexNeed { unique: true, partial: Some(partial), ..IndexNeed::lookup(ns, [path]) }
     }
 
+    /// By which documents are found that hold some words.
+    pub fn text(ns: &Namespace, text: Vec<(Path, i32)>) -> IndexNeed {
+        IndexNeed { text, ..IndexNeed::lookup(ns, []) }
+    }
+
     /// `{ path: 1, … }`
     pub fn key(&self) -> Doc<'static> {
+        if !self.text.is_empty() {
+            let paths: Vec<String> = self.text.iter().map(|(path, _)| path.dotted()).collect();
+            return mql::document(paths.iter().map(|path| (&**path, Value::from("text"))));
+        }
         let paths: Vec<(String, i32)> =
             self.keys.iter().map(|(path, direction)| (path.dotted(), direction.number())).collect();
         mql::document(paths.iter().map(|(path, number)| (&**path, Value::Int32(*number))))
     }
 
+    /// The key as `listIndexes` shows it.
+    pub fn listed_key(&self) -> Doc<'static> {
+        match self.text.is_empty() {
+            true => self.key(),
+            false => mql::document([("_fts", Value::from("text")), ("_ftsx", Value::Int32(1))]),
+        }
+    }
+
+    /// `{ path: weight, … }` of a text index.
+    pub fn weights(&self) -> Doc<'static> {
+        let weights: Vec<(String, i32)> = self.text.iter().map(|(path, weight)| (path.dotted(), *weight)).collect();
+        mql::document(weights.iter().map(|(path, weight)| (&**path, Value::Int32(*weight))))
+    }
+
     /// The name that it gets if it is made and the name is free.
     pub fn name(&self) -> String {
+        if !self.text.is_empty() {
+            return self.text.iter().map(|(path, _)| format!("{path}_text")).collect::<Vec<_>>().join("_");
+        }
         let key = |(path, direction): &(Path, Direction)| format!("{path}_{}", direction.number());
         self.keys.iter().map(key).collect::<Vec<_>>().join("_")
     }
@@ -121,6 +140,9 @@ impl IndexNeed {
         if let Some(partial) = &self.partial {
             spec.append("partialFilterExpression", &Value::Document(partial.borrow()));
         }
+        if !self.text.is_empty() {
+            spec.append("weights", &Value::Document(self.weights()));
+        }
         if let Some(seconds) = self.expire_after {
             spec.append("expireAfterSeconds", &Value::Int64(seconds));
         }
@@ -129,7 +151,8 @@ impl IndexNeed {
 
     /// The paths, for people.
     pub fn paths(&self) -> String {
-        self.keys.iter().map(|(path, _)| path.dotted()).collect::<Vec<_>>().join(", ")
+        let text = self.text.iter().map(|(path, _)| path.dotted());
+        self.keys.iter().map(|(path, _)| path.dotted()).chain(text).collect::<Vec<_>>().join(", ")
     }
 }
 

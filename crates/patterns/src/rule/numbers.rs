@@ -110,14 +110,26 @@ impl Numbers {
     }
 
     /// Nothing if the sum leaves 34 digits.
-    pub fn plus(mut self, other: &Numbers) -> Option<Numbers> {
+    pub fn plus(self, other: &Numbers) -> Option<Numbers> {
+        let sum = exact_sum(self.sum, other.sum)?;
+        Some(Numbers { sum, ..self.counted(other) })
+    }
+
+    /// What leaves 34 digits is rounded, as `$sum` does.
+    #[must_use]
+    pub fn rounded_plus(self, other: &Numbers) -> Numbers {
+        let sum = self.sum.plus(other.sum);
+        Numbers { sum, ..self.counted(other) }
+    }
+
+    /// Both counts, and this sum.
+    fn counted(mut self, other: &Numbers) -> Numbers {
         self.children += other.children;
         self.n += other.n;
         for (counter, more) in self.counters_mut().into_iter().zip(other.counters()) {
             *counter += more;
         }
-        self.sum = exact_sum(self.sum, other.sum)?;
-        Some(self)
+        self
     }
 
     pub fn is_zero(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The paths of a host that belong to rules, and what a client's update says about them (SEMANTICS R11).
 
-use crate::rule::Rule;
+use crate::rule::{Kind, Rule};
 use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::Path;
@@ -30,10 +30,11 @@ impl Rule {
 
     /// What it keeps, in a few words: `count of reviews by productId`.
     pub fn described(&self) -> String {
-        match (self.kept_field(), self.shape()) {
-            (Some(field), _) => field.describe(),
-            (None, Some(shape)) => shape.describe(),
-            (None, None) => self.pattern.to_owned(),
+        match &self.kind {
+            Kind::Field(field) => field.describe(),
+            Kind::Shape(shape) => shape.describe(),
+            Kind::Constraint(constraint) => constraint.describe(),
+            Kind::Lens(lens) => format!("documents of {} versions", lens.newest()),
         }
     }
 

@@ -15,6 +15,12 @@ fn each_user_may_do_what_mongodb_lets_it_do() {
         ("status", verb("status", doc! {}), [13, 13, 0, 0, 0]),
         ("status of all", on("admin", doc! { "pleach": "status" }), [13, 0, 0, 0, 0]),
         ("check", verb("check", shop()), [13, 0, 0, 0, 0]),
+        ("check of what is there", verb("check", doc! { "infer": "products" }), [13, 13, 0, 0, 0]),
+        (
+            "check of what is secret",
+            on("secret", doc! { "pleach": "check", "infer": "products" }),
+            [13, 13, 13, 13, 13],
+        ),
         ("plan", verb("plan", shop()), [13, 13, 0, 0, 0]),
         ("audit", verb("audit", doc! {}), [13, 13, 0, 0, 0]),
         ("audit of a declaration", verb("audit", shop()), [13, 13, 0, 0, 0]),

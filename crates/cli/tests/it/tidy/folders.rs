@@ -13,7 +13,8 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("rule", "what a rule is, as data and traits", &["mql", "languages"]),
     ("fields", "the fields that rules keep", &["mql", "rule"]),
     ("shapes", "the forms in which collections are stored", &["mql", "languages", "rule"]),
-    ("declare", "from text to checked rules", &["mql", "rule", "fields", "shapes"]),
+    ("constraints", "what rules ask of documents", &["mql", "rule"]),
+    ("declare", "from text to checked rules", &["mql", "rule", "fields", "shapes", "constraints"]),
     ("print", "code that a person would write by hand", &["mql", "languages", "rule", "fields", "shapes", "declare"]),
     ("active", "the rules in force", &["mql", "rule", "fields", "shapes", "declare"]),
     (
@@ -22,7 +23,11 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
         &["mql", "rule", "fields", "shapes", "declare", "active"],
     ),
     ("layer", "the backend around a backend", &["mql", "rule", "fields", "shapes", "declare", "active", "execute"]),
-    ("life", "rules over time", &["mql", "rule", "fields", "shapes", "declare", "print", "active", "execute", "layer"]),
+    (
+        "life",
+        "rules over time",
+        &["mql", "languages", "rule", "fields", "shapes", "declare", "print", "active", "execute", "layer"],
+    ),
     (
         "front",
         "what clients meet",

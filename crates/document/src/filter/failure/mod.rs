@@ -89,7 +89,7 @@ impl Explain<'_> {
             clauses => {
                 let explain = |clause: &Clause<'_>| self.clause(clause, outcome);
                 let matches = |clause: &Clause<'_>| self.matches(&clause.query());
-                list("$and", clauses, outcome, matches, explain)
+                list("$and", clauses, outcome, matches, explain, Clause::schema)
             }
         }
     }
@@ -137,7 +137,7 @@ impl Explain<'_> {
                     .collect();
                 let wanted = if name == "$nor" { outcome.opposite() } else { outcome };
                 let explain = |query: &Doc<'_>| self.query(query, wanted);
-                list(name, &queries, wanted, |query| self.matches(query), explain)
+                list(name, &queries, wanted, |query| self.matches(query), explain, schema_of)
             }
             ("$jsonSchema", Value::Document(source)) if outcome == Outcome::Failed => {
                 schema::explain(&schema::parse(source)?, &self.doc)
@@ -174,19 +174,33 @@ impl Explain<'_> {
     }
 }
 
-/// The clauses with the wanted outcome, each explained.
+/// The schema of a query that is nothing else.
+fn schema_of(query: &Doc<'_>) -> Option<Doc<'static>> {
+    match clauses(query).as_slice() {
+        [only] => only.schema(),
+        _ => None,
+    }
+}
+
+/// The clauses with the wanted outcome, each explained. Of a schema the title and description are repeated beside its place.
 fn list<C>(
     name: &str,
     clauses: &[C],
     wanted: Outcome,
     matches: impl Fn(&C) -> Result<bool>,
     explain: impl Fn(&C) -> Result<Doc<'static>>,
+    schema: impl Fn(&C) -> Option<Doc<'static>>,
 ) -> Result<Doc<'static>> {
     let mut list = ArrayWriter::new();
     for (index, clause) in clauses.iter().enumerate() {
         if matches(clause)? == (wanted == Outcome::Matched) {
             let mut entry = DocWriter::new();
             entry.append("index", &Value::Int32(i32::try_from(index).unwrap_or(i32::MAX)));
+            if let Some(schema) = schema(clause) {
+                for about in ["title", "description"] {
+                    entry.append(about, &schema.get(about).unwrap_or(Value::Missing));
+                }
+            }
             entry.append("details", &Value::Document(explain(clause)?));
             list.push(&Value::Document(entry.finish()));
         }
@@ -224,6 +238,16 @@ fn operator_clauses<'q>(path: &str, operators: &Doc<'q>) -> Vec<Clause<'q>> {
 }
 
 impl Clause<'_> {
+    /// The schema that the clause asks for.
+    fn schema(&self) -> Option<Doc<'static>> {
+        match self {
+            Clause::Document { name, argument: Value::Document(schema) } if name == "$jsonSchema" => {
+                Some(schema.clone().into_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// What `specifiedAs` says: a regular expression shows all that stands beside it.
     fn specified(&self) -> Doc<'static> {
         match self {

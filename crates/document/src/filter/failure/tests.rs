@@ -86,6 +86,34 @@ fn logic_lists_the_clauses_that_matter() {
 }
 
 #[test]
+fn titles_of_schemas_are_repeated_beside_their_places() {
+    let schema = doc! { "$jsonSchema": { "title": "t", "description": "d", "required": ["a"] } };
+    let inner = doc! {
+        "operatorName": "$jsonSchema", "title": "t", "description": "d",
+        "schemaRulesNotSatisfied": [
+            { "operatorName": "required", "specifiedAs": { "required": ["a"] }, "missingProperties": ["a"] },
+        ],
+    };
+    let titled = |index: i32| doc! { "index": index, "title": "t", "description": "d", "details": inner.clone() };
+    let nested = |name: &str, clauses: &str, inner: bson::Document| {
+        doc! { "operatorName": name, clauses: [inner] }
+    };
+    let and = |entry: bson::Document| nested("$and", "clausesNotSatisfied", entry);
+    check(doc! { "$and": [{ "$and": [schema.clone()] }] }, doc! {}, {
+        and(doc! { "index": 0, "details": and(titled(0)) })
+    });
+    let mut beside = doc! { "x": { "$ne": 1 } };
+    beside.extend(schema.clone());
+    check(beside.clone(), doc! {}, and(titled(1)));
+    check(doc! { "$and": [beside] }, doc! {}, and(doc! { "index": 0, "details": and(titled(1)) }));
+    let matched = doc! {
+        "index": 0, "title": "t", "description": "d",
+        "details": { "operatorName": "$jsonSchema", "reason": "schema matched" },
+    };
+    check(doc! { "$nor": [schema] }, doc! { "a": 1 }, nested("$nor", "clausesSatisfied", matched));
+}
+
+#[test]
 fn schemas_name_their_rules() {
     let schema = doc! {
         "title": "T",

@@ -262,7 +262,10 @@ fn race(plans: &[Plan], collection: &Collection, snapshot: &ReadSnapshot, query:
                     decided = true;
                     break;
                 }
-                if trial.scan.plan().ordered && trial.scan.counters().rows >= enough {
+                let rows = trial.scan.counters().rows;
+                if trial.scan.plan().ordered && rows >= enough {
+                    // With all that is wanted it has ended.
+                    trial.ended = query.limit.is_some_and(|limit| rows >= limit);
                     decided = true;
                     break;
                 }
@@ -272,19 +275,38 @@ fn race(plans: &[Plan], collection: &Collection, snapshot: &ReadSnapshot, query:
             break 'rounds;
         }
     }
-    let scores = trials.iter().map(|trial| (score(trial), trial.scan.counters().works()));
-    let best = scores.enumerate().max_by(|(at, (a, _)), (other, (b, _))| a.total_cmp(b).then(other.cmp(at)));
-    Ok(best.map_or((0, 0), |(at, (_, works))| (at, works)))
+    let scores = trials.iter().map(|trial| (score(trial, query.limit), narrowness(trial.scan.plan()), trial));
+    let best = scores.enumerate().max_by(|(at, (a, narrow, _)), (other, (b, narrower, _))| {
+        a.total_cmp(b).then(narrow.cmp(narrower)).then(other.cmp(at))
+    });
+    Ok(best.map_or((0, 0), |(at, (.., trial))| (at, trial.scan.counters().works())))
 }
 
-/// MongoDB's measure: results per work, a bonus for having ended, and hairs to split ties by.
-fn score(trial: &Trial) -> f64 {
+/// Of plans that did equally well, perhaps because there was nothing to find, the one that reads less elsewhere: by an index that
+/// lacks documents, or by more bounded keys.
+fn narrowness(plan: &Plan) -> (bool, usize) {
+    match &plan.source {
+        Source::Index(scan) => (scan.index().partial.is_some(), scan.candidate.bounded),
+        _ => (false, 0),
+    }
+}
+
+/// MongoDB's measure: results per work, a bonus for having ended, and hairs to split ties by. What must be sorted gives no more than
+/// is wanted of it, each with a work of its own.
+fn score(trial: &Trial, limit: Option<u64>) -> f64 {
     const HAIR: f64 = 1e-4;
     let counters = trial.scan.counters();
     let plan = trial.scan.plan();
     let blocked = !plan.ordered && !trial.ended;
+    let (results, works) = match plan.ordered {
+        true => (counters.rows, counters.works()),
+        false => {
+            let results = limit.map_or(counters.rows, |limit| limit.min(counters.rows));
+            (results, counters.works() + results)
+        }
+    };
     #[expect(clippy::cast_precision_loss, reason = "a trial is short")]
-    let productivity = if blocked { 0.0 } else { counters.rows as f64 / counters.works().max(1) as f64 };
+    let productivity = if blocked { 0.0 } else { results as f64 / works.max(1) as f64 };
     let hair = |better: bool| if better { HAIR } else { 0.0 };
     1.0 + productivity
         + if trial.ended { 1.0 } else { 0.0 }

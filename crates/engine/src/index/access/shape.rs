@@ -1,7 +1,7 @@
 //! Plans remembered by the shape of a query: its filter without the values, its order, what it needs of the documents.
 //!
 //! Only the choice is kept (which index, or a union), never bounds; it is made again when the indexes change, when the
-//! collection has grown or shrunk by half, or when the plan did ten times the work it was chosen for.
+//! collection has grown or shrunk by half, or when the plan worked in vain for ten times what its trial took.
 
 use super::choose::Query;
 use crate::catalog::Collection;
@@ -37,7 +37,7 @@ pub struct Shape(u64);
 const MOST_SHAPES: usize = 1000;
 /// A plan may do so many times the work of its trial, and at least so much, before it is judged again.
 const MAX_TIMES_TRIAL: u64 = 10;
-const LEAST_WORKS: u64 = 1000;
+const LEAST_WORKS: u64 = 100;
 
 impl PlanCache {
     pub(super) fn get(&self, shape: Shape, collection: &Collection) -> Option<Choice> {
@@ -56,7 +56,7 @@ impl PlanCache {
         shapes.insert(shape.0, Remembered { choice, indexes, documents, works });
     }
 
-    /// Tells how much work a plan was; one that disappoints is forgotten.
+    /// Tells how much work of a plan gave nothing; one that disappoints is forgotten.
     pub fn report(&self, shape: Shape, works: u64) {
         let mut shapes = self.0.lock();
         let expected =

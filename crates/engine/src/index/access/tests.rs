@@ -8,8 +8,9 @@ use crate::testing::{collection, filter, keys};
 use crate::transaction::snapshot::ReadSnapshot;
 use bson::{Bson, doc};
 use document::filter::Filter;
-use document::op::{Hint, SortSpec};
+use document::op::{Hint, SortKey, SortSpec};
 use document::pipeline::sort_spec;
+use document::value::Path;
 use document::{Doc, Env, Value};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -202,13 +203,13 @@ fn covered_documents_are_made_of_entries() {
     let docs = [doc! {"_id": 1, "a": {"b": 1i64}, "c": "x", "d": 1}, doc! {"_id": 2, "c": 2.5}];
     let (collection, snapshot) = collection(&[keys(doc! {"c": -1, "a.b": 1})], &docs);
     let (filter, env) = (filter(doc! {"c": {"$in": [2.5, "x"]}}), Env::fixed());
-    let needed = [document::value::Path::new("a.b"), document::value::Path::new("c")];
+    let needed = [Path::new("a.b"), Path::new("c")];
     let query = Query { needed: Some(&needed), ..Query::new(&filter, &env) };
     let plan = choose(&collection, &snapshot, query, false).unwrap().plan;
     assert!(plan.is_covered());
     let found = run(&plan, &collection, &snapshot, false);
     assert_eq!(found, [Doc::from(doc! {"c": "x", "a": {"b": 1i64}}), Doc::from(doc! {"c": 2.5, "a": {"b": null}})]);
-    let with_id = [document::value::Path::new("_id")];
+    let with_id = [Path::new("_id")];
     let query = Query { needed: Some(&with_id), ..Query::new(&filter, &env) };
     assert!(!choose(&collection, &snapshot, query, false).unwrap().plan.is_covered());
 }
@@ -233,6 +234,28 @@ fn long_values_are_found_by_what_is_left_of_them() {
                 check_all_plans(&collection, &snapshot, &filter(source.clone()), sort.as_ref());
             }
         }
+    }
+}
+
+/// A choice is kept for other values: where there is little or nothing to find it must be the one that serves where there is much.
+#[test]
+fn a_choice_on_little_data_serves_much() {
+    let some = |key: i32, count: i32| (0..count).map(move |n| doc! {"_id": key * 1000 + n, "a": key, "b": n});
+    let docs: Vec<bson::Document> = some(1, 10).chain(some(2, 300)).collect();
+    let (collection, snapshot) = collection(&[keys(doc! {"a": 1, "c": 1}), keys(doc! {"a": 1, "b": 1})], &docs);
+    let (env, by_b) = (Env::fixed(), SortKey { path: Path::new("b"), descending: true });
+    let sort = SortSpec { keys: vec![by_b] };
+    let index = |query: Query<'_>| {
+        let chosen = choose(&collection, &snapshot, query, true).unwrap();
+        assert_eq!(chosen.rejected.len(), 1);
+        let Source::Index(scan) = &chosen.plan.source else { panic!("{:?}", chosen.plan) };
+        scan.index().name.to_string()
+    };
+    for key in [1, 2, 3] {
+        let of_key = filter(doc! {"a": key});
+        assert_eq!(index(Query { sort: Some(&sort), limit: Some(5), ..Query::new(&of_key, &env) }), "a_1_b_1", "{key}");
+        let one = filter(doc! {"a": key, "b": 7});
+        assert_eq!(index(Query::new(&one, &env)), "a_1_b_1", "{key}");
     }
 }
 

@@ -125,6 +125,9 @@ impl Keys {
             let message = "no index can serve this key, and this value is looked up among its children";
             findings.error(&by.at, message, format!("write `by` as {SERVED}, or keep a count, sum or avg"));
         }
+        if let Some(by) = self.foreign.path().filter(|by| by.each) {
+            note_each(block, &by.path, findings);
+        }
     }
 
     /// `by`, as it is declared.
@@ -133,6 +136,23 @@ impl Keys {
             LinkKey::Path(key) => Value::string(key.path.dotted()),
             LinkKey::Expression(expression) => expression.source.clone(),
         }
+    }
+}
+
+/// What an array of keys costs where values are looked up: an index takes one array of a document.
+fn note_each(block: &Block<'_>, by: &Path, findings: &mut Findings) {
+    let at = block.key_at("each");
+    match block.get("sort") {
+        Some(_) => findings.note(
+            &at,
+            format!("a child with an array in `{by}` and another in a field of `sort` is refused (171): the index that has the children of a key in order takes one"),
+            "sort by fields that hold one value",
+        ),
+        None => findings.note(
+            &at,
+            "a value that leaves is looked up again among all children of its key: the index has `by` alone, so that values may be arrays too",
+            "a `first` or `last` by an order is one seek",
+        ),
     }
 }
 

@@ -137,6 +137,17 @@ pub enum ValueType {
     Pair(&'static [&'static str]),
     /// A map with exactly these keys.
     Record(&'static [KeyDef]),
+    /// A map with some of these keys.
+    Part {
+        keys: &'static [KeyDef],
+        required: &'static [&'static str],
+    },
+    /// Any text but none.
+    Word,
+    /// A map from any text but none.
+    Words(&'static ValueType),
+    /// A map from paths to whole numbers from 1.
+    Weights,
     Either(&'static [ValueType]),
     /// Part of the contract, not there yet: refused, whatever it holds.
     NotYet,

@@ -22,8 +22,17 @@ const MOST: usize = 30;
 const EXAMPLE: &str = "{ date: -1 }";
 
 pub(super) fn read(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Vec<(Path, Direction)>> {
+    keys(item, EXAMPLE, "sorted by", findings)
+}
+
+/// The key of an index, `{ isbn: 1 }`, is written as an order is.
+pub(super) fn read_key(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Vec<(Path, Direction)>> {
+    keys(item, "{ isbn: 1 }", "indexed", findings)
+}
+
+fn keys(item: &BlockItem<'_>, example: &str, done: &str, findings: &mut Findings) -> Option<Vec<(Path, Direction)>> {
     let NodeContent::Map(entries) = &item.node.content else {
-        item.expected("a map", EXAMPLE, findings);
+        item.expected("a map", example, findings);
         return None;
     };
     let block = Block { entries, at: item.at.clone() };
@@ -38,8 +47,8 @@ pub(super) fn read(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Vec<
         let path = match names::path(key.key) {
             Ok(path) => path,
             Err(reason) => {
-                let message = format!("`{name}` cannot be sorted by: {reason}");
-                findings.error(&at, message, format!("write `sort: {EXAMPLE}`"));
+                let message = format!("`{name}` cannot be {done}: {reason}");
+                findings.error(&at, message, format!("write `{}: {example}`", item.key));
                 continue;
             }
         };
@@ -57,10 +66,10 @@ pub(super) fn read(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Vec<
         }
     }
     if findings.errors() == before && keys.is_empty() {
-        findings.error(&item.at, "`sort` is empty", format!("write `sort: {EXAMPLE}`"));
+        findings.error(&item.at, format!("`{}` is empty", item.key), format!("write `{}: {example}`", item.key));
     }
     if keys.len() > MOST {
-        let message = format!("`sort` has {} keys, and an index serves {MOST}", keys.len());
+        let message = format!("`{}` has {} keys, and an index serves {MOST}", item.key, keys.len());
         findings.error(&item.at, message, "order by fewer fields");
     }
     (findings.errors() == before).then_some(keys)

@@ -45,7 +45,11 @@ const KEYS: &[KeyDef] = &[
         shape: ValueType::Fields,
     },
     KeyDef { name: "from", help: "The collection of the children.", shape: ValueType::Collection },
-    KeyDef { name: "keep", help: "How many children are shown.", shape: ValueType::Number { most: MOST } },
+    KeyDef {
+        name: "keep",
+        help: "How many children are shown: at most 1,000.",
+        shape: ValueType::Number { most: MOST },
+    },
     KeyDef {
         name: "lag",
         help: "How late the window may be; omitted, it is right in the same transaction.",

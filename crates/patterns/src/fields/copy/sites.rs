@@ -104,13 +104,19 @@ impl CopyField {
     /// The sources that a host refers to, each once. Refuses an array in the link unless the rule says `each`.
     pub(super) fn references(&self, host: &Doc<'_>) -> Result<key::Values> {
         let mut found = key::Values::new();
-        for site in self.sites(host) {
-            match site.refers {
+        let mut add = |refers: Refers<'_>| {
+            match refers {
                 Refers::Nothing => {}
                 Refers::One(value) => key::add(value, &mut found),
                 Refers::Many(values) => values.into_iter().for_each(|value| key::add(value, &mut found)),
                 Refers::Refused => return Err(key::refused(self, &self.link.local.path)),
             }
+            Ok(())
+        };
+        match self.shared.is_empty() {
+            // The host is the one site, and its copy does not matter.
+            true => add(self.refers(host))?,
+            false => self.sites(host).into_iter().try_for_each(|site| add(site.refers))?,
         }
         Ok(found)
     }
@@ -132,9 +138,8 @@ impl CopyField {
 
 /// The first part of a path that is null and not its end.
 fn null_on_way(doc: &Doc<'_>, parts: &[Part]) -> Option<usize> {
-    let (first, rest) = parts.split_first()?;
+    let (first, rest) = parts.split_first().filter(|(_, rest)| !rest.is_empty())?;
     match doc.get(&first.name)? {
-        _ if rest.is_empty() => None,
         Value::Document(inner) => null_on_way(&inner, rest).map(|at| at + 1),
         value if value.is_nullish() => Some(0),
         _ => None,

@@ -1,9 +1,9 @@
 //! Numbers of different values kept by effects are what the definition gives, over children of all types.
 
 use super::DistinctField;
-use crate::fields::fold::testing::{Kept, effects, parts};
+use crate::fields::fold::testing::{Kept, child, effects, made_and_removed, parts, rolled_up};
 use crate::fields::testing::{self, filter, get};
-use crate::rule::{Delta, Effect, Field, Inquiry, KeyExpression, Link, LinkKey};
+use crate::rule::{Delta, Effect, Field, Inquiry, Link, LinkKey};
 use bson::{Bson, bson, doc};
 use document::backend::Mode;
 use document::value::Path;
@@ -45,42 +45,21 @@ fn value() -> impl Strategy<Value = Option<Bson>> {
     ]
 }
 
-fn child() -> impl Strategy<Value = bson::Document> {
-    (1..3_i32, value(), value(), prop::bool::weighted(0.3), any::<bool>()).prop_map(
-        |(product, v, w, in_array, open)| {
-            let mut child = doc! { "productId": product, "open": open };
-            child.extend(v.map(|v| ("v".to_owned(), v)));
-            let w: bson::Document = w.map(|w| ("v".to_owned(), w)).into_iter().collect();
-            child.insert("w", if in_array { bson!([w, { "v": 2 }, 5]) } else { bson!(w) });
-            child
-        },
-    )
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn effects_give_what_is_expected(parts in parts(child())) {
+    fn effects_give_what_is_expected(parts in parts(child(value))) {
         Kept::new(all(), 1..4).play(parts);
     }
 
     #[test]
-    fn a_part_is_the_sum_of_its_changes(parts in parts(child())) {
+    fn a_part_is_the_sum_of_its_changes(parts in parts(child(value))) {
         Kept::new(all(), 1..4).play_together(parts);
     }
 
     #[test]
-    fn hosts_are_made_and_removed_with_their_children(parts in parts(child())) {
-        let by = || LinkKey::Expression(Arc::new(KeyExpression::new(Value::from(bson!({ "p": "$productId" }))).unwrap()));
-        let made = |link: &mut Link| {
-            link.foreign = by();
-            link.create = true;
-        };
-        let fields: Vec<Arc<dyn Field>> = vec![distinct("values", "v", false, made), distinct("tags", "w.v", true, made)];
-        let mut kept = Kept::new(fields, []);
-        kept.play_together(parts);
-        kept.delete_all();
-        prop_assert!(kept.hosts.is_empty(), "{:?}", kept.hosts);
+    fn hosts_are_made_and_removed_with_their_children(parts in parts(child(value))) {
+        made_and_removed(vec![distinct("values", "v", false, rolled_up), distinct("tags", "w.v", true, rolled_up)], |kept| kept.play_together(parts));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Extremes kept by effects are what the definition gives, over children of all types.
 
 use super::{Extreme, ExtremeField};
-use crate::fields::fold::testing::{Kept, effects, parts};
+use crate::fields::fold::testing::{Kept, child, effects, made_and_removed, parts, rolled_up};
 use crate::fields::testing::{self, apply, filter, get};
 use crate::rule::field::{Item, Items};
-use crate::rule::{Delta, Effect, Field, KeyExpression, LinkKey};
+use crate::rule::{Delta, Effect, Field, LinkKey};
 use crate::rule::{HostField, Link};
 use bson::{Bson, bson, doc};
 use document::value::Path;
@@ -59,41 +59,21 @@ fn value() -> impl Strategy<Value = Option<Bson>> {
     ]
 }
 
-fn child() -> impl Strategy<Value = bson::Document> {
-    let inner = prop_oneof![3 => Just(false), 1 => Just(true)];
-    (1..3_i32, value(), value(), inner, any::<bool>()).prop_map(|(product, v, w, in_array, open)| {
-        let mut child = doc! { "productId": product, "open": open };
-        child.extend(v.map(|v| ("v".to_owned(), v)));
-        let w: bson::Document = w.map(|w| ("v".to_owned(), w)).into_iter().collect();
-        child.insert("w", if in_array { bson!([w, { "v": 2 }]) } else { bson!(w) });
-        child
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn effects_give_what_is_expected(parts in parts(child())) {
+    fn effects_give_what_is_expected(parts in parts(child(value))) {
         Kept::new(all(), 1..4).play(parts);
     }
 
     #[test]
-    fn hosts_are_made_and_removed_with_their_children(parts in parts(child())) {
-        let by = || LinkKey::Expression(Arc::new(KeyExpression::new(Value::from(bson!({ "p": "$productId" }))).unwrap()));
-        let made = |link: &mut Link| {
-            link.foreign = by();
-            link.create = true;
-        };
-        let fields: Vec<Arc<dyn Field>> =
-            vec![extreme("best", Extreme::Max, "v", made), extreme("deepest", Extreme::Min, "w.v", made)];
-        let mut kept = Kept::new(fields, []);
-        kept.play(parts);
-        kept.delete_all();
-        prop_assert!(kept.hosts.is_empty(), "{:?}", kept.hosts);
+    fn hosts_are_made_and_removed_with_their_children(parts in parts(child(value))) {
+        let deepest = extreme("deepest", Extreme::Min, "w.v", rolled_up);
+        made_and_removed(vec![extreme("best", Extreme::Max, "v", rolled_up), deepest], |kept| kept.play(parts));
     }
 
     #[test]
-    fn a_part_is_the_sum_of_its_changes(parts in parts(child())) {
+    fn a_part_is_the_sum_of_its_changes(parts in parts(child(value))) {
         Kept::new(all(), 1..4).play_together(parts);
     }
 }

@@ -235,9 +235,8 @@ impl<F: Fold> Field for FoldField<F> {
         std::iter::once((self.owned.field.clone(), empty.value)).chain(state).collect()
     }
 
-    /// Sums may leave the digits that are exact (SEMANTICS R8).
     fn fills_every_host(&self) -> bool {
-        !self.form.numbers
+        true
     }
 
     fn without_host(&self) -> Option<Array<'static>> {
@@ -342,8 +341,12 @@ impl<F: Fold> FoldField<F> {
         let parse = |stages: Array<'static>| Pipeline::parse(&stages, &mut Names::new());
         self.aggregate(match shortcut {
             Some(shortcut) => parse(by_shortcut(&self.link, keys, &shortcut))?,
-            None => parse(of_keys(&self.link, keys).into_iter().collect())?.then(self.grouping.clone()),
+            None => parse(of_keys(&self.link, keys).into_iter().collect())?.then(self.grouping_in(fetch).clone()),
         })
+    }
+
+    fn grouping_in(&self, fetch: Fetch) -> &Pipeline {
+        self.own_grouping.as_ref().filter(|_| fetch == Fetch::Documents).unwrap_or(&self.grouping)
     }
 
     fn aggregate(&self, pipeline: Pipeline) -> Result<ReadOp> {

@@ -1,7 +1,7 @@
 //! What all folds of child documents share: counts, sums, extremes, windows differ only in what a [`Fold`] says.
 //!
 //! [`children`] finds the children of keys and makes rows of them, [`definition`] computes the values of all hosts from scratch,
-//! [`evaluated`] is what a host holds of the field, [`react`] what a changed child means for it, [`field`] is the
+//! [`rows`] makes the same rows in this process, [`evaluated`] is what a host holds of the field, [`react`] what a changed child means for it, [`field`] is the
 //! [`crate::rule::Field`].
 
 pub(crate) mod children;
@@ -9,6 +9,7 @@ mod definition;
 mod evaluated;
 mod field;
 mod react;
+mod rows;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -16,6 +17,7 @@ pub(crate) use children::KEY;
 pub use children::Shortcut;
 pub(crate) use children::elements;
 pub use evaluated::Evaluated;
+pub use rows::{KeyedRows, RowMaker};
 
 use crate::fields::host_update::{count_or_zero, increment};
 use crate::fields::ranked::is_about_others;
@@ -26,13 +28,15 @@ use crate::rule::field::{HostStages, Samples};
 use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
 use crate::rule::{Delta, Effect, Fetch, HostField, Link, Lookup, Needs, Question, Reads, Recipe, owned};
 use document::op::Capture;
-use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
+use document::pipeline::{Pipeline, Stage};
 use document::update::Update;
+use document::value::Path;
 use document::{Array, Doc, Result, Value};
 use evaluated::Owned;
 use smallvec::SmallVec;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// What one fold is. Everything else is common to all: [`FoldField`].
 pub trait Fold: Debug + Send + Sync {
@@ -52,6 +56,12 @@ pub trait Fold: Debug + Send + Sync {
 
     /// The value of children that are there.
     fn grouping(&self, form: StateForm) -> Grouping;
+
+    /// The same behind `where` as one stage, for children that are read in this process, and have their keys at `key`; `None` if
+    /// the stages are as good.
+    fn rows(&self, _key: Path, _form: StateForm) -> Option<Arc<dyn Stage>> {
+        None
+    }
 
     /// How the children of one key are answered without reading all of them; `None` if all must be read.
     fn shortcut(&self) -> Option<Shortcut> {
@@ -234,8 +244,10 @@ pub struct FoldField<F> {
     /// Of what is counted: the updates for one more and one less.
     one_more: Option<Update>,
     one_less: Option<Update>,
-    /// What comes behind the `$match` on keys.
+    /// What comes behind the `$match` on keys …
     grouping: Pipeline,
+    /// … and what is run instead in this process.
+    own_grouping: Option<Pipeline>,
     reads: Reads,
 }
 
@@ -276,6 +288,16 @@ impl<F: Fold> FoldField<F> {
         let set_stages = HostStages::new(value_and_state(Value::string(format!("$${variable}.value"))), None);
         let reads = Reads { source: watched_source(&link, fold.reads()), host: vec![link.local.path.clone()] };
         let rows: Array<'static> = children::grouped(&link, &fold, form).into_iter().collect();
+        let grouping = Pipeline::parse(&rows, &mut Names::new())?;
+        let own_grouping = match fold.rows(Path::new(&children::key_field(&link)), form) {
+            Some(stage) => {
+                let counted: Array<'static> = children::counted(&link).into_iter().collect();
+                let mut own = Pipeline::parse(&counted, &mut Names::new())?;
+                own.stages.push(stage);
+                Some(Pipeline { source: grouping.source.clone(), ..own })
+            }
+            None => None,
+        };
         Ok(FoldField {
             form,
             owned: Owned { field: target.path.clone(), state },
@@ -285,7 +307,8 @@ impl<F: Fold> FoldField<F> {
             state_stages: HostStages::new(state_next, None),
             one_more,
             one_less,
-            grouping: Pipeline::parse(&rows, &mut Names::new())?,
+            grouping,
+            own_grouping,
             reads,
             variable,
             target,

@@ -3,8 +3,8 @@
 use crate::fields::host_update::HostUpdate;
 use crate::fields::testing::{self, Memory, apply, get};
 use crate::rule::field::Search;
-use crate::rule::{Delta, Effect, Effects, Fetch, Field, Inquiry, Question, Rows, key};
-use bson::doc;
+use crate::rule::{Delta, Effect, Effects, Fetch, Field, Inquiry, KeyExpression, Link, LinkKey, Question, Rows, key};
+use bson::{Bson, bson, doc};
 use document::backend::Mode;
 use document::op::{Change, ReadOp};
 use document::value::order;
@@ -194,14 +194,14 @@ impl Kept {
             }
             let own: Vec<Value<'static>> = hosts().flat_map(|host| field.keys(host)).collect();
             // Few keys, and more than are looked up one by one.
-            for more in [0, 300] {
+            for (more, fetch) in [(0, Fetch::Rows), (300, Fetch::Rows), (300, Fetch::Documents)] {
                 let keys: Vec<_> = own.iter().cloned().chain((0..more).map(|n| Value::Int32(1_000 + n))).collect();
                 if keys.is_empty() {
                     continue;
                 }
-                let ReadOp::Aggregate(query) = field.query(&keys, Fetch::Rows).unwrap() else { panic!() };
+                let ReadOp::Aggregate(query) = field.query(&keys, fetch).unwrap() else { panic!() };
                 let mut rows = Rows::default();
-                rows.add(&**field, Fetch::Rows, &all.run("reviews", &query.pipeline));
+                rows.add(&**field, fetch, &all.run("reviews", &query.pipeline));
                 for host in hosts() {
                     let right = field.place(host, Some(host), &rows, &Env::fixed()).unwrap();
                     let name = field.describe();
@@ -271,6 +271,34 @@ pub(crate) type RandomPart = Vec<(prop::sample::Index, Option<bson::Document>)>;
 pub(crate) fn parts(child: impl Strategy<Value = bson::Document>) -> impl Strategy<Value = Vec<RandomPart>> {
     let change = (any::<prop::sample::Index>(), prop::option::weighted(0.7, child));
     prop::collection::vec(prop::collection::vec(change, 1..4), 1..14)
+}
+
+/// A child of one of two products with a value at `v` and one at `w.v`, which is sometimes inside an array.
+pub(crate) fn child<S: Strategy<Value = Option<Bson>>>(value: impl Fn() -> S) -> impl Strategy<Value = bson::Document> {
+    let all = (1..3_i32, value(), value(), prop::bool::weighted(0.3), any::<bool>());
+    all.prop_map(|(product, v, w, in_array, open)| {
+        let mut child = doc! { "productId": product, "open": open };
+        child.extend(v.map(|v| ("v".to_owned(), v)));
+        let w: bson::Document = w.map(|w| ("v".to_owned(), w)).into_iter().collect();
+        child.insert("w", if in_array { bson!([w, { "v": 2 }, 5]) } else { bson!(w) });
+        child
+    })
+}
+
+/// The key is computed, and hosts come and go with their children.
+pub(crate) fn rolled_up(link: &mut Link) {
+    let by = KeyExpression::new(Value::from(bson!({ "p": "$productId" }))).unwrap();
+    link.foreign = LinkKey::Expression(Arc::new(by));
+    link.create = true;
+}
+
+/// Plays on hosts that their children make; in the end there is none.
+pub(crate) fn made_and_removed<F: Field + 'static>(fields: Vec<Arc<F>>, play: impl FnOnce(&mut Kept)) {
+    let fields = fields.into_iter().map(|field| field as Arc<dyn Field>);
+    let mut kept = Kept::new(fields.collect(), []);
+    play(&mut kept);
+    kept.delete_all();
+    assert!(kept.hosts.is_empty(), "{:?}", kept.hosts);
 }
 
 /// How strong an effect is, and its delta.

@@ -6,20 +6,24 @@ pub mod exact;
 pub(crate) mod registered;
 #[cfg(test)]
 mod roll_up_tests;
+mod rows;
 #[cfg(test)]
 mod tests;
 
-use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next};
+use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, KeyedRows, Next};
 use crate::mql::{call, field, object};
 use crate::rule::field::Samples;
 use crate::rule::numbers::{Numbers, StateForm};
 use crate::rule::{Delta, Effect, HostField, Link, Recipe};
 use document::op::Capture;
+use document::pipeline::Stage;
 use document::pipeline::expr::field_of_document;
 use document::value::{Decimal128, Path};
 use document::{Doc, Result, Value};
 use exact::{Shown, accumulators, grouped_state, visible, visible_expression};
+use rows::SumRows;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Aggregates that a signed delta maintains.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +95,11 @@ impl Fold for Tally {
                 call("$set", object([("expected", value)])),
             ],
         }
+    }
+
+    fn rows(&self, key: Path, form: StateForm) -> Option<Arc<dyn Stage>> {
+        let maker = SumRows { path: self.path()?.clone(), shown: self.shown(), form };
+        Some(Arc::new(KeyedRows { key, maker }))
     }
 
     fn react(&self, change: &ChildChange<'_>) -> SmallVec<[Effect; 2]> {

@@ -108,20 +108,22 @@ impl Kept {
             assert!(differing.is_empty(), "{program:?}: {:?} {:?} {differing:?}", self.host, self.children);
             let at_once = all.aggregate("products", &stages(program.differing_without_index()));
             assert!(at_once.is_empty(), "{at_once:?}");
-            let ReadOp::Aggregate(query) = program.query(&[Value::Double(1.0)], Fetch::Rows).unwrap() else { panic!() };
-            let documents = all.run("reviews", &query.pipeline);
-            assert!(documents.len() <= 1, "{documents:?}");
-            let mut rows = Rows::default();
-            rows.add(&**program, Fetch::Rows, &documents);
-            let right = program.place(&self.host, Some(&self.host), &rows, &Env::fixed()).unwrap();
-            assert!(program.is_right(&self.host, &right), "{documents:?} {:?}", self.host);
-            // Doubles are the same to the bit; decimals may differ in trailing zeros.
-            let (stored, grouped) = (program.stored(&self.host), program.stored(&right));
-            if !matches!(stored.value, Value::Decimal(_)) {
-                assert_eq!(stored.value, grouped.value, "{:?}", self.children);
+            for fetch in [Fetch::Rows, Fetch::Documents] {
+                let ReadOp::Aggregate(query) = program.query(&[Value::Double(1.0)], fetch).unwrap() else { panic!() };
+                let documents = all.run("reviews", &query.pipeline);
+                assert!(documents.len() <= 1, "{documents:?}");
+                let mut rows = Rows::default();
+                rows.add(&**program, fetch, &documents);
+                let right = program.place(&self.host, Some(&self.host), &rows, &Env::fixed()).unwrap();
+                assert!(program.is_right(&self.host, &right), "{documents:?} {:?}", self.host);
+                // Doubles are the same to the bit; decimals may differ in trailing zeros.
+                let (stored, grouped) = (program.stored(&self.host), program.stored(&right));
+                if !matches!(stored.value, Value::Decimal(_)) {
+                    assert_eq!(stored.value, grouped.value, "{:?}", self.children);
+                }
+                let written = apply(&program.correction(&self.host, &right).unwrap(), &self.host).unwrap();
+                assert!(program.is_right(&self.host, &written));
             }
-            let written = apply(&program.correction(&self.host, &right).unwrap(), &self.host).unwrap();
-            assert!(program.is_right(&self.host, &written));
         }
     }
 }

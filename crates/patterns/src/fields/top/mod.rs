@@ -5,6 +5,7 @@
 
 mod items;
 pub(crate) mod registered;
+mod rows;
 mod stage;
 #[cfg(test)]
 mod stage_tests;
@@ -16,7 +17,7 @@ mod window_tests;
 
 pub use items::ItemForm;
 
-use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Shortcut};
+use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, KEY, KeyedRows, Next, Shortcut};
 use crate::fields::order::SortOrder;
 use crate::fields::ranked::{IDS, Ranked, combined, inquiry};
 use crate::mql::{call, call_with, field, list, object};
@@ -24,11 +25,14 @@ use crate::rule::field::Samples;
 use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
 use crate::rule::{Delta, Effect, HostField, Link, Lookup, Needs};
 use document::op::Capture;
-use document::value::show;
+use document::pipeline::Stage;
+use document::value::{Path, show};
 use document::{Doc, Result, Value};
 use items::ItemOrder;
+use rows::WindowRows;
 use smallvec::SmallVec;
 use stage::Placing;
+use std::sync::Arc;
 use window::{Outcome, Reading};
 
 /// Which children a window shows, and what of them.
@@ -104,9 +108,15 @@ impl Fold for Window {
                 call("$set", object([("first", first)])),
                 call("$project", object(row)),
                 // A whole child has had its computed key beside it.
-                call("$unset", Value::string(format!("expected.{}", crate::fields::fold::KEY))),
+                call("$unset", Value::string(format!("expected.{KEY}"))),
             ],
         }
+    }
+
+    /// A whole child has its computed key beside it, which the stages take away.
+    fn rows(&self, key: Path, form: StateForm) -> Option<Arc<dyn Stage>> {
+        let (is_whole, maker) = (self.form == ItemForm::Whole, WindowRows { window: self.clone(), form });
+        (!is_whole || key.first() != KEY).then(|| Arc::new(KeyedRows { key, maker }) as Arc<dyn Stage>)
     }
 
     fn shortcut(&self) -> Option<Shortcut> {

@@ -103,14 +103,17 @@ fn check(field: &dyn Field, memory: &Memory, hosts: &[Doc<'static>], note: &str)
     let keys: Vec<Value<'static>> = hosts.iter().map(|host| host.get("_id").unwrap()).collect();
     let mut rows = Rows::default();
     rows.add(field, Fetch::Rows, &read(field, &memory, field.query(&keys, Fetch::Rows).unwrap()));
-    let mut grouped = Rows::default();
     let many: Vec<Value<'static>> = (0..200).map(Value::Int32).collect();
-    grouped.add(field, Fetch::Rows, &read(field, &memory, field.query(&many, Fetch::Rows).unwrap()));
+    let [grouped, in_process] = [Fetch::Rows, Fetch::Documents].map(|fetch| {
+        let mut grouped = Rows::default();
+        grouped.add(field, fetch, &read(field, &memory, field.query(&many, fetch).unwrap()));
+        grouped
+    });
     for row in memory.aggregate("products", &field.expected(false)) {
         let (id, expected) = (row.get("_id").unwrap(), row.get("expected").unwrap());
         let host = hosts.iter().find(|host| order::equal(&host.get("_id").unwrap(), &id)).unwrap();
         assert_eq!(get(host, AT), expected, "{note} {} {id:?}", field.describe());
-        for rows in [&rows, &grouped] {
+        for rows in [&rows, &grouped, &in_process] {
             let placed = field.place(host, None, rows, &Env::fixed()).unwrap();
             assert_eq!(get(&placed, AT), expected, "{note} {}", field.describe());
             assert!(field.is_right(host, &placed));

@@ -5,7 +5,7 @@ use crate::life::audit::AuditedRule;
 use crate::life::audit::note::{Coverage, Note};
 use crate::mql;
 use crate::rule::state::State;
-use crate::rule::{Flaw, Rule};
+use crate::rule::{Flaw, Rule, Violation};
 use document::op::Namespace;
 use document::value::order;
 use document::{Array, ArrayWriter, Doc, DocWriter, Value};
@@ -41,6 +41,8 @@ pub(crate) struct Drift {
     pub(crate) expected: Value<'static>,
     /// Of a stored document of a shape: all that is wrong with it.
     pub(crate) flaws: Vec<Flaw>,
+    /// Of a document that is not as it must be: why.
+    pub(crate) violations: Vec<Violation>,
 }
 
 /// The counts of one rule.
@@ -174,9 +176,17 @@ impl Report {
 
     pub(crate) fn note(&mut self, figures: &mut Figures, drift: Drift) {
         figures.drifted += 1;
-        figures.unmendable += u64::from(drift.flaws.iter().any(|flaw| !flaw.mendable));
+        let is_by_hand = !drift.violations.is_empty() || drift.flaws.iter().any(|flaw| !flaw.mendable);
+        figures.unmendable += u64::from(is_by_hand);
         if self.examples.len() < self.most {
             self.examples.push(drift);
+        }
+    }
+
+    /// Notes what a repair leaves as it is. As many are named as drifted documents are.
+    pub(crate) fn leave(&mut self, drift: Drift, why: &str) {
+        if self.failures.len() < self.most.max(1) {
+            self.failures.push((drift, why.to_owned()));
         }
     }
 
@@ -263,7 +273,7 @@ impl Drift {
     pub(crate) fn of(rule: &Arc<Rule>, difference: HostDifference) -> Drift {
         let HostDifference { id, stored, expected, .. } = difference;
         let (collection, field) = (rule.host.collection.clone(), rule.field.dotted());
-        Drift { rule: rule.clone(), collection, id, field, stored, expected, flaws: Vec::new() }
+        Drift { rule: rule.clone(), collection, id, field, stored, expected, flaws: Vec::new(), violations: Vec::new() }
     }
 
     /// A missing value is left out: null is a value.
@@ -290,7 +300,16 @@ impl Drift {
             }
             drift.append("flaws", &Value::Array(flaws.finish()));
         }
-        if let Some(problem) = problem {
+        if let Some(first) = self.violations.first() {
+            append_present(&mut drift, "kind", &first.kind);
+            let rows = self.violations.iter().map(|violation| {
+                let field = ("field", Value::from(&*violation.field));
+                mql::object([field, ("problem", Value::from(&*violation.problem))])
+            });
+            drift.append("violations", &Value::Array(rows.collect()));
+        }
+        let own = self.violations.first().map(|first| &*first.problem);
+        if let Some(problem) = problem.or(own) {
             drift.append("problem", &Value::from(problem));
         }
         drift.finish()

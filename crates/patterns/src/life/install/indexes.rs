@@ -68,6 +68,9 @@ impl PlannedIndex {
 
 /// Whether an index that is there is as good as one that is made for the need.
 pub(crate) fn serves(need: &IndexNeed, index: &Doc<'_>) -> bool {
+    if !need.text.is_empty() {
+        return searches(need, index);
+    }
     let Some(key) = compared(need, index) else { return false };
     let expires = match need.expire_after {
         None => true,
@@ -82,6 +85,15 @@ pub(crate) fn serves(need: &IndexNeed, index: &Doc<'_>) -> bool {
         false => !has(index, "hidden") && key.is_led && key.is_in_order,
     };
     serves && expires && !index.contains("collation") && holds_all(need, index)
+}
+
+/// Whether it finds words in the same fields, and weighs them as well.
+fn searches(need: &IndexNeed, index: &Doc<'_>) -> bool {
+    let Some(Value::Document(weights)) = index.get("weights") else { return false };
+    let weighs = |(path, weight): &(Path, i32)| {
+        weights.get(&path.dotted()).is_some_and(|own| own.as_i64_exact() == Some(i64::from(*weight)))
+    };
+    weights.iter().count() == need.text.len() && need.text.iter().all(weighs) && holds_all(need, index)
 }
 
 /// Whether it is of use for the need; a unique one is found by another index where it finds nothing itself.
@@ -261,6 +273,17 @@ pub(super) async fn create(at: &mut Access<'_>, rule: &Rule, planned: &PlannedIn
 }
 
 fn explained(error: Error, rule: &Rule, need: &IndexNeed) -> Error {
+    if error.code() == Code::CannotIndexParallelArrays {
+        let (ns, paths) = (&need.ns, need.paths());
+        let message = format!(
+            "rule {} needs an index on {paths} of {ns}, and a document has arrays in several of these fields",
+            rule.name
+        );
+        return Error::new(Code::CannotIndexParallelArrays, message).with_hint(format!(
+            "MongoDB neither sorts by two arrays nor indexes them: find such documents with `$type: \"array\"` in {}",
+            ns.collection
+        ));
+    }
     if error.code() != Code::DuplicateKey {
         return error.context(&format!("rule {} needs an index on {}: ", rule.name, need.ns));
     }
@@ -270,8 +293,10 @@ fn explained(error: Error, rule: &Rule, need: &IndexNeed) -> Error {
         "rule {} needs a unique index on {path} of {ns}, and several documents have the same value, such as {example}",
         rule.name
     );
-    Error::new(Code::DuplicateKey, message)
-        .with_hint(format!("make {path} unique in {}, or match on another field", ns.collection))
+    Error::new(Code::DuplicateKey, message).with_hint(match rule.constraint() {
+        Some(_) => format!("make {path} unique in {}, or leave out `unique`", ns.collection),
+        None => format!("make {path} unique in {}, or match on another field", ns.collection),
+    })
 }
 
 /// Drops an index again, and the collection if it was made with it. What fails stays: the error that led here is told.

@@ -24,7 +24,7 @@ pub(crate) struct MadeIndex {
 
 impl MadeIndex {
     pub(super) fn of(planned: &PlannedIndex) -> MadeIndex {
-        MadeIndex { ns: planned.ns().clone(), index: planned.name.clone(), key: planned.need.key() }
+        MadeIndex { ns: planned.ns().clone(), index: planned.name.clone(), key: planned.need.listed_key() }
     }
 
     fn id(&self) -> Value<'static> {

@@ -56,6 +56,9 @@ impl Validation {
     }
 
     /// The user's part and those of rules, enforced. What only warns cannot be said beside what refuses: it waits in the catalog.
+    ///
+    /// Where the user asks for nothing, the level is `moderate`: a document from before the rule that breaks it can still be written, by
+    /// clients and by other rules, which may lack the right to bypass validation. A user who asks for `strict` keeps it.
     pub(super) fn with_rules(&self, rules: &[Doc<'static>]) -> Validation {
         if rules.is_empty() {
             return self.clone();
@@ -63,7 +66,7 @@ impl Validation {
         let own = Some(&self.validator).filter(|_| self.is_enforced());
         let parts = own.into_iter().chain(rules).map(|part| Value::Document(part.borrow()));
         let validator = mql::document([("$and", mql::list(parts))]);
-        let level = if self.is_enforced() { self.level.clone() } else { String::new() };
+        let level = if self.is_enforced() { self.level.clone() } else { "moderate".to_owned() };
         Validation { validator, level, action: String::new() }
     }
 
@@ -104,7 +107,7 @@ mod tests {
         for (options, expected) in [
             (
                 doc! {},
-                doc! { "validator": { "$and": [kinds()] }, "validationLevel": "strict", "validationAction": "error" },
+                doc! { "validator": { "$and": [kinds()] }, "validationLevel": "moderate", "validationAction": "error" },
             ),
             (
                 doc! { "validator": own.clone(), "validationLevel": "moderate" },
@@ -112,12 +115,16 @@ mod tests {
             ),
             // What only warns would refuse.
             (
+                doc! { "validator": own.clone() },
+                doc! { "validator": { "$and": [own.clone(), kinds()] }, "validationLevel": "strict", "validationAction": "error" },
+            ),
+            (
                 doc! { "validator": own.clone(), "validationAction": "warn" },
-                doc! { "validator": { "$and": [kinds()] }, "validationLevel": "strict", "validationAction": "error" },
+                doc! { "validator": { "$and": [kinds()] }, "validationLevel": "moderate", "validationAction": "error" },
             ),
             (
                 doc! { "validator": own.clone(), "validationLevel": "off" },
-                doc! { "validator": { "$and": [kinds()] }, "validationLevel": "strict", "validationAction": "error" },
+                doc! { "validator": { "$and": [kinds()] }, "validationLevel": "moderate", "validationAction": "error" },
             ),
         ] {
             assert_eq!(whole(options.clone()).unwrap(), expected, "{options}");

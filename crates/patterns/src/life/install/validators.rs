@@ -1,23 +1,27 @@
 //! Validators of users' collections that rules add to (SEMANTICS R36): a collection has `{ $and: [ the user's own, the rules' … ] }`.
 //!
-//! The user's part is a row of the catalog, `{ _id: { validates: <collection> }, own, rules, changing }`: a client that changes the
+//! The user's part is a row of the catalog, `{ _id: { validates: <collection> }, own, rules, fields, changing }`: a client that changes the
 //! validator changes that part, and it is given back with the last rule. `changing` is there while the collection may have either
-//! validator: what a stop leaves behind is known to be ours. What somebody has said past Pleach is the user's.
+//! validator: what a stop leaves behind is known to be ours. What somebody has said past Pleach is the user's. `fields` are those that rules
+//! keep, or have kept, in the documents: a validator that lists what is allowed allows them.
 
 use crate::active::Rules;
 use crate::execute::access::{Access, find};
 use crate::life::install::ensure_indexes;
 use crate::life::install::validation::{OPTIONS, Validation};
 use crate::life::relocate::stored::look_up;
-use crate::life::{CatalogRule, Life};
+use crate::life::{CatalogRule, Life, catalog};
 use crate::mql;
-use crate::rule::Rule;
 use crate::rule::names;
+use crate::rule::owned::STATE;
+use crate::rule::{Rule, State};
 use document::backend::Session;
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, CollectionOptions, Context, Namespace};
+use document::value::Path;
 use document::{Doc, DocWriter, Result, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The validator of a collection that rules add to.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,7 @@ pub(crate) struct ComposedValidator {
     pub(crate) ns: Namespace,
     own: Validation,
     rules: Vec<Doc<'static>>,
+    fields: Vec<Path>,
     changing: bool,
 }
 
@@ -47,6 +52,7 @@ impl ComposedValidator {
             ns: Namespace::new(db, id.get("validates")?.as_str()?),
             own: Validation::of(&own),
             rules: rules.iter().filter_map(rule).collect(),
+            fields: fields(row),
             changing: row.get("changing").is_some_and(|changing| changing.is_truthy()),
         })
     }
@@ -56,6 +62,9 @@ impl ComposedValidator {
         let mut row = DocWriter::new();
         row.append("_id", &self.id()).append("own", &Value::Document(self.own.options()));
         row.append("rules", &Value::Array(rules.collect()));
+        if !self.fields.is_empty() {
+            row.append("fields", &mql::list(self.fields.iter().map(|path| Value::string(path.dotted()))));
+        }
         if self.changing {
             row.append("changing", &Value::Bool(true));
         }
@@ -81,6 +90,12 @@ impl ComposedValidator {
     }
 }
 
+/// The fields that a row lists; rows from before closed schemas have none.
+fn fields(row: &Doc<'_>) -> Vec<Path> {
+    let Some(Value::Array(fields)) = row.get("fields") else { return Vec::new() };
+    fields.iter().filter_map(|path| path.as_str().map(Path::new)).collect()
+}
+
 /// Those of a database.
 pub(crate) async fn rows(at: &mut Access<'_>, db: &str) -> Result<Vec<ComposedValidator>> {
     let rows =
@@ -94,30 +109,66 @@ async fn current_validation(at: &mut Access<'_>, ns: &Namespace) -> Result<Optio
 }
 
 /// The collection with what rules ask for, as it has to be made and written down.
-async fn planned(at: &mut Access<'_>, ns: &Namespace, rules: Vec<Doc<'static>>) -> Result<ComposedValidator> {
+async fn planned(
+    at: &mut Access<'_>,
+    ns: &Namespace,
+    rules: Vec<Doc<'static>>,
+    fields: Vec<Path>,
+) -> Result<ComposedValidator> {
     let current = current_validation(at, ns).await?;
     let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
     let own = match known {
         Some(known) => known.own_of(current.as_ref()),
         None => current.unwrap_or(Validation::none()),
     };
-    Ok(ComposedValidator { ns: ns.clone(), own, rules, changing: true })
+    Ok(ComposedValidator { ns: ns.clone(), own, rules, fields, changing: true })
 }
 
-/// `{ collMod: …, validator, … }`: what a person would run for a rule that asks for this, beside what is there.
-pub(crate) async fn command(at: &mut Access<'_>, ns: &Namespace, rule: &Doc<'static>) -> Result<Doc<'static>> {
+/// The fields that documents of a collection may have because rules keep them, or have kept them.
+pub(crate) async fn kept_fields(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Path>> {
     let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
-    let mut rules = known.map(|known| known.rules).unwrap_or_default();
-    if !rules.contains(rule) {
-        rules.push(rule.clone());
+    let mut fields = known.map(|known| known.fields).unwrap_or_default();
+    for row in catalog::load(at, &ns.db).await?.iter().filter(|row| row.state != State::Retiring) {
+        // A row that is no rule of the database keeps nothing.
+        let Ok(rule) = row.rule_in(&ns.db) else { continue };
+        let owned = rule.owned().into_iter().filter(|_| rule.host == *ns);
+        fields.extend(owned.filter(|path| path.first() != STATE));
     }
-    let whole = planned(at, ns, rules).await?.whole();
+    fields.sort_by_key(Path::dotted);
+    fields.dedup();
+    Ok(fields)
+}
+
+/// What the user alone asks of a collection that rules add to; `None` if no rule does.
+pub(crate) async fn own_options(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
+    let Some(known) = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns) else { return Ok(None) };
+    let current = current_validation(at, ns).await?;
+    Ok(Some(known.own_of(current.as_ref()).options()))
+}
+
+/// `{ collMod: …, validator, … }`: what a person would run for a rule that asks for this, beside what is there. `old` is the rule as it
+/// was.
+pub(crate) async fn command(at: &mut Access<'_>, rule: &Rule, old: Option<&Rule>) -> Result<Option<Doc<'static>>> {
+    let Some(constraint) = rule.constraint() else { return Ok(None) };
+    let ns = &rule.host;
+    let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
+    let mut rules = known.as_ref().map(|known| known.rules.clone()).unwrap_or_default();
+    let fields = kept_fields(at, ns).await?;
+    if let (Some(old), Some(known)) = (old.and_then(|old| old.constraint()), &known) {
+        let was = old.validator(&known.fields);
+        rules.retain(|rule| *rule != was);
+    }
+    let asked = constraint.validator(&fields);
+    if !rules.contains(&asked) {
+        rules.push(asked);
+    }
+    let whole = planned(at, ns, rules, fields).await?.whole();
     let mut command = DocWriter::new();
     command.append("collMod", &Value::from(&*ns.collection));
     whole.options().iter().for_each(|(name, value)| {
         command.append(name.as_str(), &value);
     });
-    Ok(command.finish())
+    Ok(Some(command.finish()))
 }
 
 /// Gives a collection what its rules ask for, or what it had without them.
@@ -183,23 +234,25 @@ fn with_whole(op: &AdminOp, whole: &Validation) -> AdminOp {
 }
 
 fn adds_to(rule: &Rule, ns: &Namespace) -> bool {
-    rule.needs().validators.iter().any(|(other, _)| other == ns)
+    rule.constraint().is_some() && rule.host == *ns
 }
 
 impl Life {
     /// Makes the validators of a database what its rules ask for; whoever calls it changes no rule meanwhile.
     pub(crate) async fn settle_validators(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
-        let mut wanted: BTreeMap<Namespace, Vec<Doc<'static>>> = BTreeMap::new();
+        let mut wanted: BTreeMap<Namespace, Vec<Arc<Rule>>> = BTreeMap::new();
         for row in rows(at, db).await? {
             wanted.entry(row.ns).or_default();
         }
         for entry in self.entries().into_iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept()) {
-            for (ns, validator) in entry.rule.needs().validators {
-                wanted.entry(ns).or_default().push(validator);
+            if entry.rule.constraint().is_some() {
+                wanted.entry(entry.rule.host.clone()).or_default().push(entry.rule);
             }
         }
         for (ns, rules) in wanted {
-            let planned = planned(at, &ns, rules).await?;
+            let fields = kept_fields(at, &ns).await?;
+            let rules = rules.iter().filter_map(|rule| Some(rule.constraint()?.validator(&fields))).collect();
+            let planned = planned(at, &ns, rules, fields).await?;
             set(at, planned).await?;
         }
         Ok(())
@@ -264,7 +317,7 @@ mod tests {
         let rule = Doc::from(doc! { "kind": "book" });
         let own = validation(doc! { "validator": { "a": 1 } });
         let ns = Namespace::new("shop", "things");
-        let row = ComposedValidator { ns, own: own.clone(), rules: vec![rule], changing: false };
+        let row = ComposedValidator { ns, own: own.clone(), rules: vec![rule], fields: Vec::new(), changing: false };
         assert_eq!(row.own_of(Some(&row.whole())), own);
         let others = validation(doc! { "validator": { "b": 2 } });
         assert_eq!(row.own_of(Some(&others)), others);
@@ -284,6 +337,7 @@ mod tests {
                 ("_id", row.id()),
                 ("own", Value::Document(row.own.options())),
                 ("rules", mql::list(rules)),
+                ("fields", mql::list(row.fields.iter().map(|path| Value::string(path.dotted())))),
                 ("changing", Value::Bool(row.changing)),
             ])
         };
@@ -291,6 +345,7 @@ mod tests {
             ns: Namespace::new("shop", "things"),
             own: validation(doc! { "validator": { "a": 1 }, "validationAction": "warn" }),
             rules: vec![Doc::from(doc! { "kind": "book" })],
+            fields: vec![Path::new("stats.n")],
             changing: true,
         };
         assert_eq!(ComposedValidator::read("shop", &row(&composed)), Some(composed));

@@ -1,5 +1,6 @@
 //! Constraints on a store: what they ask for is there beside what the user asks for, and goes with them.
 
+use crate::declare::from_yaml;
 use crate::execute::access::Access;
 use crate::front::ClientFront;
 use crate::layer::Patterned;
@@ -9,14 +10,13 @@ use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::stored::look_up;
 use crate::life::replaced::Progress;
 use crate::life::{CatalogRule, Life, catalog, expiry, lifecycle};
-use crate::rule::needs::Direction;
 use crate::rule::state::State;
-use crate::rule::{ClientWrites, Constraint, IndexNeed, Kind, Needs, Rule};
+use crate::rule::{ClientWrites, Constraint, IndexNeed, Kind, Needs, Rule, Violation};
 use bson::{Bson, doc};
 use document::backend::{Backend, Class, Head, Route, Session};
 use document::op::{AdminOp, Capture, CollectionOptions, Namespace};
 use document::value::Path;
-use document::{Code, Doc, Value};
+use document::{Code, Doc, Env, Result, Value};
 use engine::{Engine, Options};
 use std::sync::Arc;
 
@@ -32,27 +32,55 @@ fn things() -> Namespace {
     Namespace::new("shop", "things")
 }
 
+/// Asks for what it is told to.
+#[derive(Debug)]
+struct Asking {
+    validator: Doc<'static>,
+    indexes: Vec<IndexNeed>,
+}
+
+impl Constraint for Asking {
+    fn describe(&self) -> String {
+        "what is asked for".to_owned()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { indexes: self.indexes.clone(), ..Needs::default() }
+    }
+
+    fn validator(&self, _: &[Path]) -> Doc<'static> {
+        self.validator.clone()
+    }
+
+    fn violations(&self, _: &Doc<'_>, _: &[Path], _: &Env) -> Result<Vec<Violation>> {
+        let (field, problem) = ("kind".to_owned(), "is no kind".to_owned());
+        Ok(vec![Violation { kind: Value::Missing, field, problem }])
+    }
+}
+
 fn rule(name: &str, validator: bson::Document, indexes: Vec<IndexNeed>) -> Rule {
-    let needs = Needs { indexes, validators: vec![(things(), Doc::from(validator))], ..Needs::default() };
+    let asking = Asking { validator: Doc::from(validator), indexes };
     Rule {
         name: name.into(),
         pattern: "polymorphic",
         host: things(),
         field: Path::new("kind"),
-        kind: Kind::Constraint(Arc::new(Constraint { needs })),
+        kind: Kind::Constraint(Arc::new(asking)),
         client_writes: ClientWrites::default(),
         declaration: Doc::empty(),
     }
 }
 
-/// One slug per kind, and the newest of a kind: as such rules need them.
-fn indexes() -> Vec<IndexNeed> {
-    let books = Some(Doc::from(doc! { "kind": "book" }));
-    let slug = IndexNeed { unique: true, partial: books.clone(), ..IndexNeed::lookup(&things(), [Path::new("slug")]) };
-    let keys = vec![(Path::new("kind"), Direction::Ascending), (Path::new("at"), Direction::Descending)];
-    let newest = IndexNeed { keys, ..IndexNeed::lookup(&things(), []) };
-    let expires = IndexNeed { expire_after: Some(3_600), ..IndexNeed::lookup(&things(), [Path::new("until")]) };
-    vec![slug, newest, expires]
+/// One slug per kind, and the newest of a kind: as the catalog can make it again.
+fn declared() -> Rule {
+    let text = "database: shop
+collections:
+  things:
+    polymorphic:
+      discriminator: kind
+      indexes: [{ key: { kind: 1, at: -1 } }]
+      kinds: { book: { indexes: [{ key: { slug: 1 }, unique: true }] }, film: {} }";
+    from_yaml("pleach.yaml", text).declaration.unwrap().rules.remove(0)
 }
 
 impl Store {
@@ -70,7 +98,7 @@ impl Store {
         let row = Row {
             rule: rule.name.to_string(),
             kind: rule.pattern.to_owned(),
-            declaration: Doc::empty(),
+            declaration: rule.declaration.clone(),
             state: State::Maintaining,
             epoch: 1,
             done: 0,
@@ -163,7 +191,7 @@ async fn the_users_validator_is_kept_changed_and_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collection_without_a_validator_has_none_afterwards_and_one_that_is_dropped_is_constrained_again() {
     let store = Store::new();
-    let constraint = store.begin(rule("things.kinds", kinds(), indexes())).await;
+    let constraint = store.begin(declared()).await;
     let specs = || async {
         let (mut session, context) = (Session::default(), testing::context());
         let mut at = Access { backend: &*store.backend, session: &mut session, context: &context };
@@ -171,13 +199,13 @@ async fn a_collection_without_a_validator_has_none_afterwards_and_one_that_is_dr
         let name = |index: &Doc<'static>| index.get("name").and_then(|name| name.as_str().map(str::to_owned));
         indexes.iter().filter_map(name).collect::<Vec<_>>()
     };
-    assert_eq!(specs().await, ["_id_", "slug_1", "kind_1_at_-1", "until_1"]);
+    assert_eq!(specs().await, ["_id_", "kind_1_at_-1", "slug_1"]);
     assert_eq!(store.insert(doc! { "kind": "book", "slug": "a" }).await, None);
     assert_eq!(store.insert(doc! { "kind": "book", "slug": "a" }).await, Some(Code::DuplicateKey));
     assert_eq!(store.insert(doc! { "kind": "film", "slug": "a" }).await, None);
     store.define(AdminOp::Drop { ns: things() }).await;
-    assert_eq!(store.validator().await, Some(doc! { "$and": [kinds()] }.into()));
-    assert_eq!(specs().await.len(), 4);
+    assert_eq!(store.insert(doc! { "kind": "car" }).await, Some(Code::DocumentValidationFailure));
+    assert_eq!(specs().await.len(), 3);
     store.drop(&constraint).await;
     assert!(store.validator().await.is_none_or(|validator| validator == doc! {}.into()));
     assert_eq!(specs().await, ["_id_"]);

@@ -19,9 +19,9 @@ use crate::rule::Rule;
 use crate::rule::state::State;
 use document::backend::{Answer, Session};
 use document::filter::Filter;
-use document::op::Namespace;
 use document::pipeline::expr::Names;
-use document::{Code, Doc, Error, Result, Value};
+use document::value::Path;
+use document::{Code, Doc, Env, Error, Result, Value};
 
 pub(super) struct OfConstraint;
 
@@ -29,17 +29,14 @@ impl Lifecycle for OfConstraint {
     fn plan<'a>(
         &'a self,
         at: &'a mut Access<'_>,
-        _: Option<&'a CatalogRule>,
+        entry: Option<&'a CatalogRule>,
         rule: &'a Rule,
         _: Work,
     ) -> Answer<'a, Work> {
         Box::pin(async move {
-            let mut steps = Vec::new();
-            for (ns, validator) in rule.needs().validators {
-                let command = validators::command(at, &ns, &validator).await?;
-                steps.push(PlanCommand { kind: "validator", namespace: ns, command });
-            }
-            Ok(Work::Constrain(steps))
+            let command = validators::command(at, rule, entry.map(|entry| &*entry.rule)).await?;
+            let step = |command| PlanCommand { kind: "validator", namespace: rule.host.clone(), command };
+            Ok(Work::Constrain(command.map(step).into_iter().collect()))
         })
     }
 
@@ -85,12 +82,7 @@ impl Lifecycle for OfConstraint {
         figures: &'a mut Figures,
         report: &'a mut Report,
     ) -> Answer<'a, ()> {
-        Box::pin(async move {
-            for drift in refused(life, asked, figures).await? {
-                report.note(figures, drift);
-            }
-            Ok(())
-        })
+        Box::pin(async move { look(life, asked, figures, &mut |figures, drift| report.note(figures, drift)).await })
     }
 
     /// What is wrong with a document, only its owner knows.
@@ -104,9 +96,7 @@ impl Lifecycle for OfConstraint {
     ) -> Answer<'a, ()> {
         Box::pin(async move {
             let why = "the rule does not allow the document: change it by hand";
-            let refused = refused(life, asked, figures).await?;
-            report.failures.extend(refused.into_iter().map(|drift| (drift, why.to_owned())));
-            Ok(())
+            look(life, asked, figures, &mut |_, drift| report.leave(drift, why)).await
         })
     }
 
@@ -140,8 +130,7 @@ impl Lifecycle for OfConstraint {
     }
 
     fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
-        let validators = rule.needs().validators;
-        validators.iter().try_for_each(|(ns, _)| needed.need(rights, Resource::ConstrainedCollection, ns))
+        needed.need(rights, Resource::ConstrainedCollection, &rule.host)
     }
 
     /// It writes nothing.
@@ -159,33 +148,44 @@ async fn settle(life: &Life, entry: &CatalogRule, with_indexes: bool) -> Result<
     if with_indexes {
         install::ensure_indexes(&mut at, &entry.rule).await?;
     }
-    life.settle_validators(&mut at, &entry.db).await
+    life.settle_validators(&mut at, &entry.db).await?;
+    if with_indexes {
+        // Those that the rule as it was needed, and no rule needs now.
+        life.tidy_indexes(&mut at, &entry.db).await?;
+    }
+    Ok(())
 }
 
 /// How many documents are looked at together.
 const PACE: Pace = Pace { first: 1_000, most: 4_000, bytes: 16 << 20 };
 
-/// The documents that the rule's validators refuse: they were there before it, or came past it.
-async fn refused(life: &Life, asked: &AuditedRule, figures: &mut Figures) -> Result<Vec<Drift>> {
-    let mut found = Vec::new();
-    for (ns, validator) in asked.rule.needs().validators {
-        let validator = Filter::parse(&validator, &mut Names::new())?;
-        let mut looking = Looking { life, asked, ns: &ns, validator, checked: 0, found: Vec::new() };
-        walk(life, PACE, None, &mut looking).await?;
-        figures.checked += looking.checked;
-        found.append(&mut looking.found);
-    }
+/// Hands on every document that the rule refuses: it was there before, or came past its validator.
+async fn look(
+    life: &Life,
+    asked: &AuditedRule,
+    figures: &mut Figures,
+    found: &mut (dyn FnMut(&mut Figures, Drift) + Send),
+) -> Result<()> {
+    let Some(constraint) = asked.rule.constraint() else { return Ok(()) };
+    let kept = {
+        let (mut session, context) = (Session::default(), life.context());
+        let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
+        validators::kept_fields(&mut at, &asked.rule.host).await?
+    };
+    let validator = Filter::parse(&constraint.validator(&kept), &mut Names::new())?;
+    let mut looking = Looking { life, asked, kept, validator, figures, found };
+    walk(life, PACE, None, &mut looking).await?;
     figures.note_if_empty(&asked.rule.host);
-    Ok(found)
+    Ok(())
 }
 
 struct Looking<'a> {
     life: &'a Life,
     asked: &'a AuditedRule,
-    ns: &'a Namespace,
+    kept: Vec<Path>,
     validator: Filter,
-    checked: u64,
-    found: Vec<Drift>,
+    figures: &'a mut Figures,
+    found: &'a mut (dyn FnMut(&mut Figures, Drift) + Send),
 }
 
 impl PartWork for Looking<'_> {
@@ -194,28 +194,35 @@ impl PartWork for Looking<'_> {
             let (life, context) = (self.life, self.life.context());
             let mut began = OwnTransaction::begin(life, &context).await?;
             let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };
-            let (documents, next) = walk::read(&mut at, self.ns, part, None).await?;
-            let mut found = Vec::new();
+            let (documents, next) = walk::read(&mut at, &self.asked.rule.host, part, None).await?;
+            let mut refused = Vec::new();
             for document in &documents {
                 if !self.validator.matches(document, &context.env)? {
-                    found.push(drift(self.asked, self.ns, document));
+                    refused.push(drift(self.asked, document, &self.kept, &context.env)?);
                 }
             }
-            self.checked += documents.len() as u64;
-            self.found.append(&mut found);
+            self.figures.checked += documents.len() as u64;
+            refused.into_iter().for_each(|drift| (self.found)(self.figures, drift));
             Ok(Some(PartDone::of(&documents, next)))
         })
     }
 }
 
-fn drift(asked: &AuditedRule, ns: &Namespace, document: &Doc<'static>) -> Drift {
-    Drift {
-        rule: asked.rule.clone(),
-        collection: ns.collection.clone(),
+fn drift(asked: &AuditedRule, document: &Doc<'static>, kept: &[Path], env: &Env) -> Result<Drift> {
+    let rule = &asked.rule;
+    let violations = match rule.constraint() {
+        Some(constraint) => constraint.violations(document, kept, env)?,
+        None => Vec::new(),
+    };
+    let field = violations.first().map_or_else(|| rule.field.dotted(), |first| first.field.clone());
+    Ok(Drift {
+        rule: rule.clone(),
+        collection: rule.host.collection.clone(),
         id: document.get("_id").unwrap_or(Value::Null),
-        field: asked.rule.field.dotted(),
-        stored: crate::fields::value_at(document, &asked.rule.field).into_owned(),
+        stored: crate::fields::value_at(document, &Path::new(&field)).into_owned(),
+        field,
         expected: Value::Missing,
         flaws: Vec::new(),
-    }
+        violations,
+    })
 }

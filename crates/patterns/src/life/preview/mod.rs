@@ -1,11 +1,12 @@
 //! What applying a declaration would do to the data that exists: one file per question. Reads, and changes nothing.
 //!
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
-//! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`readings`]
+//! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`constrained`] which documents break a rule, [`readings`]
 //! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`removal`] what goes with a rule, [`state`] which
 //! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on. `plan` shows the answers; `apply` refuses
 //! by them.
 
+mod constrained;
 mod counts;
 mod indexes;
 mod inside;
@@ -22,6 +23,7 @@ mod state;
 mod unfit;
 mod validators;
 
+pub(crate) use constrained::count_breaking;
 pub(crate) use references::{AllReferencesDangle, all_references_dangle};
 pub(crate) use refusal::Refusal;
 pub(crate) use sample::shown;
@@ -59,6 +61,8 @@ pub(crate) struct RulePreview {
     /// What documents would lose that come into buckets.
     pub(crate) losses: Option<Losses>,
     pub(crate) removal: Option<Removal>,
+    /// How many documents there are, and how many a constraint would refuse.
+    pub(crate) breaking: Option<(u64, u64)>,
     /// What a person should know, a sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) refusals: Vec<Refusal>,
@@ -111,7 +115,8 @@ impl Preview {
                         losses::look(at, change, &mut rule_preview).await?;
                     }
                 }
-                Work::Index(_) | Work::Expiry(_) | Work::Constrain(_) | Work::Keep | Work::Remove => {}
+                Work::Constrain(_) => constrained::look(at, declared, &mut rule_preview).await?,
+                Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
             }
             rules.push(rule_preview);
         }
@@ -183,6 +188,7 @@ impl RulePreview {
             unkeyed: None,
             losses: None,
             removal: None,
+            breaking: None,
             notes: Vec::new(),
             refusals: Vec::new(),
         }
@@ -246,6 +252,9 @@ impl RulePreview {
         }
         if let Some(removal) = &self.removal {
             removal.show(&mut doc);
+        }
+        if let Some((all, breaking)) = self.breaking {
+            doc.append("hosts", &long(all)).append("breaking", &long(breaking));
         }
         if !self.notes.is_empty() {
             let notes = self.notes.iter().map(|note| Value::from(&**note));

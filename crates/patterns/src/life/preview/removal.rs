@@ -16,12 +16,18 @@ pub(crate) struct Removal {
     fields: Vec<String>,
     /// How many documents are changed, or become plain documents again.
     documents: u64,
+    /// It keeps nothing in documents: only its validator and its indexes go.
+    is_constraint: bool,
 }
 
 impl Removal {
     pub(super) async fn look(at: &mut Access<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
         if rule.shape().is_some() {
-            return Ok(Removal { fields: Vec::new(), documents: count(at, &rule.host, Doc::empty()).await? });
+            let documents = count(at, &rule.host, Doc::empty()).await?;
+            return Ok(Removal { documents, ..Removal::default() });
+        }
+        if rule.constraint().is_some() {
+            return Ok(Removal { is_constraint: true, ..Removal::default() });
         }
         let mut fields = Vec::new();
         if with_data {
@@ -33,12 +39,15 @@ impl Removal {
         }
         let exists = |path: &String| document([(&**path, call("$exists", Value::Bool(true)))]);
         let any = document([("$or", Value::Array(fields.iter().map(|path| Value::Document(exists(path))).collect()))]);
-        Ok(Removal { documents: count(at, &rule.host, any).await?, fields })
+        Ok(Removal { documents: count(at, &rule.host, any).await?, fields, is_constraint: false })
     }
 
     pub(super) fn show(&self, doc: &mut DocWriter) {
         let fields = self.fields.iter().map(|field| Value::from(&**field));
         doc.append("fields", &Value::Array(fields.collect())).append("documents", &long(self.documents));
+        if self.is_constraint {
+            doc.append("constraint", &Value::Bool(true));
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::relax::{lost, relaxed};
 use crate::life::preview::schema::{SchemaScope, Wanted, allowing};
 use crate::life::preview::{RulePreview, sample};
-use crate::life::{relocate, replaced};
+use crate::life::{install, relocate, replaced};
 use crate::mql::document;
 use crate::print::in_shell;
 use crate::rule::Rule;
@@ -87,6 +87,10 @@ pub(super) async fn look(
 
 /// The validator that refuses writes. `None` if there is none, or if it only warns.
 async fn enforced(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
+    // What rules ask for beside it allows what other rules keep.
+    if let Some(own) = install::validators::own_options(at, ns).await? {
+        return Ok(enforced_by(&own));
+    }
     Ok(relocate::stored::look_up(at, ns).await?.and_then(|found| enforced_by(&found.options)))
 }
 
@@ -181,6 +185,18 @@ async fn conflicts(
         (rule.name.clone(), Refusal { need: Need::Command(command.clone()), reason })
     };
     Ok(refused.iter().map(refusal).collect())
+}
+
+/// The rules whose values a validator of other rules would refuse.
+pub(super) async fn conflicting(
+    at: &mut Access<'_>,
+    ns: &Namespace,
+    validator: &Doc<'static>,
+    rules: &[Arc<Rule>],
+) -> Result<Vec<Arc<str>>> {
+    let rules: Vec<&Arc<Rule>> = rules.iter().collect();
+    let found = conflicts(at, ns, validator, &rules, Hosts::Written).await?;
+    Ok(found.into_iter().map(|(rule, _)| rule).collect())
 }
 
 /// A validator that is being changed.

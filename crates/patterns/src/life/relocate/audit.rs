@@ -80,6 +80,7 @@ pub(super) fn drift(rule: &Arc<Rule>, place: &Place, document: &Doc<'static>, fl
         stored: flaw.map_or(Value::Missing, |flaw| flaw.stored.clone()),
         expected: flaw.map_or(Value::Missing, |flaw| flaw.expected.clone()),
         flaws: flaws.to_vec(),
+        violations: Vec::new(),
     }
 }
 

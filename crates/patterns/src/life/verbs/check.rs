@@ -1,20 +1,43 @@
-//! `check`: what is wrong with a declaration. Looks at no data.
+//! `check`: what is wrong with a declaration; looks at no data then. With `infer: <collection>`: a declaration of the kinds that the
+//! documents of the collection have.
 
 use crate::declare::{Checked, Finding};
-use crate::life::verbs::privileges::RequiredPrivileges;
+use crate::execute::access::Access;
+use crate::life::infer::infer;
+use crate::life::verbs::privileges::{RequiredPrivileges, Resource, privilege};
 use crate::life::verbs::{Call, Verb};
-use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use document::backend::Session;
+use document::op::Namespace;
+use document::{ArrayWriter, Doc, DocWriter, Error, Result, Value};
 
 pub(super) const VERB: Verb = Verb {
     name: "check",
     help: "Says what is wrong with a declaration.",
-    fields: &["declaration"],
+    fields: &["declaration", "infer"],
     changes: false,
-    privileges: RequiredPrivileges(&[]),
+    privileges: PRIVILEGES,
     run: |call| Box::pin(run(call)),
 };
 
+/// Of the collection that kinds are inferred from.
+const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[privilege(Resource::RuleCollections, &["find"])]);
+
 async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
+    if let Some(collection) = call.request.body.get("infer") {
+        let Some(collection) = collection.as_str().filter(|name| !name.is_empty()) else {
+            return Err(Error::type_mismatch("'infer' takes the name of a collection"));
+        };
+        let Some(db) = call.request.db.clone() else {
+            return Err(Error::bad_value("kinds are inferred in one database")
+                .with_hint("send the command to it, not to admin"));
+        };
+        let ns = Namespace::new(&db, collection);
+        let rights = call.rights.clone().naming([ns.clone()]);
+        PRIVILEGES.need(&rights, Resource::RuleCollections, &ns)?;
+        let (mut session, context) = (Session::default(), call.context.clone());
+        let mut at = Access { backend: &*call.life.backend, session: &mut session, context: &context };
+        return infer(&mut at, &ns).await;
+    }
     Ok(findings(&call.request.checked()?))
 }
 

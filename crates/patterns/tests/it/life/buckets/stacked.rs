@@ -2,10 +2,10 @@
 
 use super::station::{BEGIN, DAYS, ELSEWHERE, HOURS};
 use crate::harness::{context, delete, find_and_modify, insert, modify, run, update};
-use crate::life::village::Village;
+use crate::life::village::{Village, declared};
 use bson::{Bson, DateTime, Document, bson, doc};
 use document::backend::{Backend, Session};
-use document::op::{Capture, Context, Sent, WriteOp};
+use document::op::{AdminOp, Capture, Context, Sent, WriteOp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -151,6 +151,22 @@ fn whole_buckets_that_expire_take_their_readings_out_of_fields() {
         assert_eq!(written.n, 2);
         is(&sensor(&village, 1).await, 10, 20);
         village.assert_clean().await;
+        village.close().await;
+    });
+}
+
+#[test]
+fn a_rule_is_retired_whose_source_becomes_a_view() {
+    run(async {
+        let village = Village::new().await;
+        let days = "days: { computed: { hottest: { max: temp, from: sensor_data, by: { $dateTrunc: { date: $ts, unit: day } }, create: true } } }";
+        village.apply(&format!("{{ {days} }}")).await.unwrap();
+        // A client drops the database: the rule stays declared, its index is no more.
+        let drop = AdminOp::DropDatabase { db: "shop".to_owned() };
+        village.front.admin(&mut Session::default(), &context(), drop).await.unwrap();
+        let declaration = declared(&with_fields(HOURS));
+        village.ask("apply", doc! { "declaration": declaration, "remove": true }).await.unwrap();
+        assert!(!village.states().await.iter().any(|(rule, _)| rule == "days.hottest"), "{:?}", village.states().await);
         village.close().await;
     });
 }

@@ -1,0 +1,43 @@
+//! A proposal as YAML.
+
+use super::profile::{KindProfile, Proposal};
+use document::op::Namespace;
+
+pub(super) fn declaration(ns: &Namespace, proposal: &Proposal) -> String {
+    let mut text = format!("database: {}\ncollections:\n  {}:\n", word(&ns.db), word(&ns.collection));
+    text.push_str(&format!("    polymorphic:\n      discriminator: {}\n      kinds:\n", word(&proposal.discriminator)));
+    proposal.kinds.iter().for_each(|kind| text.push_str(&of_kind(kind)));
+    text.push_str("      unknown: reject\n");
+    text
+}
+
+fn of_kind(kind: &KindProfile) -> String {
+    if kind.required.is_empty() && kind.types.is_empty() {
+        return format!("        {}: {{}}\n", word(&kind.name));
+    }
+    let mut text = format!("        {}:\n", word(&kind.name));
+    if !kind.required.is_empty() {
+        let names: Vec<String> = kind.required.iter().map(|name| word(name)).collect();
+        text.push_str(&format!("          required: [{}]\n", names.join(", ")));
+    }
+    if !kind.types.is_empty() {
+        text.push_str("          schema:\n            properties:\n");
+        for (name, types) in &kind.types {
+            let types = match types.as_slice() {
+                [only] => (*only).to_owned(),
+                several => format!("[{}]", several.join(", ")),
+            };
+            text.push_str(&format!("              {}: {{ bsonType: {types} }}\n", word(name)));
+        }
+    }
+    text
+}
+
+/// A text that YAML reads as that text.
+fn word(text: &str) -> String {
+    const OTHERS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
+    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        && !OTHERS.contains(&&*text.to_ascii_lowercase());
+    if is_plain { text.to_owned() } else { crate::languages::literals::quoted(text) }
+}
