@@ -542,7 +542,7 @@ pub(crate) async fn races(opened: &Opened) {
         } else {
             doc! { "v": 4 }
         };
-        let one = doc! { "_id": number % 4, "$and": [newest] };
+        let one = doc! { "_id": i32::try_from(number % 4).unwrap(), "$and": [newest] };
         world.behind(update(world.ns(VERSIONED), one, changes[number % 3].clone(), &[])).await;
         number += 1;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -583,7 +583,7 @@ pub(crate) async fn commands(opened: &Opened) {
     // A statement that is sent again is done once.
     world.behind(insert(users.clone(), vec![doc! { "_id": 2, "age": "1" }])).await;
     let count = update(users.clone(), doc! { "_id": 2 }, doc! { "$inc": { "age": 1 } }, &[]);
-    let mut session = || Session { id: Some([7; 16]), retry: Some(1), ..Session::default() };
+    let session = || Session { id: Some([7; 16]), retry: Some(1), ..Session::default() };
     for _ in 0..2 {
         assert_eq!(world.write_at(&mut session(), &count).await.unwrap().n, 1);
     }

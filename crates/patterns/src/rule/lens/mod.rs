@@ -10,7 +10,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use steps::{Changed, Conversion, Origin, Step};
+pub use steps::{ChangedPaths, Conversion, Origin, VersionStep};
 
 use crate::mql::{call, call_with, cond, field, list, object};
 use crate::rule::{IndexNeed, Needs};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 const ASIDE: &str = "_pleach_as_it_is";
 
 /// The steps that bring a document to the next version.
-pub type VersionSteps = Vec<Arc<dyn Step>>;
+pub type VersionSteps = Vec<Arc<dyn VersionStep>>;
 
 /// One document, several versions.
 #[derive(Debug)]
@@ -155,9 +155,9 @@ impl Lens {
 
     /// Whether the path may hold something else in another version. The number itself does.
     pub fn changes(&self, path: &Path) -> bool {
-        let changes = |step: &Arc<dyn Step>| match step.changed() {
-            Changed::Everything => true,
-            Changed::Paths(paths) => paths.iter().any(|changed| steps::overlap(changed, path)),
+        let changes = |step: &Arc<dyn VersionStep>| match step.changed() {
+            ChangedPaths::Everything => true,
+            ChangedPaths::Paths(paths) => paths.iter().any(|changed| steps::overlap(changed, path)),
         };
         path.first() == &*self.field || self.versions.iter().flatten().any(changes)
     }

@@ -1,7 +1,7 @@
 //! Steps on single documents: both ways, what they leave alone, and that the view says the same as the update of each version.
 
 use super::steps::{Convert, Default, Drop, Join, Nest, Pipelines, Rename, Split, Wrap, stages_of};
-use super::{Lens, Migrate, Step, VersionSteps};
+use super::{Lens, Migrate, VersionStep, VersionSteps};
 use bson::{Bson, Document, bson, doc};
 use document::filter::Filter;
 use document::pipeline::Pipeline;
@@ -25,7 +25,7 @@ fn lens(versions: Vec<VersionSteps>) -> Lens {
     Lens::new("v", versions, Migrate::default()).unwrap()
 }
 
-fn of(step: impl Step + 'static) -> Lens {
+fn of(step: impl VersionStep + 'static) -> Lens {
     lens(vec![vec![Arc::new(step)]])
 }
 

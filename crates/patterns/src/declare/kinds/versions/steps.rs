@@ -5,13 +5,16 @@ use crate::declare::finding::{At, Findings};
 use crate::declare::spelling;
 use crate::declare::tree::{Node, NodeContent};
 use crate::mql::call;
-use crate::rule::lens::steps::{Convert, Default, Drop, Join, Nest, Pipelines, Rename, STEPS, Split, Wrap, stages_of};
-use crate::rule::lens::{Changed, Step, VersionSteps};
+use crate::rule::lens::steps::{Convert, Default, Drop, Join, Nest, Pipelines, Rename, Split, Wrap, stages_of};
+use crate::rule::lens::{ChangedPaths, VersionStep, VersionSteps};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
 use document::value::Path;
 use document::{Array, Value};
 use std::sync::Arc;
+
+/// The words that name steps, sorted; `up` comes with `down`.
+const STEPS: &[&str] = &["convert", "default", "drop", "join", "nest", "rename", "split", "up", "wrap"];
 
 /// Every read goes through all steps: a bound on what a client can ask for.
 const MOST_VERSIONS: usize = 100;
@@ -119,12 +122,12 @@ fn one(node: &Node, at: At, version: &mut DeclaredVersion, findings: &mut Findin
     }
 }
 
-fn step(step: impl Step + 'static) -> Arc<dyn Step> {
+fn step(step: impl VersionStep + 'static) -> Arc<dyn VersionStep> {
     Arc::new(step)
 }
 
 /// A step of a word that says something about each of its fields.
-fn of_field(word: &str, path: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc<dyn Step>> {
+fn of_field(word: &str, path: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc<dyn VersionStep>> {
     match word {
         "rename" => {
             let to = item.path("phoneNumber", findings)?;
@@ -145,7 +148,7 @@ fn of_field(word: &str, path: Path, item: &BlockItem<'_>, findings: &mut Finding
     }
 }
 
-fn nest(from: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc<dyn Step>> {
+fn nest(from: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc<dyn VersionStep>> {
     let example = "{ into: phone.number, with: { phone.countryCode: \"+1\" } }";
     let block = record(item, &["into", "with"], example, findings)?;
     let into = block.require("into", "into: phone.number", findings)?.path("phone.number", findings)?;
@@ -164,7 +167,7 @@ fn nest(from: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc
     Some(step(Nest { from, into, with }))
 }
 
-fn convert(path: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc<dyn Step>> {
+fn convert(path: Path, item: &BlockItem<'_>, findings: &mut Findings) -> Option<Arc<dyn VersionStep>> {
     let block = record(item, &["from", "to"], "{ from: string, to: int }", findings)?;
     let types: Vec<(&'static str, &'static str)> = Convert::types().iter().map(|name| (*name, *name)).collect();
     let from = block.require("from", "from: string", findings)?.choice(&types, findings)?;
@@ -205,7 +208,7 @@ fn text_parts(
 }
 
 /// `{ up: [ … ], down: [ … ] }`.
-fn pipelines(block: &Block<'_>, findings: &mut Findings) -> Option<Arc<dyn Step>> {
+fn pipelines(block: &Block<'_>, findings: &mut Findings) -> Option<Arc<dyn VersionStep>> {
     let mut stages = |key: &str| -> Option<Vec<Value<'static>>> {
         let item = block.require(key, &format!("{key}: [ … ]"), findings)?;
         let Value::Array(stages) = item.node.to_value() else {
@@ -264,12 +267,12 @@ fn overlap(a: &Path, b: &Path) -> bool {
 }
 
 /// What is said at once has no order: no path may be in two steps of one word.
-fn named_once(steps: &[Arc<dyn Step>], at: &At, findings: &mut Findings) {
+fn named_once(steps: &[Arc<dyn VersionStep>], at: &At, findings: &mut Findings) {
     for (index, step) in steps.iter().enumerate() {
-        let Changed::Paths(own) = step.changed() else { continue };
+        let ChangedPaths::Paths(own) = step.changed() else { continue };
         let others = steps.iter().take(index).filter_map(|other| match other.changed() {
-            Changed::Paths(paths) => Some(paths),
-            Changed::Everything => None,
+            ChangedPaths::Paths(paths) => Some(paths),
+            ChangedPaths::Everything => None,
         });
         if let Some(twice) = others.flatten().find(|other| own.iter().any(|path| overlap(path, other))) {
             let message = format!("`{twice}` is named twice by one step");
@@ -282,7 +285,7 @@ fn named_once(steps: &[Arc<dyn Step>], at: &At, findings: &mut Findings) {
 fn no_forbidden_path(version: &DeclaredVersion, field: &Path, at: &At, findings: &mut Findings) {
     let forbidden = ["_id", "_pleach", field.first()];
     for step in &version.steps {
-        let Changed::Paths(paths) = step.changed() else { continue };
+        let ChangedPaths::Paths(paths) = step.changed() else { continue };
         for path in paths.iter().filter(|path| forbidden.contains(&path.first())) {
             let message = format!("no step may change `{path}`");
             findings.error(at, message, format!("{} stay as they are", spelling::all_of(forbidden.into_iter())));

@@ -1,6 +1,6 @@
 //! `convert: { age: { from: string, to: int } }`: a value gets another type. One that does not convert stays as it is.
 
-use super::{Changed, Conversion, Origin, Step, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, unknown_among};
 use crate::mql::{call, field, object};
 use crate::rule::lens::edits::{Edits, is_type};
 use document::Value;
@@ -33,7 +33,7 @@ impl Convert {
     }
 }
 
-impl Step for Convert {
+impl VersionStep for Convert {
     fn up(&self) -> Conversion {
         self.converted(self.from, self.to)
     }
@@ -42,8 +42,8 @@ impl Step for Convert {
         self.converted(self.to, self.from)
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(vec![self.path.clone()])
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(vec![self.path.clone()])
     }
 
     fn origin(&self, path: &Path) -> Origin {

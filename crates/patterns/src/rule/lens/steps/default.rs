@@ -1,6 +1,6 @@
 //! `default: { status: active }`: what lacks the field gets a value.
 
-use super::{Changed, Conversion, Origin, Step, overlap};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, overlap};
 use crate::mql::literal;
 use crate::rule::lens::edits::{Edits, is_absent};
 use document::Value;
@@ -12,7 +12,7 @@ pub struct Default {
     pub value: Value<'static>,
 }
 
-impl Step for Default {
+impl VersionStep for Default {
     fn up(&self) -> Conversion {
         let absent = Edits::when(is_absent(&self.path.dotted()));
         Conversion::one(absent.set(&self.path, literal(self.value.clone())))
@@ -23,8 +23,8 @@ impl Step for Default {
         Conversion::none()
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(vec![self.path.clone()])
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(vec![self.path.clone()])
     }
 
     fn origin(&self, path: &Path) -> Origin {

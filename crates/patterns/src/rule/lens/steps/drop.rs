@@ -1,6 +1,6 @@
 //! `drop: [fax]`: a field that newer documents do not have.
 
-use super::{Changed, Conversion, Origin, Step, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, unknown_among};
 use crate::rule::lens::edits::{Edits, is_present};
 use document::value::Path;
 
@@ -9,7 +9,7 @@ pub struct Drop {
     pub path: Path,
 }
 
-impl Step for Drop {
+impl VersionStep for Drop {
     fn up(&self) -> Conversion {
         Conversion::one(Edits::when(is_present(&self.path.dotted())).unset(&self.path))
     }
@@ -19,8 +19,8 @@ impl Step for Drop {
         Conversion::none()
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(vec![self.path.clone()])
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(vec![self.path.clone()])
     }
 
     fn origin(&self, path: &Path) -> Origin {

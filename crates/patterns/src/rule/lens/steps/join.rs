@@ -1,7 +1,7 @@
 //! `join: { address: { from: [street, city], with: ", " } }`: several texts become one. The inverse of a split.
 
 use super::text_parts::TextParts;
-use super::{Changed, Conversion, Origin, Step, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, unknown_among};
 use document::value::Path;
 
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Join {
     }
 }
 
-impl Step for Join {
+impl VersionStep for Join {
     fn up(&self) -> Conversion {
         self.text().glue()
     }
@@ -26,8 +26,8 @@ impl Step for Join {
         self.text().cut()
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(self.text().paths())
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(self.text().paths())
     }
 
     fn origin(&self, path: &Path) -> Origin {

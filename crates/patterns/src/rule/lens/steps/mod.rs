@@ -26,11 +26,8 @@ use document::Value;
 use document::value::Path;
 use std::fmt::Debug;
 
-/// The words that name steps in a declaration, sorted; `up` comes with `down`.
-pub const STEPS: &[&str] = &["convert", "default", "drop", "join", "nest", "rename", "split", "up", "wrap"];
-
 /// One change of documents between two versions. A document that lacks what the step is about is left alone.
-pub trait Step: Debug + Send + Sync {
+pub trait VersionStep: Debug + Send + Sync {
     /// Makes a document of the older version one of the newer.
     fn up(&self) -> Conversion;
 
@@ -38,7 +35,7 @@ pub trait Step: Debug + Send + Sync {
     fn down(&self) -> Conversion;
 
     /// Every path, of either version, that may not hold the same in both.
-    fn changed(&self) -> Changed;
+    fn changed(&self) -> ChangedPaths;
 
     /// Where a path of the newer version was in the older one.
     fn origin(&self, path: &Path) -> Origin;
@@ -76,7 +73,7 @@ impl Conversion {
 
 /// Which paths a step changes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Changed {
+pub enum ChangedPaths {
     Paths(Vec<Path>),
     /// It may change any.
     Everything,

@@ -1,6 +1,6 @@
 //! `nest: { phone: { into: phone.number, with: { phone.countryCode: "+1" } } }`: a field moves into a document, beside constants.
 
-use super::{Changed, Conversion, Origin, Step, moved, overlap, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, moved, overlap, unknown_among};
 use crate::mql::{field, literal};
 use crate::rule::lens::edits::{Edits, is_present};
 use document::Value;
@@ -21,7 +21,7 @@ impl Nest {
     }
 }
 
-impl Step for Nest {
+impl VersionStep for Nest {
     fn up(&self) -> Conversion {
         let from = self.from.dotted();
         let moved = Edits::when(is_present(&from)).unset(&self.from).set(&self.into, field(&from));
@@ -36,8 +36,8 @@ impl Step for Nest {
         Conversion::one(taken.set(&self.from, field(&into)))
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(self.paths())
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(self.paths())
     }
 
     fn origin(&self, path: &Path) -> Origin {

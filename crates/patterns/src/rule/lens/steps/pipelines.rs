@@ -1,6 +1,6 @@
 //! `{ up: [ … ], down: [ … ] }`: both ways written by hand, as the pipelines of updates.
 
-use super::{Changed, Conversion, Origin, Step, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, unknown_among};
 use document::value::Path;
 use document::{Array, Value};
 
@@ -37,7 +37,7 @@ impl Pipelines {
     }
 }
 
-impl Step for Pipelines {
+impl VersionStep for Pipelines {
     fn up(&self) -> Conversion {
         Conversion::Stages(self.up.clone())
     }
@@ -46,8 +46,8 @@ impl Step for Pipelines {
         Conversion::Stages(self.down.clone())
     }
 
-    fn changed(&self) -> Changed {
-        self.named().map_or(Changed::Everything, Changed::Paths)
+    fn changed(&self) -> ChangedPaths {
+        self.named().map_or(ChangedPaths::Everything, ChangedPaths::Paths)
     }
 
     fn origin(&self, path: &Path) -> Origin {

@@ -1,6 +1,6 @@
 //! `rename: { phone: phoneNumber }`: a field gets another name.
 
-use super::{Changed, Conversion, Origin, Step, moved, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, moved, unknown_among};
 use crate::mql::field;
 use crate::rule::lens::edits::{Edits, is_present};
 use document::value::Path;
@@ -16,7 +16,7 @@ fn rename(from: &Path, to: &Path) -> Edits {
     Edits::when(is_present(&from.dotted())).prune(from).set(to, value)
 }
 
-impl Step for Rename {
+impl VersionStep for Rename {
     fn up(&self) -> Conversion {
         Conversion::one(rename(&self.from, &self.to))
     }
@@ -25,8 +25,8 @@ impl Step for Rename {
         Conversion::one(rename(&self.to, &self.from))
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(vec![self.from.clone(), self.to.clone()])
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(vec![self.from.clone(), self.to.clone()])
     }
 
     fn origin(&self, path: &Path) -> Origin {

@@ -1,7 +1,7 @@
 //! `split: { name: { into: [first, last], on: " " } }`: a text becomes several, cut at the first separators.
 
 use super::text_parts::TextParts;
-use super::{Changed, Conversion, Origin, Step, unknown_among};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, unknown_among};
 use document::value::Path;
 
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Split {
     }
 }
 
-impl Step for Split {
+impl VersionStep for Split {
     fn up(&self) -> Conversion {
         self.text().cut()
     }
@@ -26,8 +26,8 @@ impl Step for Split {
         self.text().glue()
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(self.text().paths())
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(self.text().paths())
     }
 
     fn origin(&self, path: &Path) -> Origin {

@@ -1,6 +1,6 @@
 //! `wrap: [email]`: a value becomes an array of one. Older clients see and set its first item.
 
-use super::{Changed, Conversion, Origin, Step, overlap};
+use super::{ChangedPaths, Conversion, Origin, VersionStep, overlap};
 use crate::mql::{call_with, cond, field, list};
 use crate::rule::lens::edits::{Edits, is_present, is_type};
 use document::Value;
@@ -11,7 +11,7 @@ pub struct Wrap {
     pub path: Path,
 }
 
-impl Step for Wrap {
+impl VersionStep for Wrap {
     fn up(&self) -> Conversion {
         let path = self.path.dotted();
         Conversion::one(Edits::when(is_present(&path)).set(&self.path, list([field(&path)])))
@@ -25,8 +25,8 @@ impl Step for Wrap {
         Conversion::one(Edits::when(is_type(&path, "array")).set(&self.path, seen))
     }
 
-    fn changed(&self) -> Changed {
-        Changed::Paths(vec![self.path.clone()])
+    fn changed(&self) -> ChangedPaths {
+        ChangedPaths::Paths(vec![self.path.clone()])
     }
 
     fn origin(&self, path: &Path) -> Origin {
