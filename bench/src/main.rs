@@ -85,11 +85,15 @@ async fn main() -> Result<()> {
         .filter(|w| args.only.is_empty() || args.only.iter().any(|only| w.name.contains(only.as_str())))
         .collect();
     let needs_group = workloads.iter().any(|w| w.name == "group");
+    let needs_texts = workloads.iter().any(|w| w.name.starts_with("text_"));
     for target in targets.iter().filter(|_| !args.keep) {
         report::progress(&format!("loading {}", target.name));
         workload::load(target, args.documents, if needs_group { args.group_documents } else { 0 })
             .await
             .with_context(|| format!("loading {}", target.name))?;
+        if needs_texts {
+            workload::load_texts(target, args.documents).await.with_context(|| format!("loading {}", target.name))?;
+        }
     }
     let mut results = report::Results::new(targets.iter().map(|target| target.name.clone()).collect());
     let mut rng = rand::rng();

@@ -107,7 +107,63 @@ pub(crate) fn all() -> Vec<Workload> {
             },
             rows: Some(100),
         },
+        // Two words of some thousand documents each: the ten best.
+        search("text_best", || {
+            let score = doc! { "$meta": "textScore" };
+            doc! { "find": "texts", "filter": { "$text": { "$search": "roasted beans" } }, "sort": { "s": score.clone() }, "projection": { "s": score }, "limit": 10, "singleBatch": true }
+        }),
+        search("text_phrase", || {
+            doc! { "find": "texts", "filter": { "$text": { "$search": "\"roasted beans\" -milk" } }, "limit": 10, "singleBatch": true }
+        }),
+        Workload {
+            name: "text_count",
+            writes: false,
+            ids: Ids::None,
+            per_request: 0,
+            command: || doc! { "aggregate": "texts", "cursor": {}, "pipeline": [{ "$match": { "$text": { "$search": "roasted" } } }, { "$count": "n" }] },
+            rows: Some(1),
+        },
+        write("text_insert100", Ids::Fresh, BATCH, || {
+            doc! { "insert": "texts_inserted", "documents": (0..BATCH).map(|i| text(ID_MARK + i, i)).collect::<Vec<_>>() }
+        }),
     ]
+}
+
+/// A search whose ten first documents are wanted.
+fn search(name: &'static str, command: fn() -> Document) -> Workload {
+    Workload { name, writes: false, ids: Ids::None, per_request: 0, command, rows: Some(10) }
+}
+
+/// A document with a text of some twenty words, most of them rare.
+fn text(id: i64, number: i64) -> Document {
+    const WORDS: [&str; 8] = ["coffee", "morning", "kettle", "grinder", "filter", "water", "house", "market"];
+    let mut text = String::new();
+    for at in 0..16_usize {
+        let word =
+            WORDS.get((usize::try_from(number).unwrap_or_default() / (at + 1) + at) % WORDS.len()).unwrap_or(&"");
+        text.push_str(word);
+        text.push_str(if at % 3 == 0 { " " } else { ", " });
+    }
+    if number % 20 == 0 {
+        text.push_str("roasted beans ");
+    } else if number % 21 == 0 {
+        text.push_str("roasted with beans ");
+    }
+    if number % 40 == 0 {
+        text.push_str("and milk ");
+    }
+    text.push_str(&format!("lot{} batch{}", number % 1_000, number % 37));
+    doc! { "_id": id, "t": text, "n": number }
+}
+
+/// `texts` with a text index, and `texts_inserted`, empty with the same.
+pub(crate) async fn load_texts(target: &Target, documents: u64) -> Result<()> {
+    let mut connection = Connection::open(&target.address).await?;
+    for collection in ["texts", "texts_inserted"] {
+        let index = doc! { "key": { "t": "text" }, "name": "t_text" };
+        connection.command(&doc! { "createIndexes": collection, "indexes": [index], "$db": DB }).await?;
+    }
+    fill(&mut connection, "texts", documents, |id| text(id, id)).await
 }
 
 /// Fresh collections: `read` with a secondary index, empty `inserted` and `upserted`, and `grouped`.

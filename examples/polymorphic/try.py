@@ -47,6 +47,10 @@ show("other rules keep their fields", products.find_one(2)["reviewCount"], 1)
 cheap = [product["title"] for product in products.find({"price": {"$lt": 20}}).sort("price", 1)]
 show("all kinds together", cheap, ["Emma", "Lamp", "Shirt"])
 
+products.insert_one({"_id": 6, "type": "clothing", "title": "Cap", "price": 40, "size": "M", "description": "goes with every lamp"})
+found = products.find({"$text": {"$search": "lamps"}}).sort([("score", {"$meta": "textScore"})])
+show("words in all kinds, titles first", [product["title"] for product in found], ["Lamp", "Cap"])
+
 
 def plan(find):
     return shop.command("explain", {"find": "products", "filter": find}, verbosity="queryPlanner")

@@ -129,7 +129,7 @@ fn update(bytes: &[u8]) {
     };
     let Some(spec) = input.get("u") else { return };
     if let Ok(update) = Update::parse(&spec, &filters, &mut Names::new()) {
-        let details = Details { array_index: Some(0) };
+        let details = Details { array_index: Some(0), ..Details::default() };
         if let Ok(document::update::Applied::Changed(result)) =
             update.apply(&document(&input, "doc"), &details, &Env::fixed())
         {

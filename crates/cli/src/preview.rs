@@ -33,6 +33,7 @@ fn work(rule: &Document, steps: &[&Document]) -> String {
     match text(rule, "work") {
         "seed" => format!("new: {}", counts(rule)),
         "rebuild" => format!("changed: {}", counts(rule)),
+        "lift" => rule.get_document("lift").map_or_else(|_| "lifts an array".to_owned(), lifted),
         "upkeep" => "changed: only how it is kept".to_owned(),
         "index" => "needs an index".to_owned(),
         "expiry" => "its source expires by Pleach from now on".to_owned(),
@@ -74,6 +75,15 @@ fn counts(rule: &Document) -> String {
         (0, _) => "no documents yet".to_owned(),
         (hosts, true) => format!("{}, nothing to write", documents(hosts)),
         (hosts, false) => format!("{}: {}", documents(hosts), parts.join(", ")),
+    }
+}
+
+/// `reviews: 1,200 items of 40 documents become documents of productReviews`
+fn lifted(lift: &Document) -> String {
+    let (array, into, hosts) = (text(lift, "array"), text(lift, "into"), documents(number(lift, "documents")));
+    match number(lift, "items") {
+        1 => format!("lifts `{array}`: 1 item of {hosts} becomes a document of `{into}`"),
+        items => format!("lifts `{array}`: {} items of {hosts} become documents of `{into}`", grouped(items)),
     }
 }
 
@@ -151,6 +161,10 @@ pub(crate) fn done(rules: &[&Document], status: &[&Document]) -> String {
             let said = match number(seeded, "moved") {
                 0 => ["corrected", "filled", "removed", "left"].iter().map(part).collect::<Vec<_>>().join(", "),
                 moved => format!("{} moved into buckets", grouped(moved)),
+            };
+            let said = match number(seeded, "lifted") {
+                0 => said,
+                lifted => format!("{} items lifted; {said}", grouped(lifted)),
             };
             out.push_str(&folded(&format!("{name}: "), &said));
         }

@@ -11,6 +11,7 @@ use crate::filter::Filter;
 use crate::pipeline::Pipeline;
 use crate::project::Projection;
 use crate::raw::Doc;
+use crate::text::carried;
 use crate::update::Update;
 use crate::value::{Path, Value};
 use std::sync::Arc;
@@ -25,6 +26,29 @@ pub struct SortSpec {
 pub struct SortKey {
     pub path: Path,
     pub descending: bool,
+}
+
+impl SortKey {
+    /// By the score of a text search, the best first.
+    pub fn by_score() -> SortKey {
+        SortKey { path: Path::new(carried::PATH), descending: true }
+    }
+
+    pub fn is_by_score(&self) -> bool {
+        self.path.first() == carried::PATH
+    }
+}
+
+impl SortSpec {
+    /// Whether it reads the score of a text search.
+    pub fn reads_score(&self) -> bool {
+        self.keys.iter().any(SortKey::is_by_score)
+    }
+
+    /// Refuses to sort by a score that `filter` does not give.
+    pub fn check_score(&self, filter: &Filter) -> Result<()> {
+        if self.reads_score() && !filter.has_text() { Err(carried::unavailable()) } else { Ok(()) }
+    }
 }
 
 /// An index by name or by key pattern; `$natural` forces a collection scan.

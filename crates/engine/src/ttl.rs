@@ -84,7 +84,7 @@ async fn pass(engine: &Engine, stop: &Arc<Stop>) -> Result<u64> {
     let mut deleted = 0;
     for collection in engine.catalog().all() {
         for index in &collection.indexes {
-            if let (Some(seconds), true) = (index.expire_after, index.ready) {
+            if let (Some(seconds), true) = (index.expire_after, index.ready && index.text.is_none()) {
                 let before = now.saturating_sub(seconds.saturating_mul(1_000));
                 // What one collection cannot do must not keep others from it.
                 match expire(engine, &context, collection, index, before).await {

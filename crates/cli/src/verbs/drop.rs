@@ -46,6 +46,8 @@ Examples:
       the field is removed
   pleach drop products.avgRating --data ~/shop --restore
       every document gets back what it had
+  pleach drop products.recentReviews --data ~/shop --restore
+      documents that `lift` had made are items of their array again
   pleach drop sensor_data.bucket --data ~/shop
       every reading is a document of its own again
   pleach drop sensor_data.bucket --data ~/shop --keep-buckets
@@ -66,6 +68,7 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
             .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
             .unwrap_or_default();
         let back = answer.get_document("back").ok().cloned();
+        let left_hosts = answer.get_document("left").ok().map(without_items);
         match drop.output.json {
             true => report::json(&extended_json(answer)),
             false => {
@@ -78,6 +81,7 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
                 .flatten()
                 .for_each(|line| report::note(&format!("{line}.")));
         }
+        left_hosts.iter().flatten().for_each(|line| report::note(line));
         if let Some(kept) = kept {
             report::note(&what_stays(drop, &rule, &kept));
         }
@@ -89,6 +93,18 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
         );
         Ok(Verdict::Fine)
     })
+}
+
+/// A line for all documents whose items do not fit into their array again, and one for each that is named.
+fn without_items(left: &bson::Document) -> Vec<String> {
+    let number = ask::number(left, "documents");
+    let have = if number == 1 { "document has" } else { "documents have" };
+    let title = format!("{number} {have} not got back the items that were lifted; they stay documents of their own:");
+    let named = list(left, "examples").into_iter().map(|row| {
+        let id = row.get("_id").map_or_else(String::new, |id| id.clone().into_relaxed_extjson().to_string());
+        format!("  _id {id}: {}", text(row, "why"))
+    });
+    std::iter::once(title).chain(named).collect()
 }
 
 /// What is still kept of what the rule had replaced.

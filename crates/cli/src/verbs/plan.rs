@@ -133,6 +133,7 @@ fn render(answer: &bson::Document, full: bool) -> String {
 fn command(step: &bson::Document) -> String {
     let what = match text(step, "kind") {
         "index" => "create an index that it needs",
+        "lift" => "items become documents, and the array goes",
         "seed" => "new: make the field right in every document",
         "rebuild" => "changed: make the field anew in every document",
         "upkeep" => "changed: only how it is kept",

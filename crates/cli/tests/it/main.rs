@@ -24,6 +24,7 @@ mod gathered;
 mod generated;
 mod hex;
 mod json;
+mod lifting;
 mod match_indexes;
 mod mongod;
 mod once;

@@ -17,6 +17,7 @@ at_each_door!(
     a_changed_declaration_is_a_difference,
     kinds_are_inferred,
     a_unique_index_that_cannot_be_made_stops_apply,
+    a_text_index_searches_all_kinds_and_goes_with_the_rule,
 );
 
 fn products() -> Document {
@@ -481,10 +482,8 @@ fn a_kill_while_the_rule_comes_leaves_it_whole() {
     }
 }
 
-#[test]
-#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
-fn a_text_index_searches_all_kinds_and_goes_with_the_rule() {
-    let door = At::Upstream.door("kinds_text");
+fn a_text_index_searches_all_kinds_and_goes_with_the_rule(at: At) {
+    let door = at.door("kinds_text");
     let mut rules = products();
     let block = rules.get_document_mut("products").unwrap().get_document_mut("polymorphic").unwrap();
     block.insert("text", doc! { "title": 10, "description": 1 });

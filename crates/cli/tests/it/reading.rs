@@ -308,6 +308,7 @@ async fn both_sides_are_read_in_one_moment() {
             places: sides,
             switching: false,
             restoring: false,
+            lifting: false,
             epoch: 0,
         };
         live.layer.set_rules(vec![placed]).unwrap();

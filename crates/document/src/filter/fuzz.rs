@@ -116,7 +116,7 @@ proptest! {
 
     #[test]
     fn projections_never_panic(spec in document(), doc in document(), index in 0usize..3) {
-        let details = Details { array_index: Some(index) };
+        let details = Details { array_index: Some(index), ..Details::default() };
         let parsed = [
             Projection::parse_find(&spec, &Filter::all(), &mut Names::new()),
             Projection::parse_stage(&spec, &mut Names::new()),

@@ -19,6 +19,7 @@ mod refused;
 mod regex;
 mod remainder;
 mod schema;
+mod text;
 mod types;
 mod walk;
 
@@ -51,9 +52,11 @@ pub struct Filter {
 }
 
 /// What a match learned on the way: the array index that positional operators use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     pub array_index: Option<usize>,
+    /// The score of a text search; matching itself does not fill it.
+    pub text_score: Option<f64>,
 }
 
 /// One entry of the registry.
@@ -108,7 +111,7 @@ pub const FILTERS: &[&FilterDef] = &[
     &regex::REGEX,
     &evaluation::SAMPLE_RATE,
     &array::SIZE,
-    &refused::TEXT,
+    &text::TEXT,
     &element::TYPE,
     &refused::WHERE,
     &refused::WITHIN,

@@ -4,6 +4,7 @@ use crate::env::Env;
 use crate::error::Result;
 use crate::pipeline::expr::Expr;
 use crate::raw::{ArrayWriter, Doc, DocWriter};
+use crate::text::TextNode;
 use crate::value::{Path, Value, order};
 use std::sync::Arc;
 
@@ -71,6 +72,10 @@ pub trait WholeTest: std::fmt::Debug + Send + Sync {
     fn matches(&self, doc: &Doc<'_>, env: &Env) -> Result<bool>;
     /// Writes the operator and its argument: `$jsonSchema: { … }`.
     fn write(&self, query: &mut DocWriter);
+    /// Itself, if it is a `$text`, which an index answers.
+    fn text(&self) -> Option<&TextNode> {
+        None
+    }
 }
 
 impl InSet {

@@ -15,16 +15,6 @@ pub(super) const WHERE: FilterDef = FilterDef {
     }),
 };
 
-pub(super) const TEXT: FilterDef = FilterDef {
-    name: "$text",
-    help: "Refused: would search a text index.",
-    parse: Place::Document(|_, parser| match parser.inside_element {
-        true => Err(Error::bad_value("$text can only be applied to the top-level document")),
-        false => Err(Error::new(Code::IndexNotFound, "text index required for $text query")
-            .with_hint("the embedded store has no text indexes; use $regex")),
-    }),
-};
-
 pub(super) const NEAR: FilterDef = near("$near");
 pub(super) const NEAR_SPHERE: FilterDef = near("$nearSphere");
 pub(super) const GEO_NEAR: FilterDef = near("$geoNear");

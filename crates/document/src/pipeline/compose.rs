@@ -35,7 +35,8 @@ impl Pipeline {
             stages.push(Arc::new(Limit(limit)));
             source.push(&written("$limit", &whole(limit)));
         }
-        Pipeline { stages, sink: None, source: Some(source.finish()) }.optimised()
+        let reads_score = sort.is_some_and(SortSpec::reads_score);
+        Pipeline { stages, sink: None, source: Some(source.finish()), reads_score }.optimised()
     }
 
     /// The documents of another collection behind those that come in: what `inner` gives of it.
@@ -51,7 +52,7 @@ impl Pipeline {
 
     /// One stage; `source` is what says the same to a real MongoDB.
     pub fn of_stage(stage: impl Stage + 'static, source: Option<Array<'static>>) -> Pipeline {
-        Pipeline { stages: vec![Arc::new(stage)], sink: None, source }
+        Pipeline { stages: vec![Arc::new(stage)], sink: None, source, reads_score: false }
     }
 }
 
@@ -70,10 +71,14 @@ fn written(name: &str, argument: &Value<'_>) -> Value<'static> {
 }
 
 impl SortSpec {
-    /// `{ a: 1, "b.c": -1 }`.
+    /// `{ a: 1, "b.c": -1 }`. A score has no name of its own; any will do.
     pub fn to_document(&self) -> Doc<'static> {
         let mut writer = DocWriter::new();
-        for key in &self.keys {
+        for (at, key) in self.keys.iter().enumerate() {
+            if key.is_by_score() {
+                writer.append(&format!("score{at}"), &written("$meta", &Value::from("textScore")));
+                continue;
+            }
             writer.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
         }
         writer.finish()

@@ -23,7 +23,7 @@ pub trait Expand: Debug + Send + Sync {
 impl Pipeline {
     /// The pipeline that does what `expand` does; `source` says the same in stages.
     pub fn expanding(expand: Arc<dyn Expand>, source: Array<'static>) -> Pipeline {
-        Pipeline { stages: vec![Arc::new(Expanding(expand))], sink: None, source: Some(source) }
+        Pipeline { stages: vec![Arc::new(Expanding(expand))], sink: None, source: Some(source), reads_score: false }
     }
 }
 

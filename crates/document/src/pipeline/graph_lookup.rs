@@ -44,7 +44,8 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
             ("maxDepth", value) => max_depth = Some(parse_depth(value)?),
             ("restrictSearchWithMatch", Value::Document(source)) => {
                 let context = "Failed to parse 'restrictSearchWithMatch' option to $graphLookup :: caused by :: ";
-                restriction = Filter::parse(source, parser.names).map_err(|error| error.context(context))?;
+                let parsed = Filter::parse(source, parser.names).and_then(Filter::without_text);
+                restriction = parsed.map_err(|error| error.context(context))?;
             }
             ("restrictSearchWithMatch", _) => {
                 return fail(40185, format!("restrictSearchWithMatch must be an object, found {kind}"));

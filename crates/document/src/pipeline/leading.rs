@@ -32,7 +32,7 @@ impl Pipeline {
         let taken = self.stages.iter().take_while(|stage| leading.take(&stage.role())).count();
         leading.filter = implied::constants(&leading.filter).and(leading.filter);
         let stages = self.stages.get(taken..).unwrap_or_default().to_vec();
-        let rest = Pipeline { stages, sink: self.sink.clone(), source: None };
+        let rest = Pipeline { stages, sink: self.sink.clone(), source: None, reads_score: self.reads_score };
         let needed = rest.needs();
         Split { leading, rest, needed }
     }

@@ -7,12 +7,15 @@
 use super::expr::{self, Expr, Scope, check_bindable};
 use super::foreign::{Foreign, each_value, equal_to_any};
 use super::rows::drain;
-use super::{Parsed, Parser, Pipeline, Place, Role, Rows, Run, Stage, StageDef, Stream, Within, implied, nested};
+use super::{
+    Parsed, Parser, Pipeline, Place, Role, Rows, Run, Stage, StageDef, Stream, Within, implied, nested, not_first,
+};
 use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::raw::{Array, ArrayWriter, Doc};
+use crate::text::carried::carry;
 use crate::value::{Path, Value, show};
 use std::sync::Arc;
 
@@ -86,6 +89,10 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
             (Pipeline::default(), Some(error))
         }
     };
+    // The join would come before the search.
+    if join.is_some() && pipeline.searches_text() {
+        return Err(not_first());
+    }
     let foreign = Foreign::new(STAGE.name, from, pipeline)?;
     let equalities = match foreign.stages().first().map(|stage| stage.role()) {
         Some(Role::Match(leading)) => implied::equalities(&leading.filter),
@@ -238,7 +245,7 @@ impl Stream for LookingUp {
         if is_constant {
             self.constant = Some(found);
         }
-        Ok(Some(result))
+        Ok(Some(carry(&doc, result)))
     }
 
     fn pause(&mut self) {

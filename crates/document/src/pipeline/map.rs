@@ -4,6 +4,7 @@ use super::{Rows, Run, Stream, Transform};
 use crate::env::Env;
 use crate::error::Result;
 use crate::raw::Doc;
+use crate::text::carried::carry;
 use std::sync::Arc;
 
 /// The documents of `input`, each turned by `transform`.
@@ -20,7 +21,7 @@ struct Mapped<T> {
 impl<T: Transform + Send + Sync> Stream for Mapped<T> {
     fn next(&mut self) -> Result<Option<Doc<'static>>> {
         match self.input.next()? {
-            Some(doc) => self.transform.apply(&doc.borrow(), &self.env).map(Some),
+            Some(doc) => self.transform.apply(&doc.borrow(), &self.env).map(|made| Some(carry(&doc, made))),
             None => Ok(None),
         }
     }

@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::raw::{Doc, DocWriter};
+use crate::text::carried;
 use crate::value::{Path, Value};
 use std::sync::Arc;
 
@@ -24,7 +25,14 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let Value::Document(source) = spec else {
         return Err(Error::new(Code::Location(15959), "the match filter must be an expression in an object"));
     };
+    let before = parser.names.take_reads_score();
     let filter = Filter::parse(source, parser.names).map_err(|error| not_here(source).unwrap_or(error))?;
+    if parser.names.take_reads_score() {
+        return Err(carried::unavailable());
+    }
+    if before {
+        parser.names.note_score();
+    }
     let mut conditions = Vec::new();
     split(source, parser, &mut conditions)?;
     Parsed::one(Match { filter, conditions })

@@ -21,6 +21,7 @@ mod registry;
 mod rows;
 mod sink;
 pub mod sort_spec;
+mod text_search;
 
 mod bucket;
 mod bucket_auto;
@@ -64,6 +65,7 @@ pub use registry::STAGES;
 pub use rows::{Rows, Stream, drain, empty, from_documents, results};
 pub use sink::{MergeSpec, Sink, WhenMatched, WhenNotMatched};
 pub use sort::sorted;
+pub use text_search::not_first;
 
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -173,6 +175,8 @@ pub struct Pipeline {
     pub sink: Option<Sink>,
     /// As the client wrote it, the sink included: for a backend that is a real MongoDB. `None` if it was put together here.
     pub source: Option<Array<'static>>,
+    /// Whether a stage reads the score of the text search that it begins with.
+    pub reads_score: bool,
 }
 
 impl Pipeline {
@@ -200,12 +204,18 @@ impl Pipeline {
         };
         self.stages.extend(next.stages);
         self.sink = self.sink.or(next.sink);
+        self.reads_score |= next.reads_score;
         self.optimised()
     }
 
     /// Chains the stages behind `input`.
     pub fn start(&self, input: Rows, run: &Run) -> Result<Rows> {
         self.stages.iter().try_fold(input, |rows, stage| Arc::clone(stage).start(rows, run))
+    }
+
+    /// Whether it begins with a text search.
+    pub fn searches_text(&self) -> bool {
+        matches!(self.stages.first().map(|stage| stage.role()), Some(Role::Match(stage)) if stage.filter.has_text())
     }
 
     /// Whether the first stage makes the documents, so that no collection is read.

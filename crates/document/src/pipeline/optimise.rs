@@ -13,9 +13,9 @@ type Stages = Vec<Arc<dyn Stage>>;
 
 impl Pipeline {
     /// The same pipeline, rewritten.
-    pub(super) fn optimised(self) -> Pipeline {
+    pub(super) fn optimised(mut self) -> Pipeline {
         let mut stages = Stages::with_capacity(self.stages.len());
-        for stage in self.stages {
+        for stage in std::mem::take(&mut self.stages) {
             match stage.role() {
                 Role::Match(matching) => place_conditions(&mut stages, matching),
                 Role::Limit(count) => place_window(&mut stages, |window| window.then_limit(count)),
@@ -23,7 +23,7 @@ impl Pipeline {
                 _ => stages.push(stage),
             }
         }
-        Pipeline { stages, sink: self.sink, source: self.source }
+        Pipeline { stages, ..self }
     }
 }
 

@@ -1,6 +1,7 @@
 //! From a BSON array to a [`Pipeline`]: one field per stage, known names, positions, and limits.
 
 use super::places::{Setters, Tidy};
+use super::text_search::TextSearch;
 use super::{Parsed, Pipeline, Place, Role, STAGES, StageDef};
 use crate::code::Code;
 use crate::error::{Error, Result};
@@ -30,7 +31,7 @@ fn read_phase(name: &str, spec: &Value<'_>) -> Option<u8> {
 /// What a stage's parser sees besides its argument.
 pub struct Parser<'n> {
     pub names: &'n mut Names,
-    within: Within,
+    pub(super) within: Within,
     depth: usize,
     /// Whether all stages so far are of those that MongoDB runs together with the read of the collection, and what follows.
     pub(super) with_the_read: bool,
@@ -98,6 +99,7 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
     let mut result = Pipeline::default();
     let mut defs = Vec::with_capacity(docs.len());
     let (mut failed_to_fold, mut refused, mut phase) = (None, None, 0);
+    let mut search = TextSearch::enter(parser);
     parser.names.enter_pipeline(Setters::of(&docs));
     for (at, doc) in docs.iter().enumerate() {
         let (def, spec) = definition(doc)?;
@@ -118,6 +120,7 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
             }
             Err(error) => return Err(error),
         };
+        search.look_at(at, &parsed, parser)?;
         match read_phase(def.name, &spec) {
             Some(next) if next >= phase => phase = next,
             _ => parser.with_the_read = false,
@@ -132,6 +135,7 @@ pub(super) fn pipeline(stages: &Array<'_>, parser: &mut Parser<'_>) -> Result<Pi
         result.stages.push(Arc::new(Tidy));
     }
     check_places(&defs, parser.within)?;
+    result.reads_score = search.leave(parser)?;
     if let Some(error) = refused {
         return Err(error);
     }

@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::raw::{Array, ArrayWriter, Blob, Doc, DocWriter};
+use crate::text::carried::carry;
 use crate::value::{Value, show};
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl Stream for Redacting {
         while let Some(doc) = self.input.next()? {
             let mut scope = Scope::new(doc.borrow(), &self.env);
             if let Some(kept) = self.stage.level(&doc.borrow(), &mut scope)? {
-                return Ok(Some(kept.into_owned()));
+                return Ok(Some(carry(&doc, kept.into_owned())));
             }
         }
         Ok(None)

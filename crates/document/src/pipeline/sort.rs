@@ -19,11 +19,14 @@ use std::sync::Arc;
 pub(super) const STAGE: StageDef =
     StageDef { name: "$sort", help: "Orders the documents.", parse, place: Place::Anywhere, refused: false };
 
-fn parse(spec: &Value<'_>, _parser: &mut Parser<'_>) -> Result<Parsed> {
+fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     let Value::Document(spec) = spec else {
         return Err(Error::new(Code::Location(15973), "the $sort key specification must be an object"));
     };
     let spec = sort_spec::parse(spec)?;
+    if spec.reads_score() {
+        parser.names.note_score();
+    }
     if spec.keys.is_empty() {
         return Err(Error::new(Code::Location(15976), "$sort stage must have at least one sort key"));
     }

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::op::{SortKey, SortSpec};
 use crate::raw::Doc;
+use crate::text::carried;
 use crate::value::expand::{self, Refused, Visit, walk};
 use crate::value::path::Part;
 use crate::value::{Path, Value, order, show};
@@ -25,6 +26,10 @@ pub fn parse(spec: &Doc<'_>) -> Result<SortSpec> {
     let mut keys = Vec::new();
     for (name, value) in spec.iter() {
         let descending = match &value {
+            Value::Document(meta) if is_text_score(meta) => {
+                keys.push(SortKey::by_score());
+                continue;
+            }
             Value::Document(meta) => return Err(refuse_meta(meta)),
             number if number.is_number() => direction(number).ok_or_else(|| {
                 Error::new(Code::Location(15975), "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
@@ -56,6 +61,12 @@ fn direction(number: &Value<'_>) -> Option<bool> {
         .map(|(_, descending)| descending)
 }
 
+/// `{ $meta: "textScore" }`.
+fn is_text_score(meta: &Doc<'_>) -> bool {
+    let mut fields = meta.iter();
+    matches!((fields.next(), fields.next()), (Some((name, what)), None) if name.as_str() == "$meta" && what.as_str() == Some("textScore"))
+}
+
 fn refuse_meta(meta: &Doc<'_>) -> Error {
     let Some((name, what)) = meta.iter().next().filter(|(name, _)| name.as_str() == "$meta") else {
         return Error::new(Code::Location(17312), "$meta is the only expression supported by $sort right now");
@@ -64,9 +75,6 @@ fn refuse_meta(meta: &Doc<'_>) -> Error {
         return Error::failed_to_parse("Cannot have additional keys in a $meta sort specification");
     }
     match what.as_str() {
-        Some("textScore") => {
-            Error::new(Code::Location(40218), "query requires text score metadata, but it is not available")
-        }
         Some("randVal" | "searchScore" | "geoNearDistance" | "searchHighlights") => {
             Error::not_implemented("sorting by $meta")
         }
@@ -91,11 +99,19 @@ pub fn key<'a>(spec: &SortSpec, doc: &Doc<'a>) -> Result<SortKeyValues<'a>> {
     for key in &spec.keys {
         match walk(doc, &key.path.parts) {
             (Value::Array(_), _) if !is_id_alone(spec) => return least_key(spec, doc),
-            (Value::Missing, _) => values.push(Value::Null),
+            (Value::Missing, _) => values.push(absent(key, doc)),
             (value, _) => values.push(value),
         }
     }
     Ok(values)
+}
+
+/// What a key that is no field of the document sorts by.
+fn absent<'a>(key: &SortKey, doc: &Doc<'_>) -> Value<'a> {
+    match carried::score(doc) {
+        Some(score) if key.is_by_score() => Value::Double(score),
+        _ => Value::Null,
+    }
 }
 
 /// Sorted by `_id` alone, an array (which only a stage can have put there) is one value.
@@ -110,7 +126,12 @@ fn least_key<'a>(spec: &SortSpec, doc: &Doc<'a>) -> Result<SortKeyValues<'a>> {
         Refused::Parallel { .. } => Error::bad_value("cannot sort with keys that are parallel arrays"),
         Refused::Ambiguous(error) => error,
     })?;
-    Ok(least.values.unwrap_or_default())
+    let mut values = least.values.unwrap_or_default();
+    // The score is the same for all elements.
+    for (key, value) in spec.keys.iter().zip(&mut values).filter(|(key, _)| key.is_by_score()) {
+        *value = absent(key, doc);
+    }
+    Ok(values)
 }
 
 struct Least<'a, 's> {

@@ -17,7 +17,15 @@ pub(super) fn parse(spec: &Doc<'_>, names: &mut Names) -> Result<Projection> {
     let Parse { mut tree, names, .. } = parse;
     tree.finish();
     let places = tree.leaves_places(names);
-    Ok(Projection { tree, others: Others::Keep, positional: None, slices: Vec::new(), places, source: None })
+    Ok(Projection {
+        tree,
+        others: Others::Keep,
+        positional: None,
+        slices: Vec::new(),
+        places,
+        source: None,
+        reads_score: false,
+    })
 }
 
 struct Parse<'s, 'n> {

@@ -4,9 +4,11 @@ use super::parse::Dialect;
 use super::tree::Compute;
 use crate::code::Code;
 use crate::error::{Error, Result};
+use crate::pipeline::expr::Names;
+use crate::pipeline::expr::misc::text_score;
 use crate::value::Value;
 
-pub(super) fn parse(argument: &Value<'_>, dialect: Dialect) -> Result<Compute> {
+pub(super) fn parse(argument: &Value<'_>, dialect: Dialect, names: &mut Names) -> Result<Compute> {
     let Value::String(what) = argument else {
         return Err(Error::new(Code::Location(17307), "$meta only supports string arguments"));
     };
@@ -16,7 +18,7 @@ pub(super) fn parse(argument: &Value<'_>, dialect: Dialect) -> Result<Compute> {
     };
     match what.as_str() {
         "sortKey" if dialect == Dialect::Find => Ok(Compute::SortKey(None)),
-        "textScore" => unavailable("text score"),
+        "textScore" => Ok(Compute::Expr(text_score(names))),
         "geoNearDistance" => unavailable("$geoNear distance"),
         "geoNearPoint" => unavailable("$geoNear point"),
         "indexKey" | "recordId" | "sortKey" => Err(Error::not_implemented(format!("{{ $meta: {what:?} }}"))),

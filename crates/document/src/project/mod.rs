@@ -20,6 +20,7 @@ use crate::filter::{Details, Filter};
 use crate::op::SortSpec;
 use crate::pipeline::expr::Names;
 use crate::raw::Doc;
+use crate::text::carried;
 use crate::value::Path;
 use find_only::Slice;
 use tree::{Branch, Others};
@@ -37,14 +38,32 @@ pub struct Projection {
     places: bool,
     /// As the client wrote it; only a projection of `find` keeps it, for `explain`.
     source: Option<Doc<'static>>,
+    /// Whether it reads the score of a text search; only a projection of `find` knows.
+    reads_score: bool,
 }
 
 impl Projection {
     /// The projection of `find` and `findAndModify`. The positional `$` uses what the match found out ([`Details`]), so
     /// the caller must match with [`Filter::matches_with`].
-    pub fn parse_find(spec: &Doc<'_>, _filter: &Filter, names: &mut Names) -> Result<Projection> {
+    pub fn parse_find(spec: &Doc<'_>, filter: &Filter, names: &mut Names) -> Result<Projection> {
+        // What the filter reads of a score, it does not find.
+        names.take_reads_score();
         let projection = parse::parse(spec, parse::Dialect::Find, names)?;
-        Ok(Projection { source: Some(spec.clone().into_owned()), ..projection })
+        let reads_score = names.take_reads_score();
+        if projection.positional.is_some() {
+            filter.check_no_text()?;
+        }
+        Ok(Projection { source: Some(spec.clone().into_owned()), reads_score, ..projection })
+    }
+
+    /// Refuses to show a score that `filter` does not give.
+    pub fn check_score(&self, filter: &Filter) -> Result<()> {
+        if self.reads_score && !filter.has_text() { Err(carried::unavailable()) } else { Ok(()) }
+    }
+
+    /// Whether a projection of `find` reads the score of a text search.
+    pub fn reads_score(&self) -> bool {
+        self.reads_score
     }
 
     /// The specification of a projection of `find`.

@@ -56,7 +56,8 @@ pub(super) fn parse(spec: &Doc<'_>, dialect: Dialect, names: &mut Names) -> Resu
     tree.finish();
     let places = tree.leaves_places(parse.names);
     let others = if kind == Kind::Inclusion { Others::Drop } else { Others::Keep };
-    Ok(Projection { tree, others, positional: parse.positional, slices: parse.slices, places, source: None })
+    let (positional, slices) = (parse.positional, parse.slices);
+    Ok(Projection { tree, others, positional, slices, places, source: None, reads_score: false })
 }
 
 pub(super) fn parse_unset(paths: &[&str], names: &mut Names) -> Result<Projection> {
@@ -238,7 +239,7 @@ impl Parse<'_> {
                 Err(Error::new(Code::InvalidPipelineOperator, "Cannot use $elemMatch in this context"))
             }
             ("$meta", dialect) => {
-                let compute = meta::parse(argument, dialect)?;
+                let compute = meta::parse(argument, dialect, self.names)?;
                 self.has_meta = true;
                 add(branch, &Path::field_path(name)?, Step::Compute(compute))
             }

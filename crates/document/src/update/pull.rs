@@ -50,7 +50,7 @@ fn pull(argument: Argument<'_>, names: &mut Names) -> Result<Arc<dyn Operation>>
     let wrapped = |names: &mut Names| {
         let mut source = DocWriter::new();
         source.append(ELEMENT, &argument.value);
-        Filter::parse(&source.finish(), names)
+        Filter::parse(&source.finish(), names)?.without_text()
     };
     let pull = match &argument.value {
         Value::Document(conditions) if begins_with_field_operator(conditions) => Pull::Element(wrapped(names)?),
@@ -60,7 +60,7 @@ fn pull(argument: Argument<'_>, names: &mut Names) -> Result<Arc<dyn Operation>>
         }
         Value::Document(conditions) => {
             refuse_expressions(conditions, "in this context")?;
-            Pull::Document(Filter::parse(conditions, names)?)
+            Pull::Document(Filter::parse(conditions, names)?.without_text()?)
         }
         Value::Regex { .. } => Pull::Element(wrapped(names)?),
         value => Pull::Equal(vec![value.clone()]),

@@ -210,7 +210,7 @@ proptest! {
         let update = Update::parse(&spec, &filters, &mut Names::new())
             .or_else(|_| Update::parse(&spec, &[], &mut Names::new()));
         if let Ok(update) = update {
-            let details = Details { array_index: position };
+            let details = Details { array_index: position, ..Details::default() };
             if let Ok(Applied::Changed(after)) = update.apply(&document, &details, &Env::fixed()) {
                 prop_assert!(crate::raw::validate(after.as_bytes()).is_ok());
                 prop_assert!(after.get("_id") == Some(Value::Int32(1)));

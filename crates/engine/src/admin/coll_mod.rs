@@ -173,11 +173,16 @@ fn change_index(collection: &mut Collection, change: &Doc<'_>, reply: &mut DocWr
     Ok(())
 }
 
-/// The specification with one option changed in place, added at the end, or (missing) taken away.
+/// The specification with one option changed in place, added at the end (before what only text indexes have), or (missing)
+/// taken away.
 fn with(spec: &Doc<'_>, option: &str, value: &Value<'_>) -> Doc<'static> {
     let mut writer = DocWriter::new();
     let mut there = false;
     for (name, old) in spec.iter() {
+        if name.as_str() == "weights" && !there && !spec.contains(option) {
+            there = true;
+            writer.append(option, value);
+        }
         if name.as_str() == option {
             there = true;
             writer.append(option, value);

@@ -1,10 +1,12 @@
 //! Index specifications: checked as MongoDB checks them, completed, compared with those that exist.
 
+use super::text_spec;
 use crate::catalog::{Collection, Index};
 use document::filter::Filter;
 use document::pipeline::expr::Names;
 use document::value::{order, show};
 use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The options in the order in which `listIndexes` shows them.
@@ -17,21 +19,14 @@ const OPTIONS: &[&str] = &[
     "expireAfterSeconds",
     "storageEngine",
     "prepareUnique",
-];
-/// Known, and only for kinds of indexes that are not there.
-const OTHER_KINDS: &[&str] = &[
     "weights",
     "default_language",
     "language_override",
     "textIndexVersion",
-    "2dsphereIndexVersion",
-    "bits",
-    "min",
-    "max",
-    "bucketSize",
-    "wildcardProjection",
-    "clustered",
 ];
+/// Known, and only for kinds of indexes that are not there.
+const OTHER_KINDS: &[&str] =
+    &["2dsphereIndexVersion", "bits", "min", "max", "bucketSize", "wildcardProjection", "clustered"];
 /// Options that make a different index of the same key pattern.
 const SIGNATURE: &[&str] = &["unique", "sparse", "partialFilterExpression"];
 const PLUGINS: &[&str] = &["hashed", "text", "2d", "2dsphere", "geoHaystack", "wildcard"];
@@ -78,8 +73,14 @@ pub(super) fn complete(given: &Doc<'_>) -> Result<Doc<'static>> {
     {
         return Err(place(Error::new(Code::from_number(224), "$expr is not allowed in this context")));
     }
-    check_partial(given).map_err(later)?;
-    Ok(stored(given, &key, &name))
+    check_partial(given).map_err(|error| match error.code() {
+        Code::CannotCreateIndex => later(error),
+        _ => place(error),
+    })?;
+    if text_spec::is_text(&key) {
+        return text_spec::completed(given, &key).map(|given| stored(&given, &name)).map_err(later);
+    }
+    Ok(stored(given, &name))
 }
 
 fn with_version(given: &Doc<'_>) -> Doc<'static> {
@@ -131,6 +132,11 @@ fn check_fields(given: &Doc<'_>) -> Result<Doc<'static>> {
                 }
             },
             "collation" => check_collation(&value)?,
+            "weights" => text_spec::check_weights(given, &value)?,
+            "default_language" | "language_override" if !matches!(value, Value::String(_)) => {
+                return Err(must_be(name.as_str(), "a string", &value));
+            }
+            "textIndexVersion" if !value.is_number() => return Err(must_be("textIndexVersion", "a number", &value)),
             "name" | "ns" | "dropDups" | "expireAfterSeconds" => {}
             known if OPTIONS.contains(&known) => {}
             known if OTHER_KINDS.contains(&known) => {
@@ -172,7 +178,15 @@ fn check_pattern(pattern: &Doc<'_>) -> Result<()> {
     if pattern.is_empty() {
         return refused("Index keys cannot be empty.".to_owned());
     }
+    let is_text = text_spec::is_text(pattern);
+    let kinds = pattern.iter().filter_map(|(_, kind)| kind.as_str().map(str::to_owned));
+    if is_text && kinds.collect::<HashSet<_>>().len() > 1 {
+        return refused("Can't use more than one index plugin for a single index.".to_owned());
+    }
     for (name, direction) in pattern.iter() {
+        if is_text && name.as_str() == "_fts" && direction.is_number() {
+            return refused("Index key contains an illegal field name: '_fts'".to_owned());
+        }
         if name.as_bytes().is_empty() {
             return refused("Index keys cannot be an empty field.".to_owned());
         }
@@ -182,7 +196,13 @@ fn check_pattern(pattern: &Doc<'_>) -> Result<()> {
                 if !PLUGINS.contains(&kind) {
                     return refused(format!("Unknown index plugin '{kind}'"));
                 }
-                return Err(Error::not_implemented(format!("an index of type '{kind}'")));
+                if kind != "text" {
+                    return Err(Error::not_implemented(format!("an index of type '{kind}'")));
+                }
+                // All texts, and the key of a completed specification.
+                if matches!(name.as_str(), "$**" | "_fts") {
+                    continue;
+                }
             }
             number if number.is_number() => {
                 if order::equal(number, &Value::Int32(0)) {
@@ -203,7 +223,7 @@ fn check_pattern(pattern: &Doc<'_>) -> Result<()> {
             if part.is_empty() {
                 return refused("Index keys cannot contain an empty field.".to_owned());
             }
-            if part == "$**" {
+            if part == "$**" && !is_text {
                 return Err(Error::not_implemented("a wildcard index"));
             }
             let of_reference = at > 0 && matches!(part, "$db" | "$id" | "$ref");
@@ -239,7 +259,7 @@ fn check_expiry(given: &Doc<'_>, key: &Doc<'_>) -> Result<()> {
 
 fn is_id_pattern(key: &Doc<'_>) -> bool {
     let mut fields = key.iter();
-    matches!((fields.next(), fields.next()), (Some((name, _)), None) if name.as_str() == "_id")
+    matches!((fields.next(), fields.next()), (Some((name, way)), None) if name.as_str() == "_id" && way.as_str().is_none())
 }
 
 /// The index on `_id` is there already; what it may be called does not matter.
@@ -266,7 +286,7 @@ fn check_partial(given: &Doc<'_>) -> Result<()> {
         let message = "cannot mix \"partialFilterExpression\" and \"sparse\" options";
         return Err(Error::new(Code::CannotCreateIndex, message));
     }
-    Filter::parse(&filter, &mut Names::new())?;
+    Filter::parse(&filter, &mut Names::new())?.without_text()?;
     supported(&filter)
 }
 
@@ -307,10 +327,10 @@ fn supported(filter: &Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-fn stored(given: &Doc<'_>, key: &Doc<'_>, name: &str) -> Doc<'static> {
+fn stored(given: &Doc<'_>, name: &str) -> Doc<'static> {
     let mut writer = DocWriter::new();
     writer.append("v", &given.get("v").unwrap_or(Value::Int32(2)));
-    writer.append("key", &Value::Document(key.borrow()));
+    writer.append("key", &given.get("key").unwrap_or(Value::Missing));
     writer.append("name", &Value::from(name));
     for option in OPTIONS {
         match (*option, given.get(option)) {
@@ -333,6 +353,8 @@ fn stored(given: &Doc<'_>, key: &Doc<'_>, name: &str) -> Doc<'static> {
 /// Whether an index like `spec` is there: the same one, or one that is in its way.
 pub(super) fn find_existing<'c>(collection: &'c Collection, spec: &Doc<'_>) -> Result<Option<&'c Arc<Index>>> {
     let name = spec.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+    const DETAILS: &[&str] =
+        &["expireAfterSeconds", "weights", "default_language", "language_override", "textIndexVersion"];
     let both = |message: &str, existing: &Index| {
         format!("{message} Requested index: {}, existing index: {}", message_form(spec), message_form(&existing.spec))
     };
@@ -341,15 +363,21 @@ pub(super) fn find_existing<'c>(collection: &'c Collection, spec: &Doc<'_>) -> R
             let message = "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation.";
             return Err(Error::new(Code::IndexKeySpecsConflict, both(message, existing)));
         }
-        if !same(spec, &existing.spec, &["expireAfterSeconds"]) {
+        if !same(spec, &existing.spec, DETAILS) {
             let message = "An equivalent index already exists with the same name but different options.";
             return Err(Error::new(Code::IndexOptionsConflict, both(message, existing)));
         }
         return Ok(Some(existing));
     }
     match collection.indexes.iter().find(|existing| same(spec, &existing.spec, SIGNATURE)) {
-        None => Ok(None),
-        Some(existing) if same(spec, &existing.spec, &["expireAfterSeconds"]) => Err(Error::new(
+        None => match collection.text_index().filter(|_| spec.contains("weights")) {
+            None => Ok(None),
+            Some(existing) => Err(Error::new(
+                Code::CannotCreateIndex,
+                format!("only one text index per collection allowed, found existing text index \"{}\"", existing.name),
+            )),
+        },
+        Some(existing) if same(spec, &existing.spec, DETAILS) => Err(Error::new(
             Code::IndexOptionsConflict,
             format!("Index already exists with a different name: {}", existing.name),
         )),

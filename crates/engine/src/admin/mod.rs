@@ -14,6 +14,7 @@ mod list;
 mod names;
 mod rename;
 mod stats;
+mod text_spec;
 mod validate;
 
 use crate::catalog::{Collection, CollectionId};

@@ -13,6 +13,7 @@ use document::filter::Filter;
 use document::op::Namespace;
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
+use document::text::TextSpec;
 use document::value::Path;
 use document::{Array, Code, Doc, DocWriter, Error, Result, Value};
 use multikey::Marks;
@@ -136,11 +137,21 @@ pub struct Index {
     pub expire_after: Option<i64>,
     /// Kept up to date but not used by queries.
     pub hidden: bool,
+    /// What a text index holds.
+    pub text: Option<TextKeys>,
     /// As `listIndexes` shows it.
     pub spec: Doc<'static>,
     /// Whether queries may use it: not while it is being built.
     pub ready: bool,
     marks: Marks,
+}
+
+/// The keys `_fts` and `_ftsx` of a text index: a term, and how much the document is about it.
+#[derive(Clone, Debug)]
+pub struct TextKeys {
+    pub spec: Arc<TextSpec>,
+    /// The place of `_fts` among the keys; the score is behind it.
+    pub at: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -170,6 +181,11 @@ impl Collection {
 
     pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| &*index.name == name)
+    }
+
+    /// The text index, of which there is one at most.
+    pub fn text_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.text.is_some())
     }
 
     /// The indexes that have entries of their own: all but the one on `_id`.
@@ -323,6 +339,7 @@ impl Index {
             partial: None,
             expire_after: None,
             hidden: false,
+            text: None,
             spec: spec.finish(),
             ready: true,
             marks: Marks::none(1),
@@ -348,7 +365,9 @@ impl Index {
         let name: Arc<str> = spec.get("name").and_then(|name| name.as_str().map(Arc::from)).unwrap_or_default();
         let marks = Marks::none(keys.len());
         let (unique, sparse, hidden) = (truth("unique"), truth("sparse"), truth("hidden"));
-        Ok(Index { id, name, keys, unique, sparse, partial, expire_after, hidden, spec, ready, marks })
+        let at = keys.iter().position(|key| key.path.first() == "_fts");
+        let text = at.zip(TextSpec::of_index(&spec)).map(|(at, spec)| TextKeys { spec: Arc::new(spec), at });
+        Ok(Index { id, name, keys, unique, sparse, partial, expire_after, hidden, text, spec, ready, marks })
     }
 
     /// The same index with another specification: what `collMod` does. Its entries and marks stay.

@@ -2,12 +2,13 @@
 
 mod run;
 mod stage;
+mod text;
 
 use crate::backend::long;
 use crate::catalog::Collection;
 use crate::engine::Engine;
 use crate::index::access::plan::Plan;
-use crate::index::access::{Query, choose};
+use crate::index::access::{Query, choose, text as text_plan};
 use crate::index::scan::Want;
 use crate::read::{Window, distinct_index, needed, resolve};
 use crate::transaction::write_set::Moment;
@@ -62,6 +63,7 @@ impl Explainer<'_> {
                 needed: needed.as_deref(),
                 projection: op.projection.as_ref().and_then(|projection| projection.source()),
                 window,
+                score: op.projection.as_ref().is_some_and(|projection| projection.reads_score()),
                 ..ExplainedQuery::all(&op.filter)
             },
         )
@@ -141,8 +143,8 @@ impl Explainer<'_> {
         let split = pipeline.split();
         let leading = &split.leading;
         let window = Window { skip: leading.skip, limit: leading.limit };
-        let asked =
-            ExplainedQuery { sort: leading.sort.as_ref(), hint, window, ..ExplainedQuery::all(&leading.filter) };
+        let (sort, score) = (leading.sort.as_ref(), split.rest.reads_score);
+        let asked = ExplainedQuery { sort, hint, window, score, ..ExplainedQuery::all(&leading.filter) };
         let mut reply = DocWriter::new();
         reply.append("explainVersion", &Value::from("1"));
         if split.rest.stages.is_empty() && split.rest.sink.is_none() {
@@ -177,6 +179,8 @@ impl Explainer<'_> {
         collection: Option<&Arc<Collection>>,
         asked: ExplainedQuery<'_>,
     ) -> Result<()> {
+        let bound = text_plan::bind(collection.map(|collection| &**collection), ns, asked.filter, asked.hint)?;
+        let asked = ExplainedQuery { filter: bound.as_ref().unwrap_or(asked.filter), ..asked };
         let (plan, rejected) = match collection {
             None => (Plan::nothing(), Vec::new()),
             Some(collection) => {
@@ -257,6 +261,7 @@ impl<'q> ExplainedQuery<'q> {
             max: self.max,
             needed: self.needed,
             limit: self.window.reach(),
+            score: self.score,
             env,
         }
     }

@@ -11,7 +11,7 @@ use document::filter::Filter;
 use document::op::{Hint, SortSpec};
 use document::update::Update;
 use document::value::Path;
-use document::{Doc, Env, Result, Value};
+use document::{Doc, DocWriter, Env, Result, Value};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(super) struct ExplainedQuery<'q> {
     pub(super) window: Window,
     pub(super) want: Want,
     pub(super) top: Top<'q>,
+    /// Whether the score of a text search is read.
+    pub(super) score: bool,
 }
 
 /// What is done with the documents in the end.
@@ -56,6 +58,7 @@ impl<'q> ExplainedQuery<'q> {
             window: Window::default(),
             want: Want::Documents,
             top: Top::Return,
+            score: false,
         }
     }
 }
@@ -149,7 +152,8 @@ pub(super) fn tree(plan: &Plan, asked: &ExplainedQuery<'_>, outcome: Option<&Out
     if let (Top::Count, Some(count)) = (asked.top, count_scan(plan, outcome)) {
         tree = count;
     }
-    let blocking = asked.sort.filter(|sort| !plan.ordered && !sort.keys.is_empty());
+    // A search sorts what it finds by itself.
+    let blocking = asked.sort.filter(|sort| (!plan.ordered || sort.reads_score()) && !sort.keys.is_empty());
     if let Some(sort) = blocking {
         tree = sorted(tree, sort, asked, outcome);
     }
@@ -190,12 +194,12 @@ fn distinct(index: &Index, path: &Path, outcome: Option<&Outcome>) -> Stage {
 }
 
 fn sorted(input: Stage, sort: &SortSpec, asked: &ExplainedQuery<'_>, outcome: Option<&Outcome>) -> Stage {
-    let mut stage =
-        Stage::new("SORT").with("sortPattern", sort.to_document()).with("memLimit", Value::Int32(100 << 20));
+    let mut stage = Stage::new("SORT").with("sortPattern", pattern(sort)).with("memLimit", Value::Int32(100 << 20));
     if let Some(reach) = asked.window.reach() {
         stage = stage.with("limitAmount", number(reach));
     }
-    stage.with("type", "simple").over(input).did(outcome.map(|outcome| Figures {
+    let kind = if sort.reads_score() { "default" } else { "simple" };
+    stage.with("type", kind).over(input).did(outcome.map(|outcome| Figures {
         returned: asked.window.reach().map_or(outcome.found, |reach| reach.min(outcome.found)),
         idle: outcome.found + 1,
         ended: true,
@@ -205,6 +209,20 @@ fn sorted(input: Stage, sort: &SortSpec, asked: &ExplainedQuery<'_>, outcome: Op
             ("spills", Value::Int32(0)),
         ],
     }))
+}
+
+/// As MongoDB shows it: scores are computed fields.
+fn pattern(sort: &SortSpec) -> Doc<'static> {
+    let (mut writer, mut computed) = (DocWriter::new(), 0);
+    for ((name, value), key) in sort.to_document().iter().zip(&sort.keys) {
+        if key.is_by_score() {
+            writer.append(&format!("$computed{computed}"), &value);
+            computed += 1;
+        } else {
+            writer.append(name.as_str(), &value);
+        }
+    }
+    writer.finish()
 }
 
 fn counted(outcome: &Outcome, asked: &ExplainedQuery<'_>) -> Figures {

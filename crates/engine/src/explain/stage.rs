@@ -54,7 +54,7 @@ impl Stage {
         }
     }
 
-    fn over_all(mut self, inputs: Vec<Stage>) -> Stage {
+    pub(super) fn over_all(mut self, inputs: Vec<Stage>) -> Stage {
         (self.inputs, self.many) = (inputs, true);
         self
     }
@@ -155,6 +155,7 @@ pub(super) fn of_plan(plan: &Plan, scan: Option<&Scan>) -> Stage {
                 ..figures(counters.rows, counters.entries)
             }))
         }
+        Source::Text(search) => super::text::of_search(plan, search, scan),
         Source::Union(plans) => {
             let parts = scan.map(Scan::parts).unwrap_or_default();
             // Where no branch tests documents, these are fetched once, behind the union.
@@ -195,12 +196,17 @@ pub(super) fn of_index(name: &'static str, scan: &IndexScan) -> Stage {
     }
 }
 
-fn about_index(stage: Stage, index: &Index, multikey: &[u64]) -> Stage {
-    stage
+pub(super) fn about_index(stage: Stage, index: &Index, multikey: &[u64]) -> Stage {
+    let stage = stage
         .with("keyPattern", index.key_pattern().into_owned())
         .with("indexName", Value::string(&*index.name))
-        .with("isMultiKey", multikey.iter().any(|bits| *bits != 0))
-        .with("multiKeyPaths", multikey_paths(index, multikey))
+        .with("isMultiKey", multikey.iter().any(|bits| *bits != 0));
+    // Which path has the arrays is not known of a text index.
+    let stage = match index.text {
+        None => stage.with("multiKeyPaths", multikey_paths(index, multikey)),
+        Some(_) => stage,
+    };
+    stage
         .with("isUnique", index.unique)
         .with("isSparse", index.sparse)
         .with("isPartial", index.partial.is_some())

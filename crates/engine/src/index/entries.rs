@@ -4,6 +4,7 @@
 //! array is undefined, an array gives one entry per different element, two arrays in one compound key are refused. A partial
 //! index has entries only for documents that its filter matches. [`crate::store::keys`] says the bytes.
 
+use super::text_entries;
 use crate::catalog::Index;
 use crate::store::keys::{EntryParts, finish_fields, index_prefix};
 use bytes::Bytes;
@@ -36,6 +37,9 @@ pub fn entries(index: &Index, doc: &Doc<'_>, id_key: &[u8], env: &Env) -> Result
         && !partial.matches(doc, env)?
     {
         return Ok(Entries::default());
+    }
+    if let Some(text) = &index.text {
+        return text_entries::entries(index, text, doc, id_key);
     }
     let mut collected =
         Collected { index, id_key, entries: Vec::with_capacity(1), marks: Vec::new(), types: TypeBits::new() };

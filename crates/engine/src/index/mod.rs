@@ -4,5 +4,7 @@
 pub mod access;
 mod entries;
 pub mod scan;
+pub mod text_entries;
+mod text_scan;
 
 pub use entries::{Entries, Entry, entries, values};

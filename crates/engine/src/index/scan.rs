@@ -5,6 +5,7 @@
 
 use super::access::plan::{IndexScan, Plan, Source};
 use super::access::ranges::KeyRange;
+use super::text_scan::TextPlace;
 use crate::catalog::Collection;
 use crate::store::Space;
 use crate::store::keys::{DOCUMENTS, EntryParts, KEPT_FIELDS, PREFIX, document, document_key_of};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Row {
     pub key: Bytes,
-    /// Empty if nobody wanted to see it and it was not read.
+    /// Empty if nobody wanted to see it and it was not read. It carries the score of a text search if that was asked for.
     pub doc: Doc<'static>,
     pub details: Details,
 }
@@ -36,6 +37,8 @@ impl Row {
             Source::Id { .. } => true,
             Source::Index(scan) if scan.index().id == DOCUMENTS => true,
             Source::Index(_) | Source::Union(_) => return,
+            // As in MongoDB, what a search found has no key.
+            Source::Text(_) => false,
             Source::Collection { .. } | Source::Nothing => false,
         };
         let mut writer = DocWriter::new();
@@ -86,19 +89,19 @@ impl Counters {
     }
 }
 
-type SeenKeys = HashSet<Bytes, foldhash::fast::FixedState>;
+pub(super) type SeenKeys = HashSet<Bytes, foldhash::fast::FixedState>;
 
 const BETWEEN_CHECKS: u64 = 256;
 
 pub struct Scan {
     plan: Arc<Plan>,
     space: Option<Space>,
-    env: Env,
-    want: Want,
+    pub(super) env: Env,
+    pub(super) want: Want,
     /// Set if matches are to tell which array element matched: then every document is tested with this filter.
-    details: Option<Filter>,
-    place: Place,
-    counters: Counters,
+    pub(super) details: Option<Filter>,
+    pub(super) place: Place,
+    pub(super) counters: Counters,
     unchecked: u64,
     /// It was paused: others may have written meanwhile.
     resumes: bool,
@@ -108,19 +111,20 @@ pub struct Scan {
 }
 
 /// How far a scan has come.
-enum Place {
+pub(super) enum Place {
     Done,
     Id,
     Ranges(Box<Cursor>),
+    Text(Box<TextPlace>),
     Union { scans: Vec<Scan>, at: usize, seen: SeenKeys },
 }
 
 /// A place in a list of ranges.
-struct Cursor {
+pub(super) struct Cursor {
     /// How many ranges are behind.
-    begun: usize,
-    open: Option<SnapshotRange>,
-    last: Option<Bytes>,
+    pub(super) begun: usize,
+    pub(super) open: Option<SnapshotRange>,
+    pub(super) last: Option<Bytes>,
     seen: Option<SeenKeys>,
     /// An entry that was read too early.
     ahead: Option<(Bytes, Bytes)>,
@@ -129,7 +133,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn new(may_repeat: bool) -> Cursor {
+    pub(super) fn new(may_repeat: bool) -> Cursor {
         Cursor {
             begun: 0,
             open: None,
@@ -141,7 +145,7 @@ impl Cursor {
     }
 
     /// The next key and value, beginning the next range when one ends.
-    fn next(
+    pub(super) fn next(
         &mut self,
         ranges: &[KeyRange],
         reverse: bool,
@@ -189,6 +193,7 @@ impl Scan {
             Source::Id { .. } => Place::Id,
             Source::Collection { .. } => Place::Ranges(Box::new(Cursor::new(false))),
             Source::Index(scan) => Place::Ranges(Box::new(Cursor::new(scan.may_repeat()))),
+            Source::Text(scan) => Place::Text(Box::new(TextPlace::new(scan))),
             Source::Union(plans) => {
                 let scan = |plan: &Plan| Scan::new(Arc::new(plan.clone()), collection, env, want);
                 Place::Union { scans: plans.iter().map(scan).collect::<Result<_>>()?, at: 0, seen: SeenKeys::default() }
@@ -250,6 +255,7 @@ impl Scan {
         match &self.place {
             Place::Done => true,
             Place::Union { scans, at, .. } => *at >= scans.len(),
+            Place::Text(place) => place.has_ended(),
             Place::Id | Place::Ranges(_) => false,
         }
     }
@@ -259,6 +265,7 @@ impl Scan {
         self.resumes = true;
         match &mut self.place {
             Place::Ranges(cursor) => cursor.open = None,
+            Place::Text(place) => place.pause(),
             Place::Union { scans, .. } => scans.iter_mut().for_each(Scan::pause),
             Place::Done | Place::Id => {}
         }
@@ -290,6 +297,7 @@ impl Scan {
                 self.next_document(snapshot, &scan.ranges.ranges, scan.reverse)?
             }
             Source::Index(scan) => self.next_entry(snapshot, scan)?,
+            Source::Text(scan) => self.next_found(snapshot, scan)?,
             Source::Union(_) => self.next_of_union(snapshot)?,
         };
         match &mut row {
@@ -481,7 +489,7 @@ impl Scan {
     }
 
     /// The row, if the document passes what the plan left to test; `whole` is tested instead if given.
-    fn judge(&self, key: Bytes, doc: Doc<'static>, whole: Option<&Filter>) -> Result<Option<Row>> {
+    pub(super) fn judge(&self, key: Bytes, doc: Doc<'static>, whole: Option<&Filter>) -> Result<Option<Row>> {
         let mut details = Details::default();
         let passes = match (&self.details, whole, &self.plan.residual) {
             (Some(filter), ..) => filter.matches_with(&doc, &self.env, &mut details)?,
@@ -492,11 +500,11 @@ impl Scan {
         Ok(passes.then_some(Row { key, doc, details }))
     }
 
-    fn space(&self) -> Result<&Space> {
+    pub(super) fn space(&self) -> Result<&Space> {
         self.space.as_ref().ok_or_else(|| Error::new(Code::InternalError, "a plan without a collection"))
     }
 
-    fn check_interrupt(&mut self) -> Result<()> {
+    pub(super) fn check_interrupt(&mut self) -> Result<()> {
         self.unchecked += 1;
         if self.unchecked.is_multiple_of(BETWEEN_CHECKS) {
             (self.env.interrupt)()?;
@@ -509,6 +517,7 @@ impl Scan {
 fn finished(place: Place) -> Place {
     match place {
         Place::Union { scans, .. } => Place::Union { at: scans.len(), scans, seen: SeenKeys::default() },
+        Place::Text(place) => Place::Text(Box::new(place.finished())),
         _ => Place::Done,
     }
 }
@@ -524,7 +533,7 @@ fn key_of(scan: &IndexScan, entry: &EntryParts<'_>) -> Option<Doc<'static>> {
     Some(writer.finish())
 }
 
-fn torn() -> Error {
+pub(super) fn torn() -> Error {
     Error::new(Code::InternalError, "an index entry cannot be read")
 }
 

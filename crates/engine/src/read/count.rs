@@ -2,7 +2,7 @@
 
 use super::pipeline::Source;
 use super::rows::{self, Window};
-use crate::index::access::Query;
+use crate::index::access::{Query, text};
 use crate::index::scan::Want;
 use document::op::Count;
 use document::pipeline::{Pipeline, Rows, Stream};
@@ -47,7 +47,9 @@ pub(super) fn begin(source: &Source, op: &Count) -> Result<Counting> {
         }
         Some(collection) => {
             let limit = window.reach();
-            let query = Query { hint: op.hint.as_ref(), limit, ..Query::new(&op.filter, &source.env) };
+            let bound = text::bind(Some(collection), &op.ns, &op.filter, op.hint.as_ref())?;
+            let filter = bound.as_ref().unwrap_or(&op.filter);
+            let query = Query { hint: op.hint.as_ref(), limit, ..Query::new(filter, &source.env) };
             let (rows, plan) = rows::find(&source.present, collection, query, window, Want::Count)?;
             Counting::Rows { rows, quick: super::is_small(collection) || super::reads_few(&plan, window) }
         }

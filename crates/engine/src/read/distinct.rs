@@ -4,7 +4,7 @@ use super::distinct_scan;
 use super::pipeline::Source;
 use super::rows::{self, Window};
 use crate::catalog::{Collection, Index};
-use crate::index::access::Query;
+use crate::index::access::{Query, text};
 use crate::index::scan::Want;
 use crate::transaction::snapshot::ReadSnapshot;
 use document::op::Distinct;
@@ -22,14 +22,17 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
         distinct_scan::scan(&moment.snapshot, collection, &index, &op.key.parts, &source.env, &mut values)?;
         return Ok(values.finish());
     }
-    let mut rows: Rows = match moment.catalog.get(&op.ns) {
+    let found = moment.catalog.get(&op.ns);
+    let bound = text::bind(found.map(|found| &**found), &op.ns, &op.filter, op.hint.as_ref())?;
+    let filter = bound.as_ref().unwrap_or(&op.filter);
+    let mut rows: Rows = match found {
         None => empty(),
         Some(found) if found.view().is_some() => {
             let pipeline = Pipeline::of_query(&op.filter, None, 0, None);
             source.run(&op.ns, pipeline, op.hint.as_ref())?
         }
         Some(collection) => {
-            let query = Query { hint: op.hint.as_ref(), ..Query::new(&op.filter, &source.env) };
+            let query = Query { hint: op.hint.as_ref(), ..Query::new(filter, &source.env) };
             rows::find(&source.present, collection, query, Window::default(), Want::Documents)?.0
         }
     };

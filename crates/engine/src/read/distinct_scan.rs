@@ -19,7 +19,7 @@ pub(crate) fn index_for(collection: &Collection, parts: &[Part]) -> Option<Arc<I
     collection
         .secondary()
         .iter()
-        .filter(|index| index.ready && !index.hidden && index.partial.is_none() && !by_position)
+        .filter(|index| index.ready && !index.hidden && index.partial.is_none() && index.text.is_none() && !by_position)
         .find(|index| index.keys.first().is_some_and(|key| key.path.parts == parts))
         .cloned()
 }

@@ -10,6 +10,7 @@ use document::op::Find;
 use document::pipeline::expr::Names;
 use document::pipeline::{Pipeline, Rows, Stream, empty};
 use document::project::Projection;
+use document::text::carried::without_scores;
 use document::value::Path;
 use document::{Array, Doc, DocWriter, Env, Error, Result, Value};
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub(super) struct Opened {
 pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
+    if op.filter.has_text() {
+        access::text::bind(moment.catalog.get(&op.ns).map(|found| &**found), &op.ns, &op.filter, op.hint.as_ref())?;
+    }
     match moment.catalog.get(&op.ns) {
         Some(found) if found.view().is_some() => {
             Ok(Opened { rows: of_view(source, op, window)?, left: None, blocking: true })
@@ -38,7 +42,9 @@ pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
 
 fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Opened> {
     let needed = needed(op).filter(|_| !op.return_key);
-    let query = query(op, needed.as_deref(), window, &source.env);
+    let bound = access::text::bind(Some(collection), &op.ns, &op.filter, op.hint.as_ref())?;
+    let filter = bound.as_ref().unwrap_or(&op.filter);
+    let query = Query { filter, ..query(op, needed.as_deref(), window, &source.env) };
     let want = if op.return_key { Want::Keys } else { Want::Documents };
     let (rows, plan) = rows::find(&source.present, collection, query, window, want)?;
     if op.return_key && !plan.ordered && op.sort.is_some() {
@@ -47,7 +53,7 @@ fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, windo
     let rows = match &op.projection {
         // As in MongoDB, keys come as they are.
         Some(_) if op.return_key => rows,
-        Some(projection) => projected(rows, projection.clone(), &op.filter, &source.env),
+        Some(projection) => projected(rows, projection.clone(), filter, &source.env),
         None => rows,
     };
     let searches = matches!(plan.source, access::plan::Source::Collection { .. }) && plan.residual.is_some();
@@ -71,8 +77,13 @@ pub(crate) fn query<'q>(op: &'q Find, needed: Option<&'q [Path]>, window: Window
         max: op.max.as_ref(),
         needed,
         limit: window.reach(),
+        score: reads_score(op),
         env,
     }
+}
+
+fn reads_score(op: &Find) -> bool {
+    op.projection.as_ref().is_some_and(|projection| projection.reads_score())
 }
 
 fn of_view(source: &Source, op: &Find, window: Window) -> Result<Rows> {
@@ -98,7 +109,9 @@ fn parsed(stages: impl IntoIterator<Item = Value<'static>>) -> Result<Pipeline> 
 /// Each document projected; what the match found out about arrays is found out again where the projection asks for it.
 fn projected(rows: Rows, projection: Arc<Projection>, filter: &Filter, env: &Env) -> Rows {
     let filter = projection.needs_details().then(|| filter.clone());
-    Box::new(Projected { rows, projection, filter, env: env.clone() })
+    let reads_score = projection.reads_score();
+    let rows: Rows = Box::new(Projected { rows, projection, filter, env: env.clone() });
+    if reads_score { without_scores(rows) } else { rows }
 }
 
 struct Projected {

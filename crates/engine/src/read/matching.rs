@@ -8,6 +8,7 @@ use bytes::Bytes;
 use document::filter::{Details, Filter};
 use document::op::{Hint, SortSpec};
 use document::pipeline::sort_spec;
+use document::text::carried::with_score;
 use document::{Doc, Env, Result};
 use std::sync::Arc;
 
@@ -40,9 +41,12 @@ pub fn matching(
     collection: &Arc<Collection>,
     query: Matching<'_>,
 ) -> Result<Box<dyn Iterator<Item = Result<MatchedDocument>> + Send>> {
-    let planned = Query { sort: query.sort, hint: query.hint, ..Query::new(query.filter, query.env) };
+    // The documents themselves must not carry a score: they are to be written.
+    let by_score = query.sort.is_some_and(|sort| sort.reads_score() && sort.keys.len() > 1);
+    let planned =
+        Query { sort: query.sort.filter(|_| !by_score), hint: query.hint, ..Query::new(query.filter, query.env) };
     let plan = Arc::new(choose(collection, snapshot, planned, false)?.plan);
-    let ordered = plan.ordered;
+    let ordered = plan.ordered && !by_score;
     let mut scan = Scan::new(plan, Some(collection), query.env, Want::Documents)?.with_details(query.filter);
     let snapshot = snapshot.clone();
     let mut found =
@@ -51,7 +55,9 @@ pub fn matching(
     // Only keys and documents that are to be changed are held: a writer holds them anyway.
     let mut keyed = found.try_fold(Vec::new(), |mut all, found| {
         let found = found?;
-        let key: Vec<_> = sort_spec::key(sort, &found.doc)?.into_iter().collect();
+        let scored = found.details.text_score.filter(|_| by_score).map(|score| with_score(&found.doc, score));
+        let key = sort_spec::key(sort, scored.as_ref().unwrap_or(&found.doc))?;
+        let key: Vec<_> = key.into_iter().map(document::Value::into_owned).collect();
         all.push((key, found));
         Ok::<_, document::Error>(all)
     })?;

@@ -4,10 +4,11 @@ use super::ahead;
 use super::present::Present;
 use super::rows::{self, Window};
 use crate::catalog::{Catalog, Collection};
-use crate::index::access::Query;
+use crate::index::access::{Query, text};
 use crate::index::scan::Want;
 use document::op::{Hint, Namespace};
-use document::pipeline::{Collections, Pipeline, Role, Rows, Run, Stage, empty, results};
+use document::pipeline::{Collections, Pipeline, Role, Rows, Run, Stage, empty, not_first, results};
+use document::text::carried::without_scores;
 use document::{Code, Env, Error, Result};
 use std::sync::Arc;
 
@@ -49,18 +50,22 @@ impl Source {
         let (collection, pipeline) = resolve(&moment.catalog, ns, pipeline)?;
         let split = pipeline.split();
         let leading = &split.leading;
+        let bound = text::bind(collection.as_deref(), ns, &leading.filter, hint)?;
+        let filter = bound.as_ref().unwrap_or(&leading.filter);
         let Some(collection) = collection else { return Ok((split.rest.start(empty(), &run)?, false)) };
         let window = Window { skip: leading.skip, limit: leading.limit };
         // Only a count is made of entries: they do not tell a missing field from null, which stages do.
-        let counts = split.needed.as_ref().is_some_and(Vec::is_empty) && leading.sort.is_none();
-        let query =
-            Query { sort: leading.sort.as_ref(), hint, limit: window.reach(), ..Query::new(&leading.filter, env) };
+        let score = split.rest.reads_score;
+        let counts = split.needed.as_ref().is_some_and(Vec::is_empty) && leading.sort.is_none() && !score;
+        let (sort, limit) = (leading.sort.as_ref(), window.reach());
+        let query = Query { sort, hint, limit, score, ..Query::new(filter, env) };
         let want = if counts { Want::Count } else { Want::Documents };
         let (rows, plan) = rows::find(&self.present, &collection, query, window, want)?;
         let few = super::is_small(&collection) || super::reads_few(&plan, window);
         let quick = few && split.rest.stages.iter().all(|stage| stays_short(&**stage));
         let drained = split.rest.stages.first().is_some_and(|stage| stage.name() == "$group");
-        Ok((split.rest.start(if drained { ahead::read_ahead(rows) } else { rows }, &run)?, quick))
+        let rows = split.rest.start(if drained { ahead::read_ahead(rows) } else { rows }, &run)?;
+        Ok((if score { without_scores(rows) } else { rows }, quick))
     }
 }
 
@@ -82,6 +87,9 @@ pub(crate) fn resolve(
     for _ in 0..=MAX_VIEWS {
         let Some(found) = catalog.get(&ns) else { return Ok((None, pipeline)) };
         let Some(view) = found.view() else { return Ok((Some(found.clone()), pipeline)) };
+        if pipeline.searches_text() && !view.pipeline.stages.is_empty() {
+            return Err(not_first());
+        }
         pipeline = view.pipeline.clone().then(pipeline);
         ns = view.on.clone();
     }

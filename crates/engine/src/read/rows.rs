@@ -10,6 +10,7 @@ use crate::transaction::snapshot::ReadSnapshot;
 use crate::transaction::write_set::Moment;
 use document::op::SortSpec;
 use document::pipeline::{Rows, Stream, sorted};
+use document::text::carried::without_scores;
 use document::{Code, Doc, Env, Error, Result};
 use std::sync::Arc;
 
@@ -53,7 +54,9 @@ pub(crate) fn find(
         window: if ordered { window } else { Window::default() },
         report: shape.map(|shape| (shape, if ordered { None } else { window.limit })),
     };
-    Ok((in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env), plan))
+    let rows = in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env);
+    let sorted_by_score = !ordered && !query.score && query.sort().is_some_and(SortSpec::reads_score);
+    Ok((if sorted_by_score { without_scores(rows) } else { rows }, plan))
 }
 
 fn scan_of(chosen: Chosen, collection: &Arc<Collection>, env: &Env, want: Want) -> Result<(Scan, Arc<Plan>)> {
@@ -198,6 +201,7 @@ fn still_there(collection: &Collection, plan: &Plan, moment: &Moment) -> Result<
     fn each<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Index)) {
         match &plan.source {
             Source::Index(scan) => visit(scan.index()),
+            Source::Text(scan) => visit(&scan.index),
             Source::Union(plans) => plans.iter().for_each(|plan| each(plan, visit)),
             Source::Nothing | Source::Collection { .. } | Source::Id { .. } => {}
         }

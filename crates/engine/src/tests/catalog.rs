@@ -88,7 +88,7 @@ fn existing_indexes_conflict_as_in_mongodb() {
         assert_eq!(code(doc! {"key": {"a": 1}, "name": "other"}).await, 85);
         assert_eq!(code(doc! {"key": {"b": 1}, "name": "a_1"}).await, 86);
         assert_eq!(code(doc! {"key": {"a": 1}, "name": "a_1", "unique": true}).await, 86);
-        assert_eq!(code(doc! {"key": {"a": "text"}, "name": "t"}).await, 238);
+        assert_eq!(code(doc! {"key": {"a": "hashed"}, "name": "h"}).await, 238);
     });
 }
 

@@ -8,5 +8,6 @@ mod model;
 mod opening;
 mod reads;
 mod store;
+mod text;
 mod transactions;
 mod writes;

@@ -4,7 +4,9 @@ use super::stored_document::{self, Target};
 use super::target::{again, first, statement_id};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
+use crate::index::access::text;
 use crate::read::{Matching, matching};
+use document::filter::Filter;
 use document::op::{Delete, DeleteStatement, WriteError, Written};
 use document::{Result, Value};
 use std::sync::Arc;
@@ -17,10 +19,18 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Delete) -> Result<Written>
             done.add_to(&mut written, index, number);
             continue;
         }
-        let result = match driver.enter(&op.ns).await? {
-            None => Ok(0),
-            Some(collection) if statement.multi => many(driver, statement, &collection, &mut written).await,
-            Some(collection) => one(driver, statement, &collection, &mut written).await,
+        let collection = driver.enter(&op.ns).await?;
+        let bound = text::bind(collection.as_deref(), &op.ns, &statement.filter, statement.hint.as_ref());
+        let result = match (collection, bound) {
+            (_, Err(error)) => Err(Stop::Statement(error)),
+            (None, _) => Ok(0),
+            (Some(collection), Ok(bound)) => {
+                let filter = bound.as_ref().unwrap_or(&statement.filter);
+                match statement.multi {
+                    true => many(driver, statement, filter, &collection, &mut written).await,
+                    false => one(driver, statement, filter, &collection, &mut written).await,
+                }
+            }
         };
         match result {
             Ok(deleted) => {
@@ -45,12 +55,13 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &Delete) -> Result<Written>
 async fn one(
     driver: &mut Driver<'_>,
     statement: &DeleteStatement,
+    filter: &Filter,
     collection: &Arc<Collection>,
     written: &mut Written,
 ) -> Result<u64, Stop> {
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
-    let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
+    let query = Matching { filter, sort: None, hint: statement.hint.as_ref(), env };
     loop {
         let removed = first(&mut driver.write_set, &target, query).and_then(|candidate| {
             let Some(candidate) = candidate else { return Ok(None) };
@@ -73,12 +84,13 @@ async fn one(
 async fn many(
     driver: &mut Driver<'_>,
     statement: &DeleteStatement,
+    filter: &Filter,
     collection: &Arc<Collection>,
     written: &mut Written,
 ) -> Result<u64, Stop> {
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
-    let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
+    let query = Matching { filter, sort: None, hint: statement.hint.as_ref(), env };
     let mut stream = matching(&driver.write_set.moment().snapshot, collection, query)?;
     let mut deleted = 0;
     while let Some(found) = stream.next().transpose()? {

@@ -5,9 +5,11 @@ use super::target::first;
 use super::update::{Single, single};
 use super::{Driver, Stop};
 use crate::catalog::Collection;
+use crate::index::access::text;
 use crate::read::{MatchedDocument, Matching};
-use document::filter::Details;
+use document::filter::{Details, Filter};
 use document::op::{FindAndModify, Modify, Written};
+use document::text::carried::{with_score, without_score};
 use document::{Code, Doc, Result, Value};
 use std::sync::Arc;
 
@@ -23,13 +25,18 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &FindAndModify) -> Result<W
     } else {
         match driver.enter(&op.ns).await? {
             Some(collection) => collection,
-            None => return Ok(Written::default()),
+            None => {
+                text::bind(None, &op.ns, &op.filter, None)?;
+                return Ok(Written::default());
+            }
         }
     };
+    let bound = text::bind(Some(&collection), &op.ns, &op.filter, op.hint.as_ref())?;
+    let filter = bound.as_ref().unwrap_or(&op.filter);
     let mut written = Written::default();
     let result = match &op.action {
-        Modify::Remove => remove(driver, op, &collection, &mut written).await,
-        Modify::Update { .. } => update(driver, op, &collection, &mut written).await,
+        Modify::Remove => remove(driver, op, filter, &collection, &mut written).await,
+        Modify::Update { .. } => update(driver, op, filter, &collection, &mut written).await,
     };
     let details = match result {
         Ok(details) => details,
@@ -48,13 +55,14 @@ pub(super) async fn run(driver: &mut Driver<'_>, op: &FindAndModify) -> Result<W
 async fn remove(
     driver: &mut Driver<'_>,
     op: &FindAndModify,
+    filter: &Filter,
     collection: &Arc<Collection>,
     written: &mut Written,
 ) -> Result<Option<Details>, Stop> {
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: true };
     loop {
-        let removed = first(&mut driver.write_set, &target, query(op, &target)).and_then(|candidate| {
+        let removed = first(&mut driver.write_set, &target, query(op, filter, &target)).and_then(|candidate| {
             let Some(candidate) = candidate else { return Ok(None) };
             candidate.claim(&mut driver.write_set, &target)?;
             let found = candidate.found;
@@ -77,6 +85,7 @@ async fn remove(
 async fn update(
     driver: &mut Driver<'_>,
     op: &FindAndModify,
+    filter: &Filter,
     collection: &Arc<Collection>,
     written: &mut Written,
 ) -> Result<Option<Details>, Stop> {
@@ -85,7 +94,7 @@ async fn update(
     let target = Target { collection, env: &driver.context.env, bypass: op.bypass_validation };
     let mut tried = false;
     loop {
-        match single(&mut driver.write_set, &target, query(op, &target), update, *upsert) {
+        match single(&mut driver.write_set, &target, query(op, filter, &target), update, *upsert) {
             Ok(Single::Nothing) => return Ok(None),
             Ok(Single::Updated { id, before, after, details }) => {
                 written.n = 1;
@@ -113,12 +122,17 @@ async fn update(
     }
 }
 
-fn query<'q>(op: &'q FindAndModify, target: &Target<'q>) -> Matching<'q> {
-    Matching { filter: &op.filter, sort: op.sort.as_ref(), hint: op.hint.as_ref(), env: target.env }
+fn query<'q>(op: &'q FindAndModify, filter: &'q Filter, target: &Target<'q>) -> Matching<'q> {
+    Matching { filter, sort: op.sort.as_ref(), hint: op.hint.as_ref(), env: target.env }
 }
 
 fn project(op: &FindAndModify, doc: Doc<'static>, details: &Details, target: &Target<'_>) -> Result<Doc<'static>> {
     match &op.projection {
+        Some(projection) if projection.reads_score() => {
+            let scored = details.text_score.map(|score| with_score(&doc, score));
+            let shown = projection.apply(&scored.unwrap_or(doc), details, target.env)?;
+            Ok(without_score(shown))
+        }
         Some(projection) => projection.apply(&doc, details, target.env),
         None => Ok(doc),
     }

@@ -65,6 +65,7 @@ pub(super) fn first(
     query: Matching<'_>,
 ) -> Result<Option<Candidate>, Halt> {
     if query.hint.is_none()
+        && !query.filter.has_text()
         && let Some(id) = by_id(query.filter)
     {
         let Ok(key) = document_key(id) else { return Ok(None) };

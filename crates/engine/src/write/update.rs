@@ -4,9 +4,10 @@ use super::stored_document::{self, Target};
 use super::target::{Candidate, again, first, statement_id};
 use super::{Driver, Stop, insert};
 use crate::catalog::Collection;
+use crate::index::access::text;
 use crate::read::{Matching, matching};
 use crate::transaction::write_set::{Halt, WriteSet};
-use document::filter::Details;
+use document::filter::{Details, Filter};
 use document::op::{UpdateOp, UpdateStatement, WriteError, Written};
 use document::update::{Applied, Update};
 use document::value::{order, show};
@@ -63,13 +64,19 @@ async fn one(
     } else {
         match driver.enter(&op.ns).await? {
             Some(collection) => collection,
-            None => return Ok(Outcome::default()),
+            None => {
+                text::bind(None, &op.ns, &statement.filter, None).map_err(Stop::Statement)?;
+                return Ok(Outcome::default());
+            }
         }
     };
     driver.admit(&collection).await?;
+    let bound =
+        text::bind(Some(&collection), &op.ns, &statement.filter, statement.hint.as_ref()).map_err(Stop::Statement)?;
+    let filter = bound.as_ref().unwrap_or(&statement.filter);
     let mut outcome = Outcome::default();
     if statement.multi {
-        many(driver, op, statement, &collection, &mut outcome, written).await?;
+        many(driver, op, statement, filter, &collection, &mut outcome, written).await?;
         if outcome.matched > 0 || !statement.upsert {
             return Ok(outcome);
         }
@@ -77,7 +84,7 @@ async fn one(
     let mut tried = false;
     loop {
         let target = Target { collection: &collection, env: &driver.context.env, bypass: op.bypass_validation };
-        let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env: target.env };
+        let query = Matching { filter, sort: None, hint: statement.hint.as_ref(), env: target.env };
         match single(&mut driver.write_set, &target, query, &statement.update, statement.upsert) {
             Ok(Single::Nothing) => return Ok(outcome),
             Ok(Single::Updated { id, before, after, .. }) => {
@@ -168,13 +175,14 @@ async fn many(
     driver: &mut Driver<'_>,
     op: &UpdateOp,
     statement: &UpdateStatement,
+    filter: &Filter,
     collection: &Arc<Collection>,
     outcome: &mut Outcome,
     written: &mut Written,
 ) -> Result<(), Stop> {
     let env = &driver.context.env;
     let target = Target { collection, env, bypass: op.bypass_validation };
-    let query = Matching { filter: &statement.filter, sort: None, hint: statement.hint.as_ref(), env };
+    let query = Matching { filter, sort: None, hint: statement.hint.as_ref(), env };
     let mut stream = matching(&driver.write_set.moment().snapshot, collection, query)?;
     while let Some(found) = stream.next().transpose()? {
         loop {

@@ -37,6 +37,8 @@ pub struct ActiveRule {
     pub state: State,
     /// Whether its hosts are getting back what they had, so that clients may not write the field yet.
     pub(crate) restoring: bool,
+    /// Whether the items of its array have not all become documents yet.
+    pub(crate) lifting: bool,
     /// Which change of the catalog it is from; 0 if from none.
     pub(crate) epoch: i64,
     pub is_read_by_others: bool,
@@ -183,6 +185,7 @@ impl Rules {
                     field: rule.kept_field().cloned(),
                     state: state.clone(),
                     restoring: rule_in_state.restoring,
+                    lifting: rule_in_state.lifting,
                     epoch: rule_in_state.epoch,
                     is_read_by_others: is_read.get(*at).copied().unwrap_or_default(),
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),

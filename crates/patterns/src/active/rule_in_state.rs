@@ -16,6 +16,8 @@ pub struct RuleInState {
     pub switching: bool,
     /// Its hosts are getting back what they had: clients leave the field alone until that is done.
     pub restoring: bool,
+    /// The items of an array are about to become documents: the array is left as it is until then.
+    pub lifting: bool,
     /// Which change of the catalog it is from; 0 if from none.
     pub epoch: i64,
 }
@@ -29,6 +31,6 @@ impl From<(Arc<Rule>, State)> for RuleInState {
             shape: shape.clone(),
         };
         let places = shape.map(place).into_iter().collect();
-        RuleInState { rule, state, places, switching: false, restoring: false, epoch: 0 }
+        RuleInState { rule, state, places, switching: false, restoring: false, lifting: false, epoch: 0 }
     }
 }

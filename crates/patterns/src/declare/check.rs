@@ -1,9 +1,9 @@
 //! The rules of a declaration together: one owner per field and per stored collection, no link over a kept field, no cycles.
 
-use crate::declare::combinations;
 use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::DeclaredField;
 use crate::declare::shaped_sources::{self, ShapedCollections};
+use crate::declare::{combinations, lifted_arrays};
 use crate::rule::order::{order, overlap, reads};
 use crate::rule::owners::Owners;
 use crate::rule::{Link, Refers, Rule, WhenChanged};
@@ -61,6 +61,7 @@ pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Ve
     }
     shaped_sources::check(&drafts, findings);
     let before = findings.errors();
+    lifted_arrays::check(&drafts, findings);
     for draft in &drafts {
         let Some(rule) = &draft.rule else { continue };
         no_kept_key(draft, rule, &drafts, &owners, findings);
@@ -144,6 +145,9 @@ fn tell_cycle(cycle: &[usize], rules: &[Rule], places: &[At], findings: &mut Fin
 /// Whether rules that were declared apart go together: those in force and those that are to come.
 pub fn compatible(rules: &[Rule]) -> Result<()> {
     let refuse = |message: String| Err(Error::new(Code::BadValue, message));
+    if let Some(message) = lifted_arrays::refusal(rules) {
+        return refuse(message);
+    }
     let shaped = ShapedCollections::of(rules);
     for (index, rule) in rules.iter().enumerate() {
         if let Some(refused) = shaped.refusal(rule) {

@@ -22,7 +22,7 @@ pub enum RuleChange {
 }
 
 /// The keys that say how values are kept, not what they are.
-const POLICY_KEYS: &[&str] = &["client_writes", "lag", "when_changed", "when_deleted"];
+const POLICY_KEYS: &[&str] = &["client_writes", "lag", "lift", "when_changed", "when_deleted"];
 
 /// From `old` to `new`: what is new and changed in the order of `new`, then what is gone.
 pub fn diff<'a>(old: &'a [Rule], new: &'a [Rule]) -> Vec<RuleDifference<'a>> {
@@ -59,6 +59,9 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<RuleChange> {
     // Copies whose source is gone were left as they were, and must not be there by the new rule.
     let kept = |block: &Doc<'_>| block.get("when_deleted").is_some_and(|it| it.as_str() == Some("keep"));
     let let_go = kept(&was) && !kept(&is);
+    // An array that is no longer lifted stays as it is; one that is to be lifted is not a matter of upkeep.
+    let lifted = |block: &Doc<'_>| block.get("lift").and_then(|path| path.as_str().map(str::to_owned));
+    let lifts = lifted(&is).is_some() && lifted(&is) != lifted(&was);
     let value = |block: &Doc<'_>| -> Vec<(String, Vec<u8>)> {
         block
             .iter()
@@ -66,7 +69,7 @@ pub(crate) fn change(old: &Rule, new: &Rule) -> Option<RuleChange> {
             .map(|(key, value)| (key.as_str().to_owned(), bytes(&value)))
             .collect()
     };
-    match thawed || let_go || old.pattern != new.pattern || value(&was) != value(&is) {
+    match thawed || let_go || lifts || old.pattern != new.pattern || value(&was) != value(&is) {
         true => Some(RuleChange::Rebuild),
         false => Some(RuleChange::Policy),
     }

@@ -12,6 +12,7 @@ mod diff;
 mod extended_json;
 pub(crate) mod finding;
 pub mod kinds;
+mod lifted_arrays;
 pub(crate) mod names;
 pub(crate) mod normal;
 pub(crate) mod programs;

@@ -5,6 +5,7 @@ use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::evaluation::{Basis, Evaluation, Host, evaluate};
+use crate::execute::lifted_array;
 use crate::execute::recent_copies;
 use crate::execute::replaced::originals::{Written, keep_written};
 use crate::fields::state_last;
@@ -33,6 +34,12 @@ pub(crate) async fn complete(
 ) -> Result<()> {
     for kept in rules {
         let Some(field) = &kept.field else { continue };
+        for host in &mut *hosts {
+            lifted_array::check(&kept.rule, host)?;
+        }
+        if kept.lifting && kept.rule.lifts_own_field() {
+            continue;
+        }
         let given: Vec<Value<'static>> = hosts.iter().map(|host| at(&host.after, &kept.rule.field)).collect();
         one_field(attempt, kept, field, hosts, when).await?;
         for (host, given) in hosts.iter().zip(given) {

@@ -31,6 +31,7 @@ pub(crate) mod host_queue;
 mod host_updates;
 mod inquire;
 pub(crate) mod jobs;
+pub(crate) mod lifted_array;
 pub(crate) mod logical_changes;
 mod look;
 pub(crate) mod newest;

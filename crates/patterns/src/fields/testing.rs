@@ -31,6 +31,7 @@ pub(crate) fn rule(field: Arc<dyn Field>) -> Arc<Rule> {
         pattern: "computed",
         host,
         field: path,
+        lift: None,
         kind: Kind::Field(field),
         client_writes: ClientWrites::Override,
         declaration: Doc::empty(),

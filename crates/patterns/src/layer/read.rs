@@ -3,8 +3,11 @@
 use crate::execute::executor::Executor;
 use crate::execute::{digits, read};
 use crate::layer::{named_collection, switchover_wait};
+use document::Result;
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
+use document::pipeline::not_first;
+use document::text::node::index_required;
 use std::sync::Arc;
 
 pub(super) fn read<'a>(
@@ -32,6 +35,7 @@ pub(super) fn read<'a>(
         let rules = switchover_wait::until_read(executor, session, context, &op).await?;
         match read::stack_of(&rules, &op) {
             Some(shaped) => {
+                refuse_text(&op)?;
                 let line = session.relay.clone();
                 let sees_stored = named_collection::sees_stored(executor, line.as_ref(), &op, shaped).await?;
                 let outcome = match !sees_stored && shaped.places.len() == 1 {
@@ -49,4 +53,19 @@ pub(super) fn read<'a>(
             }
         }
     })
+}
+
+/// A collection with a shape has no text index of its own: a search is refused as MongoDB refuses it on a view.
+fn refuse_text(op: &ReadOp) -> Result<()> {
+    let (ns, filter) = match op {
+        ReadOp::Aggregate(op) if op.pipeline.searches_text() => return Err(not_first()),
+        ReadOp::Aggregate(_) => return Ok(()),
+        ReadOp::Find(op) => (&op.ns, &op.filter),
+        ReadOp::Count(op) => (&op.ns, &op.filter),
+        ReadOp::Distinct(op) => (&op.ns, &op.filter),
+    };
+    match filter.has_text() {
+        true => Err(index_required(&format!(" (no such collection '{ns}')"))),
+        false => Ok(()),
+    }
 }

@@ -6,7 +6,6 @@ use crate::execute::rights::{Rights, namespaces};
 use crate::life::plan::{ApplyPlan, Work};
 use crate::life::preview::{Preview, PreviewOptions, Refusal, RulePreview};
 use crate::life::relocate::drop::Leaving;
-use crate::life::replaced::Progress;
 use crate::life::{CatalogRule, Life, catalog, install, lifecycle, replaced, retire};
 use crate::rule::Rule;
 use crate::rule::state::State;
@@ -29,11 +28,6 @@ pub struct Consent {
     pub create_missing: bool,
     /// Only what is new is applied; what rewrites or removes data, or needs a flag, is left as it is, and said.
     pub additions_only: bool,
-}
-
-/// What a changed rule takes over from what it was: which hosts it has seeded, and since when what was there is kept.
-fn carried(row: &catalog::Row) -> Progress {
-    Progress { since: row.replaced.since, seeded_to: row.seeded_to(), ..Progress::default() }
 }
 
 /// What came of it.
@@ -131,6 +125,7 @@ impl Life {
                     Work::Remove => "is no longer declared",
                     Work::Rebuild | Work::Keep => "is declared differently",
                     Work::Shape(_) => "stores documents that are there in another form",
+                    Work::Lift => "moves the items of an array into documents of their own",
                     Work::Index(_) | Work::Expiry(_) | Work::Seed | Work::Constrain(_) => continue,
                 };
                 left.push(format!(
@@ -226,11 +221,11 @@ impl Life {
                     && step.rule.state_path().is_none(),
                 by: self.process.clone(),
                 shape: None,
-                replaced: known.as_ref().map(|known| carried(&known.row)).unwrap_or_default(),
+                replaced: known.as_ref().map(|known| known.row.carried()).unwrap_or_default(),
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
-                Work::Seed | Work::Rebuild | Work::Shape(_) | Work::Constrain(_) => {
+                Work::Seed | Work::Lift | Work::Rebuild | Work::Shape(_) | Work::Constrain(_) => {
                     lifecycle.begin(at, known.as_ref(), step, &mut row).await?;
                 }
                 Work::Keep => {
@@ -251,7 +246,7 @@ impl Life {
             }
             let written = catalog::write_over(self, db, &row, None, |now, row| match &step.work {
                 Work::Keep => lifecycle.take_over(now, row),
-                Work::Rebuild if now.state.is_kept() => row.replaced = carried(now),
+                Work::Lift | Work::Rebuild if now.state.is_kept() => row.replaced = now.carried(),
                 _ => {}
             });
             if let Some(row) = written.await? {

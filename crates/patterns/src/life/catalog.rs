@@ -98,6 +98,11 @@ impl Row {
         Ok(rule)
     }
 
+    /// What is taken over where the rule begins anew.
+    pub(crate) fn carried(&self) -> Progress {
+        self.replaced.carried(&self.state)
+    }
+
     /// Hosts before it have values of the rule's own; `None` if no host has been seeded.
     pub(crate) fn seeded_to(&self) -> Option<Value<'static>> {
         self.replaced.seeded_to(&self.state)
@@ -209,7 +214,7 @@ async fn has_catalog(at: &mut Access<'_>, db: &str) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::life::replaced::Seeded;
+    use crate::life::replaced::{Lifted, Seeded};
     use bson::doc;
 
     #[test]
@@ -229,7 +234,8 @@ mod tests {
             replaced: Progress {
                 since: Some(5),
                 seeded_to: Some(Value::Int32(3)),
-                seeded: Seeded { corrected: 1, filled: 2, removed: 3, left: 4, moved: 0, unkeyed: 5 },
+                seeded: Seeded { corrected: 1, filled: 2, removed: 3, left: 4, moved: 0, unkeyed: 5, lifted: 6 },
+                lifted: Some(Lifted { array: "reviews".to_owned(), ..Lifted::default() }),
                 restore: true,
                 restored_to: Some(Value::MaxKey),
             },

@@ -46,8 +46,7 @@ impl Life {
             (row.state, row.epoch, row.by) = (State::Maintaining, row.epoch + 1, self.process.clone());
             (row.done, row.total) = (0, 0);
             // No host is from before the rule any more.
-            row.replaced =
-                Progress { since: row.replaced.since, seeded_to: Some(Value::MaxKey), ..Progress::default() };
+            row.replaced = Progress { seeded_to: Some(Value::MaxKey), ..row.carried() };
             lifecycle::of(&entry.rule).reset(&entry.rule, &mut row);
             if catalog::replace(at, db, &row, entry.row.epoch).await? {
                 self.put_entry(CatalogRule::new(db, row, entry.rule.clone())?);

@@ -114,6 +114,11 @@ pub(crate) trait Lifecycle: Send + Sync {
     /// Fails unless the client could change what the rule changes by commands of its own. `needed`: as the verb lists it.
     fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()>;
 
+    /// The same of the collection that the items of an array become documents of.
+    fn need_to_lift(&self, _needed: RequiredPrivileges, _rights: &Rights, _rule: &Rule) -> Result<()> {
+        Ok(())
+    }
+
     /// The same of what a repair writes.
     fn need_to_repair(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
         self.need_to_change(needed, rights, rule)

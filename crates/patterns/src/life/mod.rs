@@ -16,6 +16,7 @@ mod infer;
 pub(crate) mod install;
 mod leases;
 pub(crate) mod lifecycle;
+mod lift;
 mod load;
 mod migration;
 mod outbox;
@@ -123,6 +124,8 @@ pub struct Life {
     pub(crate) migrations: migration::Migrations,
     /// What came of bucketed collections that have become plain again.
     ways_back: relocate::way_back::WaysBack,
+    /// Hosts that did not get back the items that were lifted from them.
+    left_hosts: lift::left::AllLeftHosts,
 }
 
 /// A rule as it is now.
@@ -171,8 +174,16 @@ impl CatalogRule {
             places: self.places.clone(),
             switching: self.switching,
             restoring: self.row.replaced.restore,
+            lifting: self.is_lifting(),
             epoch: self.row.epoch,
         }
+    }
+
+    /// Whether items of the rule's array have not become documents yet. Until then no writer touches the array.
+    pub(crate) fn is_lifting(&self) -> bool {
+        self.row.state == State::Maintaining
+            && self.rule.lift.is_some()
+            && !self.row.replaced.lifted.as_ref().is_some_and(replaced::Lifted::is_done)
     }
 
     /// The state that writers work by. How far another process has come with seeding is not known here: a change is a delta for
@@ -184,6 +195,8 @@ impl CatalogRule {
             (State::Maintaining | State::Gathering { .. } | State::Seeding { .. }, _) if !ours && creates => {
                 State::Gathering { position: None }
             }
+            // What comes too early would be put into an array of items, and others would be cut off.
+            (State::Maintaining, _) if self.is_lifting() => State::Maintaining,
             (State::Maintaining | State::Seeding { .. }, _) if !ours => {
                 State::Seeding { position: Some(Value::MaxKey) }
             }
@@ -229,6 +242,7 @@ impl Life {
             readers: readers::Readers::default(),
             expiries: ArcSwap::default(),
             ways_back: relocate::way_back::WaysBack::default(),
+            left_hosts: lift::left::AllLeftHosts::default(),
         })
     }
 

@@ -155,9 +155,9 @@ struct JobHosts {
 }
 
 /// Does a job to its end, batch by batch. Returns false if it is not its time: the rule is no longer as the job was found for, or its
-/// source is being counted.
+/// source is being counted, or its array lifted.
 async fn finish(life: &Life, job: &Job) -> Result<bool> {
-    if roll_up_job::is_too_early(&job.entry) {
+    if roll_up_job::is_too_early(&job.entry) || job.entry.is_lifting() {
         return Ok(false);
     }
     let evaluator = Evaluator::new(&job.entry.rule)?.through(&life.patterned.executor);

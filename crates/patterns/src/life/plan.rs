@@ -5,11 +5,13 @@ use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::expiry::Expiry;
 use crate::life::install::PlannedIndex;
+use crate::life::lift::item::Lift;
 use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::PlanCommand;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
 use crate::life::{CatalogRule, Life, expiry, install, lifecycle, relocate};
+use crate::mql::{call, call_with, document, field, list, object};
 use crate::rule::Rule;
 use crate::rule::names;
 use document::op::{AdminOp, Namespace};
@@ -24,7 +26,9 @@ pub(crate) enum Work {
     Expiry(Expiry),
     /// Every host's field is made right.
     Seed,
-    /// The same, since the rule was changed.
+    /// The same, when the items of an array have become documents.
+    Lift,
+    /// Every host's field is made right, since the rule was changed.
     Rebuild,
     /// The collection is stored in this form from now on.
     Shape(Box<relocate::change::RelocationPlan>),
@@ -128,8 +132,12 @@ impl ApplyPlan {
                 Work::Index(needed) => APPLY.need(rights, Resource::IndexedCollection, needed.ns())?,
                 Work::Expiry(expiry) => APPLY.need(rights, Resource::ExpiringCollection, &expiry.ns)?,
                 Work::Keep => {}
-                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Rebuild | Work::Remove => {
+                Work::Shape(_) | Work::Constrain(_) | Work::Seed | Work::Remove => {
                     lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
+                }
+                Work::Lift | Work::Rebuild => {
+                    lifecycle::of(&step.rule).need_to_change(APPLY, rights, &step.rule)?;
+                    lifecycle::of(&step.rule).need_to_lift(APPLY, rights, &step.rule)?;
                 }
             }
         }
@@ -196,7 +204,7 @@ impl ApplyPlan {
             match &step.work {
                 Work::Shape(_) | Work::Constrain(_) => {}
                 Work::Index(_) => read += documents,
-                Work::Seed | Work::Rebuild => {
+                Work::Seed | Work::Lift | Work::Rebuild => {
                     read += documents;
                     written += documents;
                     if let Some(link) = step.rule.link() {
@@ -222,7 +230,7 @@ impl ApplyStep {
         match &self.work {
             Work::Seed | Work::Constrain(_) => true,
             Work::Shape(change) => !change.rewrites(),
-            Work::Index(_) | Work::Expiry(_) | Work::Rebuild | Work::Keep | Work::Remove => false,
+            Work::Index(_) | Work::Expiry(_) | Work::Lift | Work::Rebuild | Work::Keep | Work::Remove => false,
         }
     }
 
@@ -248,6 +256,7 @@ impl ApplyStep {
             Work::Index(_) => "index",
             Work::Expiry(_) => "expiry",
             Work::Seed => "seed",
+            Work::Lift => "lift",
             Work::Rebuild => "rebuild",
             Work::Shape(_) => "move",
             Work::Constrain(_) => "constrain",
@@ -269,7 +278,7 @@ impl ApplyStep {
         match &self.work {
             Work::Index(needed) => Ok(needed.command()),
             Work::Expiry(expiry) => Ok(expiry.putting_off()),
-            Work::Seed | Work::Rebuild => Ok(seeding(&self.rule)),
+            Work::Seed | Work::Lift | Work::Rebuild => Ok(seeding(&self.rule)),
             Work::Keep | Work::Shape(_) | Work::Constrain(_) => Ok(Doc::empty()),
             Work::Remove => Ok(forgetting(&self.rule, false)),
         }
@@ -277,7 +286,7 @@ impl ApplyStep {
 }
 
 /// The definition of the field, merged into the hosts: what seeding comes to, in one command.
-fn seeding(rule: &Arc<Rule>) -> Doc<'static> {
+fn seeding(rule: &Rule) -> Doc<'static> {
     let mut command = DocWriter::new();
     let collection = Value::from(&*rule.host.collection);
     let Some(field) = rule.kept_field() else { return Doc::empty() };
@@ -295,6 +304,38 @@ fn seeding(rule: &Arc<Rule>) -> Doc<'static> {
         }
     }
     command.finish()
+}
+
+/// A lift, as a person would do it: moves the items, takes the array away and makes the window.
+pub(super) fn lifting(rule: &Rule) -> Vec<PlanCommand> {
+    let Some(lift) = Lift::of(rule) else { return Vec::new() };
+    let command = |kind, command| PlanCommand { kind, namespace: rule.host.clone(), command };
+    vec![command("lift", moving(&lift)), command("lift", taking(&lift)), command("seed", seeding(rule))]
+}
+
+/// `{ aggregate, pipeline: [ $unwind, $replaceWith, $merge ] }`.
+fn moving(lift: &Lift<'_>) -> Doc<'static> {
+    let array = lift.array.dotted();
+    let key = field(&lift.link.local.path.dotted());
+    let nested = lift.by.parts.iter().rev().fold(key, |inner, part| object([(&*part.name, inner)]));
+    let child = call_with("$mergeObjects", [field(&array), nested]);
+    let into = object([("into", Value::from(&*lift.source().collection)), ("whenMatched", Value::from("fail"))]);
+    let stages = [call("$unwind", field(&array)), call("$replaceWith", child), call("$merge", into)];
+    let mut command = DocWriter::new();
+    command.append("aggregate", &Value::from(&*lift.host().collection)).append("pipeline", &list(stages));
+    command.start_document("cursor").end();
+    command.finish()
+}
+
+/// `{ update, updates: [ { $unset } ] }`.
+fn taking(lift: &Lift<'_>) -> Doc<'static> {
+    let array = lift.array.dotted();
+    let statement = object([
+        ("q", object([(&*array, call("$exists", Value::Bool(true)))])),
+        ("u", call("$unset", object([(&*array, Value::from(""))]))),
+        ("multi", Value::Bool(true)),
+    ]);
+    document([("update", Value::from(&*lift.host().collection)), ("updates", list([statement]))])
 }
 
 /// Takes the field (if asked) and its state away.

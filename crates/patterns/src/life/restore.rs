@@ -14,7 +14,6 @@ use crate::life::expiry::Expiry;
 use crate::life::install::MadeIndex;
 use crate::life::install::validators::ComposedValidator;
 use crate::life::relocate::record::Relocation;
-use crate::life::replaced::Progress;
 use crate::life::restorers::RestoredBy;
 use crate::life::verbs::{APPLY, Resource};
 use crate::life::{CatalogRule, Life, catalog, lifecycle, relocate};
@@ -61,7 +60,8 @@ impl Life {
             self.unpublished.store(true, Ordering::Relaxed);
             for entry in resting {
                 let mut row = entry.row.clone();
-                row.replaced = own_values(&row);
+                // What is restored are values of the rule's own: they are not kept as what was there before it.
+                row.replaced = row.carried();
                 (row.state, row.epoch, row.by) = (State::Restoring, row.epoch + 1, self.process.clone());
                 (row.done, row.total) = (0, 0);
                 row.shape = row.shape.map(Relocation::begun_anew);
@@ -154,7 +154,7 @@ impl Life {
         all.push(rule.clone());
         compatible(&all)?;
         row.epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
-        row.replaced = own_values(&row);
+        row.replaced = row.carried();
         (row.state, row.by) = (State::Restoring, self.process.clone());
         (row.done, row.total, row.tidy, row.with_data) = (0, 0, false, false);
         lifecycle::of(&rule).adopt(rights, &rule, &mut row)?;
@@ -236,11 +236,6 @@ fn naming_roles(rights: &Rights, db: &str) -> Error {
         rights.command()
     );
     Error::new(Code::Unauthorized, message)
-}
-
-/// What is restored are values of the rule's own, as far as it had seeded them: they are not kept as what was there before it.
-fn own_values(row: &Row) -> Progress {
-    Progress { since: row.replaced.since, seeded_to: row.seeded_to(), ..Progress::default() }
 }
 
 fn is_moving(row: &Row) -> bool {

@@ -5,10 +5,11 @@ use crate::execute::evaluate::becomes;
 use crate::execute::rights::Rights;
 use crate::fields::value_at;
 use crate::life::relocate::drop::Leaving;
+use crate::life::replaced::Lifted;
 use crate::life::transaction::OwnTransaction;
 use crate::life::verbs::{DROP, RequiredPrivileges, Resource};
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{CatalogRule, Life, catalog, lifecycle, plan, replaced};
+use crate::life::{CatalogRule, Life, catalog, lifecycle, lift, plan, replaced};
 use crate::rule::Rule;
 use crate::rule::State;
 use crate::rule::names;
@@ -45,6 +46,7 @@ impl Life {
         need_to_drop(DROP, rights, &entry)?;
         if leaving.restore {
             DROP.need(rights, Resource::Replaced, &names::replaced(&entry.rule.host.db))?;
+            lifecycle::of(&entry.rule).need_to_lift(DROP, rights, &entry.rule)?;
         }
         self.start_if_due().await?;
         let _changing = self.changing.lock().await;
@@ -123,6 +125,7 @@ pub(crate) async fn begin(life: &Life, at: &mut Access<'_>, entry: &CatalogRule,
     life.unpublished.store(true, Ordering::Relaxed);
     let written = catalog::write_over(life, &entry.db, &row, Some(since), |now, row| {
         row.replaced.seeded_to = now.seeded_to();
+        row.replaced.lifted.clone_from(&now.replaced.lifted);
         row.replaced.seeded = now.replaced.seeded;
     });
     let Some(row) = written.await? else {
@@ -169,13 +172,22 @@ pub(crate) async fn retire(life: &Life, entry: &CatalogRule) -> Result<()> {
     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
     let jobs = Filter::equality("_id.rule", &Value::from(&*entry.rule.name));
     at.delete(&names::outbox(&entry.db), jobs).await?;
-    let traces = Traces::of(&entry.rule, entry.row.with_data);
     if entry.row.replaced.restore {
         replaced::restore::restore(life, entry).await?;
-    } else if traces.state || traces.with_data {
+        return end(life, entry).await;
+    }
+    let mut row = entry.row.clone();
+    if let Some(since) = row.replaced.since {
+        let Some(undone) = lift::unfinished::undo(life, entry, row, since).await? else {
+            return life.reload().await;
+        };
+        row = undone;
+    }
+    let traces = Traces { unlifted: row.replaced.lifted.clone(), ..Traces::of(&entry.rule, row.with_data) };
+    if traces.state || traces.with_data {
         clean(life, entry, &traces).await?;
     }
-    end(life, entry).await
+    end(life, &CatalogRule { row, ..entry.clone() }).await
 }
 
 /// The catalog forgets the rule, and what was made for it alone goes.
@@ -213,6 +225,8 @@ struct Traces {
     state_path: Path,
     state: bool,
     with_data: bool,
+    /// Of a window whose field is an array that was being lifted: which hosts still have their items there.
+    unlifted: Option<Lifted>,
 }
 
 impl Traces {
@@ -220,7 +234,7 @@ impl Traces {
         let state_path = Path::new(&format!("_pleach.{}", rule.field.dotted()));
         // An earlier form of the rule may have had a state where this one has none.
         let state = rule.link().is_some_and(|link| link.refers == crate::rule::Refers::Source);
-        Traces { field: rule.field.clone(), state_path, state, with_data }
+        Traces { field: rule.field.clone(), state_path, state, with_data, unlifted: None }
     }
 
     fn has_any(&self, host: &Doc<'_>) -> bool {
@@ -229,13 +243,21 @@ impl Traces {
             Value::Array(items) if !ends_outside_arrays(host, path) => items.iter().any(|item| !item.is_nullish()),
             _ => true,
         };
-        (self.with_data && has(&self.field)) || (self.state && has(&self.state_path))
+        (self.takes_field(host) && has(&self.field)) || (self.state && has(&self.state_path))
+    }
+
+    /// Whether the field of the host goes. Items that are no documents yet stay where they are.
+    fn takes_field(&self, host: &Doc<'_>) -> bool {
+        let holds_items = |lifted: &Lifted| {
+            lifted.array == self.field.dotted() && !lifted.has_lifted(&host.get("_id").unwrap_or(Value::Null))
+        };
+        self.with_data && !self.unlifted.as_ref().is_some_and(holds_items)
     }
 
     /// The host without them, and without the documents that were made for them alone.
     fn removed(&self, host: &Doc<'_>) -> Doc<'static> {
         let mut right = host.clone().into_owned();
-        for path in [(self.with_data, &self.field), (self.state, &self.state_path)] {
+        for path in [(self.takes_field(host), &self.field), (self.state, &self.state_path)] {
             if let (true, path) = path {
                 right = replaced::without(&right, path);
             }

@@ -139,8 +139,8 @@ impl Life {
         let mut rule = DocWriter::new();
         rule.append("rule", &Value::from(&*row.rule)).append("database", &Value::from(&*entry.db));
         rule.append("kind", &Value::from(&*row.kind))
-            .append("state", &Value::from(if self.is_raw() { "off" } else { row.state.name() }));
-        rule.append("progress", &Value::Double(progress(row)));
+            .append("state", &Value::from(if self.is_raw() { "off" } else { state(entry) }));
+        rule.append("progress", &Value::Double(progress(entry)));
         if !matches!(row.state, State::On) {
             rule.append("done", &Value::Int64(row.done)).append("total", &Value::Int64(row.total.max(row.done)));
         }
@@ -189,13 +189,24 @@ fn show_gone(((db, rule), amount): (&(String, String), &Amount)) -> Value<'stati
     ])
 }
 
+/// The name of the rule's state; `lifting` while the items of an array become documents.
+fn state(entry: &CatalogRule) -> &'static str {
+    match entry.is_lifting() && entry.row.replaced.lifted.is_some() {
+        true => "lifting",
+        false => entry.row.state.name(),
+    }
+}
+
 /// From 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-fn progress(row: &catalog::Row) -> f64 {
+fn progress(entry: &CatalogRule) -> f64 {
+    let row = &entry.row;
     match row.state {
         State::On => 1.0,
         State::Seeding { position: Some(Value::MaxKey) } => 1.0,
-        State::Seeding { .. } | State::Retiring if row.total > 0 => (row.done as f64 / row.total as f64).min(0.999),
+        State::Maintaining | State::Seeding { .. } | State::Retiring if row.total > 0 => {
+            (row.done as f64 / row.total as f64).min(0.999)
+        }
         _ => 0.0,
     }
 }

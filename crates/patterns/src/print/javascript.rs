@@ -2,7 +2,7 @@
 
 use crate::languages::javascript::{Flavor, capital};
 use crate::languages::literals::{quoted, render};
-use crate::print::{Kept, Work, collections, concerned, helpers, indexes, keyed, shapes};
+use crate::print::{Kept, Work, collections, concerned, helpers, indexes, keyed, lift, shapes};
 use crate::rule::WhenDeleted;
 use document::Value;
 
@@ -28,6 +28,7 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
     text.push_str("}\n");
     for rule in kept {
         text.push_str(&rule_code(kept, rule, flavor));
+        text.push_str(&lift::javascript(rule, flavor, name));
     }
     for name in collections(kept) {
         text.push_str(&writers(kept, name, flavor));
@@ -40,6 +41,7 @@ pub(super) fn code(kept: &[Kept], flavor: &Flavor) -> String {
             .into_iter()
             .flat_map(|name| ["insert", "update", "delete"].map(|verb| format!("{verb}{}", capital(name))))
             .chain(shapes(kept).flat_map(|code| code.functions.iter().cloned()))
+            .chain(kept.iter().filter(|rule| rule.lift.is_some()).map(|rule| name("lift", rule)))
             .collect();
         text.push_str(&format!("module.exports = {{ createIndexes, {} }};\n", exported.join(", ")));
     }

@@ -2,12 +2,14 @@
 //! declared can be had without Pleach: no lock-in.
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
-//! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like. A shape writes its own code.
+//! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like,
+//! [`lift`] the way of an array into documents. A shape writes its own code.
 
 mod constraint;
 mod indexes;
 mod javascript;
 mod keyed;
+mod lift;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,7 @@ use crate::languages::javascript::{MONGOSH, NODE};
 use crate::languages::literals;
 use crate::rule::{IndexNeed, KeyedRecipe, Recipe, Rule, ShapeCode, WhenDeleted};
 use document::{Array, Doc, Result, Value};
+use lift::Lifting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,6 +52,8 @@ struct Kept {
     /// What serves its links; none of a rule that no code is written for.
     indexes: Vec<IndexNeed>,
     field: String,
+    /// The array whose items become documents.
+    lift: Option<Lifting>,
     work: Work,
 }
 
@@ -88,6 +93,7 @@ impl Kept {
             host: rule.host.collection.to_string(),
             source: rule.link().map(|link| link.source.collection.to_string()),
             field: rule.field.dotted(),
+            lift: Lifting::of(rule),
             work,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::languages::literals::{quoted, render};
 use crate::languages::python::{STYLE, plain};
-use crate::print::{Kept, Work, collections, concerned, helpers, indexes, keyed, shapes};
+use crate::print::{Kept, Work, collections, concerned, helpers, indexes, keyed, lift, shapes};
 use crate::rule::WhenDeleted;
 use document::Value;
 
@@ -45,6 +45,7 @@ pub(super) fn code(kept: &[Kept]) -> String {
     text.push_str(if indexes.is_empty() { "    pass\n" } else { &indexes });
     for rule in kept {
         text.push_str(&rule_code(kept, rule));
+        text.push_str(&lift::python(rule, name));
     }
     for name in collections(kept) {
         text.push_str(&writers(kept, name));

@@ -227,6 +227,21 @@ async function insertTicks(reading) {
 }
 
 #[test]
+fn an_array_is_lifted_by_a_function_of_its_own() {
+    let text = "database: shop\ncollections:\n  products:\n    subset:\n      recent: { from: reviews, by: ref.product, sort: { date: -1 }, keep: 2, lift: reviews }\n";
+    let rules = crate::declare::from_yaml("pleach.yaml", text).into_result().unwrap().rules;
+    let rules: Vec<Arc<Rule>> = rules.into_iter().map(Arc::new).collect();
+    let node = code(&rules, Language::Node).unwrap();
+    assert!(node.contains("async function liftProductsRecent() {"), "{node}");
+    assert!(node.contains("({ ...item, \"ref\": { ...at(item, \"ref\"), \"product\": key } })"), "{node}");
+    assert!(node.contains("deleteReviews, liftProductsRecent };"), "{node}");
+    let python = code(&rules, Language::Python).unwrap();
+    assert!(python.contains("def lift_products_recent():"), "{python}");
+    assert!(python.contains("{**item, \"ref\": {**(at(item, \"ref\") or {}), \"product\": key}}"), "{python}");
+    assert!(code(&rules, Language::Mongosh).unwrap().contains("function liftProductsRecent() {"));
+}
+
+#[test]
 fn the_indexes_are_those_that_apply_makes() {
     let declaration = "\
 database: shop

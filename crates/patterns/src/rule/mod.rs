@@ -63,6 +63,8 @@ pub struct Rule {
     pub host: Namespace,
     /// The dotted path of the host that the rule owns, as declared.
     pub field: Path,
+    /// An array of the host whose items become documents of the source (`lift`); it may be the field itself.
+    pub lift: Option<Path>,
     pub kind: Kind,
     pub client_writes: ClientWrites,
     /// A declaration of this rule alone, normalised: what the catalog keeps ([`crate::declare::from_catalog`] gives the rule
@@ -136,6 +138,11 @@ impl Rule {
             Kind::Constraint(constraint) => constraint.needs(),
             Kind::Lens(lens) => lens.needs(&self.host),
         }
+    }
+
+    /// Whether the array whose items become documents is the field that shows the first of them.
+    pub fn lifts_own_field(&self) -> bool {
+        self.lift.as_ref() == Some(&self.field)
     }
 
     /// The link between two collections that the rule keeps a field by.

@@ -15,10 +15,11 @@ pub fn state_path(field: &Path) -> Path {
 }
 
 impl Rule {
-    /// The rule's field and, for a sum or an average, its state.
+    /// The rule's field, the array that it lifts and, for a sum or an average, its state.
     pub fn owned(&self) -> Vec<Path> {
+        let lifted = || self.lift.clone().filter(|_| !self.lifts_own_field());
         match self.kept_field() {
-            Some(_) => [self.field.clone()].into_iter().chain(self.state_path()).collect(),
+            Some(_) => [self.field.clone()].into_iter().chain(lifted()).chain(self.state_path()).collect(),
             None => Vec::new(),
         }
     }

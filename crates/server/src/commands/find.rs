@@ -81,6 +81,9 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     if await_data && !tailable {
         return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
     }
+    if tailable && filter.as_ref().is_some_and(|filter| filter.contains("$text")) {
+        return Err(Error::bad_value("text and tailable cursor not allowed in same query"));
+    }
     if tailable {
         return Err(Error::bad_value(format!(
             "error processing query: ns={ns}Tree: $and\nSort: {{}}\nProj: {{}}\n tailable cursor requested on non capped collection"
@@ -108,16 +111,25 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
             )));
         }
         Some(spec) if natural(&spec).is_some() => {
+            if filter.has_text() && hint.is_none() {
+                return Err(Error::bad_value("text expression not allowed with $natural sort order"));
+            }
             hint = hint.or(natural(&spec));
             None
         }
         Some(spec) => Some(sort_spec::parse(&spec)?),
         None => None,
     };
+    if let Some(sort) = &sort {
+        sort.check_score(&filter)?;
+    }
     let projection = match projection.filter(|spec: &Doc<'_>| !spec.is_empty()) {
         Some(spec) => Some(Arc::new(Projection::parse_find(&spec, &filter, &mut names)?.with_sort(sort.as_ref())?)),
         None => None,
     };
+    if let Some(projection) = &projection {
+        projection.check_score(&filter)?;
+    }
     let limit = (limit != 0).then_some(limit);
     // A sort in memory learns only from the next batch that nothing is left; that by `_id` is never one.
     let by_id = |sort: &SortSpec| matches!(&*sort.keys, [key] if key.path.dotted() == "_id");

@@ -4,6 +4,7 @@
 use super::form::{fail, only};
 use super::{Expr, ExprDef, Form, Names, Operator, Scope};
 use crate::error::{Error, Result};
+use crate::text::carried;
 use crate::value::{Value, hex};
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(super) const HEX: ExprDef = ExprDef {
 
 pub(super) const META: ExprDef = ExprDef {
     name: "$meta",
-    help: "Metadata of a document; text scores, index keys and record ids are not supported.",
+    help: "Metadata of a document: the score of a text search; index keys and record ids are not supported.",
     form: Form::Special(parse_meta),
 };
 
@@ -68,10 +69,10 @@ fn of_timestamp<'a>(name: &str, code: i32, value: Value<'a>, part: fn(u64) -> u6
     }
 }
 
-fn parse_meta(argument: &Value<'_>, _: &mut Names) -> Result<Expr> {
+fn parse_meta(argument: &Value<'_>, names: &mut Names) -> Result<Expr> {
     let Some(name) = argument.as_str() else { return fail(17307, "$meta only supports string arguments") };
     match name {
-        "textScore" => unavailable("text score"),
+        "textScore" => Ok(text_score(names)),
         "geoNearDistance" => unavailable("$geoNear distance"),
         "geoNearPoint" => unavailable("$geoNear point"),
         "randVal"
@@ -85,6 +86,23 @@ fn parse_meta(argument: &Value<'_>, _: &mut Names) -> Result<Expr> {
         }
         other => fail(17308, format!("Unsupported argument to $meta: {other}")),
     }
+}
+
+/// The score of the document that a text search found. Whoever parses it sees to it that there is such a search.
+pub(crate) fn text_score(names: &mut Names) -> Expr {
+    names.note_score();
+    Expr::Custom(Arc::new(TextScore))
+}
+
+#[derive(Debug)]
+struct TextScore;
+
+impl Operator for TextScore {
+    fn eval<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Value<'a>> {
+        Ok(carried::score(&scope.root).map_or(Value::Missing, Value::Double))
+    }
+
+    fn operands(&self, _: &mut dyn FnMut(&Expr)) {}
 }
 
 fn unavailable(what: &str) -> Result<Expr> {

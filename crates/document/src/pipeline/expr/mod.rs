@@ -13,7 +13,7 @@ mod convert;
 mod date;
 mod form;
 mod mathematics;
-mod misc;
+pub(crate) mod misc;
 mod names;
 mod object;
 mod parse;
@@ -40,6 +40,7 @@ pub use scope::Scope;
 
 use crate::error::Result;
 use crate::raw::{ArrayWriter, Doc, DocWriter};
+use crate::text::carried;
 use crate::value::path::Part;
 use crate::value::{Path, Value};
 use std::fmt::Debug;
@@ -99,7 +100,7 @@ impl Expr {
             Expr::Field(path) => Ok(field_of_document(&scope.root, &path.parts)),
             Expr::Variable { slot, path: None } => Ok(scope.get(*slot)),
             Expr::Variable { slot, path: Some(path) } => Ok(field(&scope.get(*slot), &path.parts)),
-            Expr::Root => Ok(Value::Document(scope.root.clone())),
+            Expr::Root => Ok(Value::Document(carried::unloaded(&scope.root))),
             Expr::Now => Ok(Value::DateTime(scope.env.now)),
             Expr::ClusterTime => Ok(Value::Timestamp(scope.env.cluster_time)),
             Expr::Object { fields, places } => {

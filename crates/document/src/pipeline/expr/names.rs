@@ -23,6 +23,8 @@ pub struct Names {
     behind: Vec<(Arc<Setters>, usize)>,
     /// Whether something leaves the places of removed fields, to be tidied away at the end.
     leaves_places: bool,
+    /// Whether something reads the score of a text search.
+    reads_score: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +36,20 @@ pub(super) enum Binding {
 impl Names {
     pub fn new() -> Names {
         Names::default()
+    }
+
+    /// Notes that something reads the score of a text search.
+    pub(crate) fn note_score(&mut self) {
+        self.reads_score = true;
+    }
+
+    /// Whether something has read the score since the last call.
+    pub(crate) fn take_reads_score(&mut self) -> bool {
+        std::mem::take(&mut self.reads_score)
+    }
+
+    pub(crate) fn reads_score(&self) -> bool {
+        self.reads_score
     }
 
     /// Binds a variable whose value is known now: the `let` of a command.

@@ -14,6 +14,14 @@ pub fn decode(bytes: &[u8], descending: bool, types: &mut TypeReader<'_>) -> Opt
     Some((value, reader.position))
 }
 
+/// The double at the start of `bytes`, which were encoded from one.
+pub fn decode_double(bytes: &[u8]) -> Option<f64> {
+    match decode(bytes, false, &mut TypeReader::new(&[types::DOUBLE]))? {
+        (Value::Double(number), _) => Some(number),
+        _ => None,
+    }
+}
+
 /// How many bytes the first value of `bytes` takes.
 pub fn length(bytes: &[u8], descending: bool) -> Option<usize> {
     let mut reader = Reader { bytes, position: 0, mask: if descending { 0xFF } else { 0 } };

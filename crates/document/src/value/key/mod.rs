@@ -24,7 +24,7 @@ mod number;
 mod tests;
 mod types;
 
-pub use decode::{decode, length};
+pub use decode::{decode, decode_double, length};
 pub use types::{TypeBits, TypeReader};
 
 use super::Value;

@@ -5,10 +5,10 @@
 //! does a little work, and the one that found most for its work is taken and remembered.
 
 use super::candidate::Candidate;
-use super::hint;
 use super::plan::{ByHand, Covering, IndexScan, Plan, Source};
 use super::predicate::Conditions;
 use super::shape::{Choice, Shape};
+use super::{hint, text};
 use crate::catalog::Collection;
 use crate::index::scan::{Scan, Want};
 use crate::store::keys::document_key;
@@ -31,12 +31,14 @@ pub struct Query<'q> {
     pub needed: Option<&'q [Path]>,
     /// How many documents are wanted, those to be skipped too.
     pub limit: Option<u64>,
+    /// Whether the documents are to carry the score of the text search.
+    pub score: bool,
     pub env: &'q Env,
 }
 
 impl<'q> Query<'q> {
     pub fn new(filter: &'q Filter, env: &'q Env) -> Query<'q> {
-        Query { filter, sort: None, hint: None, min: None, max: None, needed: None, limit: None, env }
+        Query { filter, sort: None, hint: None, min: None, max: None, needed: None, limit: None, score: false, env }
     }
 
     pub(crate) fn sort(&self) -> Option<&'q SortSpec> {
@@ -62,6 +64,9 @@ impl Chosen {
 
 /// The plan for `query`. With `explain` nothing remembered is used, so that the plans not taken are known too.
 pub fn choose(collection: &Collection, snapshot: &ReadSnapshot, query: Query<'_>, explain: bool) -> Result<Chosen> {
+    if query.filter.has_text() {
+        return Ok(Chosen::only(text::plan(collection, &query)?));
+    }
     let natural = match query.hint {
         Some(Hint::Natural { descending }) => Some(*descending),
         _ => None,
@@ -135,9 +140,9 @@ fn choice_of(plan: &Plan) -> Choice {
 }
 
 /// Every plan that one index allows.
-fn by_one_index(collection: &Collection, conditions: &Conditions<'_>, query: &Query<'_>) -> Vec<Plan> {
+pub(super) fn by_one_index(collection: &Collection, conditions: &Conditions<'_>, query: &Query<'_>) -> Vec<Plan> {
     let root = &query.filter.root;
-    let usable = || collection.indexes.iter().filter(|index| index.ready && !index.hidden);
+    let usable = || collection.indexes.iter().filter(|index| index.ready && !index.hidden && index.text.is_none());
     let plan = |candidate| finish(IndexScan::new(candidate, false, query.filter), conditions, query);
     let mut plans: Vec<Plan> =
         usable().filter_map(|index| Candidate::bounded(index, root, conditions, query.env)).map(plan).collect();
@@ -206,7 +211,7 @@ fn union(
 }
 
 /// How much an alternative's plan is likely to read, less first: by its bounds alone.
-fn promise(plan: &Plan) -> (u8, usize, usize) {
+pub(super) fn promise(plan: &Plan) -> (u8, usize, usize) {
     match &plan.source {
         Source::Index(scan) if scan.candidate.is_unique_point() => (0, 0, 0),
         Source::Index(scan) => {

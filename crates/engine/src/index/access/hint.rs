@@ -8,9 +8,9 @@ use super::ranges::{KeyRange, Ranges, place_values};
 use crate::catalog::{Collection, Index};
 use crate::store::keys::{after_prefix, index_prefix};
 use document::filter::Node;
-use document::op::Hint;
+use document::op::{Hint, SortSpec};
 use document::value::{order, show};
-use document::{Code, Doc, DocWriter, Error, Result, Value};
+use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
 
 /// The index that the hint names; `None` for `$natural`.
@@ -36,13 +36,10 @@ fn same_pattern(left: &Doc<'_>, right: &Doc<'_>) -> bool {
 }
 
 /// The errors of planning, in MongoDB's words.
-fn planner(code: Code, collection: &Collection, query: &Query<'_>, why: &str) -> Error {
-    let (ns, mut tree, mut sort) = (&collection.ns, String::new(), DocWriter::new());
+pub(super) fn planner(code: Code, collection: &Collection, query: &Query<'_>, why: &str) -> Error {
+    let (ns, mut tree) = (&collection.ns, String::new());
     write_tree(&query.filter.root, 0, &mut tree);
-    for key in query.sort.iter().flat_map(|sort| &sort.keys) {
-        sort.append(&key.path.dotted(), &Value::Int32(if key.descending { -1 } else { 1 }));
-    }
-    let sort = sort.finish();
+    let sort = query.sort.map_or_else(Doc::empty, SortSpec::to_document);
     Error::new(
         code,
         format!(
@@ -67,7 +64,16 @@ fn write_tree(node: &Node, depth: usize, tree: &mut String) {
             return;
         }
         other => {
-            tree.push_str(&format!("{}\n", show::document(&other.to_query())));
+            match other.text() {
+                Some(text) => tree.push_str(&format!(
+                    "TEXT : query={}, language={}, caseSensitive={}, diacriticSensitive={}, tag=NULL\n",
+                    text.search.search,
+                    text.language(),
+                    u8::from(text.search.case_sensitive),
+                    u8::from(text.search.diacritic_sensitive)
+                )),
+                None => tree.push_str(&format!("{}\n", show::document(&other.to_query()))),
+            }
             return;
         }
     };

@@ -2,7 +2,8 @@
 //! test.
 //!
 //! Reading order: [`interval`] and [`bounds`] (what a condition allows a field to be), [`predicate`] (the conditions of a
-//! filter), [`candidate`] (what one index can do), [`ranges`] (the bytes to read), [`plan`], [`choose`].
+//! filter), [`candidate`] (what one index can do), [`ranges`] (the bytes to read), [`plan`], [`text`] (searches by `$text`),
+//! [`choose`].
 
 pub mod bounds;
 pub mod candidate;
@@ -16,6 +17,7 @@ pub mod ranges;
 mod shape;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 pub use choose::{Chosen, Query, choose};
 pub use plan::{Plan, Source};

@@ -2,6 +2,7 @@
 
 use super::candidate::Candidate;
 use super::ranges::{self, KeyRange, Ranges};
+use super::text::TextScan;
 use crate::catalog::Index;
 use crate::store::keys::{DOCUMENTS, EntryParts, index_prefix};
 use bytes::Bytes;
@@ -35,6 +36,8 @@ pub enum Source {
         key: Bytes,
     },
     Index(Arc<IndexScan>),
+    /// What a text index finds.
+    Text(Arc<TextScan>),
     /// What any of the plans finds, each once.
     Union(Vec<Plan>),
 }
@@ -90,7 +93,7 @@ impl Plan {
                 one_each.then_some(scan.ranges.ranges.len())
             }
             Source::Union(plans) => plans.iter().map(Plan::at_most).sum(),
-            Source::Collection { .. } => None,
+            Source::Collection { .. } | Source::Text(_) => None,
         }
     }
 
@@ -99,7 +102,7 @@ impl Plan {
         let reads_no_more = match &self.source {
             Source::Index(scan) => scan.ranges.checks.is_empty() && !scan.ranges.inexact && !scan.may_repeat(),
             Source::Collection { .. } | Source::Nothing | Source::Id { .. } => true,
-            Source::Union(_) => false,
+            Source::Union(_) | Source::Text(_) => false,
         };
         self.ordered && self.residual.is_none() && reads_no_more
     }
@@ -147,7 +150,7 @@ impl Covering {
     /// Nothing unless `needed` are keys of the index that never hold arrays.
     pub fn of(candidate: &Candidate, needed: &[Path]) -> Option<Covering> {
         let keys = &candidate.index.keys;
-        if candidate.index.id == DOCUMENTS || candidate.any_multikey() {
+        if candidate.index.id == DOCUMENTS || candidate.index.text.is_some() || candidate.any_multikey() {
             return None;
         }
         if !needed.iter().all(|path| keys.iter().any(|key| key.path == *path)) {

@@ -10,7 +10,7 @@ pub(crate) const ENTRY: RegistryEntry = RegistryEntry {
     blocks: BLOCKS,
 };
 
-/// Kinds of the shop's sales, which are sources of sums: what other rules write must pass the closed schema.
+/// Kinds of the shop's sales, which are sources of sums and hosts of copies: what clients and other rules write must pass.
 const BLOCKS: &[&str] = &[
-    "sales:\n  polymorphic:\n    discriminator: status\n    unknown: accept\n    kinds: { paid: { required: [sold.productId], schema: { additionalProperties: false, properties: { sold: { bsonType: object } } }, indexes: [{ key: { sold.amount: 1 } }] } }",
+    "sales:\n  polymorphic:\n    discriminator: status\n    kinds: { open: {}, paid: { schema: { properties: { sold: { bsonType: object } } }, indexes: [{ key: { sold.amount: 1 } }] } }",
 ];

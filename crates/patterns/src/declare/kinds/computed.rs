@@ -4,18 +4,18 @@
 //! Before: `products { _id: 7 }`, and a `$group` over `reviews` on every page.
 //! After: `products { _id: 7, reviewCount: 2, avgRating: 4.5 }`.
 
-use crate::declare::block::{Block, print_duration};
+use crate::declare::block::Block;
 use crate::declare::finding::Findings;
-use crate::declare::kinds::extended_reference::{CLIENT_WRITES, CLIENT_WRITES_KEY, client_writes, word};
-use crate::declare::kinds::link_keys::{BY_KEY, CREATE_KEY, EACH_KEY, Keys, MATCH_KEY};
+use crate::declare::kinds::children::Children;
+use crate::declare::kinds::extended_reference::{CLIENT_WRITES_KEY, client_writes};
+use crate::declare::kinds::link_keys::{BY_KEY, CREATE_KEY, EACH_KEY, MATCH_KEY};
 use crate::declare::kinds::sort_keys::{self, SORT_KEY};
 use crate::declare::kinds::{DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType};
-use crate::declare::{normal, programs, spelling};
+use crate::declare::{programs, spelling};
 use crate::fields::first::{End, First};
 use crate::fields::order::SortOrder;
 use crate::fields::{DistinctField, ExpressionField, Extreme, ExtremeField, FirstField, Tally, TallyField};
-use crate::rule::{ClientWrites, Field, Kind, Link, Refers, Rule, WhenChanged, WhenDeleted};
-use document::op::Namespace;
+use crate::rule::{Field, Rule};
 use document::{DocWriter, Value};
 use std::sync::Arc;
 
@@ -144,14 +144,9 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
         "count" => None,
         _ => block.get(kind).and_then(|item| item.path("amount", findings)),
     };
-    let keys = Keys::read(block, target, source, findings);
-    let filter = block.get("where").map_or(Some(None), |item| programs::filter(&item, findings).map(Some));
-    let lag = block.get("lag").map_or(Some(None), |item| item.duration(findings).map(Some));
+    let is_sought = matches!(kind, "min" | "max" | "first" | "last" | "distinct");
+    let children = Children::read(block, target, source, is_sought, findings);
     let client_writes = client_writes(block, findings);
-
-    if let ("min" | "max" | "first" | "last" | "distinct", Some(keys)) = (kind, &keys) {
-        keys.require_served(block, findings);
-    }
     let each_value = match block.get("each_value") {
         None => Some(false),
         Some(_) if kind != "distinct" => {
@@ -176,38 +171,22 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
     };
     let path = if kind == "count" { None } else { Some(path?) };
     let (each_value, sort) = (each_value?, sort?);
-    let (source, keys, filter, lag, client_writes) = (source?, keys?, filter?, lag?, client_writes?);
+    let (source, children, client_writes) = (source?, children?, client_writes?);
     let mut own = DocWriter::new();
     match &path {
         None => own.append("count", &Value::string(source)),
         Some(path) => own.append(kind, &Value::string(path.dotted())).append("from", &Value::string(source)),
     };
-    own.append("by", &keys.by());
+    own.append("by", &children.keys.by());
     if let Some(sort) = &sort {
         own.append("sort", &Value::Document(sort_keys::document(sort)));
     }
-    if let Some(filter) = &filter {
-        own.append("where", &Value::Document(filter.source.borrow()));
-    }
-    if let Some(lag) = lag {
-        own.append("lag", &Value::string(print_duration(lag)));
-    }
+    children.write_conditions(&mut own);
     if each_value {
         own.append("each_value", &Value::Bool(true));
     }
-    keys.write_flags(&mut own);
-    let link = Link {
-        local: keys.local,
-        source: Namespace::new(database, source),
-        foreign: keys.foreign,
-        refers: Refers::Source,
-        filter,
-        lag,
-        when_changed: WhenChanged::Refresh,
-        when_deleted: WhenDeleted::Keep,
-        create: keys.create,
-    };
-    let host = target.host_field();
+    children.keys.write_flags(&mut own);
+    let (host, link) = (target.host_field(), children.into_link());
     let field: Arc<dyn Field> = match (kind, path, sort) {
         ("min" | "max", Some(path), _) => {
             let which = if kind == "min" { Extreme::Min } else { Extreme::Max };
@@ -230,7 +209,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
             Arc::new(block.compiled(TallyField::new(host, link, tally), findings)?)
         }
     };
-    Some(rule(target, field, client_writes, own))
+    Some(target.rule(&PATTERN, field, client_writes, own))
 }
 
 fn expression(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> Option<Rule> {
@@ -251,20 +230,5 @@ fn expression(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings
     let mut own = DocWriter::new();
     own.append("expr", &expression.source);
     let field = block.compiled(ExpressionField::new(target.host_field(), expression), findings)?;
-    Some(rule(target, Arc::new(field), client_writes?, own))
-}
-
-fn rule(target: &DeclaredField, field: Arc<dyn Field>, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
-    if client_writes != ClientWrites::Override {
-        own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
-    }
-    Rule {
-        name: target.name.clone(),
-        pattern: PATTERN.name,
-        host: target.host.clone(),
-        field: target.field.clone(),
-        kind: Kind::Field(field),
-        client_writes,
-        declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
-    }
+    Some(target.rule(&PATTERN, Arc::new(field), client_writes?, own))
 }

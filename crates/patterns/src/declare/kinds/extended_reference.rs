@@ -8,9 +8,8 @@ use crate::declare::finding::{At, Findings};
 use crate::declare::kinds::{
     DeclaredField, Definition, KeyDef, KeySet, Pattern, Per, Status, ValueType, excerpt_fields,
 };
-use crate::declare::normal;
 use crate::fields::CopyField;
-use crate::rule::{ClientWrites, KeyPath, Kind, Link, LinkKey, Refers, Rule, WhenChanged, WhenDeleted};
+use crate::rule::{ClientWrites, KeyPath, Link, LinkKey, Refers, Rule, WhenChanged, WhenDeleted};
 use document::op::Namespace;
 use document::value::Path;
 use document::{DocWriter, Value};
@@ -149,9 +148,6 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
     if let Some(lag) = lag {
         own.append("lag", &Value::string(print_duration(lag)));
     }
-    if client_writes != ClientWrites::Override {
-        own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
-    }
     let link = Link {
         local: KeyPath { path: by, each },
         source: Namespace::new(database, from),
@@ -164,15 +160,7 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
         create: false,
     };
     let field = block.compiled(CopyField::new(target.host_field(), link, fields), findings)?;
-    Some(Rule {
-        name: target.name.clone(),
-        pattern: PATTERN.name,
-        host: target.host.clone(),
-        field: target.field.clone(),
-        kind: Kind::Field(Arc::new(field)),
-        client_writes,
-        declaration: normal::field_rule(&target.host, PATTERN.name, &target.field, own.finish()),
-    })
+    Some(target.rule(&PATTERN, Arc::new(field), client_writes, own))
 }
 
 /// What `client_writes` says; nothing if it is wrong.

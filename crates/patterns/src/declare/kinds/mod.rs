@@ -1,10 +1,12 @@
 //! The patterns, one file each: what it is for, which keys its blocks have, and how a block is lowered to a rule.
 
 mod bucket;
+mod children;
 pub(crate) mod computed;
 mod excerpt_fields;
 pub(crate) mod extended_reference;
 mod field_names;
+mod lift;
 mod link_keys;
 mod outlier;
 mod polymorphic;
@@ -14,9 +16,12 @@ mod versions;
 
 use crate::declare::block::Block;
 use crate::declare::finding::Findings;
-use crate::rule::{HostField, Rule};
+use crate::declare::kinds::extended_reference::{CLIENT_WRITES, word};
+use crate::declare::normal;
+use crate::rule::{ClientWrites, Field, HostField, Kind, Rule};
 use document::op::Namespace;
 use document::value::Path;
+use document::{DocWriter, Value};
 use std::sync::Arc;
 
 /// All patterns, sorted by name.
@@ -163,6 +168,23 @@ pub(crate) struct DeclaredField {
 impl DeclaredField {
     pub(crate) fn host_field(&self) -> HostField {
         HostField { rule: self.name.clone(), host: self.host.clone(), path: self.field.clone() }
+    }
+
+    /// The rule that keeps the field; `own` is its block in the normal form, but for `client_writes`.
+    fn rule(&self, pattern: &Pattern, field: Arc<dyn Field>, client_writes: ClientWrites, mut own: DocWriter) -> Rule {
+        if client_writes != ClientWrites::Override {
+            own.append("client_writes", &Value::string(word(CLIENT_WRITES, client_writes)));
+        }
+        Rule {
+            name: self.name.clone(),
+            pattern: pattern.name,
+            host: self.host.clone(),
+            field: self.field.clone(),
+            lift: None,
+            kind: Kind::Field(field),
+            client_writes,
+            declaration: normal::field_rule(&self.host, pattern.name, &self.field, own.finish()),
+        }
     }
 }
 

@@ -38,7 +38,8 @@ impl ParsedRead {
                     let projection = Arc::new(FindProjection::new(projection.clone(), &op.filter));
                     let source = projection.to_mql().map(|stage| [stage].into_iter().collect());
                     only_in_find = source.is_none().then(|| projection.clone());
-                    request.projection = Some(Pipeline { stages: vec![projection], sink: None, source });
+                    request.projection =
+                        Some(Pipeline { stages: vec![projection], sink: None, source, reads_score: false });
                 }
             }
             ReadOp::Aggregate(op) => {

@@ -2,6 +2,7 @@
 //! the rule changed them. How rows are given back and freed is a matter of the rule's life ([`crate::life::replaced`]).
 
 mod fields;
+pub mod lifted;
 pub(crate) mod originals;
 pub mod progress;
 pub(crate) mod values;
@@ -16,6 +17,7 @@ use document::pipeline::expr::Names;
 use document::update::Update;
 use document::value::order;
 use document::{Array, Code, Doc, DocWriter, Error, Result, Value};
+pub use lifted::Lifted;
 pub use progress::Progress;
 use std::cmp::Ordering;
 use std::sync::Arc;

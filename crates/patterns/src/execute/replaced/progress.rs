@@ -2,6 +2,7 @@
 //! seeded, what seeding did, and how far the values were given back.
 
 use crate::execute::evaluate::HostDifference;
+use crate::execute::replaced::Lifted;
 use crate::mql::long;
 use crate::rule::{Fate, State};
 use document::value::order;
@@ -22,6 +23,8 @@ pub struct Seeded {
     pub moved: i64,
     /// Documents of a roll-up's source that have no key.
     pub unkeyed: i64,
+    /// Items of an array that have become documents.
+    pub lifted: i64,
 }
 
 /// In the row of a rule.
@@ -31,6 +34,8 @@ pub struct Progress {
     pub since: Option<i64>,
     /// Hosts before it have been seeded by the rule in an earlier form.
     pub seeded_to: Option<Value<'static>>,
+    /// Of a rule that lifts an array, or did: how far.
+    pub lifted: Option<Lifted>,
     pub seeded: Seeded,
     /// Retiring: whether hosts get back what they had …
     pub restore: bool,
@@ -49,6 +54,10 @@ impl Progress {
         Progress {
             since,
             seeded_to: value("seeded_to"),
+            lifted: match doc.get("lifted") {
+                Some(Value::Document(lifted)) => Some(Lifted::read(&lifted)),
+                _ => None,
+            },
             seeded: match doc.get("seeded") {
                 Some(Value::Document(seeded)) => Seeded::read(&seeded),
                 _ => Seeded::default(),
@@ -56,6 +65,13 @@ impl Progress {
             restore: doc.get("restore").is_some_and(|restore| restore.is_truthy()),
             restored_to: value("restored_to"),
         }
+    }
+
+    /// What a rule takes over that begins anew, from where it was: which hosts it has seeded and lifted, and since when what was
+    /// there is kept.
+    pub(crate) fn carried(&self, state: &State) -> Progress {
+        let (since, seeded_to, lifted) = (self.since, self.seeded_to(state), self.lifted.clone());
+        Progress { since, seeded_to, lifted, ..Progress::default() }
     }
 
     /// Hosts before it have values of the rule's own; `None` if no host has been seeded.
@@ -82,6 +98,9 @@ impl Progress {
         if let Some(to) = &self.seeded_to {
             row.append("seeded_to", to);
         }
+        if let Some(lifted) = &self.lifted {
+            row.append("lifted", &Value::Document(lifted.show()));
+        }
         if self.seeded != Seeded::default() {
             row.append("seeded", &Value::Document(self.seeded.show()));
         }
@@ -105,10 +124,11 @@ impl Seeded {
             left: number("left"),
             moved: number("moved"),
             unkeyed: number("unkeyed"),
+            lifted: number("lifted"),
         }
     }
 
-    /// `{ corrected, filled, removed, left }`, of a roll-up perhaps `unkeyed`, or `{ moved }` of a conversion.
+    /// `{ corrected, filled, removed, left }`, perhaps `unkeyed` of a roll-up and `lifted` of a window, or `{ moved }` of a conversion.
     pub(crate) fn show(&self) -> Doc<'static> {
         let mut doc = DocWriter::new();
         if self.moved > 0 {
@@ -119,6 +139,9 @@ impl Seeded {
         doc.append("removed", &Value::Int64(self.removed)).append("left", &Value::Int64(self.left));
         if self.unkeyed > 0 {
             doc.append("unkeyed", &Value::Int64(self.unkeyed));
+        }
+        if self.lifted > 0 {
+            doc.append("lifted", &Value::Int64(self.lifted));
         }
         doc.finish()
     }

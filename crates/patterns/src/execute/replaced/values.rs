@@ -61,7 +61,18 @@ impl Places {
             (shared, link.local.path.parts.get(shared..).unwrap_or_default().to_vec())
         });
         // An earlier form of the rule may have had a state where this one has none.
-        Places { paths: vec![rule.field.clone(), state], reference }
+        Places { paths: vec![rule.field.clone(), state], reference }.without(rule.lift.as_ref())
+    }
+
+    /// One path of the host.
+    pub(crate) fn at(path: &Path) -> Places {
+        Places { paths: vec![path.clone()], reference: None }
+    }
+
+    /// The others. What an array had that was lifted are documents of their own.
+    pub(crate) fn without(mut self, array: Option<&Path>) -> Places {
+        self.paths.retain(|path| Some(path) != array);
+        self
     }
 
     /// What the host has there, as a record; an empty one if it has nothing.

@@ -41,6 +41,15 @@ pub(crate) enum Note {
     NotInBuckets {
         into: Namespace,
     },
+    /// The array whose items it shows first still holds them.
+    NotLifted {
+        array: String,
+    },
+    /// So many documents have items in the array again: they came past Pleach.
+    ItemsInArray {
+        array: String,
+        documents: u64,
+    },
     Empty {
         collection: Namespace,
     },
@@ -74,6 +83,8 @@ impl Note {
             Note::AllReferencesDangle(AllReferencesDangle { lacks_field: true, .. }) => "no_field",
             Note::AllReferencesDangle(_) => "dangling",
             Note::NotInBuckets { .. } => "not_in_buckets",
+            Note::NotLifted { .. } => "not_lifted",
+            Note::ItemsInArray { .. } => "items_in_array",
             Note::Empty { .. } => "empty",
             Note::Seeding { .. } => "seeding",
             Note::Retiring => "retiring",
@@ -90,8 +101,13 @@ impl Note {
             | Note::NoCollection { .. }
             | Note::NoSource { .. }
             | Note::AllReferencesDangle(_)
+            | Note::NotLifted { .. }
             | Note::NotInBuckets { .. } => Coverage::Impossible,
-            Note::Seeding { .. } | Note::Retiring | Note::Waiting { .. } | Note::Moving { .. } => Coverage::Partial,
+            Note::Seeding { .. }
+            | Note::Retiring
+            | Note::Waiting { .. }
+            | Note::ItemsInArray { .. }
+            | Note::Moving { .. } => Coverage::Partial,
             Note::Differs | Note::Empty { .. } | Note::Unkeyed(_) | Note::Raw => Coverage::Whole,
         }
     }
@@ -126,6 +142,12 @@ impl Note {
             Note::NotInBuckets { into } => {
                 format!("`{}` is not stored in buckets yet: `{into}` does not exist", rule.host)
             }
+            Note::NotLifted { array } => {
+                format!("the items of `{array}` are no documents yet: `pleach apply` lifts them")
+            }
+            Note::ItemsInArray { array, documents } => format!(
+                "{documents} documents have items in `{array}` that were written past Pleach: move them to where the others are"
+            ),
             Note::Empty { collection } => format!("nothing to check: `{collection}` is empty"),
             Note::Seeding { checked, unchecked } => {
                 format!("being seeded: {checked} of {} documents were checked", checked + unchecked)

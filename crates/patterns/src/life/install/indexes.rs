@@ -241,7 +241,7 @@ pub(super) fn unserved(need: IndexNeed, mut there: Vec<Doc<'static>>) -> Vec<Pla
         return list;
     }
     if serving.is_empty() {
-        let is_told = !need.unique || finding.is_some();
+        let is_told = !need.unique && need.partial.is_none() || finding.is_some();
         let beside = there.iter().find(|index| is_told && almost_serves(&need, index)).and_then(name_of);
         let planned = PlannedIndex { beside, ..PlannedIndex::new(need) }.with_free_name(&there);
         there.push(planned.spec());

@@ -65,6 +65,7 @@ fn rule(name: &str, validator: bson::Document, indexes: Vec<IndexNeed>) -> Rule 
         pattern: "polymorphic",
         host: things(),
         field: Path::new("kind"),
+        lift: None,
         kind: Kind::Constraint(Arc::new(asking)),
         client_writes: ClientWrites::default(),
         declaration: Doc::empty(),

@@ -9,26 +9,40 @@ use crate::life::plan::{ApplyStep, Work};
 use crate::life::preview::all_references_dangle;
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::plan::PlanCommand;
 use crate::life::repair::RepairMode;
-use crate::life::replaced::{Progress, amount};
+use crate::life::replaced::{Lifted, Progress, amount};
 use crate::life::verbs::{RequiredPrivileges, Resource};
-use crate::life::{CatalogRule, Life, audit_upstream, install, plan, replaced, retire, seed, seed_source, unkeyed};
+use crate::life::{
+    CatalogRule, Life, audit_upstream, install, lift, plan, replaced, retire, seed, seed_source, unkeyed,
+};
 use crate::rule::Rule;
 use crate::rule::state::State;
-use document::Result;
 use document::backend::{Answer, Session};
+use document::{Code, Error, Result};
 
 pub(super) struct OfField;
 
 impl Lifecycle for OfField {
     fn plan<'a>(
         &'a self,
-        _: &'a mut Access<'_>,
-        _: Option<&'a CatalogRule>,
-        _: &'a Rule,
+        at: &'a mut Access<'_>,
+        entry: Option<&'a CatalogRule>,
+        rule: &'a Rule,
         work: Work,
     ) -> Answer<'a, Work> {
-        Box::pin(async move { Ok(work) })
+        Box::pin(async move {
+            let lifted =
+                entry.filter(|entry| entry.row.state.is_kept()).and_then(|entry| entry.row.replaced.lifted.as_ref());
+            match lifted.is_some_and(Lifted::is_done) || !lift::waiting_items::are_there(at, rule).await? {
+                true => Ok(work),
+                false => Ok(Work::Lift),
+            }
+        })
+    }
+
+    fn steps(&self, _: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
+        Ok(matches!(work, Work::Lift).then(|| plan::lifting(rule)))
     }
 
     fn begin<'a>(
@@ -41,13 +55,18 @@ impl Lifecycle for OfField {
         Box::pin(async move {
             let rule = &step.rule;
             row.total = plan::documents(at, &rule.host).await?;
+            if rule.lift.is_some() && !row.replaced.lifted.as_ref().is_some_and(Lifted::is_done) {
+                // Each host is walked to twice.
+                row.total *= 2;
+            }
             if known.is_some_and(|known| known.row.state.is_kept()) {
                 return Ok(());
             }
             if let Some(known) = known
                 && let Some(since) = known.row.replaced.since
             {
-                amount::leave(at, &known.rule, since, known.row.seeded_to().as_ref()).await?;
+                let lifted = known.row.replaced.lifted.as_ref();
+                amount::leave(at, &known.rule, since, known.row.seeded_to().as_ref(), lifted).await?;
             }
             // Whatever is there now is from before it.
             row.replaced = Progress { since: Some(replaced::begin(at, rule).await?), ..Progress::default() };
@@ -65,8 +84,14 @@ impl Lifecycle for OfField {
         Box::pin(async move {
             match &entry.row.state {
                 State::Maintaining => {
+                    if entry.rule.lift.is_some() && !entry.is_lifting() {
+                        lift::announce(life)?;
+                    }
                     // Nobody may still be writing who does not know of the rule.
                     life.settled_everywhere(&entry.db).await?;
+                    if entry.is_lifting() {
+                        return lift::lift(life, entry).await;
+                    }
                     if entry.rule.link().is_some_and(|link| link.create) {
                         return seed_source::begin(life, entry).await;
                     }
@@ -121,11 +146,22 @@ impl Lifecycle for OfField {
         })
     }
 
+    fn refuse_once(&self, rule: &Rule) -> Option<Error> {
+        let array = rule.lift.as_ref()?;
+        let message =
+            format!("`{}` lifts `{array}`: its items would be lost if only the window were made right", rule.name);
+        let hint = "`pleach apply` moves the items; --rule RULE names another rule";
+        Some(Error::new(Code::OperationFailed, message).with_hint(hint))
+    }
+
     fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
         let rule = &asked.rule;
         // The documents of a roll-up are made with their children.
         if !presence.has(&rule.host) && !rule.link().is_some_and(|link| link.create) {
             return Some(presence.no_collection(&rule.host, rights));
+        }
+        if let Some(array) = rule.lift.as_ref().filter(|_| asked.kept().is_none()) {
+            return Some(Note::NotLifted { array: array.dotted() });
         }
         let source = &rule.link()?.source;
         (presence.is_of(&source.db) && !presence.has(source))
@@ -158,6 +194,14 @@ impl Lifecycle for OfField {
     fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
         needed.need(rights, Resource::Host, &rule.host)
     }
+
+    /// What moves between hosts and children, by `apply` into these and by `drop --restore` back.
+    fn need_to_lift(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
+        match (&rule.lift, rule.link()) {
+            (Some(_), Some(link)) => needed.need(rights, Resource::LiftedItems, &link.source),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Notes what was not compared, that there was nothing, and that no reference led anywhere.
@@ -173,6 +217,10 @@ async fn note_extent(life: &Life, asked: &AuditedRule, figures: &mut Figures) ->
         }
     } else if figures.checked > 0 && !figures.lacks_source() {
         figures.notes.extend(all_references_dangle(&mut at, &asked.rule).await?.map(Note::AllReferencesDangle));
+    }
+    if let Some(array) = asked.rule.lift.as_ref().filter(|_| !asked.rule.lifts_own_field() && !asked.is_seeding()) {
+        let documents = lift::waiting_items::hosts(&mut at, &asked.rule).await?;
+        figures.notes.extend((documents > 0).then(|| Note::ItemsInArray { array: array.dotted(), documents }));
     }
     if let (Some(link), false) = (asked.rule.link(), figures.lacks_source()) {
         let unkeyed = unkeyed::count(&mut at, &asked.rule).await?;

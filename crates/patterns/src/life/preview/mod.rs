@@ -2,7 +2,8 @@
 //!
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
 //! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`constrained`] which documents break a rule, [`readings`]
-//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`removal`] what goes with a rule, [`state`] which
+//! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array,
+//! [`lifted_before`] what became of them, [`removal`] what goes with a rule, [`state`] which
 //! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on. `plan` shows the answers; `apply` refuses
 //! by them.
 
@@ -10,6 +11,8 @@ mod constrained;
 mod counts;
 mod indexes;
 mod inside;
+mod lift;
+mod lifted_before;
 mod losses;
 mod names;
 mod obstacles;
@@ -37,6 +40,7 @@ use crate::rule::order::reads;
 use crate::rule::{Losses, Rule};
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
+use lift::LiftCounts;
 use references::References;
 use refusal::Need;
 use removal::Removal;
@@ -52,7 +56,7 @@ pub(crate) struct Preview {
 #[derive(Clone, Debug)]
 pub(crate) struct RulePreview {
     pub(crate) rule: Arc<Rule>,
-    /// `seed`, `rebuild`, `move`, `constrain`, `upkeep`, `index`, `expiry`, `remove` or `none`.
+    /// `seed`, `lift`, `rebuild`, `move`, `constrain`, `upkeep`, `index`, `expiry`, `remove` or `none`.
     pub(crate) work: &'static str,
     pub(crate) counts: Option<Counts>,
     pub(crate) references: Option<References>,
@@ -60,6 +64,8 @@ pub(crate) struct RulePreview {
     pub(crate) unkeyed: Option<u64>,
     /// What documents would lose that come into buckets.
     pub(crate) losses: Option<Losses>,
+    /// What becomes of the items of an array.
+    pub(crate) lift: Option<LiftCounts>,
     pub(crate) removal: Option<Removal>,
     /// How many documents there are, and how many a constraint would refuse.
     pub(crate) breaking: Option<(u64, u64)>,
@@ -99,9 +105,13 @@ impl Preview {
             };
             let mut rule_preview = RulePreview::new(step.rule.clone(), step.kind());
             rule_preview.notes.extend(of_rule().filter_map(ApplyStep::note));
+            lifted_before::look(life, at, &mut rule_preview).await?;
             match &step.work {
-                Work::Seed | Work::Rebuild => {
-                    rule_preview.look_at_values(life, at, rights, &mut names).await?;
+                Work::Seed | Work::Lift | Work::Rebuild => {
+                    match step.work {
+                        Work::Lift => rule_preview.look_at_items(life, at, rights, &mut names).await?,
+                        _ => rule_preview.look_at_values(life, at, rights, &mut names).await?,
+                    }
                     if life.kept(&step.rule).is_none() {
                         state::look(at, &mut rule_preview).await?;
                         unfit::look(life, at, &mut rule_preview).await?;
@@ -187,6 +197,7 @@ impl RulePreview {
             references: None,
             unkeyed: None,
             losses: None,
+            lift: None,
             removal: None,
             breaking: None,
             notes: Vec::new(),
@@ -213,6 +224,20 @@ impl RulePreview {
         references::look(at, self).await
     }
 
+    /// The same of a rule that lifts an array: what its values become is known when the items are documents.
+    async fn look_at_items(
+        &mut self,
+        life: &Life,
+        at: &mut Access<'_>,
+        rights: &Rights,
+        names: &mut names::ExistingNames<'_>,
+    ) -> Result<()> {
+        names::look(at, rights, names, self).await?;
+        lift::look(life, at, self).await?;
+        self.refusals.extend(obstacles::look(at, &self.rule).await?);
+        Ok(())
+    }
+
     /// Source documents that will count nowhere.
     async fn look_at_keys(&mut self, at: &mut Access<'_>) -> Result<()> {
         if let (Some(unkeyed), Some(link)) = (unkeyed::count(at, &self.rule).await?, self.rule.link()) {
@@ -225,7 +250,7 @@ impl RulePreview {
     /// Counts are of the data as it is now; what another rule of the same `apply` makes first is not in them.
     fn note_unsettled(&mut self, changes: &ApplyPlan) {
         let reads = reads(&self.rule);
-        let changed = changes.steps.iter().filter(|step| matches!(step.work, Work::Seed | Work::Rebuild));
+        let changed = changes.steps.iter().filter(|step| matches!(step.work, Work::Seed | Work::Lift | Work::Rebuild));
         let names: Vec<&str> = changed
             .filter(|step| step.rule.name != self.rule.name && reads.iter().any(|read| read.touches(&step.rule)))
             .map(|step| &*step.rule.name)
@@ -249,6 +274,9 @@ impl RulePreview {
         }
         if let Some(losses) = &self.losses {
             losses::show(losses, &mut doc);
+        }
+        if let Some(lift) = &self.lift {
+            doc.append("lift", &Value::Document(lift.show()));
         }
         if let Some(removal) = &self.removal {
             removal.show(&mut doc);

@@ -53,7 +53,7 @@ pub(super) async fn look(
     rule_previews: &mut [RulePreview],
 ) -> Result<()> {
     let changes_data = |step: &&ApplyStep| match &step.work {
-        Work::Seed | Work::Rebuild => true,
+        Work::Seed | Work::Lift | Work::Rebuild => true,
         Work::Shape(change) => change.rewrites(),
         _ => false,
     };

@@ -5,6 +5,7 @@
 
 use crate::execute::access::{Access, find, update_one, update_op};
 use crate::life::catalog::long;
+use crate::life::replaced::Lifted;
 use crate::mql;
 use crate::rule::Rule;
 use crate::rule::names;
@@ -31,6 +32,8 @@ pub(crate) struct Of {
     declaration: Option<Doc<'static>>,
     /// … and before which `_id` hosts still have values of the rule's own.
     pub(crate) seeded_to: Option<Value<'static>>,
+    /// … and which arrays are lifted.
+    pub(crate) lifted: Option<Lifted>,
 }
 
 impl Of {
@@ -111,21 +114,25 @@ pub(crate) async fn lives(at: &mut Access<'_>, db: &str, rule: &str) -> Result<V
     Ok(lives)
 }
 
-/// Writes down what the rule was at the end of a life, and which hosts still have values of its own. Does nothing if nothing is kept.
+/// Writes down what the rule was at the end of a life, which hosts still have values of its own and which arrays are lifted. Does nothing
+/// if nothing is kept.
 pub(crate) async fn leave(
     at: &mut Access<'_>,
     rule: &Rule,
     since: i64,
     seeded_to: Option<&Value<'static>>,
+    lifted: Option<&Lifted>,
 ) -> Result<()> {
     let declaration = ("declaration", Value::Document(rule.declaration.borrow()));
+    let lifted = lifted.map(|lifted| Value::Document(lifted.show()));
+    let known = [("seeded_to", seeded_to.map(Value::borrow)), ("lifted", lifted)];
+    let (set, unset): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, value)| value.is_some());
+    let set = set.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let mut change = DocWriter::new();
-    match seeded_to {
-        Some(to) => change.append("$set", &mql::object([declaration, ("seeded_to", to.borrow())])),
-        None => change
-            .append("$set", &mql::object([declaration]))
-            .append("$unset", &mql::object([("seeded_to", Value::from(""))])),
-    };
+    change.append("$set", &mql::object([declaration].into_iter().chain(set)));
+    if !unset.is_empty() {
+        change.append("$unset", &mql::object(unset.iter().map(|(name, _)| (*name, Value::from("")))));
+    }
     let update = Update::parse(&Value::Document(change.finish()), &[], &mut Names::new())?;
     let statement = update_one(Filter::equality("_id", &id(&rule.name, since)), update);
     at.write(&update_op(&names::catalog(&rule.host.db), vec![statement])).await.map(drop)
@@ -149,5 +156,9 @@ fn read(row: &Doc<'static>) -> Option<Of> {
         _ => None,
     };
     let rule = id.get("replaced")?.as_str()?.to_owned();
-    Some(Of { rule, since, collection, amount, declaration, seeded_to: row.get("seeded_to") })
+    let lifted = match row.get("lifted") {
+        Some(Value::Document(lifted)) => Some(Lifted::read(&lifted)),
+        _ => None,
+    };
+    Some(Of { rule, since, collection, amount, declaration, seeded_to: row.get("seeded_to"), lifted })
 }

@@ -26,7 +26,10 @@ pub(crate) async fn end(at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> 
     }
     if !row.replaced.restore {
         return match row.replaced.since {
-            Some(since) => amount::leave(at, rule, since, row.seeded_to().filter(|_| !row.with_data).as_ref()).await,
+            Some(since) => {
+                let seeded_to = row.seeded_to().filter(|_| !row.with_data);
+                amount::leave(at, rule, since, seeded_to.as_ref(), row.replaced.lifted.as_ref()).await
+            }
             None => Ok(()),
         };
     }
@@ -35,7 +38,7 @@ pub(crate) async fn end(at: &mut Access<'_>, entry: &CatalogRule) -> Result<()> 
         match at.find(rest).await?.is_empty() {
             true => amount::remove(at, &entry.db, &rule.name, of.since).await?,
             // Of documents that clients have deleted or changed. No host has a value of the rule's own any more.
-            false => amount::leave(at, of.rule().as_ref().unwrap_or(rule), of.since, None).await?,
+            false => amount::leave(at, of.rule().as_ref().unwrap_or(rule), of.since, None, None).await?,
         }
     }
     Ok(())
@@ -87,7 +90,13 @@ impl Life {
             tidy: false,
             by: self.process.clone(),
             shape: None,
-            replaced: Progress { since: Some(of.since), seeded_to: of.seeded_to, restore: true, ..Progress::default() },
+            replaced: Progress {
+                since: Some(of.since),
+                seeded_to: of.seeded_to,
+                lifted: of.lifted,
+                restore: true,
+                ..Progress::default()
+            },
         };
         CatalogRule::new(&db, row, Arc::new(known)).map(Some)
     }

@@ -2,7 +2,7 @@
 //! the transaction that changes them, given back by `drop RULE --restore`, and freed by `forget RULE`.
 //!
 //! A row is `{ _id: { rule, since, host }, was: [ … ] }` (see [`crate::execute::replaced::values`]) or, of a conversion, `{ _id: { rule, since, host, was },
-//! document }` (see [`documents`]). `since` is when the rule was applied: each life of it keeps what was there before that
+//! document }` (see [`documents`]), or of a lift the order of items (see [`crate::life::lift::order_rows`]). `since` is when the rule was applied: each life of it keeps what was there before that
 //! life, and all are given back, the oldest last. Only what was there before the rule is kept: the first row of a host stays, and hosts
 //! that the rule has seeded once are not looked at again. How much there is stands in the catalog (see [`amount`]), and what becomes
 //! of it when a rule is gone in [`gone`].
@@ -15,11 +15,13 @@ mod handover;
 pub(crate) mod plain;
 pub(crate) mod restore;
 
+pub use crate::execute::replaced::lifted::Lifted;
 pub use crate::execute::replaced::progress::{Progress, Seeded};
 pub(crate) use crate::execute::replaced::values::{OnTheWay, Places, without};
 pub(crate) use crate::execute::replaced::{Keeping, Replaced, host_id, keep_some, written_meanwhile};
 
 use crate::execute::access::Access;
+use crate::life::lift::order_rows::is_order_row;
 use crate::life::walk;
 use crate::rule::Rule;
 use crate::rule::names;
@@ -59,7 +61,8 @@ pub(crate) async fn keep_part(
     hosts: &[Doc<'static>],
     part: (Option<&Value<'_>>, Option<&Value<'_>>),
 ) -> Result<()> {
-    let there = at.find(rows_between(&keeping.rule, keeping.since, part.0, part.1)).await?;
+    let mut there = at.find(rows_between(&keeping.rule, keeping.since, part.0, part.1)).await?;
+    there.retain(|row| !is_order_row(row));
     let (mut amount, mut known, mut empty) = (Amount::default(), HashSet::new(), Vec::new());
     for row in &there {
         let Some(host) = host_of(row) else { continue };

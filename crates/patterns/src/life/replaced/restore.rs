@@ -7,18 +7,19 @@
 use crate::execute::access::{Access, find};
 use crate::execute::evaluate::{HostDifference, becomes};
 use crate::execute::gate::Point;
+use crate::life::lift::order_rows::is_order_row;
 use crate::life::replaced::amount::Of;
 use crate::life::replaced::handover::{Handed, hand_over};
 use crate::life::replaced::{Amount, Places, amount, host_of, rows_between};
 use crate::life::transaction::OwnTransaction;
 use crate::life::walk::{self, Pace, PartDone, PartOfWalk, PartWork, WalkEnd, walk};
-use crate::life::{CatalogRule, Life, catalog, write_differences};
+use crate::life::{CatalogRule, Life, catalog, lift, write_differences};
 use crate::rule::names;
 use crate::rule::{Fate, Rule, key};
 use document::backend::{Answer, Session};
 use document::filter::{Filter, Node, Test};
 use document::op::{Context, Count, Durability, ReadOp};
-use document::value::order;
+use document::value::{Path, order};
 use document::{Array, Code, Doc, Error, Result, Value};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
@@ -76,11 +77,18 @@ pub(crate) async fn restore(life: &Life, entry: &CatalogRule) -> Result<()> {
     while let Some(since) = row.replaced.since {
         let lives = amount::lives(&mut at, &entry.db, &entry.rule.name).await?;
         let then = lives.iter().find(|of| of.since == since).and_then(Of::rule);
-        let places = then.as_ref().map_or_else(|| Places::of(&entry.rule), Places::of);
+        let rule = then.as_ref().unwrap_or(&entry.rule);
+        let array = row.replaced.lifted.as_ref().map(|lifted| Path::new(&lifted.array));
+        let Some(given) = lift::restore::restore(life, entry, row, since, rule).await? else {
+            return life.reload().await;
+        };
+        row = given;
+        let places = Places::of(rule).without(array.as_ref());
         let Some(done) = restore_life(life, entry, row, since, &places).await? else { return life.reload().await };
         let Some(older) = lives.into_iter().find(|of| of.since < since) else { return Ok(()) };
         row = done;
         (row.replaced.since, row.replaced.seeded_to) = (Some(older.since), older.seeded_to);
+        row.replaced.lifted = older.lifted;
         (row.replaced.restored_to, row.done) = (None, 0);
         if !catalog::replace(&mut at, &entry.db, &row, row.epoch).await? {
             return life.reload().await;
@@ -137,7 +145,8 @@ impl ReturningValues<'_> {
         }
         life.pass(Point::Life("take")).await?;
         let (hosts, to) = walk::read(&mut at, &rule.host, part, None).await?;
-        let kept = at.find(rows_between(rule, since, from, to.as_ref())).await?;
+        let mut kept = at.find(rows_between(rule, since, from, to.as_ref())).await?;
+        kept.retain(|row| !is_order_row(row));
         let was: HashMap<Vec<u8>, &Doc<'static>> =
             kept.iter().filter_map(|row| Some((key::bytes(&host_of(row)?), row))).collect();
         let (mut differences, mut used, mut amount) = (Vec::new(), Vec::new(), Amount::default());

@@ -24,6 +24,7 @@ pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
     privilege(Resource::IndexedCollection, &["createIndex"]),
     privilege(Resource::ExpiringCollection, &["collMod"]),
     privilege(Resource::Host, &["update"]),
+    privilege(Resource::LiftedItems, &["find", "insert"]),
     privilege(Resource::MovedCollections, MOVE),
     privilege(Resource::ConstrainedCollection, &["collMod"]),
 ]);

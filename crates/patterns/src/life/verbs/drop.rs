@@ -26,6 +26,7 @@ pub(crate) const PRIVILEGES: RequiredPrivileges = RequiredPrivileges(&[
     privilege(Resource::MovedCollections, MOVE),
     privilege(Resource::ConstrainedCollection, &["collMod"]),
     // With `restore`.
+    privilege(Resource::LiftedItems, &["find", "remove"]),
     privilege(Resource::Replaced, &["find", "remove"]),
 ]);
 
@@ -51,6 +52,9 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
         let mut row = DocWriter::new();
         back.show(&mut row);
         answer.append("back", &Value::Document(row.finish()));
+    }
+    if let Some(left) = call.life.take_left_hosts(&db, &rule) {
+        answer.append("left", &Value::Document(left.show()));
     }
     let (mut session, ns) = (Session::default(), names::replaced(&db));
     let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };

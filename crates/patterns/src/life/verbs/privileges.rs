@@ -28,6 +28,8 @@ pub enum Resource {
     RuleCollections,
     /// The collection whose documents have the rule's field.
     Host,
+    /// The collection of the documents that items of an array become, or were.
+    LiftedItems,
     /// The collection of a rule's buckets, where buckets are corrected.
     Buckets,
     /// The collections of a rule whose documents change their form: they move, and the names are exchanged.

@@ -162,6 +162,7 @@ pub(super) fn rule(bucket: &Arc<Bucket>) -> Arc<Rule> {
         pattern: "bucket",
         host: ns(NAME),
         field: Path::new("bucket"),
+        lift: None,
         kind: Kind::Shape(Arc::new(BucketShape::new(bucket.clone()))),
         client_writes: ClientWrites::Override,
         declaration: Doc::empty(),

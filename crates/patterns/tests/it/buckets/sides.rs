@@ -22,6 +22,7 @@ async fn between(bucket: Bucket, plain_first: bool, plain: Vec<bson::Document>) 
         places: sides,
         switching: false,
         restoring: false,
+        lifting: false,
         epoch: 0,
     };
     buckets.world.layer.set_rules(vec![placed]).unwrap();

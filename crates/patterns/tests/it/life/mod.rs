@@ -3,6 +3,7 @@
 mod buckets;
 mod drift;
 pub(crate) mod dying;
+mod lifting;
 mod outbox;
 mod restoring;
 mod seeding;

@@ -23,6 +23,7 @@ pub(crate) fn rule(bucket: Bucket) -> Arc<Rule> {
         pattern: "bucket",
         host: Namespace::new(&bucket.into.db.clone(), LOGICAL),
         field: Path::new(""),
+        lift: None,
         kind: Kind::Shape(Arc::new(BucketShape::new(Arc::new(bucket)))),
         client_writes: ClientWrites::default(),
         declaration: Doc::empty(),

@@ -28,6 +28,7 @@ fn both_sides_answer() {
             places: sides,
             switching: false,
             restoring: false,
+            lifting: false,
             epoch: 0,
         };
         world.layer.set_rules(vec![placed]).unwrap();

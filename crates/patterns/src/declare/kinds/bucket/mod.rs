@@ -174,6 +174,7 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
         pattern: PATTERN.name,
         host: target.host.clone(),
         field: target.field.clone(),
+        lift: None,
         client_writes: ClientWrites::Override,
         declaration: declared::collection_rule(&target.host, PATTERN.name, normal::block(&bucket)),
         kind: Kind::Shape(Arc::new(BucketShape::new(Arc::new(bucket)))),

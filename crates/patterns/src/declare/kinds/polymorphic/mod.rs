@@ -123,6 +123,7 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
         pattern: PATTERN.name,
         host: target.host.clone(),
         field: target.field.clone(),
+        lift: None,
         client_writes: ClientWrites::Override,
         declaration: declared::collection_rule(&target.host, PATTERN.name, normal::block(&rule)),
         kind: Kind::Constraint(Arc::new(rule)),
