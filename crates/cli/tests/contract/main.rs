@@ -4,6 +4,7 @@
 
 mod cases;
 mod flights;
+mod versions;
 mod words;
 
 use document::backend::Backend;
@@ -61,6 +62,44 @@ async fn upstream_under_the_layer() {
     let db = format!("layered{}", std::process::id());
     check(front(Arc::new(open(&uri).await)), &db).await;
     drop_database(&uri, &db).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_on_the_engine() {
+    versions::model(&testing::Opened::engine(), 0..6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn versions_upstream() {
+    let data = testing::Data::Mongo(judge::real::uri().unwrap().into());
+    versions::model(&data.open().await, 0..4).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_over_versions_on_the_engine() {
+    versions::fields(&testing::Opened::engine(), 0..6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_versions_on_the_engine() {
+    versions::commands(&testing::Opened::engine()).await;
+    versions::races(&testing::Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn writes_of_versions_upstream() {
+    let data = testing::Data::Mongo(judge::real::uri().unwrap().into());
+    versions::commands(&data.open().await).await;
+    versions::races(&data.open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn fields_over_versions_upstream() {
+    let data = testing::Data::Mongo(judge::real::uri().unwrap().into());
+    versions::fields(&data.open().await, 0..4).await;
 }
 
 /// The layer without rules, as clients meet it.

@@ -34,7 +34,9 @@ fn schema() -> Value {
                 Status::Within { pattern: other, written } => {
                     json!({ "description": format!("{} Write `{written}` in a `{other}`.", pattern.help), "not": {} })
                 }
-                Status::NotYet => json!({ "description": format!("{} Not there yet.", pattern.help), "not": {} }),
+                Status::NotYet | Status::Coming(_) => {
+                    json!({ "description": format!("{} Not there yet.", pattern.help), "not": {} })
+                }
             };
             (pattern.name.to_owned(), about)
         })

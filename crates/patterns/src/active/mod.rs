@@ -8,17 +8,19 @@ pub(crate) mod copy_cache;
 pub(crate) mod lease;
 pub(crate) mod route;
 mod rule_in_state;
+pub(crate) mod seen_old;
 pub(crate) mod side_writes;
 
 pub use rule_in_state::RuleInState;
 
 use crate::active::copy_cache::CopyCache;
+use crate::active::seen_old::SeenOld;
 use crate::rule::State;
 use crate::rule::order::Levels;
 use crate::rule::shape::Shape;
-use crate::rule::{Field, Outlier, Rule, Stack, order};
+use crate::rule::{Field, Lens, Outlier, Rule, Stack, order};
 use crate::shapes::outlier::items;
-use document::op::{Capture, Namespace};
+use document::op::{Capture, Namespace, NamespaceRef};
 use document::update::Update;
 use document::value::Path;
 use document::{Result, Value};
@@ -99,9 +101,11 @@ impl CollectionRules {
 
     /// Whether nothing is done with a write: what rules ask of documents, the database itself enforces.
     pub(crate) fn is_only_constrained(&self) -> bool {
-        let is_followed =
-            |rule: &Rule| rule.kept_field().is_some() || rule.shape().is_some() || rule.outlier().is_some();
-        !self.named_by.iter().any(|kept| is_followed(&kept.rule))
+        let runs = |kept: &Arc<ActiveRule>| {
+            let rule = &kept.rule;
+            kept.field.is_some() || rule.shape().is_some() || rule.outlier().is_some() || rule.lens().is_some()
+        };
+        !self.named_by.iter().any(runs)
     }
 
     /// The rule of an array, for people.
@@ -122,7 +126,7 @@ impl CollectionRules {
 }
 
 /// The paths that operators name, targets of `$rename` included.
-fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> + 'u {
+pub(crate) fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> + 'u {
     spec.iter().flat_map(|(operator, fields)| {
         let renames = operator.as_str() == "$rename";
         let Value::Document(fields) = fields else { return Vec::new() };
@@ -133,6 +137,28 @@ fn named<'u>(spec: &'u document::Doc<'static>) -> impl Iterator<Item = String> +
         }
         names
     })
+}
+
+/// The collections whose documents have several versions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lenses {
+    of: HashMap<Namespace, Arc<Lens>>,
+    /// Old documents that clients have read.
+    pub(crate) seen: Arc<SeenOld>,
+}
+
+impl Lenses {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    pub(crate) fn of(&self, ns: &Namespace) -> Option<&Arc<Lens>> {
+        if self.of.is_empty() { None } else { self.of.get(ns) }
+    }
+
+    pub(crate) fn named(&self, ns: NamespaceRef<'_>) -> Option<&Arc<Lens>> {
+        if self.of.is_empty() { None } else { self.of.get(&ns) }
+    }
 }
 
 /// The rules in force.
@@ -147,6 +173,7 @@ pub struct Rules {
     stored: HashMap<Namespace, Arc<Stack>>,
     /// Whose collections are being renamed.
     switching: HashSet<Namespace>,
+    lenses: Lenses,
 }
 
 impl Rules {
@@ -159,6 +186,9 @@ impl Rules {
             kept.filter_map(|rule_in_state| Some(rule_in_state.rule.link()?.source.clone())).collect();
         let mut all = Vec::with_capacity(rules.len());
         let mut made = Rules::default();
+        if let Some(before) = before {
+            made.lenses.seen = before.lenses.seen.clone();
+        }
         for level in &levels {
             let mut kept_here = Vec::new();
             for at in level {
@@ -175,6 +205,9 @@ impl Rules {
                     overridden: known.map(|known| known.overridden.clone()).unwrap_or_default(),
                     recent: CopyCache::default(),
                 });
+                if let Some(lens) = rule.lens().filter(|_| state.is_kept()) {
+                    made.lenses.of.insert(rule.host.clone(), lens.clone());
+                }
                 if let Some(shape) = rule.shape() {
                     made.add_shaped(rule_in_state, &**shape, before, sources.contains(&rule.host));
                 }
@@ -285,6 +318,11 @@ impl Rules {
     /// The collection whose documents are stored there in another form.
     pub fn stored(&self, stored: &Namespace) -> Option<&Arc<Stack>> {
         self.stored.get(stored)
+    }
+
+    /// The collections whose documents have several versions.
+    pub(crate) fn lenses(&self) -> &Lenses {
+        &self.lenses
     }
 
     /// What rules there are about a namespace.

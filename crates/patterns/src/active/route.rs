@@ -5,6 +5,7 @@ use super::side_writes::sink;
 use crate::active::lease::Lease;
 use crate::active::{CollectionRules, Rules};
 use crate::rule::names;
+use crate::rule::read::names_others;
 use crate::shapes::Stack;
 use document::backend::{Class, Head, Route};
 use document::filter::Filter;
@@ -100,6 +101,7 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
             Some(Role::Named(local)) if tests_outlier(local, command) && !is_for_mongodb_only(command) => {
                 Route::Planned
             }
+            _ if is_versioned(rules, command, target) => Route::Planned,
             _ if class == Class::Aggregate && !rules.all.is_empty() && side_writes::has_sink(command) => {
                 planned_if(!sink(command).is_some_and(|target| is_free(target.by_ref())))
             }
@@ -112,6 +114,15 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
         _ if class.defines_collection() => planned_if(!target.is_none_or(is_free)),
         _ => Route::Forward,
     }
+}
+
+/// Whether a read is about a collection whose documents have several versions, or joins one.
+fn is_versioned(rules: &Rules, command: &Head<'_>, target: Option<NamespaceRef<'_>>) -> bool {
+    if rules.lenses().is_empty() || is_stream(command) {
+        return false;
+    }
+    let is_own = target.is_some_and(|ns| rules.lenses().named(ns).is_some());
+    is_own || matches!(command.body.get("pipeline"), Some(Value::Array(stages)) if names_others(&stages))
 }
 
 /// Whether a command may change documents of clients.

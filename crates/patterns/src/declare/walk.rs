@@ -118,11 +118,21 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
             }
             Status::NotYet => {
                 at.rule = Some(name);
-                let there = spelling::all_of(Pattern::there());
-                findings.error(&at, format!("`{}` is not there yet", pattern.name), format!("there are {there}"));
+                not_yet(pattern, &at, findings);
+            }
+            Status::Coming(definition) => {
+                at.rule = Some(name.clone());
+                not_yet(pattern, &at, findings);
+                let target = DeclaredField { name, host: host.clone(), field: Path::new(pattern.name) };
+                draft(&item, at, target, pattern, definition, findings);
             }
         }
     }
+}
+
+fn not_yet(pattern: &Pattern, at: &At, findings: &mut Findings) {
+    let there = spelling::all_of(Pattern::there());
+    findings.error(at, format!("`{}` is not there yet", pattern.name), format!("there are {there}"));
 }
 
 /// The rule of one block, as far as it can be read.

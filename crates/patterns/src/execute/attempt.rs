@@ -11,7 +11,7 @@ use crate::execute::gate::Point;
 use crate::execute::host_queue;
 use crate::execute::host_queue::HostHash;
 use crate::execute::plan::{Action, Plan, Step};
-use crate::execute::{read, roll_up};
+use crate::execute::{read, roll_up, versioned_write};
 use crate::rule::fence::{self, fence_key};
 use crate::rule::numbers::translated;
 use crate::rule::{Fetch, Field, Lookup, key};
@@ -107,7 +107,7 @@ impl<'a> Attempt<'a> {
     /// The client's own statement.
     pub(crate) async fn write(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         self.pass(&[], || Action::Write(op.clone())).await?;
-        let written = self.executor.inner.write(self.session, self.context, op, self.seen(capture)).await?;
+        let written = self.write_newest(op, capture).await?;
         self.check_rules()?;
         Ok(self.noted(op, written, capture))
     }
@@ -122,6 +122,7 @@ impl<'a> Attempt<'a> {
         self.pass(rules, || Action::Derive(op.clone())).await?;
         self.note_derived(op);
         if matches!(capture, Capture::Nothing)
+            && self.rules.lenses().of(op.ns()).is_none()
             && let Some(written) = self.send_with(op).await?
         {
             return Ok(written);
@@ -138,13 +139,19 @@ impl<'a> Attempt<'a> {
 
     pub(crate) async fn write_derived(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
         let retry = self.session.retry.take();
-        let written = self.executor.inner.write(self.session, self.context, op, self.seen(capture)).await;
+        let written = self.write_newest(op, capture).await;
         self.session.retry = retry;
         let mut written = written?;
         match written.errors.is_empty() {
             true => Ok(self.noted(op, written, capture)),
             false => Err(roll_up::failure(op, translated(written.errors.remove(0).error))),
         }
+    }
+
+    async fn write_newest(&mut self, op: &WriteOp, capture: &Capture) -> Result<Written> {
+        let (backend, lenses) = (&*self.executor.inner, self.rules.lenses());
+        let capture = self.seen(capture);
+        versioned_write::write(backend, lenses, self.session, self.context, op, capture).await
     }
 
     /// What a statement is to show: all of it, where its effects are to be counted.
@@ -195,7 +202,10 @@ impl<'a> Attempt<'a> {
                 let (backend, rules) = (&*self.executor.inner, &self.rules);
                 read::open(backend, rules, self.session, self.context, &op, stack).await?
             }
-            None => self.executor.inner.read(self.session, self.context, op).await?,
+            None => {
+                let (backend, lenses) = (&*self.executor.inner, self.rules.lenses());
+                read::versioned::open(backend, lenses, self.session, self.context, op).await?
+            }
         };
         let mut rows = Vec::new();
         loop {

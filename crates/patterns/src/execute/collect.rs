@@ -34,9 +34,10 @@ impl Collected {
 pub(crate) fn is_collectable(rules: &Rules, op: &Insert) -> bool {
     let Some(local) = rules.of(&op.ns) else { return false };
     let is_on = |kept: &Arc<ActiveRule>| matches!(kept.state, State::On);
-    local.outliers.is_empty()
-        && local.hosted.iter().all(is_on)
-        && local.sourced.iter().all(|kept| is_on(kept) && is_blind(kept))
+    // What brings a host to the newest version is a statement of its own.
+    let is_plain = |kept: &Arc<ActiveRule>| rules.lenses().of(&kept.rule.host).is_none();
+    let is_sent = |kept: &Arc<ActiveRule>| is_on(kept) && is_blind(kept) && is_plain(kept);
+    local.outliers.is_empty() && local.hosted.iter().all(is_on) && local.sourced.iter().all(is_sent)
 }
 
 fn is_blind(kept: &ActiveRule) -> bool {

@@ -10,7 +10,7 @@ use crate::execute::outlier;
 use crate::execute::plan::Action;
 use crate::execute::replaced::originals::is_pending;
 use crate::execute::run::{Outcome, rehearse, run_statements};
-use crate::execute::{direct, resend_after_move, statements};
+use crate::execute::{direct, resend_after_move, statements, versioned_write};
 use crate::layer::{logical_names, multi, owned};
 use crate::rule::Stack;
 use crate::shapes::outlier::array_update;
@@ -67,7 +67,9 @@ pub(super) async fn run(
     let op = match target {
         Target::Plain(local) => {
             if let Some(op) = self_contained(local, op, context) {
-                return executor.inner.write(session, context, &op, &Capture::Nothing).await;
+                let rules = executor.rules();
+                let (backend, lenses) = (&*executor.inner, rules.lenses());
+                return versioned_write::write(backend, lenses, session, context, &op, &Capture::Nothing).await;
             }
             let op = owned::rewritten(local, op)?;
             if target.refused(&op, 0).is_none()

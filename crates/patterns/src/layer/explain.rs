@@ -53,6 +53,12 @@ pub(crate) async fn stored(
                 };
                 return named_collection::of_read(executor, line, read, outcome).await.map(|told| (told, None));
             }
+            let (backend, lenses) = (&*executor.inner, rules.lenses());
+            if let Some(told) =
+                read::versioned_explain::explain(backend, lenses, session, context, read, verbosity).await?
+            {
+                return Ok((told, None));
+            }
             None
         }
     };

@@ -6,6 +6,7 @@ use crate::execute::attempt::Attempt;
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::outlier::reads;
+use crate::execute::read::versioned;
 use crate::execute::retry::is_of_command;
 use crate::execute::run::{Outcome, run_statements};
 use crate::execute::statements;
@@ -197,7 +198,8 @@ async fn matching(
         hint: hint.clone(),
         ..Find::matching(ns.clone(), filter.clone())
     };
-    let mut cursor = executor.inner.read(own, context, ReadOp::Find(find)).await?;
+    let rules = executor.rules();
+    let mut cursor = versioned::open(&*executor.inner, rules.lenses(), own, context, ReadOp::Find(find)).await?;
     let mut ids = Vec::new();
     loop {
         let batch = cursor.next(own, context, IDS).await?;

@@ -28,7 +28,7 @@ pub(super) fn read<'a>(
             }
         });
     }
-    if !rules.any_switching() && read::stack_of(&rules, &op).is_none() {
+    if !rules.any_switching() && read::stack_of(&rules, &op).is_none() && rules.lenses().is_empty() {
         let op = match digits::read_owned(&rules, op, context) {
             Ok(op) => op,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
@@ -60,7 +60,7 @@ pub(super) fn read<'a>(
             }
             None => {
                 let op = digits::read_owned(&rules, op, context)?;
-                executor.inner.read(session, context, op).await
+                read::versioned::open(&*executor.inner, rules.lenses(), session, context, op).await
             }
         }
     })

@@ -8,7 +8,7 @@ use crate::execute::client_statement::{execute, namespace};
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::run::{Outcome, run_statements};
-use crate::execute::{digits, direct, statements};
+use crate::execute::{digits, direct, statements, versioned_write};
 use crate::layer::bulk::Target;
 use crate::layer::refused::bookkeeping;
 use crate::layer::{bulk, logical_names, named_collection, owned, switchover_wait};
@@ -32,6 +32,15 @@ pub(super) async fn write(
     let ns = namespace(op);
     // Held for the whole write: who changes the rules waits for those that work by the old ones.
     let rules = switchover_wait::until_free(executor, session, context, ns).await?;
+    // What a client inserts is of the version that is the newest now, whatever comes before it is stored.
+    let numbered;
+    let op = match (op, rules.lenses().of(ns)) {
+        (WriteOp::Insert(insert), Some(lens)) => {
+            numbered = WriteOp::Insert(versioned_write::inserted(lens, insert, context)?);
+            &numbered
+        }
+        _ => op,
+    };
     match rules.role(ns.by_ref()) {
         Role::Logical(shaped) if shaped.is_virtual() => Err(logical_names::items(ns, shaped)),
         Role::Logical(shaped) => {
@@ -53,7 +62,9 @@ pub(super) async fn write(
             planned(executor, session, context, op, rules, Target::Plain(&local)).await
         }
         Role::Bookkeeping => Err(bookkeeping(ns)),
-        Role::Named(_) | Role::Free => executor.inner.write(session, context, op, capture).await,
+        Role::Named(_) | Role::Free => {
+            versioned_write::write(&*executor.inner, rules.lenses(), session, context, op, capture).await
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod constraint_tests;
 mod of_constraint;
 mod of_field;
+mod of_lens;
 mod of_outlier;
 mod of_shape;
 
@@ -132,5 +133,6 @@ pub(crate) fn of(rule: &Rule) -> &'static dyn Lifecycle {
         Kind::Shape(_) => &of_shape::OfShape,
         Kind::Constraint(_) => &of_constraint::OfConstraint,
         Kind::Outlier(_) => &of_outlier::OfOutlier,
+        Kind::Lens(_) => &of_lens::OfLens,
     }
 }

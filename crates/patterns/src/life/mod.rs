@@ -18,6 +18,7 @@ mod leases;
 pub(crate) mod lifecycle;
 mod lift;
 mod load;
+mod migration;
 mod outbox;
 pub(crate) mod outlier;
 mod plan;
@@ -46,6 +47,7 @@ mod write_differences;
 
 use crate::active::{RuleInState, Rules};
 use crate::execute::gate::Point;
+use crate::execute::newest::Newest;
 use crate::layer::Patterned;
 use crate::rule::Rule;
 use crate::rule::State;
@@ -119,6 +121,8 @@ pub struct Life {
     pub(crate) readers: readers::Readers,
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
     expiries: ArcSwap<Vec<expiry::Expiry>>,
+    /// How versions are migrated by this process.
+    pub(crate) migrations: migration::Migrations,
     /// What came of bucketed collections that have become plain again.
     ways_back: relocate::way_back::WaysBack,
     /// Hosts that did not get back the items that were lifted from them.
@@ -207,7 +211,7 @@ impl Life {
     /// The life of the rules of a layer.
     pub fn new(patterned: &Patterned, contexts: ContextSource) -> Arc<Life> {
         Arc::new(Life {
-            backend: patterned.inner().clone(),
+            backend: Arc::new(Newest::new(&patterned.executor)),
             patterned: patterned.clone(),
             contexts,
             entries: Mutex::default(),
@@ -218,6 +222,7 @@ impl Life {
             bring_on_requests: AtomicU64::new(0),
             state_changed: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
+            migrations: migration::Migrations::default(),
             only_in: OnceLock::new(),
             stopped: AtomicBool::new(false),
             only_looks: AtomicBool::new(false),
@@ -283,6 +288,7 @@ impl Life {
         tasks.push(tokio::spawn(outbox::work(self.clone())));
         tasks.push(tokio::spawn(leases::hold(self.clone())));
         tasks.push(tokio::spawn(expiry::work(self.clone())));
+        tasks.push(tokio::spawn(migration::work(self.clone())));
         Ok(())
     }
 

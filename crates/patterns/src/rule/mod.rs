@@ -8,6 +8,7 @@ pub mod key;
 pub mod key_expression;
 #[cfg(test)]
 mod key_tests;
+pub mod lens;
 pub mod life_shape;
 pub mod link;
 pub mod link_key;
@@ -36,6 +37,7 @@ pub use field::{
     Wanted,
 };
 pub use key_expression::KeyExpression;
+pub use lens::Lens;
 pub use life_shape::{ChangedField, Flaw, LifeShape, Losses, Unserved};
 pub use link::{Link, Refers, WhenChanged, WhenDeleted};
 pub use link_key::{KeyPath, LinkKey};
@@ -83,6 +85,8 @@ pub enum Kind {
     Constraint(Arc<dyn Constraint>),
     /// An array of each host that may overflow.
     Outlier(Arc<Outlier>),
+    /// Several versions of documents in one collection.
+    Lens(Arc<Lens>),
 }
 
 /// What happens to a client's write to an owned field (SEMANTICS R11).
@@ -102,7 +106,7 @@ impl Rule {
     pub fn kept_field(&self) -> Option<&Arc<dyn Field>> {
         match &self.kind {
             Kind::Field(field) => Some(field),
-            Kind::Shape(_) | Kind::Constraint(_) | Kind::Outlier(_) => None,
+            Kind::Shape(_) | Kind::Constraint(_) | Kind::Outlier(_) | Kind::Lens(_) => None,
         }
     }
 
@@ -110,7 +114,7 @@ impl Rule {
     pub fn shape(&self) -> Option<&Arc<dyn Shape>> {
         match &self.kind {
             Kind::Shape(shape) => Some(shape),
-            Kind::Field(_) | Kind::Constraint(_) | Kind::Outlier(_) => None,
+            Kind::Field(_) | Kind::Constraint(_) | Kind::Outlier(_) | Kind::Lens(_) => None,
         }
     }
 
@@ -118,7 +122,15 @@ impl Rule {
     pub fn outlier(&self) -> Option<&Arc<Outlier>> {
         match &self.kind {
             Kind::Outlier(outlier) => Some(outlier),
-            Kind::Field(_) | Kind::Shape(_) | Kind::Constraint(_) => None,
+            Kind::Field(_) | Kind::Shape(_) | Kind::Constraint(_) | Kind::Lens(_) => None,
+        }
+    }
+
+    /// What tells versions of the collection's documents apart; `None` if there is one.
+    pub fn lens(&self) -> Option<&Arc<Lens>> {
+        match &self.kind {
+            Kind::Lens(lens) => Some(lens),
+            Kind::Field(_) | Kind::Shape(_) | Kind::Constraint(_) | Kind::Outlier(_) => None,
         }
     }
 
@@ -126,7 +138,7 @@ impl Rule {
     pub fn constraint(&self) -> Option<&Arc<dyn Constraint>> {
         match &self.kind {
             Kind::Constraint(constraint) => Some(constraint),
-            Kind::Field(_) | Kind::Shape(_) | Kind::Outlier(_) => None,
+            Kind::Field(_) | Kind::Shape(_) | Kind::Outlier(_) | Kind::Lens(_) => None,
         }
     }
 
@@ -137,6 +149,7 @@ impl Rule {
             Kind::Shape(shape) => shape.needs(shape.declared_place().unwrap_or(&self.host)),
             Kind::Constraint(constraint) => constraint.needs(),
             Kind::Outlier(outlier) => outlier.needs(),
+            Kind::Lens(lens) => lens.needs(&self.host),
         }
     }
 

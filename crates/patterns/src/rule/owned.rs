@@ -37,6 +37,7 @@ impl Rule {
             Kind::Shape(shape) => shape.describe(),
             Kind::Constraint(constraint) => constraint.describe(),
             Kind::Outlier(outlier) => format!("items in {}", outlier.overflow.collection),
+            Kind::Lens(lens) => format!("documents of {} versions", lens.newest()),
         }
     }
 

@@ -39,6 +39,7 @@ const COMMANDS_SENT: &[&str] = &[
     "crates/patterns/src/active/side_writes.rs",
     "crates/patterns/src/declare/kinds/computed.rs",
     "crates/patterns/src/declare/kinds/link_keys.rs",
+    "crates/patterns/src/declare/kinds/versions/steps.rs",
     "crates/patterns/src/execute/deferred.rs",
     "crates/patterns/src/front/admin.rs",
     "crates/patterns/src/languages/javascript.rs",

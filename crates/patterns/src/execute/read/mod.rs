@@ -12,11 +12,15 @@ mod explain;
 mod find_projection;
 mod general;
 mod local_pipeline;
+mod newest_documents;
 mod request;
 mod result;
 mod run;
 mod snapshot;
 mod union;
+pub(crate) mod versioned;
+pub(crate) mod versioned_explain;
+mod versioned_joins;
 
 pub(crate) use explain::{explain, planned};
 pub(crate) use run::open;

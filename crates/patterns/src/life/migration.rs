@@ -1,0 +1,386 @@
+//! The background migration of versions: old documents are found by their number and brought up where they are stored, some at a time,
+//! in the declared hours and no faster than declared (SEMANTICS R19).
+//!
+//! It needs no position: what is still old is what is left to do, so that it can be killed anywhere, goes on in another process, and
+//! takes up what old clients insert meanwhile. To bring a document up changes nothing that a client sees, and is guarded by the
+//! number: a document that somebody else brought up first is left alone.
+
+use crate::active::Lenses;
+use crate::execute::access::find;
+use crate::life::{CatalogRule, Life};
+use crate::rule::lens::Migrate;
+use crate::rule::{Lens, State};
+use document::backend::{Backend, BatchLimit, Session};
+use document::filter::{Filter, Node, Test};
+use document::op::{Capture, Context, Count, Find, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp, Written};
+use document::value::key;
+use document::{Doc, DocWriter, Result, Value};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// So many documents are brought up by one statement at most.
+const TOGETHER: u32 = 500;
+
+/// How often old documents are looked for that came after the last.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// So many documents that cannot be brought up are left out by name; with more, the migration waits for somebody to look at them.
+const MOST_STUCK: usize = 1_000;
+
+/// What this process knows of its migrations, by rule.
+#[derive(Default)]
+pub(crate) struct Migrations(Mutex<HashMap<Arc<str>, Migration>>);
+
+/// How one of them goes.
+#[derive(Default)]
+struct Migration {
+    /// When it began, and how many documents it has brought up since.
+    began: Option<Instant>,
+    done: u64,
+    /// Documents that cannot be brought up, with the reason.
+    stuck: HashMap<Vec<u8>, (Value<'static>, String)>,
+}
+
+/// Works until the life is stopped.
+pub(crate) async fn work(life: Arc<Life>) {
+    while !life.is_stopped() {
+        let mut wait = LOOK;
+        for entry in life.entries() {
+            let Some(lens) = entry.rule.lens().filter(|lens| lens.migrate.background) else { continue };
+            if entry.row.state != State::On || !life.is_ours(&entry.row) {
+                continue;
+            }
+            match round(&life, &entry, lens).await {
+                Ok(Some(pause)) => wait = wait.min(pause),
+                Ok(None) => {}
+                Err(_) if life.is_stopped() => {}
+                Err(error) => tracing::warn!(rule = &*entry.rule.name, %error, "a migration does not get on"),
+            }
+        }
+        let seen = life.patterned.rules().lenses().seen.clone();
+        tokio::select! {
+            () = life.wait_for_stop(wait) => {}
+            () = seen.came.notified() => {}
+        }
+        if let Err(error) =
+            write_back(&**life.patterned.inner(), &life.adding_context(), life.patterned.rules().lenses()).await
+        {
+            tracing::debug!(%error, "documents that were read are not written back");
+        }
+    }
+}
+
+/// Writes old documents back that clients have read, as far as they are still old. Who read them may lack the right: it is our work.
+async fn write_back(backend: &dyn Backend, context: &Context, lenses: &Lenses) -> Result<()> {
+    for (ns, ids) in lenses.seen.take() {
+        let Some(lens) = lenses.of(&ns) else { continue };
+        for some in ids.chunks(TOGETHER as usize) {
+            upgrade(backend, context, &ns, lens, some).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings some documents up. Returns how long to wait before the next; `None` if nothing is to be done now.
+async fn round(life: &Life, entry: &CatalogRule, lens: &Arc<Lens>) -> Result<Option<Duration>> {
+    let context = life.adding_context();
+    if !is_open(&lens.migrate, context.env.now) {
+        return Ok(None);
+    }
+    let most = lens.migrate.rate.map_or(TOGETHER, |rate| rate.min(TOGETHER));
+    let stuck: Vec<Value<'static>> = life.migrations.stuck(&entry.rule.name);
+    if stuck.len() >= MOST_STUCK {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let outcome = part(&**life.patterned.inner(), &context, &entry.rule.host, lens, most, stuck).await?;
+    if outcome.found == 0 {
+        return Ok(None);
+    }
+    life.migrations.note(&entry.rule.name, outcome.done, outcome.stuck);
+    let share = lens
+        .migrate
+        .rate
+        .map_or(0.0, |rate| f64::from(u32::try_from(outcome.found).unwrap_or(u32::MAX)) / f64::from(rate));
+    Ok(Some(Duration::from_secs_f64(share).saturating_sub(began.elapsed())))
+}
+
+/// Whether the background work runs at that time, in milliseconds since 1970.
+fn is_open(migrate: &Migrate, now: i64) -> bool {
+    let Some((from, to)) = migrate.hours else { return true };
+    let minute = u16::try_from(now.div_euclid(60_000).rem_euclid(24 * 60)).unwrap_or_default();
+    match from < to {
+        true => (from..to).contains(&minute),
+        false => minute >= from || minute < to,
+    }
+}
+
+/// What came of a part.
+#[derive(Debug, Default)]
+struct PartOutcome {
+    found: usize,
+    done: u64,
+    stuck: Vec<(Value<'static>, String)>,
+}
+
+/// Brings up to `most` old documents up, but for some that cannot be.
+async fn part(
+    backend: &dyn Backend,
+    context: &Context,
+    ns: &Namespace,
+    lens: &Arc<Lens>,
+    most: u32,
+    stuck: Vec<Value<'static>>,
+) -> Result<PartOutcome> {
+    let mut session = Session::default();
+    let mut filter = lens.old();
+    if !stuck.is_empty() {
+        filter = filter.and(Filter::from_node(Node::field("_id", Test::Not(Box::new(Test::among(stuck))))));
+    }
+    let old = Find { limit: Some(u64::from(most)), ..find(ns, filter) };
+    let mut cursor = backend.read(&mut session, context, ReadOp::Find(old)).await?;
+    let mut ids = Vec::new();
+    loop {
+        let batch = cursor.next(&mut session, context, BatchLimit { documents: 1_000, bytes: 16 << 20 }).await?;
+        ids.extend(batch.documents.iter().filter_map(|doc| doc.get("_id")));
+        if batch.exhausted {
+            break;
+        }
+    }
+    let mut outcome = PartOutcome { found: ids.len(), ..PartOutcome::default() };
+    let mut left = vec![ids];
+    while let Some(mut some) = left.pop().filter(|some| !some.is_empty()) {
+        let written = upgrade(backend, context, ns, lens, &some).await?;
+        outcome.done += written.modified;
+        // A unique index, a validator or a pipeline of somebody's own is against one of them: which is found by halves.
+        let Some(failed) = written.errors.into_iter().next() else { continue };
+        match some.len() {
+            1 => outcome.stuck.extend(some.pop().map(|id| (id, failed.error.message().to_owned()))),
+            length => {
+                let second = some.split_off(length / 2);
+                left.extend([second, some]);
+            }
+        }
+    }
+    Ok(outcome)
+}
+
+/// Brings those of the documents up that are old.
+async fn upgrade(
+    backend: &dyn Backend,
+    context: &Context,
+    ns: &Namespace,
+    lens: &Arc<Lens>,
+    ids: &[Value<'static>],
+) -> Result<Written> {
+    let filter = lens.old().and(Filter::among("_id", ids.to_vec()));
+    let statement = UpdateStatement { filter, update: lens.upgrade(), multi: true, upsert: false, hint: None };
+    let op = WriteOp::Update(UpdateOp::of(ns.clone(), vec![statement]));
+    backend.write(&mut Session::default(), context, &op, &Capture::Nothing).await
+}
+
+impl Migrations {
+    fn stuck(&self, rule: &str) -> Vec<Value<'static>> {
+        let all = self.0.lock();
+        all.get(rule).map(|own| own.stuck.values().map(|(id, _)| id.clone()).collect()).unwrap_or_default()
+    }
+
+    fn note(&self, rule: &Arc<str>, done: u64, stuck: Vec<(Value<'static>, String)>) {
+        let mut all = self.0.lock();
+        let own = all.entry(rule.clone()).or_default();
+        own.began.get_or_insert_with(Instant::now);
+        own.done += done;
+        for (id, reason) in stuck {
+            let mut name = Vec::new();
+            key::encode(&id, &mut name);
+            tracing::warn!(rule = &**rule, ?id, reason, "a document cannot be brought to the newest version");
+            own.stuck.insert(name, (id, reason));
+        }
+    }
+
+    /// How many documents a second were brought up; `None` before the first.
+    fn rate(&self, rule: &str) -> Option<f64> {
+        let all = self.0.lock();
+        let own = all.get(rule)?;
+        let seconds = own.began?.elapsed().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        Some(own.done as f64 / seconds.max(0.001))
+    }
+}
+
+/// How many documents each version has, how many values did not convert, and how the migration goes, for `status`.
+pub(crate) async fn figures(
+    life: &Life,
+    context: &Context,
+    entry: &CatalogRule,
+    lens: &Arc<Lens>,
+) -> Result<Doc<'static>> {
+    let backend = &**life.patterned.inner();
+    let ns = &entry.rule.host;
+    let (mut versions, mut left) = (DocWriter::new(), 0);
+    for version in 1..=lens.newest() {
+        let number = count(backend, context, ns, lens.stored_as(version)).await?;
+        left += if version < lens.newest() { number } else { 0 };
+        versions.append(&version.to_string(), &Value::Int64(number));
+    }
+    let others = count(backend, context, ns, lens.unknown()).await?;
+    if others > 0 {
+        versions.append("other", &Value::Int64(others));
+    }
+    let mut unconverted = 0;
+    for (path, to) in lens.versions().iter().flatten().filter_map(|step| step.converted()) {
+        unconverted +=
+            count(backend, context, ns, lens.current().and(not_of_type(path.dotted().as_str(), to)?)).await?;
+    }
+    let mut figures = DocWriter::new();
+    figures.append("versions", &Value::Document(versions.finish())).append("left", &Value::Int64(left));
+    if unconverted > 0 {
+        figures.append("unconverted", &Value::Int64(unconverted));
+    }
+    let stuck = life.migrations.stuck(&entry.rule.name).len();
+    if stuck > 0 {
+        figures.append("stuck", &Value::Int64(i64::try_from(stuck).unwrap_or(i64::MAX)));
+    }
+    if let Some(rate) = life.migrations.rate(&entry.rule.name).filter(|_| left > 0) {
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let seconds = if rate > 0.0 { Value::Double((left as f64 / rate).ceil()) } else { Value::Null };
+        figures.append("per_second", &Value::Double(rate.round())).append("seconds_left", &seconds);
+    }
+    Ok(figures.finish())
+}
+
+fn not_of_type(path: &str, name: &str) -> Result<Filter> {
+    use crate::mql::{call, document, object};
+    let other = call("$not", call("$type", Value::from(name)));
+    let both = document([(
+        "$and",
+        crate::mql::list([object([(path, call("$exists", Value::Bool(true)))]), object([(path, other)])]),
+    )]);
+    Filter::parse(&both, &mut document::pipeline::expr::Names::new())
+}
+
+async fn count(backend: &dyn Backend, context: &Context, ns: &Namespace, filter: Filter) -> Result<i64> {
+    let mut session = Session::default();
+    let op = ReadOp::Count(Count { ns: ns.clone(), filter, skip: 0, limit: None, hint: None });
+    let mut cursor = backend.read(&mut session, context, op).await?;
+    let batch = cursor.next(&mut session, context, BatchLimit { documents: 1, bytes: 1 << 20 }).await?;
+    Ok(batch.documents.first().and_then(|row| row.get("n")?.as_i64_exact()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::lens::steps::{Pipelines, Rename};
+    use bson::{Document, doc};
+    use document::Array;
+    use document::value::Path;
+    use engine::{Engine, Options};
+
+    fn lens(steps: crate::rule::lens::VersionSteps) -> Arc<Lens> {
+        Arc::new(Lens::new("v", vec![steps], Migrate::default()).unwrap())
+    }
+
+    async fn with_documents(documents: Vec<Document>) -> (tempfile::TempDir, Engine, Namespace) {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::open(folder.path(), Options::default()).unwrap();
+        let ns = Namespace::new("shop", "users");
+        let op = testing::insert(ns.clone(), documents);
+        engine.write(&mut Session::default(), &testing::context(), &op, &Capture::Nothing).await.unwrap();
+        (folder, engine, ns)
+    }
+
+    async fn stored(engine: &Engine, ns: &Namespace) -> Vec<Document> {
+        let op = ReadOp::Find(testing::find(ns.clone(), doc! {}));
+        testing::rows(engine, &mut Session::default(), op).await.unwrap()
+    }
+
+    #[test]
+    fn hours_may_lie_on_both_sides_of_midnight() {
+        let at = |hour: i64| hour * 3_600_000 + 5 * 86_400_000;
+        let open = |hours, hour| is_open(&Migrate { hours, ..Migrate::default() }, at(hour));
+        for (hours, hour, expected) in [
+            (None, 12, true),
+            (Some((60, 300)), 0, false),
+            (Some((60, 300)), 1, true),
+            (Some((60, 300)), 5, false),
+            (Some((23 * 60, 300)), 23, true),
+            (Some((23 * 60, 300)), 4, true),
+            (Some((23 * 60, 300)), 12, false),
+        ] {
+            assert_eq!(open(hours, hour), expected, "{hours:?} {hour}");
+        }
+    }
+
+    #[tokio::test]
+    async fn old_documents_are_brought_up_part_by_part() {
+        let lens = lens(vec![Arc::new(Rename { from: Path::new("a"), to: Path::new("b") })]);
+        let documents = (0..7)
+            .map(|id| doc! { "_id": id, "a": id })
+            .chain([doc! { "_id": 8, "b": 8, "v": 2 }, doc! { "_id": 9, "a": 9, "v": 7 }]);
+        let (_folder, engine, ns) = with_documents(documents.collect()).await;
+        let context = testing::context();
+        for (found, left) in [(3, 4), (3, 1), (1, 0), (0, 0)] {
+            let outcome = part(&engine, &context, &ns, &lens, 3, Vec::new()).await.unwrap();
+            assert_eq!((outcome.found, outcome.done), (found, found as u64));
+            assert_eq!(count(&engine, &context, &ns, lens.old()).await.unwrap(), left);
+        }
+        let all = stored(&engine, &ns).await;
+        assert_eq!(all[3], doc! { "_id": 3, "b": 3, "v": 2 });
+        assert_eq!(all[8], doc! { "_id": 9, "a": 9, "v": 7 }, "newer than known");
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_brought_up_holds_up_no_other() {
+        let stage = doc! { "$set": { "n": { "$divide": [1, "$a"] } } };
+        let Value::Array(up) = Value::from(bson::Bson::from(vec![stage])) else { panic!() };
+        let up = crate::rule::lens::steps::stages_of(&up);
+        let down = crate::rule::lens::steps::stages_of(&Array::empty());
+        let lens = lens(vec![Arc::new(Pipelines { up, down })]);
+        let (_folder, engine, ns) = with_documents((0..5).map(|id| doc! { "_id": id, "a": id }).collect()).await;
+        let context = testing::context();
+        let outcome = part(&engine, &context, &ns, &lens, 10, Vec::new()).await.unwrap();
+        assert_eq!((outcome.found, outcome.done), (5, 4));
+        let stuck: Vec<Value<'static>> = outcome.stuck.into_iter().map(|(id, _)| id).collect();
+        assert_eq!(stuck, [Value::Int32(0)]);
+        assert_eq!(part(&engine, &context, &ns, &lens, 10, stuck).await.unwrap().found, 0);
+        assert_eq!(stored(&engine, &ns).await[0], doc! { "_id": 0, "a": 0 });
+    }
+
+    #[tokio::test]
+    async fn what_was_read_is_written_back_if_it_is_still_old() {
+        let steps: crate::rule::lens::VersionSteps =
+            vec![Arc::new(Rename { from: Path::new("a"), to: Path::new("b") })];
+        let migrate = Migrate { on_read: true, background: false, ..Migrate::default() };
+        let lens = Arc::new(Lens::new("v", vec![steps], migrate).unwrap());
+        let documents = vec![doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 2 }, doc! { "_id": 3, "b": 3, "v": 2 }];
+        let (_folder, engine, ns) = with_documents(documents).await;
+        let rule = crate::rule::Rule {
+            name: "users.versions".into(),
+            pattern: "versions",
+            host: ns.clone(),
+            field: Path::new("versions"),
+            kind: crate::rule::Kind::Lens(lens),
+            client_writes: crate::rule::ClientWrites::Override,
+            declaration: Doc::empty(),
+            lift: None,
+        };
+        let layer = crate::Patterned::new(Arc::new(engine.clone()));
+        layer.set_rules(vec![(Arc::new(rule), State::On)]).unwrap();
+        let context = testing::context();
+        let read = |query: Document| ReadOp::Find(testing::find(ns.clone(), query));
+        let found = testing::rows(&layer, &mut Session::default(), read(doc! { "b": { "$gt": 1 } })).await.unwrap();
+        assert_eq!(found, [doc! { "_id": 2, "b": 2, "v": 2 }, doc! { "_id": 3, "b": 3, "v": 2 }]);
+        assert_eq!(stored(&engine, &ns).await[1], doc! { "_id": 2, "a": 2 }, "not by the read itself");
+        write_back(&engine, &context, layer.rules().lenses()).await.unwrap();
+        assert_eq!(stored(&engine, &ns).await[1], doc! { "_id": 2, "b": 2, "v": 2 });
+        assert_eq!(stored(&engine, &ns).await[0], doc! { "_id": 1, "a": 1 });
+        let mut session = Session::default();
+        layer.begin(&mut session, &context).await.unwrap();
+        testing::rows(&layer, &mut session, read(doc! {})).await.unwrap();
+        session.transaction.take().unwrap().abort();
+        write_back(&engine, &context, layer.rules().lenses()).await.unwrap();
+        assert_eq!(stored(&engine, &ns).await[0], doc! { "_id": 1, "a": 1 }, "never in a transaction");
+    }
+}
