@@ -58,6 +58,7 @@ fn rule(db: &str, lens: &Arc<Lens>) -> Rule {
         kind: Kind::Lens(lens.clone()),
         client_writes: ClientWrites::Override,
         declaration: Doc::empty(),
+        lift: None,
     }
 }
 

@@ -364,6 +364,7 @@ mod tests {
             kind: crate::rule::Kind::Lens(lens),
             client_writes: crate::rule::ClientWrites::Override,
             declaration: Doc::empty(),
+            lift: None,
         };
         let layer = crate::Patterned::new(Arc::new(engine.clone()));
         layer.set_rules(vec![(Arc::new(rule), State::On)]).unwrap();

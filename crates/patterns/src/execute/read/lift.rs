@@ -13,7 +13,12 @@ use std::sync::Arc;
 
 /// The pipeline of that one stage; its source says the same in MQL.
 pub(super) fn stage(lens: &Arc<Lens>) -> Pipeline {
-    Pipeline { stages: vec![Arc::new(Lift(lens.clone()))], sink: None, source: Some(lens.view().clone()) }
+    Pipeline {
+        stages: vec![Arc::new(Lift(lens.clone()))],
+        sink: None,
+        source: Some(lens.view().clone()),
+        ..Pipeline::default()
+    }
 }
 
 #[derive(Debug)]

@@ -95,5 +95,6 @@ pub(crate) fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Fi
         client_writes: ClientWrites::Override,
         declaration: declared::collection_rule(&target.host, PATTERN.name, normal),
         kind: Kind::Lens(Arc::new(lens)),
+        lift: None,
     })
 }
