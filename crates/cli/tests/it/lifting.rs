@@ -64,9 +64,17 @@ fn products() -> Vec<Document> {
 }
 
 /// As it was, in the order of fields too; an `_id` comes first in a document of its own.
-fn assert_restored(door: &Door) {
+///
+/// A window that stood in an otherwise empty document takes that document along.
+fn assert_restored(door: &Door, rules: &str) {
     let text = |document: Document| document.to_string();
-    let expected: Vec<String> = products().into_iter().map(text).collect();
+    let mut products = products();
+    if rules == WITHIN {
+        products.iter_mut().filter(|product| matches!(product.get_i32("_id"), Ok(92))).for_each(|product| {
+            product.remove("info");
+        });
+    }
+    let expected: Vec<String> = products.into_iter().map(text).collect();
     let found: Vec<String> = door.all("products").into_iter().map(text).collect();
     for (found, expected) in found.iter().zip(&expected) {
         let moved = |text: &str| -> Vec<String> {
@@ -104,7 +112,7 @@ fn items_become_documents_and_items_again(at: At) {
         let (code, text) = door.verb(&["audit", "--db", &door.db]);
         assert_eq!(code, Some(0), "{text}");
         let push = doc! { "q": { "_id": 9 }, "u": { "$push": { "info.reviews": { "n": 1 } } } };
-        let refused = door.must(doc! { "update": "products", "updates": [push] });
+        let refused = door.ask(doc! { "update": "products", "updates": [push] });
         let error = refused.get_array("writeErrors").unwrap()[0].as_document().unwrap().clone();
         assert_eq!(error.get_i32("code").unwrap(), 66, "{error}");
         assert!(error.get_str("errmsg").unwrap().ends_with("write to reviews instead"), "{error}");
@@ -112,7 +120,7 @@ fn items_become_documents_and_items_again(at: At) {
         assert!(code.is_some_and(|code| code < 2), "{text}");
         let (code, text) = door.verb(&["drop", name(rules), "--restore", "--db", &door.db]);
         assert_eq!(code, Some(0), "{text}");
-        assert_restored(&door);
+        assert_restored(&door, rules);
         door.finish();
     }
 }
