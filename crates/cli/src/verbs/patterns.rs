@@ -97,7 +97,7 @@ fn to_json(pattern: &Pattern) -> Value {
             .keys_there()
             .map(|key| json!({ "name": key.name, "help": key.help, "required": definition.requires(key.name) }))
             .collect(),
-        Status::Within { .. } | Status::NotYet | Status::Coming(_) => Vec::new(),
+        Status::Within { .. } | Status::NotYet => Vec::new(),
     };
     json!({
         "name": pattern.name,

@@ -34,7 +34,7 @@ fn schema() -> Value {
                 Status::Within { pattern: other, written } => {
                     json!({ "description": format!("{} Write `{written}` in a `{other}`.", pattern.help), "not": {} })
                 }
-                Status::NotYet | Status::Coming(_) => {
+                Status::NotYet => {
                     json!({ "description": format!("{} Not there yet.", pattern.help), "not": {} })
                 }
             };

@@ -120,12 +120,6 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
                 at.rule = Some(name);
                 not_yet(pattern, &at, findings);
             }
-            Status::Coming(definition) => {
-                at.rule = Some(name.clone());
-                not_yet(pattern, &at, findings);
-                let target = DeclaredField { name, host: host.clone(), field: Path::new(pattern.name) };
-                draft(&item, at, target, pattern, definition, findings);
-            }
         }
     }
 }

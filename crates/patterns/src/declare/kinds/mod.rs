@@ -64,8 +64,6 @@ pub enum Status {
     },
     /// Recognised and refused.
     NotYet,
-    /// Read for its findings, and refused: not every part of Pleach keeps to it yet.
-    Coming(Definition),
 }
 
 /// How a pattern is declared and lowered.
@@ -210,7 +208,7 @@ impl Pattern {
     }
 
     pub fn is_there(&self) -> bool {
-        !matches!(self.status, Status::NotYet | Status::Coming(_))
+        !matches!(self.status, Status::NotYet)
     }
 
     /// The names of the patterns that are there, as keys of a collection.
@@ -235,7 +233,7 @@ mod tests {
                 );
             }
             assert!(!pattern.title.is_empty() && !pattern.example.is_empty(), "{}", pattern.name);
-            if let Status::There(definition) | Status::Coming(definition) = &pattern.status {
+            if let Status::There(definition) = &pattern.status {
                 assert!(definition.keys.is_sorted_by(|a, b| a.name < b.name), "{}", pattern.name);
                 for key in definition.forms.iter().flat_map(|form| form.required.iter().chain(form.optional)) {
                     assert!(definition.keys_there().any(|def| def.name == *key), "{}: {key}", pattern.name);

@@ -28,7 +28,7 @@ pub(super) const PATTERN: Pattern = Pattern {
     symptom: "Old documents after a schema change, and code that checks for both shapes.",
     when_not: "The collection is small enough to be rewritten while nobody writes to it.",
     example: "users:\n  versions:\n    field: schemaVersion\n    steps: [{ rename: { phone: phoneNumber } }]",
-    status: Status::Coming(Definition { per: Per::Collection, keys: KEYS, forms: FORMS, lower }),
+    status: Status::There(Definition { per: Per::Collection, keys: KEYS, forms: FORMS, lower }),
 };
 
 const KEYS: &[KeyDef] = &[
