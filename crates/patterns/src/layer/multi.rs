@@ -7,7 +7,7 @@ use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::outlier::reads;
 use crate::execute::read::versioned;
-use crate::execute::retry::is_of_command;
+use crate::execute::retry::{RetryWindow, is_of_command};
 use crate::execute::run::{Outcome, run_statements};
 use crate::execute::statements;
 use crate::rule::Stack;
@@ -167,7 +167,7 @@ impl Matches {
     }
 }
 
-/// The logical documents that match.
+/// The logical documents that match. It runs outside a transaction, so what other rules make of it is tried again here.
 async fn picked(
     executor: &Arc<Executor>,
     own: &mut Session,
@@ -176,11 +176,15 @@ async fn picked(
     stack: &Arc<Stack>,
 ) -> Result<Vec<Picked>, Failed> {
     let Some(many) = Many::of(statement, 0) else { return Ok(Vec::new()) };
-    let mut run = Attempt::new(executor, own, context, executor.rules());
-    many.pick(&mut run, stack).await.map_err(|stop| match stop {
-        Stop::Statement { error, .. } => Failed::Statement(error),
-        Stop::Command(error) => Failed::Command(error),
-    })
+    let mut attempts = RetryWindow::new(context);
+    loop {
+        let mut run = Attempt::new(executor, own, context, executor.rules());
+        match many.pick(&mut run, stack).await {
+            Ok(picked) => return Ok(picked),
+            Err(Stop::Statement { error, .. }) => return Err(Failed::Statement(error)),
+            Err(Stop::Command(error)) => attempts.again(error, context).await.map_err(Failed::Command)?,
+        }
+    }
 }
 
 /// The `_id`s of the documents that match.

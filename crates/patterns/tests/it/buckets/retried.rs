@@ -148,3 +148,39 @@ fn cut_off_before_any_step_and_sent_again_it_has_one_effect() {
         });
     }
 }
+
+/// A conflict once, before the step with this number.
+struct OneConflict(AtomicI64);
+
+impl Gate for OneConflict {
+    fn pass<'a>(&'a self, point: Point<'a>) -> Answer<'a, ()> {
+        let is_step = matches!(point, Point::Begin { .. } | Point::Step { .. });
+        let conflicts = is_step && self.0.fetch_sub(1, Ordering::Relaxed) == 0;
+        let conflict = || Err(Error::new(Code::WriteConflict, "the rules changed meanwhile"));
+        Box::pin(std::future::ready(if conflicts { conflict() } else { Ok(()) }))
+    }
+}
+
+#[test]
+fn a_conflict_before_any_step_is_met_by_another_attempt() {
+    let many = [
+        update(NAME, doc! {"s": "a"}, doc! {"$inc": {"temp": 1}}, &["multi"]),
+        delete(NAME, doc! {"temp": {"$gt": 1}}, true),
+    ];
+    // What is one statement on one stored document meets no conflict of ours.
+    for (at, op) in writes().into_iter().skip(3).chain(many).enumerate() {
+        let gate = Arc::new(OneConflict(AtomicI64::new(i64::MAX)));
+        let buckets = Buckets::with_gate(hours(readings(3)), gate.clone());
+        run(async {
+            for step in 0..14 {
+                gate.0.store(i64::MAX, Ordering::Relaxed);
+                buckets.did(delete(NAME, doc! {}, true)).await;
+                seeded(&buckets).await;
+                gate.0.store(step, Ordering::Relaxed);
+                let written = buckets.world.write(op.clone()).await;
+                let written = written.unwrap_or_else(|error| panic!("write {at}, step {step}: {error}"));
+                assert!(written.errors.is_empty(), "write {at}, step {step}: {:?}", written.errors);
+            }
+        });
+    }
+}
