@@ -1,5 +1,5 @@
 //! Inquiries: sources that are read again, behind the client's own statement, before it is known what a change means for their
-//! hosts. All questions of one field are one read.
+//! hosts. The questions of one field share their reads.
 //!
 //! An exclusive inquiry passes its fence before the read, a shared one at the end (SEMANTICS R1). Two shared ones that both change
 //! the host meet there: so one that should have changed it and left it as it was has its fence to itself after all
@@ -116,7 +116,7 @@ async fn read(
 ) -> Result<AnswerRows> {
     let fetch = run.fetch_of(field);
     let mut rows = AnswerRows::new();
-    for some in questions.chunks(field.lookup().keys_per_read(questions.len(), fetch)) {
+    for some in questions.chunks(field.lookup().inquiries_per_read(questions.len(), fetch)) {
         let documents = run.read(std::slice::from_ref(kept), field.ask(some, fetch)?).await?;
         let found = documents.iter().filter_map(|document| field.answer_row(document, fetch));
         rows.extend(found.map(|(key, about, row)| ((key::bytes(&key), key::bytes(&about)), row)));

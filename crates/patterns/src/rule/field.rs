@@ -174,6 +174,15 @@ impl Lookup {
             _ => keys.max(1),
         }
     }
+
+    /// How many inquiries one read answers: never so many that it would read all sources of their keys, since what a write costs must
+    /// not depend on how many there are.
+    pub fn inquiries_per_read(&self, inquiries: usize, fetch: Fetch) -> usize {
+        match fetch {
+            Fetch::Shaped => self.keys_per_read(inquiries, fetch),
+            Fetch::Documents | Fetch::Rows | Fetch::Shortest => inquiries.clamp(1, SOUGHT_KEYS),
+        }
+    }
 }
 
 /// The stages by which a host's fields become what deltas make of them: two `$set`s, so that several fields merge into one

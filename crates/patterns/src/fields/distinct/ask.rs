@@ -3,12 +3,13 @@
 use super::{DistinctFold, VALUE, amount};
 use crate::fields::fold::children::{counted, key_field, of_key, of_keys, one_after_the_other, only};
 use crate::mql::{call, call_with, field, list, object};
+use crate::rule::field::SOUGHT_KEYS;
 use crate::rule::{Fetch, Link, Question, key};
 use document::value::order;
 use document::{Array, Value};
 
 /// So many questions are looked up one by one, each only as far as it must be counted; more are counted in one pass.
-const SOUGHT: usize = 100;
+const SOUGHT: usize = SOUGHT_KEYS;
 
 pub(super) fn stages(fold: &DistinctFold, link: &Link, questions: &[Question], fetch: Fetch) -> Array<'static> {
     let may_join = fetch != Fetch::Shaped || questions.len() == 1;
