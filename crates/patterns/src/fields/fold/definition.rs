@@ -84,6 +84,18 @@ impl<F: Fold> FoldField<F> {
         self.meeting(false).into_iter().chain([crate::fields::differing()]).collect()
     }
 
+    /// Whether one pass over hosts and children is faster than a look-up for each host: a look-up costs a server as much as reading
+    /// several dozen children. One that an index answers does not read them; and only a host that is found by its `_id` is the only
+    /// one of its key.
+    pub(super) fn meets_cheaply(&self) -> bool {
+        self.link.is_by_id() && self.fold.shortcut().is_none()
+    }
+
+    /// All hosts as `{ stored, expected, state, expectedState }`, in one pass.
+    pub(super) fn met(&self) -> Vec<Value<'static>> {
+        self.meeting(true)
+    }
+
     /// All hosts as `{ stored, expected }`: those that link meet their children in one pass, which needs no index; the others
     /// have no children.
     pub(super) fn compared(&self) -> Vec<Vec<Value<'static>>> {
@@ -136,7 +148,7 @@ impl<F: Fold> FoldField<F> {
         ]
     }
 
-    fn differing(&self) -> Value<'static> {
+    pub(super) fn differing(&self) -> Value<'static> {
         let differs = |left: Value<'static>, right: Value<'static>| call_with("$ne", [left, right]);
         let mut reasons = vec![differs(field("stored"), field("expected"))];
         if self.fold.sameness() == Sameness::Exact {

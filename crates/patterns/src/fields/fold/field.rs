@@ -288,10 +288,11 @@ impl<F: Fold> Field for FoldField<F> {
         if !search.in_force && !search.is_indexed {
             return Ok(self.differing_without_index());
         }
-        let mut stages: Vec<Value<'static>> = self.definition(search.in_force).iter().collect();
-        if !search.in_force {
-            stages.push(differing());
-        }
+        let mut stages = match self.meets_cheaply() {
+            true => self.met(),
+            false => self.definition(false).iter().collect(),
+        };
+        stages.push(if search.in_force { self.differing() } else { differing() });
         Ok(stages)
     }
 
