@@ -4,6 +4,7 @@
 //! paths are owned. Rules stand in the order of their fields' dependencies (SEMANTICS R29): level by level, a rule after
 //! all rules whose fields it reads.
 
+pub(crate) mod alias;
 pub(crate) mod copy_cache;
 pub(crate) mod lease;
 pub(crate) mod route;

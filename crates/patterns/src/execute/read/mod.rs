@@ -8,6 +8,7 @@
 //! [`ReadPlan`]: crate::rule::read::ReadPlan
 //! [`ReadRequest`]: crate::rule::read::ReadRequest
 
+pub(crate) mod client_version;
 mod explain;
 mod find_projection;
 mod general;
@@ -16,6 +17,7 @@ mod newest_documents;
 mod request;
 mod result;
 mod run;
+mod seen_documents;
 mod snapshot;
 mod union;
 pub(crate) mod versioned;

@@ -13,8 +13,17 @@ use std::sync::Arc;
 
 /// The read with what it joins in the newest version; the same read if it joins nothing of the kind.
 pub(super) fn rewritten(lenses: &Lenses, op: ReadOp, context: &Context) -> Result<ReadOp> {
+    joined(lenses, None, op, context)
+}
+
+/// The read with what it joins as clients of a version see it.
+pub(super) fn seen(lenses: &Lenses, version: i32, op: ReadOp, context: &Context) -> Result<ReadOp> {
+    joined(lenses, Some(version), op, context)
+}
+
+fn joined(lenses: &Lenses, version: Option<i32>, op: ReadOp, context: &Context) -> Result<ReadOp> {
     let ReadOp::Aggregate(aggregate) = op else { return Ok(op) };
-    let joins = Joins { lenses, db: &aggregate.ns.db };
+    let joins = Joins { lenses, version, db: &aggregate.ns.db };
     let rewritten = match &aggregate.pipeline.source {
         Some(stages) => joins.stages(stages)?,
         None => None,
@@ -26,6 +35,8 @@ pub(super) fn rewritten(lenses: &Lenses, op: ReadOp, context: &Context) -> Resul
 
 struct Joins<'l> {
     lenses: &'l Lenses,
+    /// Which version is seen; `None`: the newest, of what is stored.
+    version: Option<i32>,
     db: &'l str,
 }
 
@@ -52,7 +63,7 @@ impl Joins<'_> {
         let rewritten = match (name.as_str(), &spec) {
             ("$lookup", Value::Document(spec)) => self.lookup(spec)?.map(Value::Document),
             ("$unionWith", spec) => self.union_with(spec)?,
-            ("$graphLookup", Value::Document(spec)) => match self.lens(spec.get("from")) {
+            ("$graphLookup", Value::Document(spec)) => match self.lens(spec.get("from"))? {
                 Some(_) => {
                     let message = "$graphLookup does not go through documents of several versions";
                     return Err(Error::new(Code::NotImplemented, message)
@@ -66,8 +77,23 @@ impl Joins<'_> {
         Ok(rewritten.map(|spec| call(name.as_str(), spec)))
     }
 
-    fn lens(&self, name: Option<Value<'_>>) -> Option<&Arc<Lens>> {
-        self.lenses.of(&Namespace::new(self.db, name?.as_str()?))
+    fn lens(&self, name: Option<Value<'_>>) -> Result<Option<&Arc<Lens>>> {
+        let Some(ns) = name.as_ref().and_then(Value::as_str).map(|name| Namespace::new(self.db, name)) else {
+            return Ok(None);
+        };
+        match self.version {
+            Some(version) => self.lenses.at(&ns, version),
+            None => Ok(self.lenses.of(&ns)),
+        }
+    }
+
+    /// What stands in front of a pipeline over that collection.
+    fn view(&self, lens: &Lens) -> Array<'static> {
+        self.version.map_or_else(|| lens.view().clone(), |version| lens.seen_stages(version))
+    }
+
+    fn changes(&self, lens: &Lens, path: &Path) -> bool {
+        self.version.map_or_else(|| lens.changes(path), |version| lens.changes_since(version, path))
     }
 
     /// A pipeline over another collection; `None` if it says the same.
@@ -75,11 +101,11 @@ impl Joins<'_> {
         let rewritten = self.stages(stages)?;
         let Some(lens) = lens else { return Ok(rewritten) };
         let rest = rewritten.unwrap_or_else(|| stages.clone().into_owned());
-        Ok(Some(lens.view().iter().chain(rest.iter()).collect()))
+        Ok(Some(self.view(lens).iter().chain(rest.iter()).collect()))
     }
 
     fn lookup(&self, spec: &Doc<'_>) -> Result<Option<Doc<'static>>> {
-        let lens = self.lens(spec.get("from"));
+        let lens = self.lens(spec.get("from"))?;
         let own = match spec.get("pipeline") {
             Some(Value::Array(stages)) => stages.into_owned(),
             _ => Array::empty(),
@@ -88,7 +114,7 @@ impl Joins<'_> {
         let (local, foreign) = (spec.get("localField"), spec.get("foreignField"));
         let keys = local.as_ref().and_then(Value::as_str).zip(foreign.as_ref().and_then(Value::as_str));
         // Equality with a path that versions change is looked at when documents are brought up.
-        let moved = keys.filter(|(_, foreign)| lens.is_some_and(|lens| lens.changes(&Path::new(foreign))));
+        let moved = keys.filter(|(_, foreign)| lens.is_some_and(|lens| self.changes(lens, &Path::new(foreign))));
         let mut writer = DocWriter::with_capacity(spec.as_bytes().len() + 512);
         for (name, value) in spec.iter() {
             match name.as_str() {
@@ -106,7 +132,7 @@ impl Joins<'_> {
         if let (Some((local, foreign)), Some(lens)) = (moved, lens) {
             variables.push((LOCAL.to_owned(), values(&field(local))));
             let equal = call("$match", call("$expr", meets(foreign)));
-            let up = lens.view().iter().count();
+            let up = self.view(lens).count();
             inner = inner.iter().take(up).chain([equal]).chain(inner.iter().skip(up)).collect();
         }
         if !variables.is_empty() {
@@ -127,7 +153,7 @@ impl Joins<'_> {
             ),
             name => (Some(name.clone()), Array::empty()),
         };
-        let inner = self.inner(self.lens(coll.clone()), &own)?;
+        let inner = self.inner(self.lens(coll.clone())?, &own)?;
         let coll = coll.unwrap_or(Value::Missing);
         Ok(inner.map(|inner| object([("coll", coll), ("pipeline", Value::Array(inner))])))
     }

@@ -4,12 +4,22 @@
 //! single documents, sent as MQL where a real MongoDB does the work. A document that says no number has version 1. One whose
 //! number is not known here (a newer one, or none of ours) passes unchanged.
 
+#[cfg(test)]
+mod client_tests;
+mod client_version;
+mod difference;
 pub(crate) mod edits;
 mod push;
+mod seen_filter;
+mod seen_update;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use client_version::Seen;
+pub use difference::Change;
+pub use seen_filter::SeenFilter;
+pub use seen_update::SeenDocument;
 pub use steps::{ChangedPaths, Conversion, Origin, VersionStep};
 
 use crate::mql::{call, call_with, cond, field, list, object};
