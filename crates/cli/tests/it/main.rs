@@ -56,4 +56,5 @@ mod uninstall;
 mod unkeyed;
 mod upstream;
 mod validators;
+mod version_aliases;
 mod way_back;
