@@ -56,4 +56,5 @@ mod uninstall;
 mod unkeyed;
 mod upstream;
 mod validators;
+mod versions;
 mod way_back;
