@@ -53,11 +53,13 @@ impl Lifecycle for OfLens {
         })
     }
 
-    fn steps(&self, _: &Access<'_>, _: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
+    fn steps(&self, _: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
         Ok(match work {
             Work::Convert { steps, .. } => Some(steps.clone()),
             // Documents stay as they are stored.
-            Work::Remove => Some(Vec::new()),
+            Work::Remove => {
+                Some(vec![PlanCommand { kind: "remove", namespace: rule.host.clone(), command: Doc::empty() }])
+            }
             _ => None,
         })
     }
