@@ -57,4 +57,5 @@ mod unkeyed;
 mod upstream;
 mod validators;
 mod version_aliases;
+mod versions;
 mod way_back;

@@ -33,6 +33,9 @@ impl Lens {
             let older = self.pushed(&filter.root, &locate).unwrap_or(Node::And(Vec::new()));
             versions.push(Node::all_of([self.stored_as(version).root, older]));
         }
+        if self.last_known() > self.newest() {
+            versions.push(self.beyond().root);
+        }
         versions.push(Node::all_of([self.current().root, filter.root.clone()]));
         Filter::from_node(Node::Or(versions)).collated(filter.collation.clone())
     }
@@ -40,6 +43,9 @@ impl Lens {
     /// Whether the filter is left to be evaluated on documents that are read: no index serves it before all are migrated.
     pub fn is_unindexed(&self, filter: &Filter) -> bool {
         let Some(paths) = filter.reads() else { return true };
+        if self.last_known() > self.newest() {
+            return paths.iter().any(|path| self.changes(path));
+        }
         let unknown = |path: &Path| (1..self.newest()).any(|version| self.stored(path, version).is_none());
         paths.iter().any(|path| self.changes(path) && unknown(path))
     }
