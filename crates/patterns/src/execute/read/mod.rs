@@ -21,6 +21,10 @@ mod union;
 pub(crate) mod versioned;
 pub(crate) mod versioned_explain;
 mod versioned_joins;
+mod versioned_limits;
+mod versioned_order;
+mod versioned_text;
+pub(crate) mod versioned_views;
 
 pub(crate) use explain::{explain, planned};
 pub(crate) use run::open;

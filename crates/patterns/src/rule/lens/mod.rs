@@ -5,11 +5,13 @@
 //! number is not known here (a newer one, or none of ours) passes unchanged.
 
 pub(crate) mod edits;
+mod order;
 mod push;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use order::OrderedPart;
 pub use steps::{ChangedPaths, Conversion, Origin, VersionStep};
 
 use crate::mql::{call, call_with, cond, field, list, object};
