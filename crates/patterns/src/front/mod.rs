@@ -61,8 +61,23 @@ impl ClientFront {
             is_restoring: &|db| life.is_pending(db),
             expires: &|ns| life.expiries().iter().any(|row| row.ns.by_ref() == ns),
         };
+        let lenses = at.rules.lenses();
+        if command.class.is_read() && lenses.in_database(command.db).next().is_some() && lenses.views.is_due(command.db)
+        {
+            list_views(executor, life.context(), command.db);
+        }
         route::of(&at, command)
     }
+}
+
+/// Lists the views of a database in the background: which names are views must be known when a command comes.
+fn list_views(executor: &Arc<Executor>, context: Context, db: &str) {
+    let (executor, db) = (executor.clone(), db.to_owned());
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        let rules = executor.rules();
+        read::versioned_views::list(&*executor.inner, rules.lenses(), &context, &db).await
+    });
 }
 
 impl Backend for ClientFront {

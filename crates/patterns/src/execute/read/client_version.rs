@@ -9,11 +9,11 @@ use crate::execute::read::find_projection::FindProjection;
 use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::{self, ResultForm};
 use crate::execute::read::seen_documents::{self, SeenDocuments};
-use crate::execute::read::versioned_joins;
+use crate::execute::read::seen_joins;
 use crate::rule::Lens;
 use document::backend::{Backend, Cursor, Session};
 use document::filter::Filter;
-use document::op::{Aggregate, Context, Explained, Find, ReadOp, Verbosity};
+use document::op::{self, Aggregate, Context, Explained, Find, ReadOp, Verbosity};
 use document::pipeline::Pipeline;
 use document::project::Projection;
 use document::{Code, Doc, Env, Error, Result};
@@ -66,7 +66,7 @@ impl SeenPlan {
 }
 
 fn plan(lenses: &Lenses, version: i32, op: ReadOp, context: &Context) -> Result<SeenPlan> {
-    let op = versioned_joins::seen(lenses, version, op, context)?;
+    let op = seen_joins::rewritten(lenses, version, op, context)?;
     if matches!(&op, ReadOp::Aggregate(op) if op.collectionless || op.pipeline.makes_documents()) {
         return Ok(SeenPlan::as_it_is(op));
     }
@@ -74,8 +74,11 @@ fn plan(lenses: &Lenses, version: i32, op: ReadOp, context: &Context) -> Result<
     match op {
         ReadOp::Find(find) => {
             find.check_for_view()?;
-            match is_kept_order(lens, version, &find) {
-                true => find_plan(lens, version, find),
+            // How a collation compares is known to MongoDB alone: it must see what the client sees.
+            let is_compared_here = op::is_collated(find.filter.collation.as_ref())
+                && (find.projection.is_some() || lens.seen_filter(&find.filter, version).left.is_some());
+            match is_kept_order(lens, version, &find) && !is_compared_here {
+                true => Ok(find_plan(lens, version, find)),
                 false => pipeline_plan(lens, version, &ReadOp::Find(find), context),
             }
         }
@@ -103,9 +106,8 @@ fn is_kept_order(lens: &Lens, version: i32, find: &Find) -> bool {
     find.sort.iter().flat_map(|sort| &sort.keys).all(|key| !lens.changes_since(version, &key.path))
 }
 
-fn find_plan(lens: &Arc<Lens>, version: i32, find: Find) -> Result<SeenPlan> {
+fn find_plan(lens: &Arc<Lens>, version: i32, find: Find) -> SeenPlan {
     let filter = lens.seen_filter(&find.filter, version);
-    refuse_collation(filter.left.as_ref())?;
     let is_exact = filter.left.is_none();
     let projection = find.projection.as_ref().map(|shown| FindProjection::new(shown.clone(), &find.filter));
     let (skip, limit) = if is_exact { (0, None) } else { (find.skip, find.limit) };
@@ -114,18 +116,16 @@ fn find_plan(lens: &Arc<Lens>, version: i32, find: Find) -> Result<SeenPlan> {
     if !is_exact {
         (asked.skip, asked.limit) = (0, None);
     }
-    Ok(SeenPlan { op: ReadOp::Find(asked), seen: Some(seen), form: ResultForm::Rows })
+    SeenPlan { op: ReadOp::Find(asked), seen: Some(seen), form: ResultForm::Rows }
 }
 
 /// One pipeline: what can be asked of newest documents, the steps back, and then what was asked.
 fn pipeline_plan(lens: &Arc<Lens>, version: i32, op: &ReadOp, context: &Context) -> Result<SeenPlan> {
-    refuse_collation(match op {
-        ReadOp::Find(op) => Some(&op.filter),
-        ReadOp::Count(op) => Some(&op.filter),
-        ReadOp::Distinct(op) => Some(&op.filter),
-        ReadOp::Aggregate(_) => None,
-    })?;
-    let parsed = ParsedRead::of(op, context)?;
+    let collation = op.collation().cloned();
+    let mut parsed = ParsedRead::of(op, context)?;
+    if let (Some(_), ReadOp::Distinct(distinct)) = (&collation, op) {
+        parsed.make_collated_distinct(distinct)?;
+    }
     let request = &parsed.request;
     let leading = request.filter();
     if leading.has_text() {
@@ -146,19 +146,9 @@ fn pipeline_plan(lens: &Arc<Lens>, version: i32, op: &ReadOp, context: &Context)
         pipeline,
         hint: request.hint.clone(),
         allow_disk_use: request.allow_disk_use,
+        collation,
     });
     Ok(SeenPlan { op, seen: None, form })
-}
-
-/// What is compared in this process is compared byte by byte.
-fn refuse_collation(filter: Option<&Filter>) -> Result<()> {
-    match filter.is_some_and(|filter| filter.collation.is_some()) {
-        true => {
-            let message = "a collation does not go together with fields that versions of documents have changed";
-            Err(Error::new(Code::NotImplemented, message))
-        }
-        false => Ok(()),
-    }
 }
 
 /// What a client's findAndModify shows of a document.

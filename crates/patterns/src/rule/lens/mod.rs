@@ -9,6 +9,7 @@ mod client_tests;
 mod client_version;
 mod difference;
 pub(crate) mod edits;
+mod order;
 mod push;
 mod seen_filter;
 mod seen_update;
@@ -18,6 +19,7 @@ mod tests;
 
 pub use client_version::Seen;
 pub use difference::Change;
+pub use order::OrderedPart;
 pub use seen_filter::SeenFilter;
 pub use seen_update::SeenDocument;
 pub use steps::{ChangedPaths, Conversion, Origin, VersionStep};
