@@ -90,7 +90,7 @@ fn every_read_knows_the_version(at: At) {
         older.must(doc! { "explain": { "find": "users", "filter": { "phone": "2" } }, "verbosity": "queryPlanner" });
     assert!(explained.contains_key("queryPlanner") || explained.contains_key("stages"), "{explained}");
     // Results are merged as documents of the version.
-    older.must(doc! { "aggregate": "notes", "pipeline": [{ "$project": { "_id": 9, "phone": "9", "name": "Eve P" } }, { "$merge": { "into": "users" } }], "cursor": {} });
+    older.must(doc! { "aggregate": "notes", "pipeline": [{ "$replaceWith": { "_id": 9, "phone": "9", "name": "Eve P" } }, { "$merge": { "into": "users" } }], "cursor": {} });
     assert_eq!(older.newest(doc! { "_id": 9 })[0].get_str("first").ok(), Some("Eve"));
     door.finish();
 }

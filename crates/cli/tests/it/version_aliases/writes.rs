@@ -197,7 +197,7 @@ fn rules_are_kept_by_older_clients_too(at: At) {
 fn a_transaction_of_an_older_client_is_one(at: At) {
     let door = filled(at, "older_transaction");
     let mut older = Older::of(&door, "1");
-    let session = doc! { "id": bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: vec![7; 16] } };
+    let session = session();
     let mut number = 0_i64;
     for commits in [false, true] {
         number += 1;
@@ -236,7 +236,7 @@ fn a_transaction_of_an_older_client_is_one(at: At) {
 fn a_write_that_is_sent_again_is_done_once(at: At) {
     let door = filled(at, "older_retry");
     let mut older = Older::of(&door, "1");
-    let session = doc! { "id": bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes: vec![8; 16] } };
+    let session = session();
     let commands = [
         doc! { "insert": "users", "documents": [{ "_id": 20, "phone": "20" }] },
         doc! { "update": "users", "updates": [{ "q": { "_id": 3 }, "u": [{ "$set": { "phone": { "$concat": ["$phone", "+"] } } }] }] },
@@ -248,7 +248,15 @@ fn a_write_that_is_sent_again_is_done_once(at: At) {
         let mut once = command;
         once.extend(doc! { "lsid": session.clone(), "txnNumber": number });
         let told = |mut reply: Document| {
-            for name in ["operationTime", "$clusterTime", "lastErrorObject", "retriedStmtIds", "electionId", "opTime"] {
+            for name in [
+                "operationTime",
+                "$clusterTime",
+                "lastErrorObject",
+                "retriedStmtId",
+                "retriedStmtIds",
+                "electionId",
+                "opTime",
+            ] {
                 reply.remove(name);
             }
             reply
@@ -305,4 +313,10 @@ fn older_and_newer_clients_write_at_once(at: At) {
     assert_eq!((count(number, '1'), count(number, '2'), count(code, '3')), (25, 25, 25), "{phone}");
     assert!(code.starts_with("+49") && number.starts_with('3'), "{phone}");
     door.finish();
+}
+
+/// A session that no run before had: a real MongoDB remembers them.
+fn session() -> Document {
+    let bytes = bson::Uuid::new().bytes().to_vec();
+    doc! { "id": bson::Binary { subtype: bson::spec::BinarySubtype::Uuid, bytes } }
 }
