@@ -12,6 +12,8 @@ pub(crate) struct Case {
     pub(crate) none: Vec<Document>,
     pub(crate) by_hand: Vec<Document>,
     pub(crate) pleach: Vec<Document>,
+    /// Whether `by hand` goes through Pleach too, to a collection without rules.
+    pub(crate) same_door: bool,
 }
 
 /// The keys of parents and sources that are inserted to: behind those that only are read and changed.
@@ -78,6 +80,7 @@ fn count_write(name: String, clients: usize, key: Key) -> Case {
         none: vec![child()],
         by_hand: vec![child(), by_hand],
         pleach: vec![child()],
+        same_door: false,
     }
 }
 
@@ -92,6 +95,7 @@ fn count_read(size: i64, key: Key) -> Case {
         none: vec![grouped],
         by_hand: vec![find("products")],
         pleach: vec![find("products")],
+        same_door: false,
     }
 }
 
@@ -111,6 +115,7 @@ fn copy_write(size: i64, clients: usize, key: Key) -> Case {
         none: vec![order()],
         by_hand: vec![find("customers"), with_copy],
         pleach: vec![order()],
+        same_door: false,
     }
 }
 
@@ -126,6 +131,7 @@ fn copy_read(size: i64, key: Key) -> Case {
         none: vec![joined],
         by_hand: vec![find("orders")],
         pleach: vec![find("orders")],
+        same_door: false,
     }
 }
 
@@ -141,6 +147,7 @@ fn copy_change(size: i64, key: Key) -> Case {
         none: vec![source()],
         by_hand: vec![source(), copies],
         pleach: vec![source()],
+        same_door: false,
     }
 }
 
@@ -155,5 +162,6 @@ fn copy_other(size: i64, key: Key) -> Case {
         none: vec![source()],
         by_hand: vec![source()],
         pleach: vec![source()],
+        same_door: false,
     }
 }

@@ -3,6 +3,8 @@
 
 mod cases;
 mod data;
+mod documents;
+mod migration;
 mod page;
 mod readings;
 
@@ -12,12 +14,14 @@ use crate::measure::{Sample, join_all};
 use crate::report::{self, Results};
 use crate::target::Target;
 use crate::template::{Template, fresh};
-use crate::workload::Concern;
+use crate::workload::{Concern, fill_in};
 use anyhow::{Context, Result};
+use bson::doc;
 use cases::{Case, Key};
 use clap::Args;
 use rand::RngExt;
 use rand::seq::SliceRandom;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The two databases: the same collections, with and without rules.
@@ -48,20 +52,39 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     pub(crate) async fn run(&self) -> Result<()> {
-        let ways = ["none", "by hand", "pleach"];
         for door in self.doors.open()? {
             report::progress(&format!("loading {}", door.name));
-            data::load(&door, &self.sizes, self.parents).await.with_context(|| format!("loading {}", door.name))?;
-            let mut results = Results::new(ways.iter().map(|way| (*way).to_owned()).collect());
-            for round in 1..=self.rounds {
-                for case in cases::all(&self.sizes, self.parents) {
-                    if case.name.contains(&self.only) {
-                        self.cell(&door, &case, &mut results).await.with_context(|| case.name.clone())?;
-                    }
-                }
-                report::progress(&format!("{}: round {round} of {} done", door.name, self.rounds));
+            let is_asked = |case: &Case| case.name.contains(&self.only);
+            let (of_links, of_documents) = (cases::all(&self.sizes, self.parents), documents::cases());
+            if of_links.iter().any(is_asked) {
+                data::load(&door, &self.sizes, self.parents).await.with_context(|| format!("loading {}", door.name))?;
+                self.measure_all(&door, &of_links).await?;
             }
-            if self.json { report::print_json(&results) } else { report::print_section(door.name, &results) }
+            if of_documents.iter().any(is_asked) {
+                documents::load(&door).await.with_context(|| format!("loading {}", door.name))?;
+                self.measure_all(&door, &of_documents).await?;
+            }
+            if migration::NAME.contains(&self.only) {
+                migration::run(&door).await.context(migration::NAME)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some cases, in rounds.
+    async fn measure_all(&self, door: &Door, cases: &[Case]) -> Result<()> {
+        let ways = ["none", "by hand", "pleach"];
+        let mut results = Results::new(ways.iter().map(|way| (*way).to_owned()).collect());
+        for round in 1..=self.rounds {
+            for case in cases.iter().filter(|case| case.name.contains(&self.only)) {
+                self.cell(door, case, &mut results).await.with_context(|| case.name.clone())?;
+            }
+            report::progress(&format!("{}: round {round} of {} done", door.name, self.rounds));
+        }
+        if self.json {
+            report::print_json(&results)
+        } else {
+            report::print_section(door.name, &results)
         }
         Ok(())
     }
@@ -75,6 +98,7 @@ impl Patterns {
             for way in order {
                 let (target, db, commands) = match way {
                     0 => (&door.plain, PLAIN, &case.none),
+                    1 if case.same_door => (&door.kept, KEPT, &case.by_hand),
                     1 => (&door.plain, PLAIN, &case.by_hand),
                     _ => (&door.kept, KEPT, &case.pleach),
                 };
@@ -112,7 +136,9 @@ impl Patterns {
         let cpu_before = target.cpu_micros();
         let start = Instant::now();
         let end = start + Duration::from_millis(self.millis);
-        let workers = clients.into_iter().map(|(connection, templates)| worker(connection, templates, case.key, end));
+        let is_over = || Instant::now() >= end;
+        let workers =
+            clients.into_iter().map(|(connection, templates)| worker(connection, templates, case.key, &is_over));
         let mut latencies = Vec::new();
         for result in join_all(workers).await {
             latencies.append(&mut result?);
@@ -122,17 +148,37 @@ impl Patterns {
     }
 }
 
+impl Patterns {
+    /// One client that goes on until it is told to stop.
+    async fn client(
+        connection: Connection,
+        templates: Vec<Template>,
+        key: Key,
+        is_over: &AtomicBool,
+    ) -> Result<Vec<Duration>> {
+        worker(connection, templates, key, &|| is_over.load(Ordering::Relaxed)).await
+    }
+}
+
+/// Documents of the first version, under the keys that are chosen at random.
+async fn documents_in(connection: &mut Connection, collection: &str, count: i64) -> Result<()> {
+    fill_in(connection, KEPT, collection, count, |i| {
+        doc! { "_id": data::FIRST_PARENT + i, "phone": i, "name": "a name", "n": 0, "text": "x".repeat(200) }
+    })
+    .await
+}
+
 /// One client: the commands of the operation one after the other, until the time is over.
 async fn worker(
     mut connection: Connection,
     mut templates: Vec<Template>,
     key: Key,
-    end: Instant,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Vec<Duration>> {
     let mut latencies = Vec::with_capacity(4096);
     loop {
         let start = Instant::now();
-        if start >= end && !latencies.is_empty() {
+        if is_over() && !latencies.is_empty() {
             return Ok(latencies);
         }
         let id = fresh(1);

@@ -70,6 +70,7 @@ fn read(size: i64) -> Case {
         none: vec![find("articles"), count, scores, newest],
         by_hand: vec![find("articles")],
         pleach: vec![find("articles")],
+        same_door: false,
     }
 }
 
@@ -94,6 +95,7 @@ fn write(size: i64, clients: usize, key: Key) -> Case {
         none: vec![own()],
         by_hand: vec![own(), beside(3)],
         pleach: vec![own()],
+        same_door: false,
     }
 }
 
@@ -112,5 +114,6 @@ fn remove(size: i64, key: Key) -> Case {
         none: vec![come(), go()],
         by_hand: vec![come(), beside(ID_MARK), go(), best, back],
         pleach: vec![come(), go()],
+        same_door: false,
     }
 }

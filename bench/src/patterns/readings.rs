@@ -65,6 +65,7 @@ pub(super) fn cases(size: i64) -> impl Iterator<Item = Case> {
             none: vec![come(), go()],
             by_hand: vec![come(), go(), newest],
             pleach: vec![come(), go()],
+            same_door: false,
         }
     })
 }

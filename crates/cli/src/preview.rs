@@ -51,6 +51,7 @@ fn work(rule: &Document, steps: &[&Document]) -> String {
             line
         }
         "constrain" => constrained(rule),
+        "convert" if rule.contains_key("versions") => versions(rule),
         "remove" => removal(rule),
         other => other.to_owned(),
     }
@@ -98,6 +99,31 @@ fn constrained(rule: &Document) -> String {
     format!("checks documents from now on: {said}")
 }
 
+/// `documents are read as version 3: 1,000 of version 1, 20 of version 3; 1,000 migrated`
+fn versions(rule: &Document) -> String {
+    let mut line = format!("documents are read as version {}: ", number(rule, "newest"));
+    line.push_str(&match rule.get_document("versions").map(by_version) {
+        Ok(some) if !some.is_empty() => some,
+        _ => "none yet".to_owned(),
+    });
+    for (name, what) in [("taken_back", "brought back"), ("migrated", "migrated")] {
+        if number(rule, name) > 0 {
+            line.push_str(&format!("; {} {what}", grouped(number(rule, name))));
+        }
+    }
+    line
+}
+
+/// `1,000 of version 1, 20 of version 3`; versions without documents are left out.
+pub(crate) fn by_version(versions: &Document) -> String {
+    let one = |version: &String| match (number(versions, version), version.as_str()) {
+        (0, _) => None,
+        (some, "other") => Some(format!("{} of an unknown version", grouped(some))),
+        (some, version) => Some(format!("{} of version {version}", grouped(some))),
+    };
+    versions.keys().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
 /// `8 buckets, 1,000 readings`
 pub(crate) fn moved(step: &Document) -> String {
     let (buckets, readings) = (number(step, "buckets"), number(step, "readings"));
@@ -115,6 +141,14 @@ fn removal(rule: &Document) -> String {
         rule.get_array("fields").map_or_else(|_| Vec::new(), |fields| fields.iter().filter_map(Bson::as_str).collect());
     if rule.get_bool("constraint").unwrap_or(false) {
         return "removed: documents are no longer checked, none changes".to_owned();
+    }
+    if rule.contains_key("older") {
+        return match number(rule, "older") {
+            0 => "removed: documents stay as they are stored".to_owned(),
+            older => {
+                format!("removed: documents stay as they are stored, {} of them in older versions", grouped(older))
+            }
+        };
     }
     let touched = documents(number(rule, "documents"));
     match fields.as_slice() {

@@ -2,7 +2,9 @@
 //! real MongoDB.
 
 use crate::filter::Filter;
-use crate::op::{Delete, Find, FindAndModify, Hint, Insert, Modify, Namespace, ReadOp, SortSpec, UpdateOp, WriteOp};
+use crate::op::{
+    Delete, Find, FindAndModify, Hint, Insert, Modify, Namespace, ReadOp, SortSpec, UpdateOp, WriteOp, is_collated,
+};
 use crate::pipeline::Pipeline;
 use crate::raw::{Array, ArrayWriter, Doc, DocWriter};
 use crate::update::Update;
@@ -41,6 +43,17 @@ impl ReadOp {
         }
     }
 
+    /// How text is to be compared, if not as the backend does by itself.
+    pub fn collation(&self) -> Option<&Doc<'static>> {
+        let collation = match self {
+            ReadOp::Find(op) => &op.filter.collation,
+            ReadOp::Aggregate(op) => &op.collation,
+            ReadOp::Count(op) => &op.filter.collation,
+            ReadOp::Distinct(op) => &op.filter.collation,
+        };
+        collation.as_ref().filter(|collation| is_collated(Some(*collation)))
+    }
+
     /// See [`WriteOp::to_command`]. A pipeline that was put together from others appears as far as its source is known.
     pub fn to_command(&self) -> Doc<'static> {
         let mut command = DocWriter::with_capacity(256);
@@ -55,18 +68,23 @@ impl ReadOp {
                 hint(op.hint.as_ref(), &mut command);
                 command.append("cursor", &Value::Document(Doc::empty()));
                 flag("allowDiskUse", op.allow_disk_use, &mut command);
+                if let Some(collation) = &op.collation {
+                    command.append("collation", &Value::Document(collation.borrow()));
+                }
             }
             ReadOp::Count(op) => {
                 collection("count", &op.ns, &mut command);
                 command.append("query", &Value::Document(op.filter.source.borrow()));
                 window(op.skip, op.limit, &mut command);
                 hint(op.hint.as_ref(), &mut command);
+                collation(&op.filter, &mut command);
             }
             ReadOp::Distinct(op) => {
                 collection("distinct", &op.ns, &mut command);
                 command.append("key", &Value::string(op.key.dotted()));
                 command.append("query", &Value::Document(op.filter.source.borrow()));
                 hint(op.hint.as_ref(), &mut command);
+                collation(&op.filter, &mut command);
             }
         }
         command.finish()
@@ -297,7 +315,14 @@ mod tests {
         let ns = Namespace::new("shop", "c");
         let Value::Array(stages) = Value::from(bson!([{ "$match": { "a": 1 } }])) else { unreachable!() };
         let pipeline = Pipeline::parse(&stages, &mut Names::new()).unwrap();
-        let op = Aggregate { ns: ns.clone(), collectionless: false, pipeline, hint: None, allow_disk_use: false };
+        let op = Aggregate {
+            ns: ns.clone(),
+            collectionless: false,
+            pipeline,
+            hint: None,
+            allow_disk_use: false,
+            collation: None,
+        };
         check(
             ReadOp::Aggregate(op).to_command(),
             doc! { "aggregate": "c", "pipeline": [{ "$match": { "a": 1 } }], "cursor": {} },

@@ -80,6 +80,11 @@ pub enum Durability {
     Relaxed,
 }
 
+/// Whether text is compared otherwise than byte by byte.
+pub fn is_collated(collation: Option<&Doc<'_>>) -> bool {
+    collation.is_some_and(|collation| collation.get("locale").as_ref().and_then(Value::as_str) != Some("simple"))
+}
+
 #[derive(Clone, Debug)]
 pub enum ReadOp {
     Find(Find),
@@ -149,6 +154,8 @@ pub struct Aggregate {
     pub pipeline: Pipeline,
     pub hint: Option<Hint>,
     pub allow_disk_use: bool,
+    /// How text is compared, for a backend that knows collations.
+    pub collation: Option<Doc<'static>>,
 }
 
 /// Gives one document `{ n: <count> }`.

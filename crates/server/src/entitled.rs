@@ -51,7 +51,8 @@ pub(crate) async fn check(server: &Server, client: &Client, command: &Command, r
     if privileges.is_anonymous() {
         return Err(Error::new(Code::Unauthorized, format!("command {name} requires authentication")));
     }
-    if is_entitled(&privileges, db, &request.body) {
+    let meant = server.backend.database(db);
+    if is_entitled(&privileges, meant.as_deref().unwrap_or(db), &request.body) {
         return Ok(());
     }
     let target = document::value::show::element(&request.target);

@@ -181,6 +181,7 @@ impl World {
             pipeline: Pipeline::parse(&stages, &mut Names::new()).unwrap(),
             hint: None,
             allow_disk_use: true,
+            collation: None,
         });
         self.read(&mut Session::default(), op).await.unwrap()
     }
@@ -207,6 +208,7 @@ impl World {
                 pipeline: Pipeline::parse(&field.expected(true), &mut Names::new()).unwrap(),
                 hint: None,
                 allow_disk_use: true,
+                collation: None,
             });
             let rows = self.read(&mut Session::default(), op).await.unwrap();
             found.extend(rows.into_iter().map(|row| format!("{}: {row}", kept.rule.name)));

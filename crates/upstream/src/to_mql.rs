@@ -63,7 +63,7 @@ fn aggregate(op: &Aggregate) -> Command {
     };
     let command =
         Command::new(&op.ns.db, "aggregate", on).with("pipeline", stages).with("allowDiskUse", op.allow_disk_use);
-    with_hint(command, op.hint.as_ref())
+    with_hint(command, op.hint.as_ref()).with_some("collation", op.collation.as_ref())
 }
 
 fn count(op: &Count) -> Command {
@@ -74,7 +74,7 @@ fn count(op: &Count) -> Command {
     if let Some(limit) = op.limit {
         command = command.with("limit", long(limit));
     }
-    with_hint(command, op.hint.as_ref())
+    with_hint(command, op.hint.as_ref()).with_some("collation", op.filter.collation.as_ref())
 }
 
 /// What `count` does, as a pipeline.
@@ -95,13 +95,14 @@ pub(crate) fn count_in_transaction(op: &Count) -> Command {
     let command = Command::new(&op.ns.db, "aggregate", target(&op.ns.collection))
         .with("pipeline", stages.get("pipeline").unwrap_or(Value::Missing))
         .with_doc("cursor", &Doc::empty());
-    with_hint(command, op.hint.as_ref())
+    with_hint(command, op.hint.as_ref()).with_some("collation", op.filter.collation.as_ref())
 }
 
 fn distinct(op: &Distinct) -> Command {
     Command::new(&op.ns.db, "distinct", target(&op.ns.collection))
         .with("key", Value::from(op.key.dotted()))
         .with_doc("query", &op.filter.source)
+        .with_some("collation", op.filter.collation.as_ref())
 }
 
 pub(crate) fn with_hint(command: Command, hint: Option<&Hint>) -> Command {

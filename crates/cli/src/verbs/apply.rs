@@ -10,6 +10,7 @@ use crate::progress::Progress;
 use crate::report::{Failure, Verdict};
 use crate::target::{Purpose, Target};
 use clap::{CommandFactory, Parser};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub(super) const VERB: Verb =
@@ -83,9 +84,10 @@ fn of(apply: &Apply, file: Option<&File>) -> Result<Outcome, Failure> {
     })
 }
 
-/// Waits until every rule is on, or gone with the indexes that were made for it; gives the last status.
+/// Waits until every rule is on, or gone with the indexes that were made for it, and no document is being migrated; gives the last
+/// status.
 async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure> {
-    let mut progress = Progress::new();
+    let (mut progress, mut migrated) = (Progress::new(), BTreeMap::<String, i64>::new());
     loop {
         let (_, question) = Question::new("status").finish();
         let status = target.ask(db, question).await?;
@@ -100,6 +102,19 @@ async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure>
             done += number(rule, "done");
             total += number(rule, "total");
             under_way.push(text(rule, "rule").to_owned());
+        }
+        for rule in &rules {
+            // Documents come to the newest version while the rule is on.
+            let Some(health) = rule.get_document("health").ok().filter(|health| health.contains_key("migrating"))
+            else {
+                continue;
+            };
+            let left = number(health, "left");
+            let name = text(rule, "rule").to_owned();
+            let most = *migrated.entry(name.clone()).and_modify(|most| *most = left.max(*most)).or_insert(left);
+            done += most - left;
+            total += most;
+            under_way.push(name);
         }
         if under_way.is_empty() && !status.get_bool("tidying").unwrap_or_default() {
             progress.end();

@@ -67,12 +67,17 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
             .get_array("left_indexes")
             .map(|names| names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
             .unwrap_or_default();
+        let older = older(&answer);
         let back = answer.get_document("back").ok().cloned();
         let left_hosts = answer.get_document("left").ok().map(without_items);
         match drop.output.json {
             true => report::json(&extended_json(answer)),
             false => {
-                report::text(&format!("{rule} is no longer kept; {}\n", left(drop, &rule)));
+                let stays = match answer.contains_key("versions") {
+                    true => "documents stay as they are stored",
+                    false => left(drop, &rule),
+                };
+                report::text(&format!("{rule} is no longer kept; {stays}\n"));
             }
         }
         if let Some(back) = &back {
@@ -81,6 +86,7 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
                 .flatten()
                 .for_each(|line| report::note(&format!("{line}.")));
         }
+        older.iter().for_each(|line| report::note(line));
         left_hosts.iter().flatten().for_each(|line| report::note(line));
         if let Some(kept) = kept {
             report::note(&what_stays(drop, &rule, &kept));
@@ -93,6 +99,19 @@ fn run(drop: &Drop) -> Result<Verdict, Failure> {
         );
         Ok(Verdict::Fine)
     })
+}
+
+/// What became of documents of several versions: those of older ones are read as they are.
+fn older(answer: &bson::Document) -> Option<String> {
+    let versions = crate::preview::by_version(answer.get_document("versions").ok()?);
+    match ask::number(answer, "older") {
+        0 => None,
+        older => Some(format!(
+            "{} documents are not of the newest version and are read as they are from now on: {versions}. To have all in the \
+             newest, apply the rule again and drop it when `pleach status` shows none left.",
+            ask::grouped(older)
+        )),
+    }
 }
 
 /// A line for all documents whose items do not fit into their array again, and one for each that is named.

@@ -141,6 +141,7 @@ fn command(step: &bson::Document) -> String {
         "create" => "create the stored collection",
         "view" => "show the stored documents under the collection's own name",
         "move" => "bring every document into its new form, while clients go on",
+        "convert" => "bring documents that are there into the declared form, while clients go on",
         "drop" => "drop what is empty then",
         "remove" => "gone from the declaration: needs --remove",
         other => other,

@@ -4,6 +4,7 @@ use super::{Verb, parsed};
 use crate::ask::{self, Question, extended_json, grouped, list, number, text};
 use crate::declaration;
 use crate::options::{DeclaredDatabase, OutputFormat, TargetOptions};
+use crate::preview::by_version;
 use crate::report::{self, Failure, Verdict};
 use crate::table::{folded, switched_off, table};
 use crate::target::Purpose;
@@ -66,6 +67,7 @@ pub(crate) fn render(answer: &bson::Document) -> String {
     let headings = ["database", "rule", "state", ">progress", ">pending", ">lag ms", ">overridden"];
     let mut out = off + &table(&headings, rules.iter().map(row).collect());
     out.push_str(&health(&rules));
+    out.push_str(&versions(&rules));
     out.push_str(&kept(answer, &rules));
     out.push_str(&unkeyed(&rules));
     for rule in &rules {
@@ -127,10 +129,51 @@ fn kept(answer: &bson::Document, rules: &[&bson::Document]) -> String {
     format!("\nKept from before the rules;\n{meaning}:\n{}", table(&headings, rows))
 }
 
+/// How many documents are stored in each version, and how the migration goes.
+fn versions(rules: &[&bson::Document]) -> String {
+    let lines = |rule: &&bson::Document| {
+        let health = rule.get_document("health").ok()?;
+        let stored = by_version(health.get_document("versions").ok()?);
+        let stored = if stored.is_empty() { "no documents yet".to_owned() } else { stored };
+        let mut line = format!("{}: {stored}{}", text(rule, "rule"), progress(health));
+        match number(health, "unconverted") {
+            0 => {}
+            some => line.push_str(&format!("; values that did not convert and stay as they are: {}", grouped(some))),
+        }
+        let mut out = format!("\n{}", folded("", &line));
+        for stuck in list(health, "stuck_documents") {
+            let id = stuck.get("_id").map_or_else(String::new, |id| id.clone().into_relaxed_extjson().to_string());
+            out.push_str(&folded("  ", &format!("_id {id} cannot be migrated: {}", text(stuck, "reason"))));
+        }
+        match number(health, "stuck") {
+            more if more > 5 => out.push_str(&format!("  and {} more\n", grouped(more - 5))),
+            _ => {}
+        }
+        Some(out)
+    };
+    rules.iter().filter_map(lines).collect()
+}
+
+/// `; 1,200 left, 500/s, about 3 s left`
+fn progress(health: &bson::Document) -> String {
+    let left = number(health, "left");
+    if left == 0 {
+        return String::new();
+    }
+    let mut out = format!("; {} to be migrated", grouped(left));
+    if let (Ok(rate), Ok(seconds)) = (health.get_f64("per_second"), health.get_f64("seconds_left")) {
+        out.push_str(&format!(", {rate:.0}/s, about {seconds:.0} s left"));
+    }
+    if health.get_bool("waits").unwrap_or(false) {
+        out.push_str(&format!(", waits for {} UTC", text(health, "hours_utc").replace('-', " to ")));
+    }
+    out
+}
+
 /// How the buckets of shaped collections are filled.
 fn health(rules: &[&bson::Document]) -> String {
     let row = |rule: &&bson::Document| {
-        let health = rule.get_document("health").ok()?;
+        let health = rule.get_document("health").ok().filter(|health| health.contains_key("buckets"))?;
         let figure = |name: &str| grouped(number(health, name));
         let fill = format!("{:.0} %", health.get_f64("fill").unwrap_or_default() * 100.0);
         let (db, name) = (text(rule, "database").to_owned(), text(rule, "rule").to_owned());

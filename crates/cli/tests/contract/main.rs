@@ -5,6 +5,7 @@
 mod cases;
 mod flights;
 mod versions;
+mod versions_reads;
 mod words;
 
 use document::backend::Backend;
@@ -74,6 +75,19 @@ async fn versions_on_the_engine() {
 async fn versions_upstream() {
     let data = testing::Data::Mongo(judge::real::uri().unwrap().into());
     versions::model(&data.open().await, 0..4).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_of_versions_on_the_engine() {
+    versions_reads::all(&testing::Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn reads_of_versions_upstream() {
+    let data = testing::Data::Mongo(judge::real::uri().unwrap().into());
+    versions_reads::all(&data.open().await).await;
+    versions_reads::collated(&data.open().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

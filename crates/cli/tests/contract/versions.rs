@@ -17,8 +17,8 @@ use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
 use testing::{Opened, World, change, delete, filter, find_and_modify, insert, update};
 
-const VERSIONED: &str = "users";
-const MODEL: &str = "model";
+pub(crate) const VERSIONED: &str = "users";
+pub(crate) const MODEL: &str = "model";
 
 fn stages(stages: Bson) -> Vec<Value<'static>> {
     match Value::from(stages) {
@@ -49,7 +49,7 @@ fn lens() -> Arc<Lens> {
     Arc::new(Lens::new("v", steps, Migrate::default()).unwrap())
 }
 
-fn rule(db: &str, lens: &Arc<Lens>) -> Rule {
+pub(crate) fn rule(db: &str, lens: &Arc<Lens>) -> Rule {
     Rule {
         name: "users.versions".into(),
         pattern: "versions",
@@ -92,7 +92,7 @@ fn stored(id: i32, random: &mut StdRng) -> Document {
     doc
 }
 
-fn normal(value: &Bson) -> Bson {
+pub(crate) fn normal(value: &Bson) -> Bson {
     match value {
         Bson::Document(doc) => {
             let mut fields: Vec<(String, Bson)> =
@@ -106,19 +106,19 @@ fn normal(value: &Bson) -> Bson {
 }
 
 /// Rows in no order.
-fn unordered(rows: Vec<Document>) -> Vec<String> {
+pub(crate) fn unordered(rows: Vec<Document>) -> Vec<String> {
     let mut rows: Vec<String> = rows.into_iter().map(|row| normal(&Bson::from(row)).to_string()).collect();
     rows.sort();
     rows
 }
 
-struct Pair {
-    world: World,
-    done: Vec<String>,
+pub(crate) struct Pair {
+    pub(crate) world: World,
+    pub(crate) done: Vec<String>,
 }
 
 impl Pair {
-    async fn both(&mut self, what: String, op: impl Fn(Namespace) -> WriteOp) {
+    pub(crate) async fn both(&mut self, what: String, op: impl Fn(Namespace) -> WriteOp) {
         self.done.push(what);
         let outcome = |written: document::Result<Written>| match written {
             Ok(written) => {
@@ -137,7 +137,7 @@ impl Pair {
         assert_eq!(versioned, model, "{:#?}", self.done);
     }
 
-    async fn read(&self, what: &str, op: impl Fn(Namespace) -> ReadOp) -> (Vec<Document>, Vec<Document>) {
+    pub(crate) async fn read(&self, what: &str, op: impl Fn(Namespace) -> ReadOp) -> (Vec<Document>, Vec<Document>) {
         let of = async |collection: &str| {
             let rows = self.world.read(&mut Session::default(), op(self.world.ns(collection))).await;
             rows.unwrap_or_else(|error| panic!("{what}: {error}"))
@@ -145,12 +145,12 @@ impl Pair {
         (of(VERSIONED).await, of(MODEL).await)
     }
 
-    async fn same(&self, what: &str, op: impl Fn(Namespace) -> ReadOp) {
+    pub(crate) async fn same(&self, what: &str, op: impl Fn(Namespace) -> ReadOp) {
         let (versioned, model) = self.read(what, op).await;
         assert_eq!(unordered(versioned), unordered(model), "{what} after {:#?}", self.done);
     }
 
-    async fn same_order(&self, what: &str, op: impl Fn(Namespace) -> ReadOp) {
+    pub(crate) async fn same_order(&self, what: &str, op: impl Fn(Namespace) -> ReadOp) {
         let (versioned, model) = self.read(what, op).await;
         let rows = |rows: Vec<Document>| {
             rows.iter().map(|row| normal(&Bson::from(row.clone())).to_string()).collect::<Vec<_>>()
@@ -222,10 +222,17 @@ impl Pair {
     }
 }
 
-fn aggregate(ns: Namespace, pipeline: Vec<Document>) -> ReadOp {
+pub(crate) fn aggregate(ns: Namespace, pipeline: Vec<Document>) -> ReadOp {
     let Value::Array(stages) = Value::from(Bson::from(pipeline)) else { panic!("no stages") };
     let pipeline = Pipeline::parse(&stages, &mut Names::new()).unwrap();
-    ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true })
+    ReadOp::Aggregate(Aggregate {
+        ns,
+        collectionless: false,
+        pipeline,
+        hint: None,
+        allow_disk_use: true,
+        collation: None,
+    })
 }
 
 fn queries() -> Vec<Document> {

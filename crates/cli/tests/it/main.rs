@@ -56,4 +56,6 @@ mod uninstall;
 mod unkeyed;
 mod upstream;
 mod validators;
+mod version_aliases;
+mod versions;
 mod way_back;

@@ -178,6 +178,7 @@ async fn compare(living: &Living, has_arrays: bool, story: &str) {
             pipeline: Pipeline::parse(&stages, &mut Names::new()).unwrap(),
             hint: None,
             allow_disk_use: true,
+            collation: None,
         });
         let given = living.read(&mut Session::default(), op).await.unwrap();
         for product in &products {

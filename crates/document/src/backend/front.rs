@@ -50,6 +50,9 @@ pub trait Front: Backend {
     /// Fails if a command of the line's client is refused, whatever else is wrong with it.
     fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()>;
 
+    /// The database that clients mean by a name that is none of a database; `None` if the name means itself.
+    fn database(&self, name: &str) -> Option<String>;
+
     /// The server keeps it while a command that may be forwarded is under way: a change of what is forwarded waits until it is
     /// dropped.
     fn in_flight(&self, command: &Head<'_>) -> Option<Box<dyn InFlight>>;
@@ -87,6 +90,10 @@ impl Front for Unruled {
 
     fn refuse<'a>(&'a self, _: &'a Head<'a>, _: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn database(&self, _: &str) -> Option<String> {
+        None
     }
 
     fn in_flight(&self, _: &Head<'_>) -> Option<Box<dyn InFlight>> {

@@ -45,6 +45,13 @@ impl Foreign {
         self.start(&Pipeline { stages, ..Pipeline::default() }, run, env)
     }
 
+    /// Runs the pipeline in front of `filter`, which goes ahead of the stages that leave its paths alone.
+    pub(super) fn open_behind(&self, filter: Filter, run: &Run) -> Result<Rows> {
+        let mut stages = self.pipeline.stages.clone();
+        stages.push(Arc::new(Match::all(vec![filter])));
+        self.start(&Pipeline { stages, ..Pipeline::default() }.optimised(), run, &run.env)
+    }
+
     fn start(&self, pipeline: &Pipeline, run: &Run, env: &Env) -> Result<Rows> {
         if pipeline.makes_documents() {
             let run = Run { env: env.clone(), collections: Arc::clone(&run.collections) };

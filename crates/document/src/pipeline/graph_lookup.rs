@@ -6,7 +6,7 @@
 use super::expr::{self, Expr, Scope};
 use super::foreign::{Foreign, each_value, equal_to_any};
 use super::rows::drain;
-use super::{Parsed, Parser, Pipeline, Place, Rows, Run, Stage, StageDef, Stream, nested};
+use super::{Parsed, Parser, Place, Rows, Run, Stage, StageDef, Stream, nested};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, Node, Test};
@@ -85,7 +85,8 @@ fn parse(spec: &Value<'_>, parser: &mut Parser<'_>) -> Result<Parsed> {
     if from.is_empty() {
         return fail(73, "invalid $graphLookup namespace: the collection name is empty");
     }
-    let foreign = Foreign::new(STAGE.name, Some(from), Pipeline::default())?;
+    let seen = parser.names.stages_of(&from);
+    let foreign = Foreign::new(STAGE.name, Some(from), seen)?;
     Parsed::one(GraphLookup { foreign, start, output, connect_from, connect_to, max_depth, depth_field, restriction })
 }
 
@@ -168,7 +169,7 @@ impl GraphLookup {
         let (mut visited, mut found, mut depth) = (HashSet::new(), ArrayWriter::new(), 0_u64);
         while !frontier.is_empty() && self.max_depth.is_none_or(|most| depth <= most) {
             (run.env.interrupt)()?;
-            let mut rows = self.foreign.open(Some(self.step(std::mem::take(&mut frontier))), run, &run.env)?;
+            let mut rows = self.foreign.open_behind(self.step(std::mem::take(&mut frontier)), run)?;
             drain(&mut *rows, &run.env, |doc| {
                 let mut id = Vec::new();
                 key::encode(&doc.get("_id").unwrap_or(Value::Missing), &mut id);

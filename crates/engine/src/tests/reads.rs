@@ -13,7 +13,14 @@ fn aggregate_op(collection: &str, stages: Bson) -> ReadOp {
     let Value::Array(stages) = Value::from(stages) else { panic!("stages are an array") };
     let pipeline = Pipeline::parse(&stages, &mut Names::new()).unwrap();
     let ns = Namespace::new("db", collection);
-    ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: false })
+    ReadOp::Aggregate(Aggregate {
+        ns,
+        collectionless: false,
+        pipeline,
+        hint: None,
+        allow_disk_use: false,
+        collation: None,
+    })
 }
 
 fn ids(docs: &[bson::Document]) -> Vec<i32> {

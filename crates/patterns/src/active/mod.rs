@@ -4,7 +4,9 @@
 //! paths are owned. Rules stand in the order of their fields' dependencies (SEMANTICS R29): level by level, a rule after
 //! all rules whose fields it reads.
 
+pub(crate) mod alias;
 pub(crate) mod copy_cache;
+pub(crate) mod known_views;
 pub(crate) mod lease;
 pub(crate) mod route;
 mod rule_in_state;
@@ -14,6 +16,7 @@ pub(crate) mod side_writes;
 pub use rule_in_state::RuleInState;
 
 use crate::active::copy_cache::CopyCache;
+use crate::active::known_views::KnownViews;
 use crate::active::seen_old::SeenOld;
 use crate::rule::State;
 use crate::rule::order::Levels;
@@ -145,6 +148,7 @@ pub(crate) struct Lenses {
     of: HashMap<Namespace, Arc<Lens>>,
     /// Old documents that clients have read.
     pub(crate) seen: Arc<SeenOld>,
+    pub(crate) views: Arc<KnownViews>,
 }
 
 impl Lenses {
@@ -154,6 +158,11 @@ impl Lenses {
 
     pub(crate) fn of(&self, ns: &Namespace) -> Option<&Arc<Lens>> {
         if self.of.is_empty() { None } else { self.of.get(ns) }
+    }
+
+    /// Those of a database, by the collection's name.
+    pub(crate) fn in_database<'l>(&'l self, db: &'l str) -> impl Iterator<Item = (&'l str, &'l Arc<Lens>)> {
+        self.of.iter().filter(move |(ns, _)| &*ns.db == db).map(|(ns, lens)| (&*ns.collection, lens))
     }
 
     pub(crate) fn named(&self, ns: NamespaceRef<'_>) -> Option<&Arc<Lens>> {
@@ -188,6 +197,7 @@ impl Rules {
         let mut made = Rules::default();
         if let Some(before) = before {
             made.lenses.seen = before.lenses.seen.clone();
+            made.lenses.views = before.lenses.views.clone();
         }
         for level in &levels {
             let mut kept_here = Vec::new();

@@ -111,6 +111,10 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
             Role::Named(local) => !local.is_only_constrained(),
             role => !matches!(role, Role::Free),
         })),
+        _ if class.defines_collection() && !rules.lenses().is_empty() => {
+            note_view(rules, command, target);
+            planned_if(!target.is_none_or(is_free))
+        }
         _ if class.defines_collection() => planned_if(!target.is_none_or(is_free)),
         _ => Route::Forward,
     }
@@ -121,8 +125,17 @@ fn is_versioned(rules: &Rules, command: &Head<'_>, target: Option<NamespaceRef<'
     if rules.lenses().is_empty() || is_stream(command) {
         return false;
     }
-    let is_own = target.is_some_and(|ns| rules.lenses().named(ns).is_some());
+    let lenses = rules.lenses();
+    let is_own = target.is_some_and(|ns| lenses.named(ns).is_some() || lenses.views.knows(ns));
     is_own || matches!(command.body.get("pipeline"), Some(Value::Array(stages)) if names_others(&stages))
+}
+
+/// A view that is made where documents have versions is read through Pleach from then on.
+fn note_view(rules: &Rules, command: &Head<'_>, target: Option<NamespaceRef<'_>>) {
+    let is_view = command.body.contains("viewOn");
+    if let Some(ns) = target.filter(|ns| is_view && rules.lenses().in_database(ns.db).next().is_some()) {
+        rules.lenses().views.is_coming(ns);
+    }
 }
 
 /// Whether a command may change documents of clients.

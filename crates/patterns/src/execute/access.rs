@@ -95,7 +95,14 @@ pub(crate) fn by_id() -> SortSpec {
 }
 
 pub(crate) fn aggregate(ns: &Namespace, pipeline: Pipeline) -> ReadOp {
-    ReadOp::Aggregate(Aggregate { ns: ns.clone(), collectionless: false, pipeline, hint: None, allow_disk_use: true })
+    ReadOp::Aggregate(Aggregate {
+        ns: ns.clone(),
+        collectionless: false,
+        pipeline,
+        hint: None,
+        allow_disk_use: true,
+        collation: None,
+    })
 }
 
 pub(crate) fn update_one(filter: Filter, update: Update) -> UpdateStatement {

@@ -90,7 +90,14 @@ mod tests {
         let Value::Array(stages) = Value::from(Bson::from(stages)) else { panic!("no stages") };
         let pipeline = Pipeline::parse(&stages, &mut Names::new()).unwrap();
         let ns = Namespace::new("shop", collection);
-        ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true })
+        ReadOp::Aggregate(Aggregate {
+            ns,
+            collectionless: false,
+            pipeline,
+            hint: None,
+            allow_disk_use: true,
+            collation: None,
+        })
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(crate) mod access;
 pub(crate) mod attempt;
 pub(crate) mod changes;
 pub(crate) mod client_statement;
+pub(crate) mod client_version;
 pub(crate) mod client_work;
 pub(crate) mod collect;
 pub(crate) mod convoy;

@@ -139,7 +139,9 @@ impl Writing<'_> {
                     Some(id) => {
                         let one = Filter::equality("_id", &id);
                         self.upgrade(one.clone(), false).await?;
-                        op.filter = asked.clone().and(one).and(self.lens.current());
+                        // A collation may take another document's `_id` for the same.
+                        let asked = if asked.collation.is_some() { Filter::all() } else { asked.clone() };
+                        op.filter = asked.and(one).and(self.lens.current());
                         true
                     }
                     None => {
@@ -281,8 +283,12 @@ impl Writing<'_> {
 
     /// The `_id`s of documents that are stored in an older version and match in the newest; one is enough unless `multi`.
     async fn old_matches(&mut self, filter: &Filter, multi: bool) -> Result<Vec<Value<'static>>> {
+        let is_collated = document::op::is_collated(filter.collation.as_ref());
         let stored = self.lens.old().and(self.lens.push(filter));
-        let find = ReadOp::Find(Find::matching(self.ns.clone(), stored.collated(filter.collation.clone())));
+        let find = match is_collated {
+            true => versioned::old_matching(self.lens, self.ns, filter),
+            false => ReadOp::Find(Find::matching(self.ns.clone(), stored.collated(filter.collation.clone()))),
+        };
         let (lens, env) = (self.lens.clone(), self.context.env.clone());
         let mut ids = Vec::new();
         let mut beside = self.session.sibling();
@@ -292,8 +298,11 @@ impl Writing<'_> {
         loop {
             let batch = cursor.next(session, self.context, STORED).await?;
             for stored in batch.documents {
-                let newest = lens.up(&stored, &env)?.unwrap_or(stored);
-                if filter.matches(&newest, &env)? {
+                let newest = match is_collated {
+                    true => stored,
+                    false => lens.up(&stored, &env)?.unwrap_or(stored),
+                };
+                if is_collated || filter.matches(&newest, &env)? {
                     ids.extend(newest.get("_id"));
                 }
             }

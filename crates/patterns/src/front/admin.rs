@@ -50,7 +50,11 @@ pub(super) async fn run(
             refuse_bookkeeping(ns)?;
             views::redefinition(&rules, ns, change)?;
         }
-        AdminOp::Create { ns, .. } | AdminOp::CreateView { ns, .. } => refuse_bookkeeping(ns)?,
+        AdminOp::Create { ns, .. } => refuse_bookkeeping(ns)?,
+        AdminOp::CreateView { ns, .. } => {
+            refuse_bookkeeping(ns)?;
+            rules.lenses().views.is_coming(ns.by_ref());
+        }
         AdminOp::CreateIndexes { ns, .. } | AdminOp::DropIndexes { ns, .. } => {
             if !session.restores() {
                 refuse_bookkeeping(ns)?;

@@ -6,6 +6,7 @@
 
 mod admin;
 mod behind;
+mod client_version;
 mod explain;
 mod listing;
 mod restore;
@@ -50,14 +51,33 @@ impl ClientFront {
     /// Who answers a command if there is a server behind.
     pub fn route_of(&self, command: &Head<'_>) -> Route {
         let (executor, life) = (self.executor(), &self.life);
+        let rules = executor.current();
+        if rules.alias(command.db).is_some() {
+            return client_version::route(command);
+        }
         let at = Circumstances {
-            rules: &executor.current(),
+            rules: &rules,
             lease: &executor.lease,
             is_restoring: &|db| life.is_pending(db),
             expires: &|ns| life.expiries().iter().any(|row| row.ns.by_ref() == ns),
         };
+        let lenses = at.rules.lenses();
+        if command.class.is_read() && lenses.in_database(command.db).next().is_some() && lenses.views.is_due(command.db)
+        {
+            list_views(executor, life.context(), command.db);
+        }
         route::of(&at, command)
     }
+}
+
+/// Lists the views of a database in the background: which names are views must be known when a command comes.
+fn list_views(executor: &Arc<Executor>, context: Context, db: &str) {
+    let (executor, db) = (executor.clone(), db.to_owned());
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        let rules = executor.rules();
+        read::versioned_views::list(&*executor.inner, rules.lenses(), &context, &db).await
+    });
 }
 
 impl Backend for ClientFront {
@@ -71,6 +91,9 @@ impl Backend for ClientFront {
 
     fn read<'a>(&'a self, session: &'a mut Session, context: &'a Context, op: ReadOp) -> Answer<'a, Box<dyn Cursor>> {
         let rules = self.executor().current();
+        if let Some(alias) = rules.alias(&op.ns().db) {
+            return Box::pin(async move { client_version::read(self, &alias, session, context, op).await });
+        }
         if let ReadOp::Aggregate(aggregate) = &op
             && let Err((target, error)) = self.life.check_sink(&rules, aggregate)
         {
@@ -95,7 +118,11 @@ impl Backend for ClientFront {
         op: &'a WriteOp,
         capture: &'a Capture,
     ) -> Answer<'a, Written> {
+        let alias = self.executor().current().alias(&op.ns().db);
         Box::pin(async move {
+            if let Some(alias) = alias {
+                return client_version::write(self, &alias, session, context, op, capture).await;
+            }
             let line = session.relay.clone();
             let outcome = match restore::write(self, session, context, op).await {
                 Ok(None) => self.layer.write(session, context, op, capture).await,
@@ -138,7 +165,16 @@ impl Backend for ClientFront {
         op: Explained,
         verbosity: Verbosity,
     ) -> Answer<'a, Doc<'static>> {
-        Box::pin(explain::explain(self.executor(), session, context, op, verbosity))
+        let ns = match &op {
+            Explained::Read(op) => op.ns(),
+            Explained::Write(op) => op.ns(),
+        };
+        match self.executor().current().alias(&ns.db) {
+            Some(alias) => {
+                Box::pin(async move { client_version::explain(self, &alias, session, context, op, verbosity).await })
+            }
+            None => Box::pin(explain::explain(self.executor(), session, context, op, verbosity)),
+        }
     }
 
     fn admin<'a>(
@@ -148,6 +184,12 @@ impl Backend for ClientFront {
         op: AdminOp,
     ) -> Answer<'a, Vec<Doc<'static>>> {
         Box::pin(async move {
+            let rules = self.executor().rules();
+            let op = match client_version::database(&op).and_then(|db| rules.alias(db)) {
+                Some(alias) => client_version::admin(&rules, &alias, op)?,
+                None => op,
+            };
+            drop(rules);
             let rights = rights::before_admin(self.executor(), session.relay.clone(), &op).await?;
             let target = rights::target(&op);
             let outcome = admin::run(self, session, context, op).await;
@@ -186,6 +228,9 @@ impl Front for ClientFront {
 
     fn refuse<'a>(&'a self, command: &'a Head<'a>, line: Option<&'a Arc<dyn Relay>>) -> Answer<'a, ()> {
         let executor = self.executor();
+        if let Some(alias) = executor.current().alias(command.db) {
+            return Box::pin(std::future::ready(client_version::refuse_stream(&alias, command)));
+        }
         let Some(refused) = views::stream(&executor.current(), command) else {
             return match side_writes::merged_into(command) {
                 Some(target) => Box::pin(async move { rights::before_sink(executor, command, line, &target).await }),
@@ -197,7 +242,15 @@ impl Front for ClientFront {
     }
 
     fn takes_writes(&self, view: &Namespace) -> bool {
-        self.executor().current().shaped(view).is_some()
+        let rules = self.executor().current();
+        match rules.alias(&view.db) {
+            Some(alias) => rules.shaped(&alias.namespace(view)).is_some(),
+            None => rules.shaped(view).is_some(),
+        }
+    }
+
+    fn database(&self, name: &str) -> Option<String> {
+        self.executor().current().alias(name).map(|alias| alias.db.to_string())
     }
 
     fn in_flight(&self, command: &Head<'_>) -> Option<Box<dyn InFlight>> {
@@ -205,7 +258,9 @@ impl Front for ClientFront {
     }
 
     fn cursor_open(&self, namespace: &str) -> Option<Box<dyn Any + Send + Sync>> {
-        Some(Box::new(self.life.readers.add(namespace)))
+        let alias = namespace.split_once('.').and_then(|(db, _)| self.executor().current().alias(db));
+        let of_database = alias.zip(namespace.split_once('.')).map(|(alias, (_, rest))| format!("{}.{rest}", alias.db));
+        Some(Box::new(self.life.readers.add(of_database.as_deref().unwrap_or(namespace))))
     }
 
     fn restoring(&self, step: Restoring) -> Option<Restorer> {
@@ -220,6 +275,9 @@ impl Front for ClientFront {
     }
 
     fn rewritten(&self, command: &Head<'_>) -> Option<Doc<'static>> {
+        if let Some(alias) = self.executor().current().alias(command.db) {
+            return client_version::rewritten(&alias, command);
+        }
         listing::rewritten(command).or_else(|| digits::command(&self.executor().current(), command))
     }
 }

@@ -8,6 +8,7 @@ use crate::execute::plan::Plan;
 use crate::execute::run::rehearse;
 use crate::execute::{digits, read, statements};
 use crate::layer::bulk::Target;
+use crate::layer::read::refuse_collation;
 use crate::layer::write::concerns;
 use crate::layer::{bulk, named_collection, owned};
 use crate::rule::Stack;
@@ -42,6 +43,7 @@ pub(crate) async fn stored(
         }
         Explained::Read(read) => {
             if let Some(shaped) = read::stack_of(&rules, read) {
+                refuse_collation(read)?;
                 let line = session.relay.clone();
                 let sees_stored = named_collection::sees_stored(executor, line.as_ref(), read, shaped).await?;
                 let outcome = match !sees_stored && shaped.places.len() == 1 {

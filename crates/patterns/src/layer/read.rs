@@ -4,11 +4,11 @@ use crate::execute::executor::Executor;
 use crate::execute::outlier::reads;
 use crate::execute::{digits, read};
 use crate::layer::{named_collection, switchover_wait};
-use document::Result;
 use document::backend::{Answer, Cursor, Session};
 use document::op::{Context, ReadOp};
 use document::pipeline::not_first;
 use document::text::node::index_required;
+use document::{Error, Result};
 use std::sync::Arc;
 
 pub(super) fn read<'a>(
@@ -23,7 +23,10 @@ pub(super) fn read<'a>(
         return Box::pin(async move {
             let rules = switchover_wait::until_read(executor, session, context, &op).await?;
             match reads::concerned(&rules, &op) {
-                Some(local) => reads::open(executor, session, context, op, local).await,
+                Some(local) => {
+                    refuse_collation(&op)?;
+                    reads::open(executor, session, context, op, local).await
+                }
                 None => executor.inner.read(session, context, op).await,
             }
         });
@@ -47,6 +50,7 @@ pub(super) fn read<'a>(
         match read::stack_of(&rules, &op) {
             Some(shaped) => {
                 refuse_text(&op)?;
+                refuse_collation(&op)?;
                 let line = session.relay.clone();
                 let sees_stored = named_collection::sees_stored(executor, line.as_ref(), &op, shaped).await?;
                 let outcome = match !sees_stored && shaped.places.len() == 1 {
@@ -60,10 +64,18 @@ pub(super) fn read<'a>(
             }
             None => {
                 let op = digits::read_owned(&rules, op, context)?;
-                read::versioned::open(&*executor.inner, rules.lenses(), session, context, op).await
+                read::versioned_views::open(&*executor.inner, rules.lenses(), session, context, op).await
             }
         }
     })
+}
+
+/// Items of a shape or an overflow are compared here, byte by byte. A command with a collation is passed on to MongoDB where it can be.
+pub(super) fn refuse_collation(op: &ReadOp) -> Result<()> {
+    match op.collation() {
+        Some(_) => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
+        None => Ok(()),
+    }
 }
 
 /// A collection with a shape has no text index of its own: a search is refused as MongoDB refuses it on a view.

@@ -126,7 +126,7 @@ impl Life {
                     Work::Rebuild | Work::Keep => "is declared differently",
                     Work::Shape(_) => "stores documents that are there in another form",
                     Work::Lift => "moves the items of an array into documents of their own",
-                    Work::Convert { rewrites: true, .. } => "divides arrays that are there",
+                    Work::Convert { rewrites: true, .. } => lifecycle::of(&step.rule).rewriting(),
                     Work::Index(_)
                     | Work::Expiry(_)
                     | Work::Seed
@@ -208,7 +208,13 @@ impl Life {
         Ok(decided.applied)
     }
 
-    async fn write_down(&self, at: &mut Access<'_>, db: &str, changes: &ApplyPlan, extent: Consent) -> Result<()> {
+    pub(crate) async fn write_down(
+        &self,
+        at: &mut Access<'_>,
+        db: &str,
+        changes: &ApplyPlan,
+        extent: Consent,
+    ) -> Result<()> {
         let epoch = self.entries().iter().map(|entry| entry.row.epoch).max().unwrap_or(0) + 1;
         for step in &changes.steps {
             let lifecycle = lifecycle::of(&step.rule);
@@ -227,6 +233,7 @@ impl Life {
                 by: self.process.clone(),
                 shape: None,
                 replaced: known.as_ref().map(|known| known.row.carried()).unwrap_or_default(),
+                taken_back: None,
             };
             match &step.work {
                 Work::Index(_) | Work::Expiry(_) => continue,
@@ -243,6 +250,7 @@ impl Life {
                     row.state = known.row.state;
                     (row.done, row.total) = (known.row.done, known.row.total);
                     row.replaced = known.row.replaced;
+                    row.taken_back = known.row.taken_back;
                     row.shape =
                         known.row.shape.map(|shape| shape.declared_as(&known.row.declaration, &row.declaration));
                 }

@@ -43,6 +43,8 @@ pub struct Row {
     pub shape: Option<Relocation>,
     /// What was there before the rule, and what became of it.
     pub replaced: Progress,
+    /// Of versions: how they were declared before, while documents are brought back that are stored in versions of that.
+    pub taken_back: Option<Doc<'static>>,
 }
 
 impl Row {
@@ -62,6 +64,10 @@ impl Row {
             by: text("by").unwrap_or_default(),
             shape: Relocation::read(row),
             replaced: Progress::read(row),
+            taken_back: match row.get("taken_back") {
+                Some(Value::Document(before)) => Some(before.into_owned()),
+                _ => None,
+            },
         })
     }
 
@@ -84,6 +90,9 @@ impl Row {
             row.append("shape", &Value::Document(shape.write()));
         }
         self.replaced.write(&mut row);
+        if let Some(before) = &self.taken_back {
+            row.append("taken_back", &Value::Document(before.borrow()));
+        }
         row.finish()
     }
 
@@ -239,6 +248,7 @@ mod tests {
                 restore: true,
                 restored_to: Some(Value::MaxKey),
             },
+            taken_back: Some(Doc::from(doc! { "steps": [] })),
         };
         assert_eq!(Row::read(&row.write()), Some(row));
         assert_eq!(Row::read(&Doc::from(doc! { "_id": { "process": "x" }, "epoch": 1 })), None);

@@ -197,10 +197,10 @@ impl Life {
     /// Goes on with the rules that a process was bringing on or off which is no more.
     async fn take_over(&self, at: &mut Access<'_>, registry: &Namespace, contents: &Registry) -> Result<()> {
         let left = |entry: &crate::life::CatalogRule| {
-            entry.row.state != crate::rule::State::On
-                && is_for(registry, &entry.db)
-                && !self.is_ours(&entry.row)
-                && !contents.has(&entry.row.by)
+            // What goes on while it is on is the migration of versions.
+            let has_work = entry.row.state != crate::rule::State::On
+                || entry.rule.lens().is_some_and(|lens| lens.migrate.background);
+            has_work && is_for(registry, &entry.db) && !self.is_ours(&entry.row) && !contents.has(&entry.row.by)
         };
         if !self.entries().iter().any(left) {
             return Ok(());

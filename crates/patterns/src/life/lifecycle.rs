@@ -39,6 +39,11 @@ pub(crate) trait Lifecycle: Send + Sync {
         Ok(None)
     }
 
+    /// What [`Work::Convert`] does to documents that are there.
+    fn rewriting(&self) -> &'static str {
+        "divides arrays that are there"
+    }
+
     /// What the work moves from one place to another.
     fn moves<'a>(&'a self, _at: &'a mut Access<'_>, _rule: &'a Rule, _work: &'a Work) -> Answer<'a, Vec<Moved>> {
         Box::pin(async { Ok(Vec::new()) })

@@ -115,6 +115,7 @@ impl Life {
         let known = known.iter().find(|entry| Life::is(entry, db, &row.rule));
         match known.cloned() {
             Some(known) if known.row.epoch == row.epoch && self.is_ours(&row) => Ok(known),
+            Some(known) if known.row.taken_back != row.taken_back => CatalogRule::of(&known.db, row),
             Some(known) if known.row.declaration == row.declaration && row.shape.is_some() => {
                 CatalogRule::new(db, row, known.rule)
             }

@@ -18,7 +18,6 @@ mod leases;
 pub(crate) mod lifecycle;
 mod lift;
 mod load;
-mod migration;
 mod outbox;
 pub(crate) mod outlier;
 mod plan;
@@ -42,6 +41,7 @@ mod transaction;
 mod uninstall;
 mod unkeyed;
 pub mod verbs;
+mod versions;
 mod walk;
 mod write_differences;
 
@@ -122,7 +122,7 @@ pub struct Life {
     /// The expiry that the rules have taken from a real MongoDB, as last seen.
     expiries: ArcSwap<Vec<expiry::Expiry>>,
     /// How versions are migrated by this process.
-    pub(crate) migrations: migration::Migrations,
+    pub(crate) migrations: versions::migration::Migrations,
     /// What came of bucketed collections that have become plain again.
     ways_back: relocate::way_back::WaysBack,
     /// Hosts that did not get back the items that were lifted from them.
@@ -159,6 +159,7 @@ impl CatalogRule {
             ),
             None => (Vec::new(), false),
         };
+        let rule = versions::change::in_force(&row, rule)?;
         Ok(CatalogRule { db: db.into(), row, rule, reached: None, problem: None, places, switching })
     }
 
@@ -222,7 +223,7 @@ impl Life {
             bring_on_requests: AtomicU64::new(0),
             state_changed: Notify::new(),
             most_hosts: AtomicU64::new(u64::MAX),
-            migrations: migration::Migrations::default(),
+            migrations: versions::migration::Migrations::default(),
             only_in: OnceLock::new(),
             stopped: AtomicBool::new(false),
             only_looks: AtomicBool::new(false),
@@ -288,7 +289,7 @@ impl Life {
         tasks.push(tokio::spawn(outbox::work(self.clone())));
         tasks.push(tokio::spawn(leases::hold(self.clone())));
         tasks.push(tokio::spawn(expiry::work(self.clone())));
-        tasks.push(tokio::spawn(migration::work(self.clone())));
+        tasks.push(tokio::spawn(versions::migration::work(self.clone())));
         Ok(())
     }
 
@@ -403,12 +404,13 @@ impl Life {
         self.state_changed.notify_waiters();
     }
 
-    /// What others are computed from comes first.
+    /// What others are computed from comes first, and what says how documents are read before all.
     fn sort(entries: &mut Vec<CatalogRule>) {
         let rules: Vec<Rule> = entries.iter().map(|entry| (*entry.rule).clone()).collect();
         if let Ok(order) = crate::declare::order(&rules) {
             *entries = order.into_iter().filter_map(|at| entries.get(at).cloned()).collect();
         }
+        entries.sort_by_key(|entry| entry.rule.lens().is_none());
     }
 
     pub(crate) fn entries(&self) -> Vec<CatalogRule> {

@@ -10,7 +10,7 @@ use crate::life::preview::Preview;
 use crate::life::relocate::moved::Moved;
 use crate::life::relocate::plan::PlanCommand;
 use crate::life::verbs::{APPLY, RequiredPrivileges, Resource};
-use crate::life::{CatalogRule, Life, expiry, install, lifecycle, relocate};
+use crate::life::{CatalogRule, Life, expiry, install, lifecycle, relocate, versions};
 use crate::mql::{call, call_with, document, field, list, object};
 use crate::rule::Rule;
 use crate::rule::names;
@@ -119,7 +119,9 @@ impl ApplyPlan {
                 steps.push(ApplyStep { rule: Arc::new((*old).clone()), work: Work::Remove });
             }
         }
-        Ok(ApplyPlan { steps })
+        let mut plan = ApplyPlan { steps };
+        versions::readers::add(&mut plan, entries, rules);
+        Ok(plan)
     }
 
     /// The client must be able to read what the steps are about: rules that the declaration lacks are shown too.

@@ -98,8 +98,8 @@ impl Life {
             // It was asked for before: it continues.
             return if leaving.restore { Ok(()) } else { Err(being_restored(&entry.rule)) };
         }
-        // The items of an array are kept in its overflow.
-        if leaving.restore && entry.rule.outlier().is_none() {
+        // The items of an array are kept in its overflow, and versions replace nothing.
+        if leaving.restore && entry.rule.outlier().is_none() && entry.rule.lens().is_none() {
             replaced::restore::check(at, &row, &entry.rule).await?;
         }
         let current = CatalogRule::new(&entry.db, row, entry.rule.clone())?;

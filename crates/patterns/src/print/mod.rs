@@ -3,7 +3,7 @@
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
 //! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like,
-//! [`lift`] the way of an array into documents. A shape writes its own code.
+//! [`lift`] the way of an array into documents, [`versions`] how old ones become the newest. A shape writes its own code.
 
 mod constraint;
 mod indexes;
@@ -13,6 +13,7 @@ mod lift;
 mod python;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use crate::languages::Language;
 
@@ -74,7 +75,7 @@ enum Work {
     Copy { by: String, key: String, stage: Value<'static>, frozen: bool, when_deleted: WhenDeleted },
     /// From the document itself.
     Expression { stages: Array<'static> },
-    /// A whole collection, stored in another form or constrained.
+    /// A whole collection: stored in another form, constrained, or of several versions.
     Shape(ShapeCode),
     /// Why there is no code.
     Unwritten(&'static str),
@@ -111,6 +112,9 @@ fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
     }
     if let Some(own) = rule.constraint() {
         return Ok(Work::Shape(constraint::code(rule, &**own, language)));
+    }
+    if let Some(lens) = rule.lens() {
+        return Ok(Work::Shape(versions::code(rule, lens, language)));
     }
     let Some(field) = rule.kept_field() else { return Ok(Work::Unwritten("it keeps no field")) };
     let by = || field.link().map(|link| link.by()).unwrap_or_default();

@@ -59,11 +59,45 @@ fn buckets() -> Vec<Arc<Rule>> {
     declared.rules.into_iter().map(Arc::new).collect()
 }
 
+const VERSIONS: &str = "\
+database: shop
+collections:
+  users:
+    versions:
+      field: v
+      steps:
+        - { nest: { phone: { into: phone.number, with: { phone.code: \"+1\" } } } }
+        - { rename: { mail: email } }
+";
+
+fn versions() -> Vec<Arc<Rule>> {
+    let declared = crate::declare::from_yaml("pleach.yaml", VERSIONS).into_result().unwrap();
+    declared.rules.into_iter().map(Arc::new).collect()
+}
+
+#[test]
+fn versions_are_migrated_by_one_update_each() {
+    for (language, update, read) in [
+        (Language::Mongosh, "  database.getCollection(\"users\").updateMany(", "function findNewestUsers(filter = {})"),
+        (
+            Language::Node,
+            "  await database.collection(\"users\").updateMany(",
+            "async function findNewestUsers(filter = {})",
+        ),
+        (Language::Python, "    db[\"users\"].update_many(", "def find_newest_users(filter=None)"),
+    ] {
+        let text = code(&versions(), language).unwrap();
+        assert_eq!(text.matches(update).count(), 2, "{text}");
+        assert!(text.contains(read), "{text}");
+        assert!(text.contains("users.versions: documents of 3 versions"), "{text}");
+    }
+}
+
 #[test]
 fn every_rule_is_there_in_every_language() {
     for (name, language) in Language::ALL {
         assert_eq!(Language::named(name), Some(language));
-        let rules = [rules(), buckets()].concat();
+        let rules = [rules(), buckets(), versions()].concat();
         let text = code(&rules, language).unwrap();
         for rule in rules {
             assert!(text.contains(&format!("{}: {}", rule.name, rule.described())), "{name} {}", rule.name);

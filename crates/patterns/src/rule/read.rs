@@ -116,6 +116,7 @@ impl ReadRequest {
             pipeline,
             hint: self.hint.clone(),
             allow_disk_use: self.allow_disk_use,
+            collation: None,
         })
     }
 

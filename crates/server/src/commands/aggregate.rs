@@ -9,7 +9,7 @@ use crate::{bindings, namespace, sink, sources, statements};
 use document::backend::{Class, Head};
 use document::op::{Aggregate, Explained, Namespace, ReadOp, Verbosity};
 use document::pipeline::Pipeline;
-use document::{Array, Code, Env, Error, Result, Value};
+use document::{Array, Code, Doc, Env, Error, Result, Value};
 
 const STRUCTURE: &str = "aggregate";
 
@@ -83,7 +83,7 @@ fn parse_with(request: &Request<'_>, env: &Env, explained: bool, replaced: Optio
         }
     };
     let (mut stages, mut cursor, mut hint, mut variables, mut batch_size) = (None, false, None, None, None);
-    let (mut explain, mut allow_disk_use, mut bypass_validation) = (false, true, false);
+    let (mut explain, mut allow_disk_use, mut bypass_validation, mut collation) = (false, true, false, None);
     for param in request.params(STRUCTURE) {
         match param.name() {
             "pipeline" => match param.value {
@@ -102,7 +102,7 @@ fn parse_with(request: &Request<'_>, env: &Env, explained: bool, replaced: Optio
             "bypassDocumentValidation" => bypass_validation = param.loose_bool()?,
             "hint" => hint = statements::hint(&param.value)?,
             "let" => variables = Some(param.document()?),
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(request.collates)?.map(Doc::into_owned),
             "needsMerge" | "fromMongos" | "isMapReduceCommand" if param.bool()? => return Err(param.unknown()),
             "needsMerge" | "fromMongos" | "isMapReduceCommand" => {}
             "unwrappedReadPref" | "legacyRuntimeConstants" | "runtimeConstants" => {}
@@ -124,7 +124,7 @@ fn parse_with(request: &Request<'_>, env: &Env, explained: bool, replaced: Optio
     let mut names = bindings::bind(variables.as_ref(), env)?;
     let pipeline = Pipeline::parse(&stages, &mut names)?;
     check_source(&pipeline, &stages, collectionless)?;
-    let op = Aggregate { ns, collectionless, pipeline, hint, allow_disk_use };
+    let op = Aggregate { ns, collectionless, pipeline, hint, allow_disk_use, collation };
     Ok(Parsed { op, batch_size, explain, bypass_validation })
 }
 

@@ -9,7 +9,7 @@ use document::filter::Filter;
 use document::op::{Count, ReadOp};
 use document::pipeline::expr::Names;
 use document::value::show;
-use document::{Error, Result, Value};
+use document::{Doc, Error, Result, Value};
 
 const STRUCTURE: &str = "count";
 
@@ -36,7 +36,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 
 pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
     let ns = namespace::to_count(request.db.as_str(), &request.target)?;
-    let (mut filter, mut skip, mut limit, mut hint) = (None, 0, None, None);
+    let (mut filter, mut skip, mut limit, mut hint, mut collation) = (None, 0, None, None, None);
     for param in request.params(STRUCTURE) {
         match param.name() {
             "query" => filter = Some(param.document()?),
@@ -44,7 +44,7 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
             // A negative limit is its absolute value.
             "limit" => limit = Some(whole(&param.value)?.unsigned_abs()),
             "hint" => hint = statements::hint(&param.value)?,
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(request.collates)?.map(Doc::into_owned),
             "fields" | "queryOptions" | "encryptionInformation" => {}
             _ => return Err(param.unknown()),
         }
@@ -52,7 +52,8 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Count> {
     let filter = match filter {
         Some(filter) => Filter::parse(&filter, &mut Names::new())?,
         None => Filter::all(),
-    };
+    }
+    .collated(collation);
     Ok(Count { ns, filter, skip, limit: limit.filter(|limit| *limit != 0), hint })
 }
 

@@ -10,7 +10,7 @@ use document::filter::Filter;
 use document::op::{Distinct, ReadOp};
 use document::pipeline::expr::Names;
 use document::value::{Path, order};
-use document::{Array, Code, Error, Result, Value};
+use document::{Array, Code, Doc, Error, Result, Value};
 
 const STRUCTURE: &str = "distinct";
 
@@ -42,13 +42,13 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 
 pub(crate) fn parse(request: &Request<'_>) -> Result<Distinct> {
     let ns = namespace::to_count(request.db.as_str(), &request.target)?;
-    let (mut key, mut filter, mut hint) = (None, None, None);
+    let (mut key, mut filter, mut hint, mut collation) = (None, None, None, None);
     for param in request.params(STRUCTURE) {
         match param.name() {
             "key" => key = Some(param.text()?),
             "query" => filter = Some(param.document()?),
             "hint" => hint = statements::hint(&param.value)?,
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(request.collates)?.map(Doc::into_owned),
             _ => return Err(param.unknown()),
         }
     }
@@ -60,6 +60,7 @@ pub(crate) fn parse(request: &Request<'_>) -> Result<Distinct> {
     let filter = match filter {
         Some(filter) => Filter::parse(&filter, &mut Names::new())?,
         None => Filter::all(),
-    };
+    }
+    .collated(collation);
     Ok(Distinct { ns, key, filter, hint })
 }

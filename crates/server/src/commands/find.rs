@@ -40,7 +40,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     let ns = namespace::to_read(request.db.as_str(), &request.target)?;
     let (mut filter, mut projection, mut sort, mut variables) = (None, None, None, None);
-    let (mut hint, mut min, mut max) = (None, None, None);
+    let (mut hint, mut min, mut max, mut collation) = (None, None, None, None);
     let (mut skip, mut limit, mut to_return) = (0, 0, false);
     let (mut tailable, mut await_data) = (false, false);
     let (mut return_key, mut show_record_id, mut allow_disk_use) = (false, false, true);
@@ -68,7 +68,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
             "tailable" => tailable = param.flag()?,
             "awaitData" => await_data = param.flag()?,
             "let" => variables = Some(param.document()?),
-            "collation" => param.simple_collation()?,
+            "collation" => collation = param.collation(request.collates)?.map(Doc::into_owned),
             "allowPartialResults" | "oplogReplay" => {
                 param.flag()?;
             }
@@ -102,7 +102,8 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     let filter = match filter {
         Some(source) if !source.is_empty() => Filter::parse(&source, &mut names)?,
         _ => Filter::all(),
-    };
+    }
+    .collated(collation);
     let sort = match sort.filter(|spec| !spec.is_empty()) {
         Some(spec) if spec.contains("$natural") && spec.iter().count() > 1 => {
             return Err(Error::bad_value(format!(

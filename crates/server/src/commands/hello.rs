@@ -7,7 +7,7 @@ use super::Command;
 use crate::dispatch::Call;
 use crate::identity;
 use crate::route::is_certificate;
-use document::backend::{Class, Relay};
+use document::backend::{Class, Front, Relay};
 use document::{Doc, DocWriter, Result, Value};
 use wire::limits::{MAX_BATCH, MAX_DOCUMENT, MAX_MESSAGE};
 
@@ -63,7 +63,7 @@ async fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
         if let Some(metadata) = &*call.client.metadata.lock() {
             relay.introduce(metadata);
         }
-        authentication = authenticate(&**relay, &call.request.body).await?;
+        authentication = authenticate(&*call.server.backend, &**relay, &call.request.body).await?;
     }
     let reply = &mut call.reply;
     if hello_ok {
@@ -88,7 +88,7 @@ async fn run(call: &mut Call<'_>, primary: &str) -> Result<()> {
 }
 
 /// What a client asks about authentication is asked where its users are, on its own line. Others open no line.
-async fn authenticate(relay: &dyn Relay, body: &Doc<'_>) -> Result<Option<Doc<'static>>> {
+async fn authenticate(backend: &dyn Front, relay: &dyn Relay, body: &Doc<'_>) -> Result<Option<Doc<'static>>> {
     let mechanisms = body.get("saslSupportedMechs");
     let speculative = match body.get("speculativeAuthenticate") {
         Some(Value::Document(attempt)) if !is_certificate(&attempt) => Some(attempt),
@@ -100,13 +100,30 @@ async fn authenticate(relay: &dyn Relay, body: &Doc<'_>) -> Result<Option<Doc<'s
     let mut hello = DocWriter::new();
     hello.append("hello", &Value::Int32(1));
     if let Some(mechanisms) = mechanisms {
-        hello.append("saslSupportedMechs", &mechanisms);
+        hello.append("saslSupportedMechs", &of_database(backend, mechanisms));
     }
     if let Some(attempt) = speculative {
         relay.authenticating();
-        hello.append("speculativeAuthenticate", &Value::Document(attempt));
+        let mut sent = DocWriter::with_capacity(attempt.as_bytes().len());
+        for (name, value) in attempt.iter() {
+            let meant = value.as_str().filter(|_| name.as_str() == "db").and_then(|db| backend.database(db));
+            match meant {
+                Some(db) => sent.append(name.as_str(), &Value::string(db)),
+                None => sent.append(name.as_str(), &value),
+            };
+        }
+        hello.append("speculativeAuthenticate", &Value::Document(sent.finish()));
     }
     relay.command("admin", hello.finish()).await.map(Some)
+}
+
+/// `shop@1.ada` is a user of `shop`.
+fn of_database<'a>(backend: &dyn Front, user: Value<'a>) -> Value<'a> {
+    let named = user.as_str().and_then(|user| user.split_once('.'));
+    match named.and_then(|(db, name)| Some(format!("{}.{name}", backend.database(db)?))) {
+        Some(meant) => Value::string(meant),
+        None => user,
+    }
 }
 
 fn int(number: usize) -> i32 {

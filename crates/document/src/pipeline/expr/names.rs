@@ -1,6 +1,7 @@
 //! The variables a program may name: each is bound to a slot of the [`super::Scope`] or to a constant.
 
 use crate::error::{Error, Result};
+use crate::pipeline::Pipeline;
 use crate::pipeline::places::Setters;
 use crate::value::Value;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct Names {
     leaves_places: bool,
     /// Whether something reads the score of a text search.
     reads_score: bool,
+    /// Collections whose documents are seen as these stages make them.
+    read_through: Vec<(String, Pipeline)>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +53,18 @@ impl Names {
 
     pub(crate) fn reads_score(&self) -> bool {
         self.reads_score
+    }
+
+    /// From here on `$graphLookup` sees the documents of a collection as `stages` make them. The other joins say this in their own
+    /// pipelines.
+    pub fn read_through(&mut self, collection: &str, stages: Pipeline) {
+        self.read_through.push((collection.to_owned(), stages));
+    }
+
+    /// What documents of a collection go through before they are seen.
+    pub(crate) fn stages_of(&self, collection: &str) -> Pipeline {
+        let found = self.read_through.iter().find(|(name, _)| name == collection);
+        found.map(|(_, stages)| stages.clone()).unwrap_or_default()
     }
 
     /// Binds a variable whose value is known now: the `let` of a command.

@@ -8,6 +8,7 @@
 //! [`ReadPlan`]: crate::rule::read::ReadPlan
 //! [`ReadRequest`]: crate::rule::read::ReadRequest
 
+pub(crate) mod client_version;
 mod explain;
 mod find_projection;
 mod general;
@@ -16,11 +17,17 @@ mod newest_documents;
 mod request;
 mod result;
 mod run;
+mod seen_documents;
+mod seen_joins;
 mod snapshot;
 mod union;
 pub(crate) mod versioned;
 pub(crate) mod versioned_explain;
 mod versioned_joins;
+mod versioned_limits;
+mod versioned_order;
+mod versioned_text;
+pub(crate) mod versioned_views;
 
 pub(crate) use explain::{explain, planned};
 pub(crate) use run::open;

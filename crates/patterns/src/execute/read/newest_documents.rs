@@ -75,7 +75,7 @@ pub(super) struct FoundDocuments {
 
 impl FoundDocuments {
     /// The document as it is shown; `None` if it does not match or is skipped.
-    fn shown(&mut self, stored: Doc<'static>, env: &Env) -> Result<Option<Doc<'static>>> {
+    pub(super) fn shown(&mut self, stored: Doc<'static>, env: &Env) -> Result<Option<Doc<'static>>> {
         let brought_up = self.lens.up(&stored, env)?;
         let is_old = brought_up.is_some();
         let newest = brought_up.unwrap_or(stored);

@@ -4,10 +4,11 @@ use crate::execute::read::find_projection::FindProjection;
 use crate::execute::read::result::ResultForm;
 use crate::mql::{call, field, list, object};
 use crate::rule::read::ReadRequest;
-use document::op::{Context, ReadOp};
+use document::op::{Context, Distinct, ReadOp};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::Names;
-use document::{Result, Value};
+use document::value::Path;
+use document::{Code, Error, Result, Value};
 use std::sync::Arc;
 
 /// A command taken apart.
@@ -62,6 +63,24 @@ impl ParsedRead {
             }
         }
         Ok(ParsedRead { request, form, only_in_find })
+    }
+
+    /// A distinct whose values are told apart by MongoDB: arrays are taken apart there.
+    pub(super) fn make_collated_distinct(&mut self, op: &Distinct) -> Result<()> {
+        if op.key.parts.iter().any(|part| part.index.is_some()) {
+            let message = "distinct with a collation takes no position in an array here";
+            return Err(Error::new(Code::NotImplemented, message).with_hint("use an aggregation with $group"));
+        }
+        let mut stages = Pipeline::of_query(&op.filter, None, 0, None);
+        for length in 1..=op.key.parts.len() {
+            let part = Path { parts: op.key.parts.get(..length).unwrap_or_default().to_vec() };
+            let unwind = object([("path", field(&part.dotted())), ("preserveNullAndEmptyArrays", Value::Bool(true))]);
+            stages = stages.then(parsed(call("$unwind", unwind))?);
+        }
+        let all = object([("_id", Value::Null), ("values", call("$addToSet", field(&op.key.dotted())))]);
+        self.request.pipeline = stages.then(parsed(call("$group", all))?);
+        self.form = ResultForm::Values;
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::op::Context;
 use document::value::Path;
 use document::value::distinct::{Values, each_value};
-use document::{Doc, DocWriter, Result, Value};
+use document::{Array, Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
 /// What a command makes of the rows.
@@ -16,6 +16,8 @@ pub(super) enum ResultForm {
     /// Rows are `{ _id: { v } }`: all different values of the path's first field.
     Distinct(Path),
     Project(Arc<FindProjection>),
+    /// The row, if there is one, has all different `values`.
+    Values,
 }
 
 /// How many rows of a distinct are taken at once.
@@ -45,6 +47,13 @@ impl Cursor for ResultCursor {
                     let number = batch.documents.first().and_then(|row| row.get("n")?.as_i64_exact());
                     let mut writer = DocWriter::new();
                     writer.append("n", &Value::Int64(number.unwrap_or_default()));
+                    only(writer.finish())
+                }
+                ResultForm::Values => {
+                    let batch = cursor.next(session, context, BATCH).await?;
+                    let values = batch.documents.first().and_then(|row| row.get("values").map(Value::into_owned));
+                    let mut writer = DocWriter::new();
+                    writer.append("values", &values.unwrap_or_else(|| Value::Array(Array::empty())));
                     only(writer.finish())
                 }
                 ResultForm::Distinct(path) => only(distinct(&mut **cursor, session, context, path).await?),

@@ -2,7 +2,7 @@
 //! of it.
 
 use crate::active::Lenses;
-use crate::execute::read::{versioned, versioned_joins};
+use crate::execute::read::{versioned, versioned_joins, versioned_views};
 use crate::mql::{document, list, object};
 use document::backend::{Backend, Facts, Session};
 use document::filter::Filter;
@@ -21,26 +21,36 @@ pub(crate) async fn explain(
     if lenses.is_empty() {
         return Ok(None);
     }
-    let joined = versioned_joins::rewritten(lenses, op.clone(), context)?;
+    let (op, _, views) = versioned_views::expanded(backend, lenses, context, op.clone()).await?;
+    let op = &op;
+    let joined = versioned_joins::rewritten(lenses, &views, op.clone(), context, backend.facts())?;
     let Some(lens) = versioned::lens_of(lenses, &joined) else {
         let answer = backend.explain(session, context, Explained::Read(joined), verbosity).await?;
         return Ok(Some(answer));
     };
-    let stored = versioned::plan(lens, joined.clone(), context, backend.facts())?.op;
-    let shown = versioned::plan(lens, joined, context, Facts::MONGODB)?.op;
-    let answer = backend.explain(session, context, Explained::Read(stored), verbosity).await?;
+    let shown = versioned::plan(lens, joined.clone(), context, Facts::MONGODB)?.into_ops();
+    let mut answers = Vec::new();
+    for stored in versioned::plan(lens, joined, context, backend.facts())?.into_ops() {
+        answers.push(backend.explain(session, context, Explained::Read(stored), verbosity).await?);
+    }
+    let answer = answers.pop().unwrap_or_else(Doc::empty);
     let rule = format!("{}.versions", op.ns().collection);
     let name = || Value::string(rule.clone());
-    let step = object([
-        ("rule", name()),
-        ("kind", Value::from("read")),
-        ("namespace", Value::string(op.ns().to_string())),
-        ("command", Value::Document(shown.to_command())),
-    ]);
+    let steps = shown.iter().enumerate().map(|(at, shown)| {
+        // The answer is about the last; beside the others stands how they are found.
+        let planner = answers.get(at).and_then(|answer| answer.get("queryPlanner"));
+        object([
+            ("rule", name()),
+            ("kind", Value::from("read")),
+            ("namespace", Value::string(op.ns().to_string())),
+            ("command", Value::Document(shown.to_command())),
+            ("queryPlanner", planner.map_or(Value::Missing, Value::into_owned)),
+        ])
+    });
     let note = lens.is_unindexed(&leading(op)).then(|| Value::from("not indexed until migrated"));
     let plan = document([
         ("rules", list([name()])),
-        ("steps", list([step])),
+        ("steps", list(steps)),
         ("note", note.unwrap_or(Value::Missing)),
         ("fences", list([])),
         ("deferred", list([])),

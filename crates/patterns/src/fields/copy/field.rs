@@ -161,6 +161,7 @@ impl Field for CopyField {
             pipeline: head.then(self.copying()?),
             hint: None,
             allow_disk_use: true,
+            collation: None,
         }))
     }
 

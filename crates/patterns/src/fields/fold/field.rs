@@ -352,7 +352,14 @@ impl<F: Fold> FoldField<F> {
 
     fn aggregate(&self, pipeline: Pipeline) -> Result<ReadOp> {
         let ns = self.link.source.clone();
-        Ok(ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint: None, allow_disk_use: true }))
+        Ok(ReadOp::Aggregate(Aggregate {
+            ns,
+            collectionless: false,
+            pipeline,
+            hint: None,
+            allow_disk_use: true,
+            collation: None,
+        }))
     }
 
     fn is_same(&self, left: &Value<'_>, right: &Value<'_>) -> bool {

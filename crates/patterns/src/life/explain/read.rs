@@ -26,7 +26,14 @@ pub(super) fn read_op(explained: &ExplainedCommand<'_>) -> Result<Option<ReadOp>
                 return Err(Error::type_mismatch("'pipeline' option must be specified as an array"));
             };
             let pipeline = Pipeline::parse(&stages, names)?;
-            ReadOp::Aggregate(Aggregate { ns, collectionless: false, pipeline, hint, allow_disk_use: true })
+            ReadOp::Aggregate(Aggregate {
+                ns,
+                collectionless: false,
+                pipeline,
+                hint,
+                allow_disk_use: true,
+                collation: None,
+            })
         }
         "count" => {
             let (skip, limit) = window(command);

@@ -109,6 +109,7 @@ impl Store {
             by: String::new(),
             shape: None,
             replaced: Progress::default(),
+            taken_back: None,
         };
         let (mut session, context) = (Session::default(), testing::context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };

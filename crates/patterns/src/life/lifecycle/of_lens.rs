@@ -1,5 +1,5 @@
 //! The life of versions: an index by which old documents are found, and nothing else that must be done before documents are read
-//! and written in the newest version. `drop` leaves documents as they are stored.
+//! and written in the newest version, but for versions that are given up. `drop` leaves documents as they are stored.
 
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
@@ -10,42 +10,105 @@ use crate::life::lifecycle::Lifecycle;
 use crate::life::plan::{ApplyStep, Work};
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
+use crate::life::relocate::plan::PlanCommand;
 use crate::life::repair::RepairMode;
 use crate::life::verbs::{RequiredPrivileges, Resource};
-use crate::life::{CatalogRule, Life, migration, retire};
-use crate::rule::Rule;
+use crate::life::versions::change::VersionsChange;
+use crate::life::versions::{change, figures, readers, take_back};
+use crate::life::{CatalogRule, Life, retire};
 use crate::rule::state::State;
+use crate::rule::{Lens, Rule};
 use document::backend::{Answer, Session};
+use document::op::Find;
 use document::{Code, Doc, Error, Result};
+use std::sync::Arc;
 
 pub(super) struct OfLens;
 
+fn of(rule: &Rule) -> Result<&Arc<Lens>> {
+    let none = || Error::new(Code::InternalError, format!("rule {} is about no versions", rule.name));
+    rule.lens().ok_or_else(none)
+}
+
 impl Lifecycle for OfLens {
-    fn plan<'a>(&'a self, _: &'a mut Access<'_>, _: Option<&'a CatalogRule>, _: &'a Rule, _: Work) -> Answer<'a, Work> {
-        Box::pin(async { Ok(Work::Keep) })
+    fn plan<'a>(
+        &'a self,
+        at: &'a mut Access<'_>,
+        entry: Option<&'a CatalogRule>,
+        rule: &'a Rule,
+        _: Work,
+    ) -> Answer<'a, Work> {
+        Box::pin(async move {
+            let declared = of(rule)?;
+            let Some(kept) = change::kept(entry) else {
+                // Nothing is in force yet that would hide the numbers.
+                let old = Find { limit: Some(1), ..Find::matching(rule.host.clone(), declared.old()) };
+                let rewrites = !at.find(old).await?.is_empty();
+                return Ok(Work::Convert { steps: change::commands(&rule.host, None, declared)?, rewrites });
+            };
+            match VersionsChange::of(kept, declared) {
+                VersionsChange::Policy if kept.taken_back().is_empty() => Ok(Work::Keep),
+                _ => Ok(Work::Convert { steps: change::commands(&rule.host, Some(kept), declared)?, rewrites: true }),
+            }
+        })
+    }
+
+    fn steps(&self, _: &Access<'_>, rule: &Rule, work: &Work) -> Result<Option<Vec<PlanCommand>>> {
+        Ok(match work {
+            Work::Convert { steps, .. } => Some(steps.clone()),
+            // Documents stay as they are stored.
+            Work::Remove => {
+                Some(vec![PlanCommand { kind: "remove", namespace: rule.host.clone(), command: Doc::empty() }])
+            }
+            _ => None,
+        })
+    }
+
+    fn rewriting(&self) -> &'static str {
+        "makes others of documents that are there"
     }
 
     fn begin<'a>(
         &'a self,
         _: &'a mut Access<'_>,
-        _: Option<&'a CatalogRule>,
-        _: &'a ApplyStep,
-        _: &'a mut Row,
+        known: Option<&'a CatalogRule>,
+        step: &'a ApplyStep,
+        row: &'a mut Row,
     ) -> Answer<'a, ()> {
-        Box::pin(async { Ok(()) })
+        Box::pin(async move {
+            let Some((known, kept)) = known.and_then(|known| Some((known, change::kept(Some(known))?))) else {
+                return Ok(());
+            };
+            if !kept.taken_back().is_empty() {
+                let message = format!("rule {}: documents are just being brought back from a version", step.rule.name);
+                return Err(Error::new(Code::ConflictingOperationInProgress, message)
+                    .with_hint("wait until `pleach status` shows it as on, then apply the declaration again"));
+            }
+            if let VersionsChange::TakenBack { .. } = VersionsChange::of(kept, of(&step.rule)?) {
+                row.taken_back = Some(known.row.declaration.clone());
+            }
+            Ok(())
+        })
     }
 
     fn advance<'a>(&'a self, life: &'a Life, entry: &'a CatalogRule) -> Answer<'a, ()> {
         Box::pin(async move {
+            let lens = of(&entry.rule)?;
             match &entry.row.state {
-                State::Maintaining | State::Gathering { .. } | State::Seeding { .. } => {
+                State::Maintaining | State::Gathering { .. } => {
+                    // Nobody may still be writing who does not know of the version: to them its documents are none of theirs.
+                    life.settled_everywhere(&entry.db).await?;
                     let (mut session, context) = (Session::default(), life.context());
                     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
                     install::ensure_indexes(&mut at, &entry.rule).await?;
+                    if !lens.taken_back().is_empty() {
+                        return set_state(life, entry, State::Seeding { position: None }).await;
+                    }
                     set_state(life, entry, State::On).await?;
                     tracing::info!(rule = &*entry.rule.name, "on");
                     Ok(())
                 }
+                State::Seeding { .. } => take_back::take_back(life, entry, lens).await,
                 State::On | State::Restoring => Ok(()),
                 State::Retiring => retire::end(life, entry).await,
             }
@@ -94,7 +157,20 @@ impl Lifecycle for OfLens {
         entry: &'a CatalogRule,
         leaving: Leaving,
     ) -> Answer<'a, ()> {
-        Box::pin(retire::begin(life, at, entry, leaving))
+        Box::pin(async move {
+            if leaving.restore {
+                let message = format!("rule {} has replaced nothing: there is nothing to restore", entry.rule.name);
+                return Err(Error::new(Code::OperationFailed, message).with_hint(
+                    "`drop` without --restore leaves documents as they are stored; to have them in an older version again, first \
+                     apply the declaration without the last steps",
+                ));
+            }
+            retire::begin(life, at, entry, leaving).await?;
+            // What is stored is what is read from now on.
+            let lenses: Vec<&Lens> = entry.rule.lens().map(|lens| &**lens).into_iter().collect();
+            readers::compute_anew(life, at, &entry.db, &entry.rule.host, &lenses).await?;
+            life.put_in_force()
+        })
     }
 
     fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
@@ -114,14 +190,14 @@ impl Lifecycle for OfLens {
     ) -> Answer<'a, Option<Doc<'static>>> {
         Box::pin(async move {
             match entry.rule.lens() {
-                Some(lens) => migration::figures(life, at.context, entry, lens).await.map(Some),
+                Some(lens) => figures::figures(life, at.context, entry, lens).await.map(Some),
                 None => Ok(None),
             }
         })
     }
 
     fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {
-        needed.need(rights, Resource::ConstrainedCollection, &rule.host)
+        needed.need(rights, Resource::Host, &rule.host)
     }
 
     /// It writes nothing.

@@ -4,8 +4,8 @@
 //! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`constrained`] which documents break a rule, [`readings`]
 //! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array,
 //! [`lifted_before`] what became of them, [`removal`] what goes with a rule, [`state`] which
-//! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on. `plan` shows the answers; `apply` refuses
-//! by them.
+//! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on, [`versions`] which documents are of which
+//! version. `plan` shows the answers; `apply` refuses by them.
 
 mod constrained;
 mod counts;
@@ -25,6 +25,7 @@ mod schema;
 mod state;
 mod unfit;
 mod validators;
+mod versions;
 
 pub(crate) use constrained::count_breaking;
 pub(crate) use references::{AllReferencesDangle, all_references_dangle};
@@ -35,9 +36,10 @@ pub(crate) use validators::refused_validator;
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
 use crate::life::plan::{ApplyPlan, ApplyStep, Work};
+use crate::life::versions::readers;
 use crate::life::{Life, unkeyed};
 use crate::rule::order::reads;
-use crate::rule::{Losses, Rule};
+use crate::rule::{Lens, Losses, Rule};
 use counts::Counts;
 use document::{ArrayWriter, Doc, DocWriter, Result, Value};
 use lift::LiftCounts;
@@ -69,6 +71,8 @@ pub(crate) struct RulePreview {
     pub(crate) removal: Option<Removal>,
     /// How many documents there are, and how many a constraint would refuse.
     pub(crate) breaking: Option<(u64, u64)>,
+    /// What becomes of documents of several versions.
+    pub(crate) versions: Option<versions::VersionsPreview>,
     /// What a person should know, a sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) refusals: Vec<Refusal>,
@@ -125,7 +129,10 @@ impl Preview {
                         losses::look(at, change, &mut rule_preview).await?;
                     }
                 }
-                Work::Convert { .. } => unfit::look(life, at, &mut rule_preview).await?,
+                Work::Convert { .. } => {
+                    unfit::look(life, at, &mut rule_preview).await?;
+                    versions::look(life, at.context, &mut rule_preview).await?;
+                }
                 Work::Constrain(_) => constrained::look(at, declared, &mut rule_preview).await?,
                 Work::Index(_) | Work::Expiry(_) | Work::Keep | Work::Remove => {}
             }
@@ -135,6 +142,9 @@ impl Preview {
         for rule in changes.removed() {
             let mut rule_preview = RulePreview::new(rule.clone(), "remove");
             match options.remove {
+                true if rule.lens().is_some() => {
+                    rule_preview.removal = Some(versions::removal(life, at.context, rule).await?);
+                }
                 true => rule_preview.removal = Some(Removal::look(at, rule, options.with_data).await?),
                 false => rule_preview.refusals.push(Refusal::kept(rule)),
             }
@@ -201,6 +211,7 @@ impl RulePreview {
             lift: None,
             removal: None,
             breaking: None,
+            versions: None,
             notes: Vec::new(),
             refusals: Vec::new(),
         }
@@ -252,10 +263,14 @@ impl RulePreview {
     fn note_unsettled(&mut self, changes: &ApplyPlan) {
         let reads = reads(&self.rule);
         let changed = changes.steps.iter().filter(|step| matches!(step.work, Work::Seed | Work::Lift | Work::Rebuild));
-        let names: Vec<&str> = changed
-            .filter(|step| step.rule.name != self.rule.name && reads.iter().any(|read| read.touches(&step.rule)))
-            .map(|step| &*step.rule.name)
-            .collect();
+        let fields = changed
+            .filter(|step| step.rule.name != self.rule.name && reads.iter().any(|read| read.touches(&step.rule)));
+        let is_read = |step: &&ApplyStep| {
+            let is_changed = |lens: &Arc<Lens>| readers::reads_changed(&self.rule, &step.rule.host, &[lens]);
+            matches!(step.work, Work::Convert { rewrites: true, .. }) && step.rule.lens().is_some_and(is_changed)
+        };
+        let names: Vec<&str> =
+            fields.chain(changes.steps.iter().filter(is_read)).map(|step| &*step.rule.name).collect();
         if !names.is_empty() {
             self.notes.push(format!("the counts are of the data as it is now: {} is made first", names.join(", ")));
         }
@@ -284,6 +299,9 @@ impl RulePreview {
         }
         if let Some((all, breaking)) = self.breaking {
             doc.append("hosts", &long(all)).append("breaking", &long(breaking));
+        }
+        if let Some(versions) = &self.versions {
+            versions.show(&mut doc);
         }
         if !self.notes.is_empty() {
             let notes = self.notes.iter().map(|note| Value::from(&**note));

@@ -18,9 +18,15 @@ pub(crate) struct Removal {
     documents: u64,
     /// It keeps nothing in documents: only its validator and its indexes go.
     is_constraint: bool,
+    /// Documents stay as they are stored, so many of them in older versions.
+    older: Option<u64>,
 }
 
 impl Removal {
+    pub(super) fn of_versions(older: u64) -> Removal {
+        Removal { older: Some(older), ..Removal::default() }
+    }
+
     pub(super) async fn look(at: &mut Access<'_>, rule: &Rule, with_data: bool) -> Result<Removal> {
         if rule.shape().is_some() {
             let documents = count(at, &rule.host, Doc::empty()).await?;
@@ -45,7 +51,7 @@ impl Removal {
         }
         let exists = |path: &String| document([(&**path, call("$exists", Value::Bool(true)))]);
         let any = document([("$or", Value::Array(fields.iter().map(|path| Value::Document(exists(path))).collect()))]);
-        Ok(Removal { documents: count(at, &rule.host, any).await?, fields, is_constraint: false })
+        Ok(Removal { documents: count(at, &rule.host, any).await?, fields, ..Removal::default() })
     }
 
     pub(super) fn show(&self, doc: &mut DocWriter) {
@@ -53,6 +59,9 @@ impl Removal {
         doc.append("fields", &Value::Array(fields.collect())).append("documents", &long(self.documents));
         if self.is_constraint {
             doc.append("constraint", &Value::Bool(true));
+        }
+        if let Some(older) = self.older {
+            doc.append("older", &long(older));
         }
     }
 }

@@ -97,6 +97,7 @@ impl Life {
                 restore: true,
                 ..Progress::default()
             },
+            taken_back: None,
         };
         CatalogRule::new(&db, row, Arc::new(known)).map(Some)
     }

@@ -143,6 +143,7 @@ impl Life {
                 ..Relocation::default()
             }),
             replaced: Progress::default(),
+            taken_back: None,
         };
         catalog::save(at, &rule.host.db, &row).await?;
         self.put_entry(CatalogRule::new(&rule.host.db, row, rule.clone())?);

@@ -37,6 +37,7 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     let restore = request.flag("restore", false)?;
     let leaving = Leaving { with_data, keep_buckets: request.flag("keep_buckets", false)?, restore };
     let left = call.life.indexes_left(&call.rights, call.context, request.db.as_deref(), &rule).await?;
+    let older = call.life.older_documents(&call.rights, call.context, request.db.as_deref(), &rule).await?;
     let db = call.life.drop_rule_for(&call.rights, request.db.as_deref(), &rule, leaving).await?;
     if request.flag("wait", true)? {
         call.life.try_again(&db);
@@ -55,6 +56,10 @@ async fn run(call: &mut Call<'_>) -> Result<Doc<'static>> {
     }
     if let Some(left) = call.life.take_left_hosts(&db, &rule) {
         answer.append("left", &Value::Document(left.show()));
+    }
+    if let Some((older, versions)) = older {
+        answer.append("older", &Value::Int64(i64::try_from(older).unwrap_or(i64::MAX)));
+        answer.append("versions", &Value::Document(versions));
     }
     let (mut session, ns) = (Session::default(), names::replaced(&db));
     let mut at = Access { backend: &*call.life.backend, session: &mut session, context: call.context };

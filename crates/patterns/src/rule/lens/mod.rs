@@ -4,12 +4,24 @@
 //! single documents, sent as MQL where a real MongoDB does the work. A document that says no number has version 1. One whose
 //! number is not known here (a newer one, or none of ours) passes unchanged.
 
+#[cfg(test)]
+mod client_tests;
+mod client_version;
+mod difference;
 pub(crate) mod edits;
+mod order;
 mod push;
+mod seen_filter;
+mod seen_update;
 pub mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use client_version::Seen;
+pub use difference::Change;
+pub use order::OrderedPart;
+pub use seen_filter::SeenFilter;
+pub use seen_update::SeenDocument;
 pub use steps::{ChangedPaths, Conversion, Origin, VersionStep};
 
 use crate::mql::{call, call_with, cond, field, list, object};
@@ -26,6 +38,9 @@ use std::sync::Arc;
 /// Where a document is kept that a pair of pipelines does not concern, while they run. No client's field is called so.
 const ASIDE: &str = "_pleach_as_it_is";
 
+/// So many documents are migrated by one statement at most.
+pub const TOGETHER: usize = 500;
+
 /// The steps that bring a document to the next version.
 pub type VersionSteps = Vec<Arc<dyn VersionStep>>;
 
@@ -36,11 +51,15 @@ pub struct Lens {
     pub field: Arc<str>,
     /// The first brings version 1 to 2.
     versions: Vec<VersionSteps>,
+    /// The versions behind the newest that are taken back: documents that are stored in one of them are made the newest by `down`.
+    taken_back: Vec<VersionSteps>,
     pub migrate: Migrate,
     /// For each older version, from 1: what makes its documents the newest.
     ups: Vec<Pipeline>,
     /// For each older version, from 1: what makes the newest documents such.
     downs: Vec<Pipeline>,
+    /// For each version that is taken back, from the one behind the newest: what makes its documents the newest.
+    backs: Vec<Pipeline>,
     /// What makes any stored document the newest.
     view: Array<'static>,
 }
@@ -64,14 +83,43 @@ impl Default for Migrate {
     }
 }
 
+impl Migrate {
+    /// How many documents one statement is about, so that the rate is kept to.
+    pub fn most_together(&self) -> u32 {
+        let most = u32::try_from(TOGETHER).unwrap_or(u32::MAX);
+        // Several statements in a second, so that clients do not wait for one long one.
+        self.rate.map_or(most, |rate| rate.div_ceil(4).min(most))
+    }
+
+    /// `01:00-05:00`; `None` if the background work runs at any time.
+    pub fn hours_text(&self) -> Option<String> {
+        let clock = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
+        self.hours.map(|(from, to)| format!("{}-{}", clock(from), clock(to)))
+    }
+}
+
 impl Lens {
     /// Fails if a stage that was written by hand is none of an update.
     pub fn new(field: &str, versions: Vec<VersionSteps>, migrate: Migrate) -> Result<Lens> {
+        Lens::taking_back(field, versions, Vec::new(), migrate)
+    }
+
+    /// The same while the versions of `taken_back`, which came behind the others, are given up.
+    pub fn taking_back(
+        field: &str,
+        versions: Vec<VersionSteps>,
+        taken_back: Vec<VersionSteps>,
+        migrate: Migrate,
+    ) -> Result<Lens> {
+        let (ups, downs, backs) = (Vec::new(), Vec::new(), Vec::new());
         let mut lens =
-            Lens { field: field.into(), versions, migrate, ups: Vec::new(), downs: Vec::new(), view: Array::empty() };
+            Lens { field: field.into(), versions, taken_back, migrate, ups, downs, backs, view: Array::empty() };
         for version in 1..lens.newest() {
             lens.ups.push(parsed(lens.up_stages(version))?);
             lens.downs.push(parsed(lens.down_stages(version))?);
+        }
+        for taken in 0..lens.taken_back.len() {
+            lens.backs.push(parsed(lens.back_stages(taken))?);
         }
         lens.view = lens.conditional();
         Ok(lens)
@@ -81,13 +129,18 @@ impl Lens {
         i32::try_from(self.versions.len()).unwrap_or(i32::MAX - 1) + 1
     }
 
+    /// The newest version that documents may be stored in.
+    pub(crate) fn last_known(&self) -> i32 {
+        self.newest() + i32::try_from(self.taken_back.len()).unwrap_or_default()
+    }
+
     /// The version of a document; `None` if its number is none that is known here.
     pub fn version_of(&self, doc: &Doc<'_>) -> Option<i32> {
         let number = match doc.get(&self.field) {
             None | Some(Value::Null | Value::Missing) => return Some(1),
             Some(number) => number.as_i64_exact().filter(|_| number.is_number())?,
         };
-        i32::try_from(number).ok().filter(|version| (1..=self.newest()).contains(version))
+        i32::try_from(number).ok().filter(|version| (1..=self.last_known()).contains(version))
     }
 
     /// The steps from one version to the next, beginning with the first.
@@ -95,9 +148,26 @@ impl Lens {
         &self.versions
     }
 
+    /// The steps of the versions that are taken back, beginning with the one behind the newest.
+    pub fn taken_back(&self) -> &[VersionSteps] {
+        &self.taken_back
+    }
+
+    /// How many versions, beginning with the first, both reach by steps that come to the same.
+    pub fn common(&self, other: &Lens) -> usize {
+        let said = |steps: &VersionSteps| -> Vec<Value<'static>> {
+            steps.iter().flat_map(|step| [list(stages_of(step.up())), list(stages_of(step.down()))]).collect()
+        };
+        self.versions.iter().zip(&other.versions).take_while(|(own, others)| said(own) == said(others)).count()
+    }
+
     /// The document in the newest version; `None` if it is so already, or has a number that is not known.
     pub fn up(&self, doc: &Doc<'_>, env: &Env) -> Result<Option<Doc<'static>>> {
-        match self.version_of(doc).and_then(|version| pipeline_of(&self.ups, version)) {
+        let to_newest = |version: i32| match version < self.newest() {
+            true => pipeline_of(&self.ups, version),
+            false => pipeline_of(&self.backs, version - self.newest()),
+        };
+        match self.version_of(doc).and_then(to_newest) {
             Some(up) => up.transform(doc, env).map(Some),
             None => Ok(None),
         }
@@ -148,6 +218,14 @@ impl Lens {
         self.update(steps, version)
     }
 
+    /// The update that makes documents of a version that is taken back the newest: the first is the one behind the newest.
+    pub fn back_stages(&self, taken: usize) -> Array<'static> {
+        let steps = self.taken_back.iter().take(taken + 1).flatten().map(|step| step.down());
+        let mut steps: Vec<Conversion> = steps.collect();
+        steps.reverse();
+        self.update(steps, self.newest())
+    }
+
     /// The stages that make any stored document the newest, in MQL.
     pub fn view(&self) -> &Array<'static> {
         &self.view
@@ -159,7 +237,7 @@ impl Lens {
             ChangedPaths::Everything => true,
             ChangedPaths::Paths(paths) => paths.iter().any(|changed| steps::overlap(changed, path)),
         };
-        path.first() == &*self.field || self.versions.iter().flatten().any(changes)
+        path.first() == &*self.field || self.versions.iter().chain(&self.taken_back).flatten().any(changes)
     }
 
     /// Old documents are found by their number: a read that asks for them too costs one seek once there are none.
@@ -167,9 +245,14 @@ impl Lens {
         Needs { indexes: vec![IndexNeed::lookup(stored, [Path::new(&self.field)])], ..Needs::default() }
     }
 
-    /// Documents that are stored in an older version.
+    /// Documents that are stored in an older version, or in one that is taken back.
     pub fn old(&self) -> Filter {
-        self.stored_in(1..self.newest())
+        Filter::from_node(Node::field(&self.field, Test::In(self.old_numbers())))
+    }
+
+    /// Documents that are stored in a version that is taken back.
+    pub fn beyond(&self) -> Filter {
+        self.stored_in(self.newest() + 1..self.last_known() + 1)
     }
 
     /// Documents that are stored in this version.
@@ -179,13 +262,12 @@ impl Lens {
 
     /// Documents that are stored in the newest version, or in one that is not known.
     pub fn current(&self) -> Filter {
-        let old = Test::In(self.numbers(1..self.newest()));
-        Filter::from_node(Node::field(&self.field, Test::Not(Box::new(old))))
+        Filter::from_node(Node::field(&self.field, Test::Not(Box::new(Test::In(self.old_numbers())))))
     }
 
     /// Documents whose number is none that is known here.
     pub fn unknown(&self) -> Filter {
-        let known = Test::In(self.numbers(1..self.newest() + 1));
+        let known = Test::In(self.numbers(1..self.last_known() + 1));
         Filter::from_node(Node::field(&self.field, Test::Not(Box::new(known))))
     }
 
@@ -193,9 +275,13 @@ impl Lens {
         Filter::from_node(Node::field(&self.field, Test::In(self.numbers(versions))))
     }
 
+    fn old_numbers(&self) -> Arc<InSet> {
+        self.numbers((1..self.newest()).chain(self.newest() + 1..self.last_known() + 1))
+    }
+
     /// What documents of these versions have in the field.
-    fn numbers(&self, versions: std::ops::Range<i32>) -> Arc<InSet> {
-        let unnumbered = versions.contains(&1).then_some(Value::Null);
+    fn numbers(&self, versions: impl Iterator<Item = i32> + Clone) -> Arc<InSet> {
+        let unnumbered = versions.clone().any(|version| version == 1).then_some(Value::Null);
         let numbers = unnumbered.into_iter().chain(versions.map(Value::Int32)).collect();
         Arc::new(InSet::new(numbers, Vec::new()))
     }
@@ -206,10 +292,7 @@ impl Lens {
     }
 
     fn update(&self, steps: Vec<Conversion>, version: i32) -> Array<'static> {
-        let stages = steps.into_iter().flat_map(|step| match step {
-            Conversion::Edits(edits) => edits.iter().map(|edits| edits.0.stage(None)).collect(),
-            Conversion::Stages(stages) => stages,
-        });
+        let stages = steps.into_iter().flat_map(stages_of);
         stages.chain([call("$set", object([(&*self.field, Value::Int32(version))]))]).collect()
     }
 
@@ -225,14 +308,24 @@ impl Lens {
                 }
             }
         }
-        let is_old = self.is_among(1..=self.newest() - 1);
+        for (taken, steps) in self.taken_back.iter().enumerate().rev() {
+            let first = self.newest() + 1 + i32::try_from(taken).unwrap_or_default();
+            let is_newer = self.is_among(first..=self.last_known());
+            for step in steps.iter().rev() {
+                match step.down() {
+                    Conversion::Edits(edits) => stages.extend(edits.iter().map(|edits| edits.0.stage(Some(&is_newer)))),
+                    Conversion::Stages(own) => stages.extend(only_where(&is_newer, own)),
+                }
+            }
+        }
+        let is_old = self.is_among((1..self.newest()).chain(self.newest() + 1..=self.last_known()));
         let number = cond(is_old, Value::Int32(self.newest()), field(&self.field));
         stages.push(call("$set", object([(&*self.field, number)])));
         stages.into_iter().collect()
     }
 
     /// Whether the number is one of these, as an expression.
-    fn is_among(&self, versions: std::ops::RangeInclusive<i32>) -> Value<'static> {
+    fn is_among(&self, versions: impl Iterator<Item = i32>) -> Value<'static> {
         let number = call_with("$ifNull", [field(&self.field), Value::Int32(1)]);
         call_with("$in", [number, list(versions.map(Value::Int32))])
     }
@@ -250,6 +343,14 @@ impl Native for Upgrade {
 
 fn parsed(stages: Array<'static>) -> Result<Pipeline> {
     Pipeline::parse_update(&stages, &mut Names::new())
+}
+
+/// A change for all documents, as stages.
+fn stages_of(step: Conversion) -> Vec<Value<'static>> {
+    match step {
+        Conversion::Edits(edits) => edits.iter().map(|edits| edits.0.stage(None)).collect(),
+        Conversion::Stages(stages) => stages,
+    }
 }
 
 fn pipeline_of(pipelines: &[Pipeline], version: i32) -> Option<&Pipeline> {

@@ -1,18 +1,24 @@
 //! What a condition on newest documents lets be asked of stored ones: an alternative for each version, so that indexes on the
 //! paths of older documents are used as those of newer ones are.
 
+use super::seen_filter::{has_inner_array, is_kept_by_item};
 use super::{Lens, Origin};
 use document::Value;
 use document::filter::{Filter, Node, Test};
 use document::value::Path;
 
 /// Where the value of a newest path is in documents of an older version.
-struct Stored {
-    paths: Vec<Path>,
-    is_wrapped: bool,
+pub(super) struct Stored {
+    pub(super) paths: Vec<Path>,
+    pub(super) is_wrapped: bool,
+    /// It is the first item of an array there.
+    pub(super) is_item: bool,
     /// A step may put a value where there was none.
-    may_be_absent: bool,
+    pub(super) may_be_absent: bool,
 }
+
+/// Where documents have what is at a path in another version; `None` if a condition cannot say it.
+pub(super) type Locate<'l> = dyn Fn(&Path) -> Option<Stored> + 'l;
 
 impl Lens {
     /// A superset of the stored documents that become ones that match.
@@ -23,8 +29,12 @@ impl Lens {
         }
         let mut versions = Vec::new();
         for version in 1..self.newest() {
-            let older = self.pushed(&filter.root, version).unwrap_or(Node::And(Vec::new()));
+            let locate = |path: &Path| self.stored(path, version);
+            let older = self.pushed(&filter.root, &locate).unwrap_or(Node::And(Vec::new()));
             versions.push(Node::all_of([self.stored_as(version).root, older]));
+        }
+        if self.last_known() > self.newest() {
+            versions.push(self.beyond().root);
         }
         versions.push(Node::all_of([self.current().root, filter.root.clone()]));
         Filter::from_node(Node::Or(versions)).collated(filter.collation.clone())
@@ -33,27 +43,37 @@ impl Lens {
     /// Whether the filter is left to be evaluated on documents that are read: no index serves it before all are migrated.
     pub fn is_unindexed(&self, filter: &Filter) -> bool {
         let Some(paths) = filter.reads() else { return true };
+        if self.last_known() > self.newest() {
+            return paths.iter().any(|path| self.changes(path));
+        }
         let unknown = |path: &Path| (1..self.newest()).any(|version| self.stored(path, version).is_none());
         paths.iter().any(|path| self.changes(path) && unknown(path))
     }
 
-    /// A condition that holds for all documents of a version for which `node` holds afterwards; `None` if that may be any.
-    fn pushed(&self, node: &Node, version: i32) -> Option<Node> {
+    /// A condition that holds for all documents that become ones for which `node` holds; `None` if that may be any. `locate` says
+    /// where they have what is at a path afterwards.
+    pub(super) fn pushed(&self, node: &Node, locate: &Locate<'_>) -> Option<Node> {
         match node {
             Node::And(nodes) => {
-                let known: Vec<Node> = nodes.iter().filter_map(|node| self.pushed(node, version)).collect();
+                let known: Vec<Node> = nodes.iter().filter_map(|node| self.pushed(node, locate)).collect();
                 (!known.is_empty()).then(|| Node::all_of(known))
             }
             Node::Or(nodes) => {
-                Some(Node::Or(nodes.iter().map(|node| self.pushed(node, version)).collect::<Option<_>>()?))
+                Some(Node::Or(nodes.iter().map(|node| self.pushed(node, locate)).collect::<Option<_>>()?))
             }
             Node::Field { path, test } => {
-                let stored = self.stored(path, version)?;
+                let stored = locate(path)?;
                 if stored.is_wrapped && !is_kept_by_wrapping(test) {
                     return None;
                 }
-                let test_of = |path: Path| Node::Field { path, test: test.clone() };
-                let mut any: Vec<Node> = stored.paths.into_iter().map(test_of).collect();
+                if stored.is_item && !is_kept_by_item(test) {
+                    return None;
+                }
+                let test_of = |path: &Path| Node::Field { path: path.clone(), test: test.clone() };
+                let mut any: Vec<Node> = stored.paths.iter().map(test_of).collect();
+                if stored.is_item {
+                    any.extend(stored.paths.into_iter().map(|path| Node::Field { path, test: has_inner_array() }));
+                }
                 if stored.may_be_absent {
                     any.push(Node::Field { path: path.clone(), test: Test::Not(Box::new(Test::Exists)) });
                 }
@@ -75,7 +95,7 @@ impl Lens {
         if path.first() == &*self.field {
             return None;
         }
-        let mut found = Stored { paths: vec![path.clone()], is_wrapped: false, may_be_absent: false };
+        let mut found = Stored { paths: vec![path.clone()], is_wrapped: false, is_item: false, may_be_absent: false };
         let steps: Vec<_> = self.from(version).flatten().collect();
         for step in steps.into_iter().rev() {
             let mut before = Vec::new();
@@ -104,7 +124,7 @@ impl Lens {
 }
 
 /// Whether the test holds for a value if it holds for an array of nothing but that value.
-fn is_kept_by_wrapping(test: &Test) -> bool {
+pub(super) fn is_kept_by_wrapping(test: &Test) -> bool {
     let is_plain = |value: &Value<'_>| !matches!(value, Value::Array(_));
     match test {
         Test::Eq(value) | Test::Lt(value) | Test::Lte(value) | Test::Gt(value) | Test::Gte(value) => is_plain(value),

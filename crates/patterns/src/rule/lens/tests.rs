@@ -272,3 +272,35 @@ fn no_document_that_matches_is_missed() {
     }
     assert!(found > 1_000, "{found}");
 }
+
+#[test]
+fn versions_that_are_taken_back_are_brought_down() {
+    let rename = |from: &str, to: &str| -> VersionSteps { vec![Arc::new(Rename { from: path(from), to: path(to) })] };
+    let second: VersionSteps = vec![
+        Arc::new(Rename { from: path("b"), to: path("c") }),
+        Arc::new(Convert { path: path("c"), from: "int", to: "string" }),
+    ];
+    let own = stages(bson!([{ "$set": { "e": { "$toInt": "$c" } } }, { "$unset": "c" }]));
+    let back = stages(bson!([{ "$set": { "c": { "$toString": "$e" } } }, { "$unset": "e" }]));
+    let third: VersionSteps = vec![Arc::new(Pipelines { up: own, down: back })];
+    let lens = Lens::taking_back("v", vec![rename("a", "b")], vec![second, third], Migrate::default()).unwrap();
+    assert_eq!(lens.newest(), 2);
+    for (stored, expected) in [
+        (doc! { "a": 5 }, doc! { "b": 5, "v": 2 }),
+        (doc! { "b": 5, "v": 2 }, doc! { "b": 5, "v": 2 }),
+        (doc! { "c": "5", "v": 3 }, doc! { "b": 5, "v": 2 }),
+        (doc! { "e": 5, "v": 4 }, doc! { "b": 5, "v": 2 }),
+        (doc! { "e": 5, "v": 5 }, doc! { "e": 5, "v": 5 }),
+    ] {
+        assert_eq!(up(&lens, stored.clone()), expected, "{stored}");
+        let stored = Doc::from(stored);
+        let is = |filter: Filter| filter.matches(&stored, &Env::fixed()).unwrap();
+        let number = stored.get("v").and_then(|v| v.as_i64_exact()).unwrap_or(1);
+        assert_eq!(is(lens.old()), [1, 3, 4].contains(&number));
+        assert_eq!(is(lens.current()), [2, 5].contains(&number));
+        assert_eq!(is(lens.beyond()), [3, 4].contains(&number));
+        assert_eq!(is(lens.unknown()), number == 5);
+        let asked = Filter::parse(&Doc::from(doc! { "b": 5 }), &mut Names::new()).unwrap();
+        assert!(number == 5 || is(lens.push(&asked)), "{number}");
+    }
+}

@@ -167,6 +167,7 @@ pub(crate) fn aggregate(ns: Namespace, stages: &[Document]) -> ReadOp {
         pipeline: Pipeline::parse(&stages, &mut Names::new()).unwrap(),
         hint: None,
         allow_disk_use: true,
+        collation: None,
     })
 }
 

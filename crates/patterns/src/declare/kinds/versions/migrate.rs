@@ -17,7 +17,7 @@ pub(super) const KEYS: &[KeyDef] = &[
     KeyDef {
         name: "hours",
         help: "The hours of the day, in UTC, in which the background migration works: `01:00-05:00`.",
-        shape: ValueType::Name,
+        shape: ValueType::Word,
     },
     KeyDef {
         name: "on_read",
@@ -27,7 +27,7 @@ pub(super) const KEYS: &[KeyDef] = &[
     KeyDef {
         name: "rate",
         help: "How many documents the background migration writes in a second at most: `2000/s`.",
-        shape: ValueType::Name,
+        shape: ValueType::Word,
     },
 ];
 
@@ -55,8 +55,7 @@ pub(super) fn read(item: &BlockItem<'_>, findings: &mut Findings) -> Option<Migr
 }
 
 pub(super) fn normal(migrate: &Migrate) -> Value<'static> {
-    let clock = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
-    let hours = migrate.hours.map(|(from, to)| Value::string(format!("{}-{}", clock(from), clock(to))));
+    let hours = migrate.hours_text().map(Value::string);
     object([
         ("on_read", Value::Bool(migrate.on_read)),
         ("background", Value::Bool(migrate.background)),

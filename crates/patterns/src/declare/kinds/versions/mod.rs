@@ -40,7 +40,7 @@ const KEYS: &[KeyDef] = &[
     KeyDef {
         name: "migrate",
         help: "How stored documents are brought to the newest version: after a read, in the background, when and how fast.",
-        shape: ValueType::Record(migrate::KEYS),
+        shape: ValueType::Part { keys: migrate::KEYS, required: &[] },
     },
     KeyDef {
         name: "steps",

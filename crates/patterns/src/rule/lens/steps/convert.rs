@@ -50,6 +50,10 @@ impl VersionStep for Convert {
         unknown_among(path, std::slice::from_ref(&self.path))
     }
 
+    fn destination(&self, path: &Path) -> Origin {
+        self.origin(path)
+    }
+
     /// What a value of `from` has and one of `to` cannot say.
     fn losses(&self) -> Vec<String> {
         let lost = match (self.from, self.to) {

@@ -35,6 +35,15 @@ impl VersionStep for Default {
         }
     }
 
+    /// Where it always was.
+    fn destination(&self, _: &Path) -> Origin {
+        Origin::Same
+    }
+
+    fn added(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
     fn losses(&self) -> Vec<String> {
         Vec::new()
     }

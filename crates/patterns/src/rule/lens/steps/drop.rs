@@ -27,6 +27,11 @@ impl VersionStep for Drop {
         unknown_among(path, std::slice::from_ref(&self.path))
     }
 
+    /// What newer documents have there all the same is seen.
+    fn destination(&self, _: &Path) -> Origin {
+        Origin::Same
+    }
+
     fn losses(&self) -> Vec<String> {
         vec![format!("`{}` is gone for every version once its document is stored in a newer one", self.path)]
     }

@@ -34,6 +34,10 @@ impl VersionStep for Join {
         unknown_among(path, &self.text().paths())
     }
 
+    fn destination(&self, path: &Path) -> Origin {
+        self.origin(path)
+    }
+
     fn losses(&self) -> Vec<String> {
         vec![self.text().loss()]
     }

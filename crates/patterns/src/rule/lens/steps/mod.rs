@@ -40,6 +40,14 @@ pub trait VersionStep: Debug + Send + Sync {
     /// Where a path of the newer version was in the older one.
     fn origin(&self, path: &Path) -> Origin;
 
+    /// Where what an older client sees at a path is in the newer version.
+    fn destination(&self, path: &Path) -> Origin;
+
+    /// The path that gets a value with the step where there was none, if that is all that the step does.
+    fn added(&self) -> Option<&Path> {
+        None
+    }
+
     /// What no way leads back to, in words: `a "name" of …`. Empty if nothing is lost.
     fn losses(&self) -> Vec<String>;
 

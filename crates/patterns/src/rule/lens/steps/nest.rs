@@ -48,6 +48,13 @@ impl VersionStep for Nest {
         }
     }
 
+    fn destination(&self, path: &Path) -> Origin {
+        match moved(path, &self.from, &self.into) {
+            Some(into) if self.from.parts.len() == 1 => Origin::At(into),
+            _ => unknown_among(path, &self.paths()),
+        }
+    }
+
     fn losses(&self) -> Vec<String> {
         let inside = self.into.parts.len() > 1 && self.from.is_prefix_of(&self.into);
         let others = inside.then(|| format!("what else `{}` holds is not seen by older clients", self.from));

@@ -54,6 +54,10 @@ impl VersionStep for Pipelines {
         self.named().map_or(Origin::Unknown, |paths| unknown_among(path, &paths))
     }
 
+    fn destination(&self, path: &Path) -> Origin {
+        self.origin(path)
+    }
+
     /// Only their author knows.
     fn losses(&self) -> Vec<String> {
         Vec::new()

@@ -37,6 +37,13 @@ impl VersionStep for Rename {
         }
     }
 
+    fn destination(&self, path: &Path) -> Origin {
+        match moved(path, &self.from, &self.to) {
+            Some(to) if self.from.parts.len() == 1 && self.to.parts.len() == 1 => Origin::At(to),
+            _ => unknown_among(path, &[self.from.clone(), self.to.clone()]),
+        }
+    }
+
     fn losses(&self) -> Vec<String> {
         Vec::new()
     }

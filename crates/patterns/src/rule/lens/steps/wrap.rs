@@ -37,6 +37,10 @@ impl VersionStep for Wrap {
         }
     }
 
+    fn destination(&self, path: &Path) -> Origin {
+        self.origin(path)
+    }
+
     fn losses(&self) -> Vec<String> {
         vec![format!("items of `{}` behind the first are not seen by older clients", self.path)]
     }

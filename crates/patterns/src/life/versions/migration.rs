@@ -8,20 +8,17 @@
 use crate::active::Lenses;
 use crate::execute::access::find;
 use crate::life::{CatalogRule, Life};
-use crate::rule::lens::Migrate;
+use crate::rule::lens::{Migrate, TOGETHER};
 use crate::rule::{Lens, State};
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::{Filter, Node, Test};
-use document::op::{Capture, Context, Count, Find, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp, Written};
+use document::op::{Capture, Context, Find, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp, Written};
 use document::value::key;
-use document::{Doc, DocWriter, Result, Value};
+use document::{Result, Value};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// So many documents are brought up by one statement at most.
-const TOGETHER: u32 = 500;
 
 /// How often old documents are looked for that came after the last.
 const LOOK: Duration = Duration::from_secs(5);
@@ -76,7 +73,7 @@ pub(crate) async fn work(life: Arc<Life>) {
 async fn write_back(backend: &dyn Backend, context: &Context, lenses: &Lenses) -> Result<()> {
     for (ns, ids) in lenses.seen.take() {
         let Some(lens) = lenses.of(&ns) else { continue };
-        for some in ids.chunks(TOGETHER as usize) {
+        for some in ids.chunks(TOGETHER) {
             upgrade(backend, context, &ns, lens, some).await?;
         }
     }
@@ -89,26 +86,32 @@ async fn round(life: &Life, entry: &CatalogRule, lens: &Arc<Lens>) -> Result<Opt
     if !is_open(&lens.migrate, context.env.now) {
         return Ok(None);
     }
-    let most = lens.migrate.rate.map_or(TOGETHER, |rate| rate.min(TOGETHER));
-    let stuck: Vec<Value<'static>> = life.migrations.stuck(&entry.rule.name);
+    let stuck: Vec<Value<'static>> = life.migrations.stuck(&entry.rule.name).into_iter().map(|(id, _)| id).collect();
     if stuck.len() >= MOST_STUCK {
         return Ok(None);
     }
+    let mut filter = lens.old();
+    if !stuck.is_empty() {
+        filter = filter.and(Filter::from_node(Node::field("_id", Test::Not(Box::new(Test::among(stuck))))));
+    }
     let began = Instant::now();
-    let outcome = part(&**life.patterned.inner(), &context, &entry.rule.host, lens, most, stuck).await?;
+    let most = lens.migrate.most_together();
+    let outcome = part(&**life.patterned.inner(), &context, &entry.rule.host, lens, filter, most).await?;
     if outcome.found == 0 {
         return Ok(None);
     }
     life.migrations.note(&entry.rule.name, outcome.done, outcome.stuck);
-    let share = lens
-        .migrate
-        .rate
-        .map_or(0.0, |rate| f64::from(u32::try_from(outcome.found).unwrap_or(u32::MAX)) / f64::from(rate));
-    Ok(Some(Duration::from_secs_f64(share).saturating_sub(began.elapsed())))
+    Ok(Some(share(&lens.migrate, outcome.found).saturating_sub(began.elapsed())))
+}
+
+/// How long so many documents are to take.
+pub(crate) fn share(migrate: &Migrate, documents: usize) -> Duration {
+    let documents = f64::from(u32::try_from(documents).unwrap_or(u32::MAX));
+    Duration::from_secs_f64(migrate.rate.map_or(0.0, |rate| documents / f64::from(rate)))
 }
 
 /// Whether the background work runs at that time, in milliseconds since 1970.
-fn is_open(migrate: &Migrate, now: i64) -> bool {
+pub(crate) fn is_open(migrate: &Migrate, now: i64) -> bool {
     let Some((from, to)) = migrate.hours else { return true };
     let minute = u16::try_from(now.div_euclid(60_000).rem_euclid(24 * 60)).unwrap_or_default();
     match from < to {
@@ -119,26 +122,22 @@ fn is_open(migrate: &Migrate, now: i64) -> bool {
 
 /// What came of a part.
 #[derive(Debug, Default)]
-struct PartOutcome {
-    found: usize,
-    done: u64,
-    stuck: Vec<(Value<'static>, String)>,
+pub(crate) struct PartOutcome {
+    pub(crate) found: usize,
+    pub(crate) done: u64,
+    pub(crate) stuck: Vec<(Value<'static>, String)>,
 }
 
-/// Brings up to `most` old documents up, but for some that cannot be.
-async fn part(
+/// Makes up to `most` stored documents that match the newest.
+pub(crate) async fn part(
     backend: &dyn Backend,
     context: &Context,
     ns: &Namespace,
     lens: &Arc<Lens>,
+    filter: Filter,
     most: u32,
-    stuck: Vec<Value<'static>>,
 ) -> Result<PartOutcome> {
     let mut session = Session::default();
-    let mut filter = lens.old();
-    if !stuck.is_empty() {
-        filter = filter.and(Filter::from_node(Node::field("_id", Test::Not(Box::new(Test::among(stuck))))));
-    }
     let old = Find { limit: Some(u64::from(most)), ..find(ns, filter) };
     let mut cursor = backend.read(&mut session, context, ReadOp::Find(old)).await?;
     let mut ids = Vec::new();
@@ -182,9 +181,10 @@ async fn upgrade(
 }
 
 impl Migrations {
-    fn stuck(&self, rule: &str) -> Vec<Value<'static>> {
+    /// The documents that cannot be brought up, each with the reason.
+    pub(crate) fn stuck(&self, rule: &str) -> Vec<(Value<'static>, String)> {
         let all = self.0.lock();
-        all.get(rule).map(|own| own.stuck.values().map(|(id, _)| id.clone()).collect()).unwrap_or_default()
+        all.get(rule).map(|own| own.stuck.values().cloned().collect()).unwrap_or_default()
     }
 
     fn note(&self, rule: &Arc<str>, done: u64, stuck: Vec<(Value<'static>, String)>) {
@@ -201,7 +201,7 @@ impl Migrations {
     }
 
     /// How many documents a second were brought up; `None` before the first.
-    fn rate(&self, rule: &str) -> Option<f64> {
+    pub(crate) fn rate(&self, rule: &str) -> Option<f64> {
         let all = self.0.lock();
         let own = all.get(rule)?;
         let seconds = own.began?.elapsed().as_secs_f64();
@@ -210,72 +210,14 @@ impl Migrations {
     }
 }
 
-/// How many documents each version has, how many values did not convert, and how the migration goes, for `status`.
-pub(crate) async fn figures(
-    life: &Life,
-    context: &Context,
-    entry: &CatalogRule,
-    lens: &Arc<Lens>,
-) -> Result<Doc<'static>> {
-    let backend = &**life.patterned.inner();
-    let ns = &entry.rule.host;
-    let (mut versions, mut left) = (DocWriter::new(), 0);
-    for version in 1..=lens.newest() {
-        let number = count(backend, context, ns, lens.stored_as(version)).await?;
-        left += if version < lens.newest() { number } else { 0 };
-        versions.append(&version.to_string(), &Value::Int64(number));
-    }
-    let others = count(backend, context, ns, lens.unknown()).await?;
-    if others > 0 {
-        versions.append("other", &Value::Int64(others));
-    }
-    let mut unconverted = 0;
-    for (path, to) in lens.versions().iter().flatten().filter_map(|step| step.converted()) {
-        unconverted +=
-            count(backend, context, ns, lens.current().and(not_of_type(path.dotted().as_str(), to)?)).await?;
-    }
-    let mut figures = DocWriter::new();
-    figures.append("versions", &Value::Document(versions.finish())).append("left", &Value::Int64(left));
-    if unconverted > 0 {
-        figures.append("unconverted", &Value::Int64(unconverted));
-    }
-    let stuck = life.migrations.stuck(&entry.rule.name).len();
-    if stuck > 0 {
-        figures.append("stuck", &Value::Int64(i64::try_from(stuck).unwrap_or(i64::MAX)));
-    }
-    if let Some(rate) = life.migrations.rate(&entry.rule.name).filter(|_| left > 0) {
-        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-        let seconds = if rate > 0.0 { Value::Double((left as f64 / rate).ceil()) } else { Value::Null };
-        figures.append("per_second", &Value::Double(rate.round())).append("seconds_left", &seconds);
-    }
-    Ok(figures.finish())
-}
-
-fn not_of_type(path: &str, name: &str) -> Result<Filter> {
-    use crate::mql::{call, document, object};
-    let other = call("$not", call("$type", Value::from(name)));
-    let both = document([(
-        "$and",
-        crate::mql::list([object([(path, call("$exists", Value::Bool(true)))]), object([(path, other)])]),
-    )]);
-    Filter::parse(&both, &mut document::pipeline::expr::Names::new())
-}
-
-async fn count(backend: &dyn Backend, context: &Context, ns: &Namespace, filter: Filter) -> Result<i64> {
-    let mut session = Session::default();
-    let op = ReadOp::Count(Count { ns: ns.clone(), filter, skip: 0, limit: None, hint: None });
-    let mut cursor = backend.read(&mut session, context, op).await?;
-    let batch = cursor.next(&mut session, context, BatchLimit { documents: 1, bytes: 1 << 20 }).await?;
-    Ok(batch.documents.first().and_then(|row| row.get("n")?.as_i64_exact()).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::life::versions::figures::count;
     use crate::rule::lens::steps::{Pipelines, Rename};
     use bson::{Document, doc};
-    use document::Array;
     use document::value::Path;
+    use document::{Array, Doc};
     use engine::{Engine, Options};
 
     fn lens(steps: crate::rule::lens::VersionSteps) -> Arc<Lens> {
@@ -322,7 +264,7 @@ mod tests {
         let (_folder, engine, ns) = with_documents(documents.collect()).await;
         let context = testing::context();
         for (found, left) in [(3, 4), (3, 1), (1, 0), (0, 0)] {
-            let outcome = part(&engine, &context, &ns, &lens, 3, Vec::new()).await.unwrap();
+            let outcome = part(&engine, &context, &ns, &lens, lens.old(), 3).await.unwrap();
             assert_eq!((outcome.found, outcome.done), (found, found as u64));
             assert_eq!(count(&engine, &context, &ns, lens.old()).await.unwrap(), left);
         }
@@ -340,11 +282,12 @@ mod tests {
         let lens = lens(vec![Arc::new(Pipelines { up, down })]);
         let (_folder, engine, ns) = with_documents((0..5).map(|id| doc! { "_id": id, "a": id }).collect()).await;
         let context = testing::context();
-        let outcome = part(&engine, &context, &ns, &lens, 10, Vec::new()).await.unwrap();
+        let outcome = part(&engine, &context, &ns, &lens, lens.old(), 10).await.unwrap();
         assert_eq!((outcome.found, outcome.done), (5, 4));
         let stuck: Vec<Value<'static>> = outcome.stuck.into_iter().map(|(id, _)| id).collect();
         assert_eq!(stuck, [Value::Int32(0)]);
-        assert_eq!(part(&engine, &context, &ns, &lens, 10, stuck).await.unwrap().found, 0);
+        let others = Filter::from_node(Node::field("_id", Test::Not(Box::new(Test::among(stuck)))));
+        assert_eq!(part(&engine, &context, &ns, &lens, lens.old().and(others), 10).await.unwrap().found, 0);
         assert_eq!(stored(&engine, &ns).await[0], doc! { "_id": 0, "a": 0 });
     }
 

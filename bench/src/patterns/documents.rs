@@ -1,0 +1,125 @@
+//! Patterns of single documents: an old document read through the lens of its versions, a filter by a field that a version has moved,
+//! a push onto an array that overflows. They stand beside the same on a collection that no rule concerns, through the same door.
+
+use super::cases::{Case, Key, find, update};
+use super::data::FIRST_PARENT;
+use super::{KEPT, PLAIN};
+use crate::connection::Connection;
+use crate::doors::Door;
+use crate::seeding::all_on;
+use crate::template::{ID_MARK, KEY_MARK};
+use crate::workload::fill_in;
+use anyhow::{Result, bail};
+use bson::{Document, doc};
+use std::time::{Duration, Instant};
+
+const USERS: i64 = 100_000;
+const FANS: i64 = 10_000;
+/// The owner of an array that overflows a thousand times.
+const CELEBRITY: i64 = 7;
+const MANY: i64 = 1_000_000;
+
+/// The collections without rules, beside those with.
+const BESIDE_USERS: &str = "users_beside";
+const BESIDE_FANS: &str = "fans_beside";
+
+pub(super) fn cases() -> Vec<Case> {
+    let by_number =
+        |collection: &str| doc! { "find": collection, "filter": { "phone.number": KEY_MARK }, "singleBatch": true };
+    let push =
+        |collection: &str| update(collection, doc! { "_id": KEY_MARK }, doc! { "$push": { "items": ID_MARK } }, false);
+    let case = |name: &str, writes, key, kept: Document, beside: Document| Case {
+        name: name.to_owned(),
+        clients: 1,
+        writes,
+        key,
+        none: vec![beside.clone()],
+        by_hand: vec![beside],
+        pleach: vec![kept],
+        same_door: true,
+    };
+    let (any_user, any_fan) = (Key::Any(USERS), Key::Any(FANS));
+    vec![
+        case("versions: find an old document by _id", false, any_user, find("users"), find(BESIDE_USERS)),
+        case(
+            "versions: find old documents by a moved path",
+            false,
+            any_user,
+            by_number("users"),
+            by_number(BESIDE_USERS),
+        ),
+        case("outlier: push, a short array", true, any_fan, push("fans"), push(BESIDE_FANS)),
+        Case {
+            // The other ways push onto a short array: one of a million would not fit into a document.
+            pleach: vec![update("fans", doc! { "_id": CELEBRITY }, doc! { "$push": { "items": ID_MARK } }, false)],
+            ..case("outlier: push, a million items", true, any_fan, push("fans"), push(BESIDE_FANS))
+        },
+    ]
+}
+
+/// The rules of these cases. Old documents stay old.
+fn declaration() -> Document {
+    doc! { "database": KEPT, "collections": {
+        "users": { "versions": {
+            "field": "schemaVersion",
+            "steps": [{ "nest": { "phone": { "into": "phone.number", "with": { "phone.countryCode": "+1" } } } }],
+            "migrate": { "background": false },
+        } },
+        "fans": { "outlier": { "items": { "keep": 500 } } },
+    } }
+}
+
+pub(super) async fn load(door: &Door) -> Result<()> {
+    let mut plain = Connection::open(&door.plain.address).await?;
+    let mut kept = Connection::open(&door.kept.address).await?;
+    for (connection, db) in [(&mut plain, PLAIN), (&mut kept, KEPT)] {
+        connection.command(&doc! { "dropDatabase": 1, "$db": db }).await?;
+        for users in ["users", BESIDE_USERS] {
+            let index = |path: &str| doc! { "key": { path: 1 }, "name": format!("{path}_1") };
+            let indexes = vec![index("phone"), index("phone.number")];
+            connection.command(&doc! { "createIndexes": users, "indexes": indexes, "$db": db }).await?;
+            let is_old = users == "users" && db == KEPT;
+            fill_in(connection, db, users, USERS, |i| {
+                let number = FIRST_PARENT + i;
+                let common = doc! { "_id": FIRST_PARENT + i, "name": "a name", "text": "x".repeat(200) };
+                let phone = match is_old {
+                    true => doc! { "phone": number },
+                    false => doc! { "phone": { "number": number, "countryCode": "+1" }, "schemaVersion": 2 },
+                };
+                common.into_iter().chain(phone).collect()
+            })
+            .await?;
+        }
+        for fans in ["fans", BESIDE_FANS] {
+            fill_in(connection, db, fans, FANS, |i| doc! { "_id": FIRST_PARENT + i, "items": [1_i64, 2_i64] }).await?;
+        }
+    }
+    kept.command(&doc! { "pleach": "apply", "declaration": declaration(), "$db": KEPT }).await?;
+    wait_until_on(&mut kept, KEPT).await?;
+    let owner = doc! { "_id": CELEBRITY, "items": [] };
+    kept.command(&doc! { "insert": "fans", "documents": [owner], "$db": KEPT }).await?;
+    let mut next = 0;
+    while next < MANY {
+        let items: Vec<i64> = (next..next + 5_000).collect();
+        let mut push =
+            update("fans", doc! { "_id": CELEBRITY }, doc! { "$push": { "items": { "$each": items } } }, false);
+        push.insert("$db", KEPT);
+        kept.command(&push).await?;
+        next += 5_000;
+    }
+    Ok(())
+}
+
+pub(super) async fn wait_until_on(kept: &mut Connection, db: &str) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let status = kept.command(&doc! { "pleach": "status", "$db": db }).await?;
+        if all_on(&status)? {
+            return Ok(());
+        }
+        if start.elapsed() > Duration::from_secs(300) {
+            bail!("the rules are still not on: {status}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
