@@ -12,6 +12,7 @@ mod history;
 mod hot;
 mod interleave;
 mod mended;
+mod outlier_items;
 mod outliers;
 mod relied;
 mod restored;
@@ -251,6 +252,26 @@ async fn outlier_arrays_go_with_fields_on_the_engine() {
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn outlier_arrays_go_with_fields_on_a_real_mongodb() {
     outliers::stacked(&mongodb().open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_items_are_a_source_on_the_engine() {
+    for seed in SEEDS {
+        outlier_items::fields(&Opened::engine(), *seed, all_or(60)).await;
+    }
+    outlier_items::seeding(&Opened::engine(), 200, 3).await;
+    outlier_items::concurrent(&Opened::engine()).await;
+    outlier_items::read_in_transactions(&Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_items_are_a_source_on_a_real_mongodb() {
+    let opened = mongodb().open().await;
+    outlier_items::fields(&opened, 4, all_or(25)).await;
+    outlier_items::seeding(&opened, 200, 30).await;
+    outlier_items::concurrent(&opened).await;
+    outlier_items::read_in_transactions(&opened).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,7 +33,7 @@ fn in_force(world: World, keep: usize) -> Outliers {
     Outliers { world: world.declaring(&declaration(keep)), keep }
 }
 
-fn items(document: &Document) -> Vec<Bson> {
+pub(crate) fn items(document: &Document) -> Vec<Bson> {
     document.get_array("followers").cloned().unwrap_or_default()
 }
 
@@ -102,25 +102,25 @@ impl Outliers {
 }
 
 /// Small numbers that look random.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
 
-    fn item(&mut self, documents: bool) -> Bson {
+    pub(crate) fn item(&mut self, documents: bool) -> Bson {
         let number = i32::try_from(self.below(8)).unwrap();
         if documents { doc! { "id": number, "n": number % 3 }.into() } else { number.into() }
     }
 
-    fn items(&mut self, documents: bool) -> Vec<Bson> {
+    pub(crate) fn items(&mut self, documents: bool) -> Vec<Bson> {
         (0..self.below(7)).map(|_| self.item(documents)).collect()
     }
 }
 
-fn update_of(spec: impl Into<Bson>, filters: &[Document]) -> Update {
+pub(crate) fn update_of(spec: impl Into<Bson>, filters: &[Document]) -> Update {
     let filters: Vec<Doc<'static>> = filters.iter().cloned().map(Doc::from).collect();
     Update::parse(&document::Value::from(spec.into()), &filters, &mut Names::new()).unwrap()
 }
@@ -154,7 +154,7 @@ fn some_filter(dice: &mut Dice, documents: bool) -> Document {
 }
 
 /// One statement of a client: what it matches, what it does, with which array filters.
-fn some_update(dice: &mut Dice, documents: bool) -> (Bson, Vec<Document>) {
+pub(crate) fn some_update(dice: &mut Dice, documents: bool) -> (Bson, Vec<Document>) {
     let item = dice.item(documents);
     let mut filters = Vec::new();
     let spec = match dice.below(15) {

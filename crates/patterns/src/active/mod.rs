@@ -26,7 +26,7 @@ use crate::shapes::outlier::items;
 use document::op::{Capture, Namespace, NamespaceRef};
 use document::update::Update;
 use document::value::Path;
-use document::{Result, Value};
+use document::{Array, Result, Value};
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -323,6 +323,24 @@ impl Rules {
     /// All collections that are stored in another form.
     pub(crate) fn all_shaped(&self) -> impl Iterator<Item = &Arc<Stack>> {
         self.shaped.values()
+    }
+
+    /// Whether stages name the items of an array, in pipelines of their own too.
+    pub(crate) fn names_items(&self, db: &str, stages: &Array<'_>) -> bool {
+        stages.iter().any(|stage| self.holds_items(db, &stage))
+    }
+
+    fn holds_items(&self, db: &str, value: &Value<'_>) -> bool {
+        match value {
+            Value::Document(fields) => fields.iter().any(|(name, value)| match (name.as_str(), value.as_str()) {
+                ("from" | "coll" | "$unionWith", Some(name)) => {
+                    self.shaped(&Namespace::new(db, name)).is_some_and(|stack| stack.is_virtual())
+                }
+                _ => self.holds_items(db, &value),
+            }),
+            Value::Array(values) => values.iter().any(|value| self.holds_items(db, &value)),
+            _ => false,
+        }
     }
 
     /// The collection whose documents are stored there in another form.

@@ -102,6 +102,7 @@ pub(crate) fn of(at: &Circumstances<'_>, command: &Head<'_>) -> Route {
                 Route::Planned
             }
             _ if is_versioned(rules, command, target) => Route::Planned,
+            _ if joins_items(rules, command) => Route::Planned,
             _ if class == Class::Aggregate && !rules.all.is_empty() && side_writes::has_sink(command) => {
                 planned_if(!sink(command).is_some_and(|target| is_free(target.by_ref())))
             }
@@ -136,6 +137,15 @@ fn note_view(rules: &Rules, command: &Head<'_>, target: Option<NamespaceRef<'_>>
     if let Some(ns) = target.filter(|ns| is_view && rules.lenses().in_database(ns.db).next().is_some()) {
         rules.lenses().views.is_coming(ns);
     }
+}
+
+/// Whether a pipeline joins the items of an array in a transaction, where MongoDB reads no view of them.
+fn joins_items(rules: &Rules, command: &Head<'_>) -> bool {
+    let is_in_transaction = || matches!(command.body.get("autocommit"), Some(Value::Bool(false)));
+    if !rules.all_shaped().any(|stack| stack.is_virtual()) || !is_in_transaction() {
+        return false;
+    }
+    matches!(command.body.get("pipeline"), Some(Value::Array(stages)) if rules.names_items(command.db, &stages))
 }
 
 /// Whether a command may change documents of clients.

@@ -5,7 +5,7 @@ use crate::declare::check::Draft;
 use crate::declare::combinations::Clash;
 use crate::declare::finding::Findings;
 use crate::rule::order::overlap;
-use crate::rule::{Outlier, Rule};
+use crate::rule::{Link, Outlier, Refers, Rule};
 use document::value::Path;
 
 /// Tells which rules do not go together with an outlier array.
@@ -53,9 +53,14 @@ pub(crate) fn clash(rule: &Rule, outlier: &Outlier, other: &Rule) -> Option<Clas
         let hint = format!("read `{}` instead: it has the embedded items too", outlier.items().collection);
         return told("overflow", "the overflow has only some of the items", &hint);
     }
-    if source == Some(&outlier.items()) {
-        let hint = format!("`{}` holds how many items there are; read others with a pipeline", outlier.count);
-        return told("", "fields that are kept from the items of an array are not available yet", &hint);
+    let refers_to_items = |link: &&Link| link.source == outlier.items() && link.refers == Refers::Host;
+    if other
+        .link()
+        .filter(refers_to_items)
+        .is_some_and(|link| link.foreign.path().is_none_or(|key| key.path.first() != "_id"))
+    {
+        let hint = format!("refer by `_id`: `{{ {}: …, index: … }}`", outlier.owner);
+        return told("", "no index says which one item has a value, so that a copy cannot refer by it", &hint);
     }
     if other.host == outlier.items() {
         return told("", "the items of an array are only read", "keep the field in another collection");

@@ -76,22 +76,22 @@ pub(super) async fn modified(
         }
     };
     match id {
-        Some(id) if attempt.derived.contains(&modify.ns) && written.retried.is_empty() => {
-            read_back(attempt, modify, id, written).await
-        }
-        _ => Ok(written),
+        Some(id) => read_back(attempt, modify, id, written).await,
+        None => Ok(written),
     }
 }
 
 /// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
 /// same once more, as it is after that.
-async fn read_back(
+pub(super) async fn read_back(
     attempt: &mut Attempt<'_>,
     op: &FindAndModify,
     id: Value<'static>,
     mut written: Written,
 ) -> Result<Written> {
-    if !matches!(op.action, Modify::Update { return_new: true, .. }) || written.document.is_none() {
+    let is_written_again = attempt.derived.contains(&op.ns) && written.retried.is_empty();
+    let shows_new = matches!(op.action, Modify::Update { return_new: true, .. }) && written.document.is_some();
+    if !is_written_again || !shows_new {
         return Ok(written);
     }
     let find = one(op.ns.clone(), Filter::equality("_id", &id));

@@ -9,7 +9,7 @@ use crate::execute::host_updates::HostUpdates;
 use crate::execute::{deferred, jobs, roll_up};
 use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted};
 use document::filter::Filter;
-use document::op::{Capture, Count, Delete, DeleteStatement, ReadOp, WriteOp};
+use document::op::{Capture, Change, Count, Delete, DeleteStatement, ReadOp, WriteOp};
 use document::value::order;
 use document::{Code, Doc, Error, Result, Value};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) async fn spread(attempt: &mut Attempt<'_>, level: &[Arc<ActiveRule>],
         };
         for changed in changes.of(&link.source) {
             // Seeding counts this child later (SEMANTICS R2).
-            if adds && !state.has_gathered(&changed.change.id) {
+            if adds && !state.has_gathered(&id_of(&changed.change)) {
                 continue;
             }
             field.react(&changed.change, &attempt.context.env, &mut effects)?;
@@ -50,6 +50,12 @@ pub(super) async fn spread(attempt: &mut Attempt<'_>, level: &[Arc<ActiveRule>],
         }
     }
     following.write(attempt, changes).await
+}
+
+/// The `_id` of a changed source. A change of one of several documents in a stored one has an `id` of its own.
+fn id_of(change: &Change) -> Value<'static> {
+    let of = |document: &Option<Doc<'static>>| document.as_ref()?.get("_id");
+    of(&change.before).or_else(|| of(&change.after)).unwrap_or_else(|| change.id.clone())
 }
 
 /// Deletes hosts with their sources, behind everything else that follows from the changes so far: what is read of sources then

@@ -1,6 +1,7 @@
 //! What a field is on some hosts, and what it should be. Seeding, audit, repair and the outbox are this and a comparison. A host that
 //! a client writes is completed by `execute::host_fields`, by the same loop (`execute::evaluation`).
 
+use crate::active::Rules;
 use crate::execute::access::{Access, aggregate, find};
 use crate::execute::evaluation::{Basis, Evaluation, Host, distinct, evaluate};
 use crate::execute::executor::Executor;
@@ -12,7 +13,7 @@ use crate::fields::value_at;
 use crate::mql::{call, literal};
 use crate::rule::fence::fence_key;
 use crate::rule::owned::STATE;
-use crate::rule::{Fate, Fetch, Field, Lookup, Obstacle, Rows, Rule, WhenDeleted, key};
+use crate::rule::{Fate, Fetch, Field, Lookup, Obstacle, Rows, Rule, Stack, WhenDeleted, key};
 use document::backend::{FenceKey, Mode};
 use document::error::label;
 use document::filter::Filter;
@@ -212,7 +213,16 @@ impl Evaluator {
         let Some(stages) = self.field.without_host() else { return Ok(Vec::new()) };
         let (source, sent) = (self.rule.link().map(|link| &link.source), !at.backend.facts().runs_our_code);
         let Some(source) = source else { return Ok(Vec::new()) };
-        let documents = at.all(aggregate(source, Pipeline::parse(&stages, &mut Names::new())?)).await?;
+        let op = aggregate(source, Pipeline::parse(&stages, &mut Names::new())?);
+        let rules = self.executor.as_ref().map(|executor| executor.rules());
+        let of_array = rules.as_ref().and_then(|rules| Some((rules, self.stack(rules)?)));
+        let documents = match of_array.filter(|(_, stack)| stack.is_virtual()) {
+            Some((rules, stack)) => {
+                let cursor = read::open(at.backend, rules, at.session, at.context, &op, stack).await?;
+                at.drained(cursor).await?
+            }
+            None => at.all(op).await?,
+        };
         let mut rows = Rows::default();
         rows.add(&*self.field, Fetch::Rows, &documents);
         let ids = documents.iter().filter_map(|row| row.get("_id"));
@@ -286,10 +296,7 @@ impl Evaluator {
     /// end (SEMANTICS R1).
     pub(crate) async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
         let rules = self.executor.as_ref().map(|executor| executor.rules());
-        let link = self.field.link();
-        let stack = rules.as_ref().zip(link).and_then(|(rules, link)| Some((rules, rules.shaped(&link.source)?)));
-        // While documents are relocated, the view has those of both places.
-        let stack = stack.filter(|(_, stack)| stack.places.len() == 1);
+        let stack = rules.as_ref().and_then(|rules| Some((rules, self.stack(rules)?)));
         let fetch = match at.backend.facts().runs_our_code {
             _ if stack.is_some() && self.field.lookup() != Lookup::Never => Fetch::Shaped,
             true => Fetch::Documents,
@@ -308,6 +315,14 @@ impl Evaluator {
             rows.add(&*self.field, fetch, &documents);
         }
         Ok(rows)
+    }
+}
+
+impl Evaluator {
+    /// The stack through which sources are read; `None` if they are read as they are, or from a view.
+    fn stack<'r>(&self, rules: &'r Rules) -> Option<&'r Arc<Stack>> {
+        // While documents are relocated, the view has those of both places. No transaction reads that of an array.
+        rules.shaped(&self.field.link()?.source).filter(|stack| stack.places.len() == 1 || stack.is_virtual())
     }
 }
 

@@ -1,14 +1,17 @@
 //! A client's read: passed on as it is, or answered by the shape that its collection has.
 
+use crate::execute::access::Access;
 use crate::execute::executor::Executor;
 use crate::execute::outlier::reads;
+use crate::execute::read::others::{self, OtherCollections};
 use crate::execute::{digits, read};
 use crate::layer::{named_collection, switchover_wait};
 use document::backend::{Answer, Cursor, Session};
-use document::op::{Context, ReadOp};
+use document::filter::Filter;
+use document::op::{Context, Find, Namespace, ReadOp};
 use document::pipeline::not_first;
 use document::text::node::index_required;
-use document::{Error, Result};
+use document::{Doc, Error, Result};
 use std::sync::Arc;
 
 pub(super) fn read<'a>(
@@ -18,6 +21,19 @@ pub(super) fn read<'a>(
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     let rules = executor.current();
+    if session.transaction.is_some() && !executor.inner.facts().runs_our_code {
+        match others::joined(&rules, &op, context) {
+            Ok(None) => {}
+            Ok(Some(joined)) => {
+                let others = Arc::new(ByTheLayer { executor: executor.clone(), db: op.ns().db.clone() });
+                return Box::pin(async move {
+                    let rows = read(executor, session, context, joined.before.clone()).await?;
+                    joined.open(rows, session, context, others).await
+                });
+            }
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        }
+    }
     if reads::concerned(&rules, &op).is_some() {
         drop(rules);
         return Box::pin(async move {
@@ -53,7 +69,7 @@ pub(super) fn read<'a>(
                 refuse_collation(&op)?;
                 let line = session.relay.clone();
                 let sees_stored = named_collection::sees_stored(executor, line.as_ref(), &op, shaped).await?;
-                let outcome = match !sees_stored && shaped.places.len() == 1 {
+                let outcome = match !sees_stored && (shaped.places.len() == 1 || shaped.is_virtual()) {
                     true => {
                         let op = digits::read_owned(&rules, op.clone(), context)?;
                         executor.inner.read(session, context, op).await
@@ -75,6 +91,28 @@ pub(super) fn refuse_collation(op: &ReadOp) -> Result<()> {
     match op.collation() {
         Some(_) => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
         None => Ok(()),
+    }
+}
+
+/// Other collections as a client of the layer reads them.
+struct ByTheLayer {
+    executor: Arc<Executor>,
+    db: Arc<str>,
+}
+
+impl OtherCollections for ByTheLayer {
+    fn read<'a>(
+        &'a self,
+        session: &'a mut Session,
+        context: &'a Context,
+        collection: &str,
+        filter: Filter,
+    ) -> Answer<'a, Vec<Doc<'static>>> {
+        let op = ReadOp::Find(Find::matching(Namespace::new(&self.db, collection), filter));
+        Box::pin(async move {
+            let cursor = read(&self.executor, session, context, op).await?;
+            Access { backend: &*self.executor.inner, session, context }.drained(cursor).await
+        })
     }
 }
 

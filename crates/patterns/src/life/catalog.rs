@@ -186,6 +186,11 @@ pub(crate) async fn epoch(at: &mut Access<'_>, db: &str, rule: &str) -> Result<O
     Ok(row.map(|row| long(row.get("epoch"))))
 }
 
+/// The row of a rule; nothing if it is not there.
+pub(crate) async fn one(at: &mut Access<'_>, db: &str, rule: &str) -> Result<Option<Row>> {
+    Ok(load(at, db).await?.into_iter().find(|row| row.rule == rule))
+}
+
 /// Forgets a rule unless somebody has changed it since.
 pub(crate) async fn remove(at: &mut Access<'_>, db: &str, row: &Row) -> Result<()> {
     at.delete(&names::catalog(db), as_of(&row.rule, row.epoch)).await.map(drop)

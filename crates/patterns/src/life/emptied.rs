@@ -18,7 +18,7 @@ const INDEX_FIELDS: &[&str] = &["v", "key", "name", "ns", "unique"];
 /// The collections that are, but for their documents, what the rules would make of nothing.
 pub(super) async fn collections(at: &mut Access<'_>, rules: &[&Rule]) -> Result<Vec<Namespace>> {
     let mut needed: BTreeMap<Namespace, Vec<IndexNeed>> = BTreeMap::new();
-    for index in rules.iter().flat_map(|rule| rule.needs().indexes) {
+    for index in rules.iter().flat_map(|rule| rule.needed_indexes(rules.iter().copied())) {
         needed.entry(index.ns.clone()).or_default().push(index);
     }
     let mut found = Vec::new();

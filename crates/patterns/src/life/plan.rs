@@ -98,7 +98,7 @@ impl ApplyPlan {
                 _ => None,
             });
             let planned: Vec<&PlannedIndex> = planned.collect();
-            let missing = install::missing_beside(at, rule, &planned).await?;
+            let missing = install::missing_beside(at, rule, rules, &planned).await?;
             steps.extend(
                 missing.into_iter().map(|needed| ApplyStep { rule: declared.clone(), work: Work::Index(needed) }),
             );
@@ -114,11 +114,14 @@ impl ApplyPlan {
                 steps.push(ApplyStep { rule: declared, work });
             }
         }
-        for difference in &differences {
-            if let RuleDifference::Removed(old) = difference {
-                steps.push(ApplyStep { rule: Arc::new((*old).clone()), work: Work::Remove });
-            }
-        }
+        let removed = differences.iter().filter_map(|difference| match difference {
+            RuleDifference::Removed(old) => Some(Arc::new((*old).clone())),
+            _ => None,
+        });
+        let mut removed: Vec<Arc<Rule>> = removed.collect();
+        // An array goes after the fields that are kept from its items.
+        removed.sort_by_key(|rule| rule.outlier().is_some());
+        steps.extend(removed.into_iter().map(|rule| ApplyStep { rule, work: Work::Remove }));
         let mut plan = ApplyPlan { steps };
         versions::readers::add(&mut plan, entries, rules);
         Ok(plan)

@@ -7,6 +7,7 @@
 
 use crate::execute::access::{Access, find, update_one, update_op};
 use crate::execute::gate::Point;
+use crate::execute::read;
 use crate::execute::roll_up::{WHOLE_RULE, empty_values};
 use crate::fields::HostUpdate;
 use crate::life::reconcile::set_state;
@@ -19,7 +20,7 @@ use crate::rule::state::State;
 use crate::rule::{Field, Rule, key};
 use document::backend::{Answer, Mode, Session};
 use document::filter::Filter;
-use document::op::UpdateStatement;
+use document::op::{ReadOp, UpdateStatement};
 use document::{Doc, Env, Result, Value};
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -41,18 +42,18 @@ pub(super) async fn begin(life: &Life, entry: &CatalogRule) -> Result<()> {
     set_state(life, entry, State::Gathering { position: None }).await
 }
 
-/// Counts what is left of the source; the caller goes on with the hosts.
-pub(super) async fn seed(life: &Life, entry: &CatalogRule) -> Result<()> {
-    let State::Gathering { position } = &entry.row.state else { return Ok(()) };
+/// Counts what is left of the source; the caller goes on with the hosts if all of it is counted.
+pub(super) async fn seed(life: &Life, entry: &CatalogRule) -> Result<bool> {
+    let State::Gathering { position } = &entry.row.state else { return Ok(true) };
     if matches!(position, Some(Value::MaxKey)) {
-        return Ok(());
+        return Ok(true);
     }
     let mut gathering = Gathering { life, rule: &entry.rule, row: entry.row.clone() };
     let pace = if is_view(life, &entry.rule) { PACE_IN_VIEW } else { PACE };
     match walk(life, pace, position.clone(), &mut gathering).await? {
-        WalkEnd::Reached => Ok(()),
+        WalkEnd::Reached => Ok(true),
         // The reconciler looks at it anew.
-        WalkEnd::Superseded => life.reload().await,
+        WalkEnd::Superseded => life.reload().await.map(|()| false),
     }
 }
 
@@ -84,14 +85,28 @@ impl Gathering<'_> {
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };
         life.pass(Point::Life("fence")).await?;
         at.backend.fences(at.session, &[(fence_key(rule, &WHOLE_RULE), Mode::Exclusive)]).await?;
-        if catalog::epoch(&mut at, &rule.host.db, &row.rule).await? != Some(row.epoch) {
-            return Ok(None);
+        match catalog::one(&mut at, &rule.host.db, &row.rule).await? {
+            Some(now) if now.epoch == row.epoch && now.state == row.state => {}
+            // A commit whose reply was lost has counted this part already.
+            Some(now) if now.epoch == row.epoch => {
+                life.advanced(&rule.host.db, &now);
+                return Ok(None);
+            }
+            _ => return Ok(None),
         }
         let part_of_source = match is_view {
             true => walk::range_in_view(&link.source, part.from, to.as_ref())?,
             false => walk::range(&link.source, part.from, to.as_ref()),
         };
-        let sources = at.find(part_of_source).await?;
+        let rules = life.patterned.rules();
+        let sources = match rules.shaped(&link.source).filter(|stack| stack.is_virtual()) {
+            Some(stack) => {
+                let op = ReadOp::Find(part_of_source);
+                let cursor = read::open(at.backend, &rules, at.session, context, &op, stack).await?;
+                at.drained(cursor).await?
+            }
+            None => at.find(part_of_source).await?,
+        };
         life.pass(Point::Life("evaluate")).await?;
         let additions = additions(field, &sources, &context.env)?;
         if let Some(keeping) = Keeping::of(rule, &row.state, &row.replaced).filter(|_| !additions.is_empty()) {

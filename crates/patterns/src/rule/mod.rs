@@ -153,6 +153,18 @@ impl Rule {
         }
     }
 
+    /// The indexes that it needs; those on the items of an array, which one of these rules divides, on where the items are.
+    pub fn needed_indexes<'r>(&self, rules: impl Iterator<Item = &'r Rule> + Clone) -> Vec<IndexNeed> {
+        let of_need = |need: IndexNeed| {
+            let mut arrays = rules.clone().filter_map(|rule| rule.outlier());
+            match arrays.find(|outlier| outlier.items() == need.ns) {
+                Some(outlier) => outlier.stored_indexes(&need),
+                None => vec![need],
+            }
+        };
+        self.needs().indexes.into_iter().flat_map(of_need).collect()
+    }
+
     /// Whether the array whose items become documents is the field that shows the first of them.
     pub fn lifts_own_field(&self) -> bool {
         self.lift.as_ref() == Some(&self.field)

@@ -97,6 +97,17 @@ impl Outlier {
         }
     }
 
+    /// An index on all items, as indexes on where they are. Embedded items are found by their host, or by an index on the array.
+    pub fn stored_indexes(&self, need: &IndexNeed) -> Vec<IndexNeed> {
+        let mut stored = vec![IndexNeed { ns: self.overflow.clone(), unique: false, ..need.clone() }];
+        if let Some((path, _)) = need.keys.first().filter(|(path, _)| path.first() == self.item) {
+            let rest = path.parts.iter().skip(1).cloned();
+            let parts = Path::new(&self.field).parts.into_iter().chain(rest).collect();
+            stored.push(IndexNeed::lookup(&self.host, [Path { parts }]));
+        }
+        stored
+    }
+
     fn view(&self) -> ViewNeed {
         let overflow = object([
             ("coll", Value::from(&*self.overflow.collection)),

@@ -9,11 +9,12 @@ pub(crate) mod reads;
 mod rows;
 
 pub(crate) use deletes::follow_deletes;
+pub(crate) use rows::depends_on_places;
 
 use crate::active::CollectionRules;
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
-use crate::execute::client_statement::{as_stored, inserted, modified};
+use crate::execute::client_statement::{as_stored, insert, modified, read_back};
 use crate::execute::executor::Executor;
 use crate::execute::outlier::rows::RowChanges;
 use crate::execute::react::react;
@@ -100,7 +101,8 @@ async fn new_documents(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, 
         }
     }
     let stored = Insert { documents, ..op.clone() };
-    let written = inserted(attempt, &stored).await?;
+    let mut changes = Changes::default();
+    let written = insert(attempt, &stored, &mut changes).await?;
     if !written.errors.is_empty() {
         return Ok(written);
     }
@@ -117,7 +119,8 @@ async fn new_documents(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, 
             change::spill(attempt, local, outlier, &owner, &items, &mut rows).await?;
         }
     }
-    rows.follow(attempt).await?;
+    rows.put(&mut changes)?;
+    react(attempt, changes).await?;
     Ok(written)
 }
 
@@ -153,10 +156,7 @@ async fn updated(
         if written.n > 0 {
             let mut rows = RowChanges::of(attempt, local);
             written.changes.iter().for_each(|change| rows.captured(change));
-            let mut changes = Changes::default();
-            changes.derived(op.ns(), std::mem::take(&mut written.changes));
-            react(attempt, changes).await?;
-            rows.follow(attempt).await?;
+            follow(attempt, op.ns(), &mut written, rows).await?;
             return Ok(written);
         }
     }
@@ -183,11 +183,11 @@ async fn updated(
         statements.push(whole(&made, true)?);
     }
     let op = WriteOp::Update(UpdateOp { statements, ..op.clone() });
-    let mut written = as_stored(attempt, local, &op).await?;
+    let mut written = attempt.write(&op, &local.capture).await?;
     if !written.errors.is_empty() {
         return Ok(written);
     }
-    rows.follow(attempt).await?;
+    follow(attempt, op.ns(), &mut written, rows).await?;
     if hidden > 0 {
         // Only items of the overflow are others now: the stored document does not show it.
         written.modified = (written.modified + hidden).min(written.n);
@@ -238,15 +238,32 @@ async fn find_and_modify(
         (Modify::Remove | Modify::Update { .. }, None) => return Ok(Written::default()),
     };
     let stored = FindAndModify { filter: Filter::equality("_id", &id), sort: None, hint: None, action, ..op.clone() };
-    let mut written = modified(attempt, local, &WriteOp::FindAndModify(Box::new(stored.clone())), &stored).await?;
-    if written.errors.is_empty() {
-        rows.follow(attempt).await?;
-        if is_hidden {
-            written.modified = 1;
-            remember(attempt, &op.ns, op.statement_id, &written).await?;
+    let statement = WriteOp::FindAndModify(Box::new(stored.clone()));
+    let mut written = match rows.is_empty() {
+        true => modified(attempt, local, &statement, &stored).await?,
+        false => {
+            // Part of the items is written already: fields of the host are right only behind the whole write.
+            let mut written = attempt.write(&statement, &local.capture).await?;
+            if written.errors.is_empty() {
+                follow(attempt, &op.ns, &mut written, rows).await?;
+                written = read_back(attempt, &stored, id, written).await?;
+            }
+            written
         }
+    };
+    if written.errors.is_empty() && is_hidden {
+        written.modified = 1;
+        remember(attempt, &op.ns, op.statement_id, &written).await?;
     }
     Ok(written)
+}
+
+/// What follows from a statement on stored documents and from what it meant for the items.
+async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, written: &mut Written, rows: RowChanges) -> Result<()> {
+    let mut changes = Changes::default();
+    changes.derived(ns, std::mem::take(&mut written.changes));
+    rows.put(&mut changes)?;
+    react(attempt, changes).await
 }
 
 /// The document that an upsert makes, its overflow written.

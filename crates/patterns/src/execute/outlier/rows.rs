@@ -1,13 +1,14 @@
 //! What a write means for the items of an array as a collection of its own: fields may be kept from it.
 
-use crate::active::CollectionRules;
+use crate::active::{ActiveRule, CollectionRules, Rules};
 use crate::execute::attempt::Attempt;
 use crate::execute::changes::Changes;
 use crate::execute::logical_changes::LogicalChanges;
-use crate::execute::react::react;
-use crate::rule::{Outlier, Stack};
-use document::op::Change;
+use crate::rule::outlier::INDEX;
+use crate::rule::{Lookup, Outlier, Stack, State};
+use document::op::{Capture, Change, Namespace};
 use document::{Doc, DocWriter, Result, Value};
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// The items that came and went, of the arrays that fields are kept from.
@@ -17,21 +18,23 @@ pub(super) struct RowChanges {
 
 /// The rows of one array.
 struct ArrayRows {
+    outlier: Arc<Outlier>,
     stack: Arc<Stack>,
+    /// Whether a field depends on where in the array an item is.
+    by_place: bool,
     hosts: Vec<Change>,
     overflow: Vec<Change>,
 }
 
-impl ArrayRows {
-    fn of(stack: &Arc<Stack>) -> ArrayRows {
-        ArrayRows { stack: stack.clone(), hosts: Vec::new(), overflow: Vec::new() }
-    }
-}
-
 impl RowChanges {
     pub(super) fn of(attempt: &Attempt<'_>, local: &CollectionRules) -> RowChanges {
-        let stacks = local.outliers.iter().filter_map(|outlier| attempt.rules.shaped(&outlier.items()));
-        RowChanges { of: stacks.filter(|stack| stack.is_source).map(ArrayRows::of).collect() }
+        let of = |outlier: &Arc<Outlier>| {
+            let items = outlier.items();
+            let stack = attempt.rules.shaped(&items).filter(|stack| stack.is_source)?.clone();
+            let by_place = depends_on_places(&attempt.rules, &items);
+            Some(ArrayRows { outlier: outlier.clone(), stack, by_place, hosts: Vec::new(), overflow: Vec::new() })
+        };
+        RowChanges { of: local.outliers.iter().filter_map(of).collect() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -55,37 +58,80 @@ impl RowChanges {
 
     /// A document of the overflow came, went or became another.
     pub(super) fn overflow(&mut self, outlier: &Outlier, before: Option<&Doc<'static>>, after: Option<&Doc<'static>>) {
-        let items = outlier.items();
-        for rows in self.of.iter_mut().filter(|rows| rows.stack.logical == items) {
+        for rows in self.of.iter_mut().filter(|rows| rows.outlier.field == outlier.field) {
             rows.overflow.push(Change { id: Value::Missing, before: before.cloned(), after: after.cloned() });
         }
     }
 
-    /// The changed rows, beside others.
+    /// The changed rows, beside others: what is evaluated from now on sees all of them, so that all must be known together.
     pub(super) fn put(self, into: &mut Changes) -> Result<()> {
-        for ArrayRows { stack, hosts, overflow } in self.of {
+        for ArrayRows { outlier, stack, by_place, hosts, overflow } in self.of {
             let mut logical = LogicalChanges::default();
             for (place, changes) in stack.places.iter().zip([hosts, overflow]) {
                 logical.add(&stack, &place.stored, &changes)?;
             }
-            into.derived(&stack.logical, logical.into_changes());
+            let mut changes = logical.into_changes();
+            if !by_place {
+                changes = without_moved(&outlier, changes);
+            }
+            let known = into.of(&stack.logical).len();
+            for (number, change) in changes.iter_mut().enumerate() {
+                change.id = Value::Int64(i64::try_from(known + number).unwrap_or(i64::MAX));
+            }
+            into.derived(&stack.logical, changes);
         }
         Ok(())
     }
+}
 
-    /// What follows from them.
-    pub(super) async fn follow(self, attempt: &mut Attempt<'_>) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
+/// Whether a field over the items depends on where in the array they are, which a removal changes for all that follow.
+pub(crate) fn depends_on_places(rules: &Rules, items: &Namespace) -> bool {
+    let Some(local) = rules.of(items) else { return false };
+    let names_place = match &local.capture {
+        Capture::Nothing => false,
+        Capture::Everything => true,
+        Capture::Paths(paths) => paths.iter().any(|path| ["_id", INDEX].contains(&path.first())),
+    };
+    let is_by_place = |kept: &Arc<ActiveRule>| {
+        // Equal ones are told apart by their `_id`, and the walk over a source goes by it.
+        let orders = kept.field.as_ref().is_some_and(|field| matches!(field.lookup(), Lookup::InOrder(_)));
+        orders || kept.makes_hosts() && kept.state != State::On
+    };
+    names_place || local.sourced.iter().any(is_by_place)
+}
+
+/// The changes but for items that only have another place now.
+fn without_moved(outlier: &Outlier, changes: Vec<Change>) -> Vec<Change> {
+    let content = |row: &Doc<'static>| {
+        let mut writer = DocWriter::with_capacity(64);
+        for name in [&outlier.owner, &outlier.item] {
+            writer.append(name, &row.get(name).unwrap_or(Value::Null));
         }
-        let mut changes = Changes::default();
-        self.put(&mut changes)?;
-        react(attempt, changes).await
+        writer.finish().as_bytes().to_vec()
+    };
+    let mut rows: HashMap<Vec<u8>, (Vec<Doc<'static>>, Vec<Doc<'static>>)> = HashMap::new();
+    for Change { before, after, .. } in changes {
+        if let Some(before) = before {
+            rows.entry(content(&before)).or_default().0.push(before);
+        }
+        if let Some(after) = after {
+            rows.entry(content(&after)).or_default().1.push(after);
+        }
     }
+    let mut changes = Vec::new();
+    for (mut before, mut after) in rows.into_values() {
+        let moved = before.len().min(after.len());
+        let (left, came) = (before.split_off(moved), after.split_off(moved));
+        let left = left.into_iter().map(|row| Change { id: Value::Missing, before: Some(row), after: None });
+        changes.extend(left);
+        let came = came.into_iter().map(|row| Change { id: Value::Missing, before: None, after: Some(row) });
+        changes.extend(came);
+    }
+    changes
 }
 
 /// A captured document with its `_id`.
-pub(super) fn numbered(id: &Value<'_>, doc: &Doc<'static>) -> Doc<'static> {
+fn numbered(id: &Value<'_>, doc: &Doc<'static>) -> Doc<'static> {
     if doc.contains("_id") {
         return doc.clone();
     }

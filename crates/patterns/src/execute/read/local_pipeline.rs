@@ -4,13 +4,16 @@
 //! for: while a batch is made, the stages run on a thread of their own and ask for more rows by a message. Between two
 //! batches no thread is held.
 
+use crate::execute::read::others::OtherCollections;
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
+use document::filter::{Filter, Node};
 use document::op::Context;
 use document::pipeline::{Collections, Pipeline, Role, Rows, Run, Stream, from_documents, results};
 use document::{Code, Doc, Env, Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 type Interrupt = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
@@ -40,6 +43,7 @@ pub(super) fn start(
     first: Batch,
     pipeline: &Pipeline,
     context: &Context,
+    others: Option<Arc<dyn OtherCollections>>,
 ) -> Result<Box<dyn Cursor>> {
     let interrupt = Arc::new(Mutex::new(context.env.interrupt.clone()));
     let current = interrupt.clone();
@@ -50,7 +54,12 @@ pub(super) fn start(
         }),
         ..context.env.clone()
     };
-    let run = Run { env, collections: Arc::new(NoOthers) };
+    let (want, wanted) = unbounded_channel();
+    let collections: Arc<dyn Collections> = match others {
+        Some(_) => Arc::new(AskedFor { want: want.clone() }),
+        None => Arc::new(NoOthers),
+    };
+    let run = Run { env, collections };
     let running = |rows| -> Result<Option<Running>> {
         Ok(Some(Running { rows: results(pipeline.start(rows, &run)?), ahead: None, ended: false }))
     };
@@ -58,10 +67,9 @@ pub(super) fn start(
     if first.exhausted && bytes <= MAX_BYTES_WITHOUT_THREAD && is_plain(pipeline) {
         return Ok(Box::new(CompleteCursor { running: running(from_documents(first.documents))?, interrupt }));
     }
-    let (want, wanted) = unbounded_channel();
     let (supply, supplied) = unbounded_channel();
     let input = Supplied { want, supplied, batch: first.documents.into_iter(), ended: first.exhausted };
-    Ok(Box::new(LocalCursor { inner, running: running(Box::new(input))?, wanted, supply, interrupt }))
+    Ok(Box::new(LocalCursor { inner, running: running(Box::new(input))?, wanted, supply, others, interrupt }))
 }
 
 /// Whether a few rows cannot become much work.
@@ -102,8 +110,10 @@ struct LocalCursor {
     inner: Box<dyn Cursor>,
     /// `None` after a failure.
     running: Option<Running>,
-    wanted: UnboundedReceiver<()>,
+    wanted: UnboundedReceiver<Wanted>,
     supply: UnboundedSender<Result<Batch>>,
+    /// Where stages read other collections; `None` if none does.
+    others: Option<Arc<dyn OtherCollections>>,
     /// Of the command that asked for the current batch.
     interrupt: Arc<Mutex<Interrupt>>,
 }
@@ -124,12 +134,21 @@ impl Cursor for LocalCursor {
                         self.running = Some(running);
                         return Ok(batch);
                     }
-                    Some(()) = self.wanted.recv() => {
-                        let limit = BatchLimit { documents: NEXT_ROWS, bytes: BATCH_BYTES };
-                        let batch = self.inner.next(session, context, limit).await;
-                        // If nobody takes it, the thread has ended and is met above.
-                        let _ = self.supply.send(batch);
-                    }
+                    // If nobody takes what was wanted, the thread has ended and is met above.
+                    Some(wanted) = self.wanted.recv() => match wanted {
+                        Wanted::Rows => {
+                            let limit = BatchLimit { documents: NEXT_ROWS, bytes: BATCH_BYTES };
+                            let batch = self.inner.next(session, context, limit).await;
+                            let _ = self.supply.send(batch);
+                        }
+                        Wanted::Other { collection, filter, reply } => {
+                            let found = match &self.others {
+                                Some(others) => others.read(session, context, &collection, filter).await,
+                                None => Err(unread(&collection)),
+                            };
+                            let _ = reply.send(found);
+                        }
+                    },
                 }
             }
         })
@@ -177,7 +196,7 @@ impl Running {
 
 /// Rows that are sent for when they are wanted.
 struct Supplied {
-    want: UnboundedSender<()>,
+    want: UnboundedSender<Wanted>,
     supplied: UnboundedReceiver<Result<Batch>>,
     batch: std::vec::IntoIter<Doc<'static>>,
     ended: bool,
@@ -192,8 +211,7 @@ impl Stream for Supplied {
             if self.ended {
                 return Ok(None);
             }
-            let left = || Error::new(Code::CursorKilled, "the client has left");
-            self.want.send(()).map_err(|_| left())?;
+            self.want.send(Wanted::Rows).map_err(|_| left())?;
             let batch = self.supplied.blocking_recv().ok_or_else(left)?.inspect_err(|_| self.ended = true)?;
             self.ended = batch.exhausted;
             self.batch = batch.documents.into_iter();
@@ -203,11 +221,47 @@ impl Stream for Supplied {
     fn pause(&mut self) {}
 }
 
-/// Pipelines that name other collections are not run in this process.
+/// What the stages wait for.
+enum Wanted {
+    Rows,
+    Other { collection: String, filter: Filter, reply: oneshot::Sender<Result<Vec<Doc<'static>>>> },
+}
+
+fn left() -> Error {
+    Error::new(Code::CursorKilled, "the client has left")
+}
+
+fn unread(collection: &str) -> Error {
+    Error::new(Code::InternalError, format!("'{collection}' cannot be read from here"))
+}
+
+/// Other collections, asked for by a message from the thread of the stages.
+#[derive(Clone)]
+struct AskedFor {
+    want: UnboundedSender<Wanted>,
+}
+
+impl Collections for AskedFor {
+    fn open(&self, collection: &str, pipeline: &Pipeline, env: &Env) -> Result<Rows> {
+        // Conditions with variables of the pipeline are tested here.
+        let mut nodes = Vec::new();
+        let leading = pipeline.split().leading.filter;
+        leading.root.each_required_field(&mut |path, test| {
+            nodes.push(Node::Field { path: path.clone(), test: test.clone() });
+        });
+        let (reply, answer) = oneshot::channel();
+        let filter = Filter::from_node(Node::all_of(nodes));
+        self.want.send(Wanted::Other { collection: collection.to_owned(), filter, reply }).map_err(|_| left())?;
+        let found = answer.blocking_recv().map_err(|_| left())??;
+        pipeline.start(from_documents(found), &Run { env: env.clone(), collections: Arc::new(self.clone()) })
+    }
+}
+
+/// Pipelines that name other collections are not run in this process, unless somebody reads these.
 struct NoOthers;
 
 impl Collections for NoOthers {
     fn open(&self, collection: &str, _: &Pipeline, _: &Env) -> Result<Rows> {
-        Err(Error::new(Code::InternalError, format!("'{collection}' cannot be read from here")))
+        Err(unread(collection))
     }
 }

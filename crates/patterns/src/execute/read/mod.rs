@@ -14,6 +14,8 @@ mod find_projection;
 mod general;
 mod local_pipeline;
 mod newest_documents;
+mod one_by_one;
+pub(crate) mod others;
 mod request;
 mod result;
 mod run;

@@ -4,7 +4,7 @@ use crate::active::Rules;
 use crate::execute::digits;
 use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::ResultForm;
-use crate::execute::read::{general, local_pipeline, result, snapshot};
+use crate::execute::read::{general, local_pipeline, one_by_one, result, snapshot};
 use crate::rule::read::{ReadPlan, ReadRequest, Unless};
 use crate::shapes::Stack;
 use document::Result;
@@ -22,6 +22,10 @@ pub(crate) async fn open(
 ) -> Result<Box<dyn Cursor>> {
     let op = digits::read(rules, op, context)?;
     let parsed = ParsedRead::of(&op, context)?;
+    if stack.places.len() > 1 && session.transaction.is_some() && !backend.facts().runs_our_code {
+        let cursor = one_by_one::open(backend, session, context, &parsed.request, stack).await?;
+        return Ok(result::cursor(cursor, parsed.form));
+    }
     let mut plan = plan(stack, &parsed.request, backend.facts())?;
     let in_snapshot;
     // All places must be read in one moment.
@@ -45,7 +49,7 @@ pub(crate) async fn open(
         }
         let is_local = plan.local.is_some();
         if let (Some(pipeline), Some(first)) = (plan.local, first) {
-            cursor = local_pipeline::start(cursor, first, &pipeline, context)?;
+            cursor = local_pipeline::start(cursor, first, &pipeline, context, None)?;
         }
         let form = match parsed.only_in_find {
             Some(projection) if !is_local && !backend.facts().runs_our_code => ResultForm::Project(projection),

@@ -37,22 +37,26 @@ pub(super) fn native(stack: &Stack, leading: &Leading) -> Result<Pipeline> {
     Ok(all.unwrap_or_default())
 }
 
+/// Those of one place, for a real MongoDB.
+pub(super) fn of_place(place: &Place, leading: &Leading) -> Vec<Value<'static>> {
+    let pushed = place.shape.push(&leading.filter);
+    let matching = (!pushed.is_all()).then(|| call("$match", Value::Document(pushed.source)));
+    let first = first_of(place, leading).into_iter().flat_map(|(sort, limit)| {
+        let limit = Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX));
+        let keys: Vec<(String, i32)> =
+            sort.keys.iter().map(|key| (key.path.dotted(), if key.descending { -1 } else { 1 })).collect();
+        let keys = object(keys.iter().map(|(path, direction)| (&**path, Value::Int32(*direction))));
+        [call("$sort", keys), call("$limit", limit)]
+    });
+    let view = place.shape.view(Dialect::MongoDb);
+    matching.into_iter().chain(first).chain(view.iter()).collect()
+}
+
 /// The same for a real MongoDB.
 pub(super) fn as_mql(stack: &Stack, leading: &Leading) -> Vec<Value<'static>> {
     let mut all: Vec<Value<'static>> = Vec::new();
     for (at, place) in stack.places.iter().enumerate() {
-        let shape = place.shape.clone();
-        let pushed = shape.push(&leading.filter);
-        let matching = (!pushed.is_all()).then(|| call("$match", Value::Document(pushed.source)));
-        let first = first_of(place, leading).into_iter().flat_map(|(sort, limit)| {
-            let limit = Value::Int64(i64::try_from(limit).unwrap_or(i64::MAX));
-            let keys: Vec<(String, i32)> =
-                sort.keys.iter().map(|key| (key.path.dotted(), if key.descending { -1 } else { 1 })).collect();
-            let keys = object(keys.iter().map(|(path, direction)| (&**path, Value::Int32(*direction))));
-            [call("$sort", keys), call("$limit", limit)]
-        });
-        let view = shape.view(Dialect::MongoDb);
-        let stages = matching.into_iter().chain(first).chain(view.iter());
+        let stages = of_place(place, leading);
         match at {
             0 => all.extend(stages),
             _ => {

@@ -209,17 +209,18 @@ fn has(index: &Doc<'_>, option: &str) -> bool {
 
 /// What a rule needs and is not there yet.
 pub(crate) async fn missing(at: &mut Access<'_>, rule: &Rule) -> Result<Vec<PlannedIndex>> {
-    missing_beside(at, rule, &[]).await
+    missing_beside(at, rule, &[], &[]).await
 }
 
-/// What a rule needs and is neither there nor planned for another rule.
+/// What a rule, one of these, needs and is neither there nor planned for another.
 pub(crate) async fn missing_beside(
     at: &mut Access<'_>,
     rule: &Rule,
+    rules: &[Rule],
     planned: &[&PlannedIndex],
 ) -> Result<Vec<PlannedIndex>> {
     let mut list: Vec<PlannedIndex> = Vec::new();
-    for need in rule.needs().indexes {
+    for need in rule.needed_indexes(rules.iter()) {
         // Of a collection in another form: its shape has the indexes that find its documents.
         if rule.link().is_some() && stored::look_up(at, &need.ns).await?.is_some_and(|found| found.is_view()) {
             continue;

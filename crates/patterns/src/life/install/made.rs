@@ -112,11 +112,11 @@ impl Life {
     /// changes rules of the database, and nobody else does.
     pub(crate) async fn drop_unneeded_indexes(&self, at: &mut Access<'_>, db: &str) -> Result<Vec<MadeIndex>> {
         // As the catalog has them: another process may have added one a moment ago.
-        let mut wanted: Vec<IndexNeed> = Vec::new();
-        for row in catalog::load(at, db).await?.iter().filter(|row| row.state != State::Retiring) {
-            // A row that is no rule of the database needs nothing.
-            wanted.extend(row.rule_in(db).iter().flat_map(|rule| rule.needs().indexes));
-        }
+        let rows = catalog::load(at, db).await?;
+        // A row that is no rule of the database needs nothing.
+        let rules: Vec<_> =
+            rows.iter().filter(|row| row.state != State::Retiring).filter_map(|row| row.rule_in(db).ok()).collect();
+        let wanted: Vec<IndexNeed> = rules.iter().flat_map(|rule| rule.needed_indexes(rules.iter())).collect();
         let mut dropped = Vec::new();
         for made in all(at, db).await? {
             let there = expiry::indexes(at, &made.ns).await?;

@@ -97,10 +97,10 @@ impl Lifecycle for OfField {
                     }
                     set_state(life, entry, State::Seeding { position: None }).await
                 }
-                State::Gathering { .. } => {
-                    seed_source::seed(life, entry).await?;
-                    set_state(life, entry, State::Seeding { position: None }).await
-                }
+                State::Gathering { .. } => match seed_source::seed(life, entry).await? {
+                    true => set_state(life, entry, State::Seeding { position: None }).await,
+                    false => Ok(()),
+                },
                 State::Seeding { .. } => {
                     seed::seed(life, entry).await?;
                     if entry.row.tidy {

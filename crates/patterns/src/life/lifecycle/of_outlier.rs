@@ -2,6 +2,7 @@
 //! all items come back.
 
 use crate::execute::access::Access;
+use crate::execute::outlier::depends_on_places;
 use crate::execute::rights::Rights;
 use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
 use crate::life::catalog::Row;
@@ -11,6 +12,7 @@ use crate::life::plan::{ApplyStep, Work};
 use crate::life::reconcile::set_state;
 use crate::life::relocate::drop::Leaving;
 use crate::life::relocate::plan::PlanCommand;
+use crate::life::relocate::switchover;
 use crate::life::repair::RepairMode;
 use crate::life::verbs::{RequiredPrivileges, Resource};
 use crate::life::{CatalogRule, Life, install, plan, retire};
@@ -92,6 +94,7 @@ impl Lifecycle for OfOutlier {
                 }
                 State::Seeding { .. } => {
                     convert::convert(life, entry, outlier).await?;
+                    seed_again(life, outlier).await?;
                     set_state(life, entry, State::On).await?;
                     tracing::info!(rule = &*entry.rule.name, "on");
                     Ok(())
@@ -142,7 +145,10 @@ impl Lifecycle for OfOutlier {
         leaving: Leaving,
     ) -> Answer<'a, ()> {
         let with_data = leaving.with_data || leaving.restore;
-        Box::pin(retire::begin(life, at, entry, Leaving { with_data, restore: false, ..leaving }))
+        Box::pin(async move {
+            refuse_if_read(life, entry)?;
+            retire::begin(life, at, entry, Leaving { with_data, restore: false, ..leaving }).await
+        })
     }
 
     fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
@@ -175,6 +181,36 @@ impl Lifecycle for OfOutlier {
         needed.need(rights, Resource::Host, &rule.host)?;
         needed.need(rights, Resource::Buckets, &of(rule)?.overflow)
     }
+}
+
+/// The fields in force that are kept from the items.
+fn readers(life: &Life, outlier: &Outlier) -> Vec<CatalogRule> {
+    let items = outlier.items();
+    let reads = |entry: &CatalogRule| entry.rule.link().is_some_and(|link| link.source == items);
+    life.entries().into_iter().filter(|entry| reads(entry) && entry.row.state.is_kept()).collect()
+}
+
+/// Where another limit has brought items back they have other places in the array: fields that depend on that are seeded again.
+async fn seed_again(life: &Life, outlier: &Outlier) -> Result<()> {
+    if !depends_on_places(&life.patterned.rules(), &outlier.items()) {
+        return Ok(());
+    }
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
+    for reader in readers(life, outlier).into_iter().filter(|reader| reader.row.state != State::Maintaining) {
+        let mut row = reader.row.clone();
+        (row.state, row.done) = (State::Maintaining, 0);
+        switchover::save(life, &mut at, CatalogRule { row, reached: None, ..reader }).await?;
+    }
+    Ok(())
+}
+
+/// The items are no collection any more when the rule is gone.
+fn refuse_if_read(life: &Life, entry: &CatalogRule) -> Result<()> {
+    let Some(reader) = readers(life, of(&entry.rule)?).into_iter().next() else { return Ok(()) };
+    let (rule, reader, described) = (&entry.rule.name, &reader.rule.name, reader.rule.described());
+    let message = format!("rule {rule} is not dropped: rule {reader} ({described}) reads the items of its array");
+    Err(Error::new(Code::OperationFailed, message).with_hint(format!("drop {reader} first")))
 }
 
 /// Items that are in one overflow are not moved to another.

@@ -140,7 +140,7 @@ pub(super) async fn begin(life: &Life, at: &mut Access<'_>, entry: CatalogRule) 
 }
 
 /// Makes it what the catalog says, what is in force here, and what the other processes learn.
-pub(super) async fn save(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -> Result<()> {
+pub(crate) async fn save(life: &Life, at: &mut Access<'_>, entry: CatalogRule) -> Result<()> {
     let (db, epoch) = (entry.db.clone(), entry.row.epoch);
     if !catalog::replace(at, &db, &entry.row, epoch).await? {
         life.refresh(at).await?;
