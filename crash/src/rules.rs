@@ -8,7 +8,7 @@ use judge::client::Client;
 use rand::RngExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use testing::registry::{field_blocks, goes_with, merged, shape_blocks, some, worlds};
+use testing::registry::{bases, fields_on, merged, some, worlds};
 
 pub(crate) const DB: &str = "crash_patterns";
 
@@ -25,11 +25,10 @@ pub(crate) fn declaration() -> Result<String> {
     Ok(testing::declaration(DB, &declared.collections))
 }
 
-/// Some of the fields, on the same shape.
+/// Some of the fields, on the same forms.
 fn variant() -> String {
-    let shape = WORLD.load(Ordering::Relaxed).checked_sub(1).and_then(|at| shape_blocks().nth(at));
-    let fields: Vec<&str> = field_blocks().filter(|field| shape.is_none_or(|shape| goes_with(field, shape))).collect();
-    let blocks: Vec<&str> = shape.into_iter().chain(some(&fields, 4, rand::random())).collect();
+    let base = bases().into_iter().nth(WORLD.load(Ordering::Relaxed)).unwrap_or_default();
+    let blocks: Vec<&str> = base.iter().copied().chain(some(&fields_on(&base), 4, rand::random())).collect();
     testing::declaration(DB, &merged(&blocks))
 }
 
