@@ -2,7 +2,7 @@
 
 use bson::{Bson, Document, doc};
 use document::backend::Session;
-use document::op::{Namespace, ReadOp};
+use document::op::{Capture, Namespace, ReadOp};
 use document::{Doc, Env};
 use patterns::rule::Lens;
 use rand::rngs::StdRng;
@@ -14,7 +14,7 @@ use testing::World;
 
 /// Makes a document of each collection with versions an older one: what it is to clients stays the same.
 pub(crate) async fn one_each(world: &World, random: &mut StdRng) {
-    for (ns, lens) in lenses(world) {
+    for (ns, lens) in free(world) {
         let stored = current(world, &ns, &lens).await;
         let version = random.random_range(1..lens.newest());
         if let Some(document) = stored.choose(random) {
@@ -25,7 +25,7 @@ pub(crate) async fn one_each(world: &World, random: &mut StdRng) {
 
 /// The same with all documents.
 pub(crate) async fn all(world: &World) {
-    for (ns, lens) in lenses(world) {
+    for (ns, lens) in free(world) {
         for (at, document) in current(world, &ns, &lens).await.iter().enumerate() {
             let version = i32::try_from(at).unwrap() % (lens.newest() - 1) + 1;
             make_older(world, &ns, &lens, document, version).await;
@@ -43,6 +43,19 @@ pub(crate) async fn as_version(world: &World, ns: &Namespace, lens: &Lens, versi
     for document in current(world, ns, lens).await {
         make_older(world, ns, lens, &document, version).await;
     }
+}
+
+/// Without those whose whole documents somebody copies: on the way down and up, fields come to stand elsewhere.
+fn free(world: &World) -> Vec<(Namespace, Arc<Lens>)> {
+    let rules = world.layer.rules();
+    let is_copied = |ns: &Namespace| {
+        let mut fields = rules.all().iter().filter_map(|kept| kept.rule.kept_field());
+        fields.any(|field| {
+            field.link().is_some_and(|link| link.source == *ns)
+                && matches!(field.reads().source, Capture::Everything)
+        })
+    };
+    lenses(world).into_iter().filter(|(ns, _)| !is_copied(ns)).collect()
 }
 
 /// What is stored in the newest version.

@@ -7,7 +7,7 @@
 
 use crate::active::Rules;
 use crate::execute::access::{Access, find};
-use crate::life::install::ensure_indexes;
+use crate::life::install::{ensure_indexes, lens_of};
 use crate::life::install::validation::{OPTIONS, Validation};
 use crate::life::relocate::stored::look_up;
 use crate::life::{CatalogRule, Life, catalog};
@@ -152,13 +152,6 @@ fn of_stored(constraint: &dyn Constraint, fields: &[Path], lens: Option<&Lens>) 
         }
         None => newest,
     }
-}
-
-/// The versions that documents of a collection are stored in, by the catalog.
-async fn lens_of(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Arc<Lens>>> {
-    let rows = catalog::load(at, &ns.db).await?;
-    let kept = rows.iter().filter(|row| row.state.is_kept()).filter_map(|row| row.rule_in(&ns.db).ok());
-    Ok(kept.filter(|rule| rule.host == *ns).find_map(|rule| rule.lens().cloned()))
 }
 
 /// What the user alone asks of a collection that rules add to; `None` if no rule does.
