@@ -18,6 +18,22 @@ pub(crate) static WORLD: AtomicUsize = AtomicUsize::new(0);
 /// Whether the rules change under load.
 pub(crate) static CHANGING: AtomicBool = AtomicBool::new(false);
 
+/// Whether the collections of the world have versions.
+pub(crate) fn has_versions() -> bool {
+    WORLD.load(Ordering::Relaxed) > 0
+}
+
+/// Whether documents are of kinds, which a search for text goes across; not while rules change.
+pub(crate) fn has_kinds() -> bool {
+    let world = WORLD.load(Ordering::Relaxed);
+    (world == 0 || has_old_reviews()) && !CHANGING.load(Ordering::Relaxed)
+}
+
+/// Whether reviews were there before their versions: the migration is under way when the server is killed.
+pub(crate) fn has_old_reviews() -> bool {
+    WORLD.load(Ordering::Relaxed) + 1 == worlds().len()
+}
+
 pub(crate) fn declaration() -> Result<String> {
     let world = WORLD.load(Ordering::Relaxed);
     let worlds = worlds();

