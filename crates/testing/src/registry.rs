@@ -49,6 +49,15 @@ pub fn bases() -> Vec<Vec<&'static str>> {
     std::iter::once(Vec::new()).chain(shaped).chain([form_blocks().collect()]).collect()
 }
 
+/// The same field with versions of all collections that it is about, as far as they go together.
+pub fn beside_versions(field: &str) -> String {
+    let about = collections_of(field);
+    let is_about = |lens: &&str| collections_of(lens).iter().all(|name| about.contains(name));
+    let lenses = LENSES.iter().flat_map(|entry| entry.blocks).copied();
+    let beside = lenses.filter(is_about).filter(|lens| goes_with(field, lens));
+    merged(&std::iter::once(field).chain(beside).collect::<Vec<_>>())
+}
+
 /// The fields that go with all blocks of a base.
 pub fn fields_on(base: &[&'static str]) -> Vec<&'static str> {
     field_blocks().filter(|field| base.iter().all(|block| goes_with(field, block))).collect()

@@ -56,7 +56,8 @@ fn is_asked(declaration: &str) -> bool {
 /// The small worlds that are asked for; nothing if no word of theirs is.
 fn asked_worlds() -> Option<Vec<Declared>> {
     let part = asked().filter(|how| how != "all")?;
-    let chosen: Vec<Declared> = small_worlds().into_iter().filter(|world| is_asked(&world.name)).collect();
+    let all = small_worlds().into_iter().chain(worlds());
+    let chosen: Vec<Declared> = all.filter(|world| is_asked(&world.name)).collect();
     assert!(!chosen.is_empty(), "no declaration of the registries contains {part}");
     Some(chosen)
 }

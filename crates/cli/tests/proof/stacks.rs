@@ -88,7 +88,11 @@ pub(crate) async fn check(opened: &Opened, seed: u64, acts: usize) {
         // More of what has most to it.
         let acts = if name == "all" { 2 * acts } else { acts };
         for number in 0..acts {
-            stack.step(number).await;
+            if stack.random.random_bool(0.12) {
+                stack.several(number).await;
+            } else {
+                stack.step(number).await;
+            }
             if number % 12 == 11 || number + 1 == acts {
                 stack.look().await;
             }
@@ -161,6 +165,36 @@ impl Stack {
         } else {
             assert!(told.errors.is_empty(), "{:?}\n{}", told.errors, self.story());
         }
+        assert_eq!(self.logical(USERS).await, self.logical(PLAIN).await, "{}", self.story());
+    }
+
+    /// Some statements in one command, those that are refused among them.
+    async fn several(&mut self, number: usize) {
+        older::one_each(&self.living, &mut self.random).await;
+        let (choice, at, ordered): (u64, _, bool) =
+            (self.random.random(), i32::try_from(number).unwrap(), self.random.random());
+        let mut outcomes = Vec::new();
+        for collection in [USERS, PLAIN] {
+            let mut random = StdRng::seed_from_u64(choice);
+            let mut statements = Vec::new();
+            while statements.len() < 4 {
+                if let Act::Update(of, query, change, false, upsert) = some_act(&mut random, collection, at)
+                    && of == collection
+                {
+                    let how: &[&str] = if upsert { &["upsert"] } else { &[] };
+                    statements.push(testing::statement(query, change, how));
+                }
+            }
+            if collection == USERS {
+                self.done.push(format!("{number}: ordered {ordered}, {statements:?}"));
+            }
+            let op = testing::updates(self.living.ns(collection), statements, ordered);
+            let written = as_statement(self.living.write(op).await);
+            let places: Vec<usize> = written.errors.iter().map(|failed| failed.index).collect();
+            outcomes.push(format!("{} {places:?}", outcome(&written)));
+            self.refused += places.len();
+        }
+        assert_eq!(outcomes[0], outcomes[1], "{}", self.story());
         assert_eq!(self.logical(USERS).await, self.logical(PLAIN).await, "{}", self.story());
     }
 
@@ -301,6 +335,7 @@ fn as_statement(outcome: document::Result<Written>) -> Written {
 
 /// What a client is told, without what the patterns add.
 fn outcome(written: &Written) -> String {
+    written.errors.iter().for_each(says_why);
     let errors: Vec<i32> = written.errors.iter().map(|failed| failed.error.code().number()).collect();
     let shown = written.document.as_ref().map(|document| {
         let mut document = Document::try_from(document).unwrap();
@@ -310,6 +345,16 @@ fn outcome(written: &Written) -> String {
     // A findAndModify does not say whether it changed something.
     let modified = if written.document.is_some() { 0 } else { written.modified };
     format!("{} {modified} {:?} {errors:?} {shown:?}", written.n, written.upserted)
+}
+
+/// What is refused for its kind is told with the kind, or that there is none such, and with the field (SEMANTICS R36).
+fn says_why(failed: &WriteError) {
+    if failed.error.code() != Code::DocumentValidationFailure {
+        return;
+    }
+    let info = failed.error.info().map(|info| Document::try_from(info).unwrap().to_string()).unwrap_or_default();
+    let names = |names: &[&str]| names.iter().any(|name| info.contains(name));
+    assert!(names(&["person", "shop"]) && names(&["\"kind\"", "\"name\"", "\"email\"", "\"age\""]), "{info}");
 }
 
 fn item(random: &mut StdRng) -> i32 {
