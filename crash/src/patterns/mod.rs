@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PRODUCTS: i64 = 5;
 /// Who has written the reviews that were there before.
 const OLD: i64 = -1;
-const OLD_REVIEWS: i64 = 20_000;
+const OLD_REVIEWS: i64 = 3_000;
 /// Products of one worker each: more than there are workers.
 const OWN_PRODUCTS: i64 = 64;
 

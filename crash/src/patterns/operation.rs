@@ -216,7 +216,8 @@ impl Kept {
                     let sold = doc! { "productId": product, "amount": amount };
                     let status = if *paid { "paid" } else { "open" };
                     let note = if *paid { WORD } else { "to be paid" };
-                    let sale = doc! { "worker": worker, "number": number, "sold": sold, "status": status, "note": note };
+                    let sale =
+                        doc! { "worker": worker, "number": number, "sold": sold, "status": status, "note": note };
                     doc! { "q": { "_id": self.id(*number) }, "u": { "$set": sale }, "upsert": true }
                 };
                 doc! { "update": "sales", "updates": sales.iter().map(sell).collect::<Vec<_>>() }

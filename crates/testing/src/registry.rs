@@ -238,8 +238,11 @@ mod tests {
             declared("shop", &world.collections);
         }
         let all: String = worlds.iter().map(|world| &*world.collections).collect();
-        for leaf in
-            field_blocks().chain(shape_blocks()).chain(form_blocks()).chain(constraint_blocks()).filter_map(|block| block.lines().last())
+        for leaf in field_blocks()
+            .chain(shape_blocks())
+            .chain(form_blocks())
+            .chain(constraint_blocks())
+            .filter_map(|block| block.lines().last())
         {
             assert!(all.contains(leaf.trim()), "{leaf}");
         }

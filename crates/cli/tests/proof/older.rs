@@ -5,9 +5,9 @@ use document::backend::Session;
 use document::op::{Capture, Namespace, ReadOp};
 use document::{Doc, Env};
 use patterns::rule::Lens;
+use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::RngExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use testing::World;
@@ -51,8 +51,7 @@ fn free(world: &World) -> Vec<(Namespace, Arc<Lens>)> {
     let is_copied = |ns: &Namespace| {
         let mut fields = rules.all().iter().filter_map(|kept| kept.rule.kept_field());
         fields.any(|field| {
-            field.link().is_some_and(|link| link.source == *ns)
-                && matches!(field.reads().source, Capture::Everything)
+            field.link().is_some_and(|link| link.source == *ns) && matches!(field.reads().source, Capture::Everything)
         })
     };
     lenses(world).into_iter().filter(|(ns, _)| !is_copied(ns)).collect()
@@ -80,7 +79,8 @@ async fn make_older(world: &World, ns: &Namespace, lens: &Lens, stored: &Documen
 pub(crate) fn normal(value: &Bson) -> String {
     match value {
         Bson::Document(document) => {
-            let fields: BTreeMap<&String, String> = document.iter().map(|(name, value)| (name, normal(value))).collect();
+            let fields: BTreeMap<&String, String> =
+                document.iter().map(|(name, value)| (name, normal(value))).collect();
             format!("{fields:?}")
         }
         Bson::Array(items) => format!("{:?}", items.iter().map(normal).collect::<Vec<_>>()),

@@ -79,7 +79,13 @@ fn pull_the_last(n: i32) -> Act {
 }
 
 fn guarded(n: i32) -> Act {
-    Act::Update("baskets", doc! { "_id": n, "productIds": { "$ne": 8 } }, doc! { "$push": { "productIds": 8 } }.into(), false, false)
+    Act::Update(
+        "baskets",
+        doc! { "_id": n, "productIds": { "$ne": 8 } },
+        doc! { "$push": { "productIds": 8 } }.into(),
+        false,
+        false,
+    )
 }
 
 fn pop(n: i32) -> Act {
@@ -101,12 +107,32 @@ fn gone(n: i32) -> Act {
 const ARRAYS: &[Meeting] = &[
     Meeting { name: "two spill", before: full, first: Doing::Client(push), second: Doing::Client(add) },
     Meeting { name: "one item for two", before: full, first: Doing::Client(add), second: Doing::Client(guarded) },
-    Meeting { name: "one spills, one comes back", before: filled, first: Doing::Client(push), second: Doing::Client(pull) },
+    Meeting {
+        name: "one spills, one comes back",
+        before: filled,
+        first: Doing::Client(push),
+        second: Doing::Client(pull),
+    },
     Meeting { name: "two come back", before: filled, first: Doing::Client(pop), second: Doing::Client(pull) },
-    Meeting { name: "both parts shrink", before: filled, first: Doing::Client(pull), second: Doing::Client(pull_the_last) },
+    Meeting {
+        name: "both parts shrink",
+        before: filled,
+        first: Doing::Client(pull),
+        second: Doing::Client(pull_the_last),
+    },
     Meeting { name: "each item changes", before: filled, first: Doing::Client(each), second: Doing::Client(push) },
-    Meeting { name: "each item changes twice", before: filled, first: Doing::Client(each), second: Doing::Client(each) },
-    Meeting { name: "the array is written anew", before: filled, first: Doing::Client(anew), second: Doing::Client(pull) },
+    Meeting {
+        name: "each item changes twice",
+        before: filled,
+        first: Doing::Client(each),
+        second: Doing::Client(each),
+    },
+    Meeting {
+        name: "the array is written anew",
+        before: filled,
+        first: Doing::Client(anew),
+        second: Doing::Client(pull),
+    },
     Meeting { name: "the host goes", before: filled, first: Doing::Client(gone), second: Doing::Client(add) },
 ];
 
@@ -154,24 +180,90 @@ fn direct(n: i32) -> Act {
 }
 
 fn direct_replace(n: i32) -> Act {
-    Act::Update("baskets", doc! { "_id": n, "v": 1 }, Bson::Document(doc! { "place": "Wien", "sum": "7" }), false, false)
+    Act::Update(
+        "baskets",
+        doc! { "_id": n, "v": 1 },
+        Bson::Document(doc! { "place": "Wien", "sum": "7" }),
+        false,
+        false,
+    )
 }
 
 const OLDER: &[Meeting] = &[
     Meeting { name: "write-back against a count", before: old, first: Doing::Migration, second: Doing::Client(count) },
-    Meeting { name: "write-back against a filter", before: old, first: Doing::Migration, second: Doing::Client(move_away) },
-    Meeting { name: "write-back against what no version changes", before: old, first: Doing::Migration, second: Doing::Client(note) },
-    Meeting { name: "write-back against another document", before: old, first: Doing::Migration, second: Doing::Client(replace) },
-    Meeting { name: "write-back against a delete", before: old, first: Doing::Migration, second: Doing::Client(found_and_gone) },
-    Meeting { name: "migration against an older client", before: old, first: Doing::Migration, second: Doing::Older(old_set) },
-    Meeting { name: "migration against an older filter", before: old, first: Doing::Migration, second: Doing::Older(old_text) },
-    Meeting { name: "migration against an older document", before: old, first: Doing::Migration, second: Doing::Older(old_replace) },
-    Meeting { name: "migration against a direct writer", before: old, first: Doing::Migration, second: Doing::Direct(direct) },
-    Meeting { name: "clients of two versions", before: old, first: Doing::Client(count), second: Doing::Older(old_set) },
-    Meeting { name: "clients of two versions, one filters", before: old, first: Doing::Client(move_away), second: Doing::Older(old_text) },
+    Meeting {
+        name: "write-back against a filter",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Client(move_away),
+    },
+    Meeting {
+        name: "write-back against what no version changes",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Client(note),
+    },
+    Meeting {
+        name: "write-back against another document",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Client(replace),
+    },
+    Meeting {
+        name: "write-back against a delete",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Client(found_and_gone),
+    },
+    Meeting {
+        name: "migration against an older client",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Older(old_set),
+    },
+    Meeting {
+        name: "migration against an older filter",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Older(old_text),
+    },
+    Meeting {
+        name: "migration against an older document",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Older(old_replace),
+    },
+    Meeting {
+        name: "migration against a direct writer",
+        before: old,
+        first: Doing::Migration,
+        second: Doing::Direct(direct),
+    },
+    Meeting {
+        name: "clients of two versions",
+        before: old,
+        first: Doing::Client(count),
+        second: Doing::Older(old_set),
+    },
+    Meeting {
+        name: "clients of two versions, one filters",
+        before: old,
+        first: Doing::Client(move_away),
+        second: Doing::Older(old_text),
+    },
     Meeting { name: "two older clients", before: old, first: Doing::Older(old_set), second: Doing::Older(old_text) },
-    Meeting { name: "a client and a direct writer", before: old, first: Doing::Client(count), second: Doing::Direct(direct) },
-    Meeting { name: "an older client and a direct writer", before: old, first: Doing::Older(old_text), second: Doing::Direct(direct_replace) },
+    Meeting {
+        name: "a client and a direct writer",
+        before: old,
+        first: Doing::Client(count),
+        second: Doing::Direct(direct),
+    },
+    Meeting {
+        name: "an older client and a direct writer",
+        before: old,
+        first: Doing::Older(old_text),
+        second: Doing::Direct(direct_replace),
+    },
 ];
 
 type Plan = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;

@@ -233,7 +233,8 @@ impl Stack {
         let whole = |mut document: Document| {
             let followers = document.get_array("followers").ok().cloned();
             let followers = followers.map(|mut followers| {
-                let of_it = overflow.iter().filter(|item| collection == USERS && item.get("userId") == document.get("_id"));
+                let of_it =
+                    overflow.iter().filter(|item| collection == USERS && item.get("userId") == document.get("_id"));
                 followers.extend(of_it.filter_map(|item| item.get("followerId").cloned()));
                 followers
             });
@@ -419,7 +420,10 @@ fn some_act(random: &mut StdRng, collection: &'static str, at: i32) -> Act {
         // A shop without one is refused.
         19 => update(one, doc! { "$unset": { "email": "" } }),
         20 => update(one, doc! { "$set": { "kind": kind(random) } }),
-        21 => update(one, doc! { "$set": { "kind": "shop", "email": mail, "name": format!("n{}", random.random_range(0..4)) } }),
+        21 => update(
+            one,
+            doc! { "$set": { "kind": "shop", "email": mail, "name": format!("n{}", random.random_range(0..4)) } },
+        ),
         22 => update(one, doc! { "$set": { "kind": "person" }, "$inc": { "age": 1 } }),
         23 => many(doc! { "email": mail }, doc! { "$inc": { "age": 1 } }),
         24 => many(doc! { "age": { "$gt": 20 } }, doc! { "$set": { "x": at } }),

@@ -15,8 +15,8 @@ pub(crate) use indexes::{PlannedIndex, create_all, missing, missing_beside, serv
 pub(crate) use made::MadeIndex;
 
 use crate::execute::access::Access;
-use crate::life::relocate::stored::{drop_if_there, is_empty, look_up};
 use crate::life::catalog;
+use crate::life::relocate::stored::{drop_if_there, is_empty, look_up};
 use crate::life::versions::change;
 use crate::mql;
 use crate::rule::{Lens, Needs, Rule, ViewNeed};

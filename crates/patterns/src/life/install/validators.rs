@@ -7,8 +7,8 @@
 
 use crate::active::Rules;
 use crate::execute::access::{Access, find};
-use crate::life::install::{ensure_indexes, lens_of};
 use crate::life::install::validation::{OPTIONS, Validation};
+use crate::life::install::{ensure_indexes, lens_of};
 use crate::life::relocate::stored::look_up;
 use crate::life::{CatalogRule, Life, catalog};
 use crate::mql;
