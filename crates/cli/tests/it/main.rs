@@ -58,4 +58,6 @@ mod upstream;
 mod validators;
 mod version_aliases;
 mod versions;
+mod versions_diff;
+mod whole_shop;
 mod way_back;
