@@ -17,8 +17,7 @@ const MOST_DOCUMENTS: usize = 20_000;
 /// What a file says about one version of documents.
 pub(crate) enum Version {
     Declaration(Declaration),
-    /// With how many documents it has; `None`: it is a schema.
-    Evidence(Evidence, Option<usize>),
+    Evidence(Evidence),
 }
 
 /// Reads a declaration, a sample or a JSON Schema. `number` is the field that holds the version.
@@ -34,14 +33,13 @@ pub(crate) fn read(path: &Path, number: &str) -> Result<Version, Failure> {
         [only] if only.contains_key("collections") && only.contains_key("database") => declared(&file, &text, None),
         [only] if schema(only).is_some() => {
             let schema = Doc::from(schema(only).cloned().unwrap_or_default());
-            Ok(Version::Evidence(Evidence::of_schema(&schema, number), None))
+            Ok(Version::Evidence(Evidence::of_schema(&schema, number)))
         }
         [] => Err(Failure::of(Code::Word("file"), format!("{file} has no documents"))
             .hint("a sample is Extended JSON: one document on each line, or an array of documents")),
         _ => {
-            let count = documents.len();
             let documents = documents.into_iter().map(Doc::from).collect();
-            Ok(Version::Evidence(Evidence::of_documents(documents, number), Some(count)))
+            Ok(Version::Evidence(Evidence::of_documents(documents, number)))
         }
     }
 }

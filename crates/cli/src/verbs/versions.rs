@@ -79,8 +79,9 @@ impl Diff {
         let (proposals, about) = match (old, new) {
             (Version::Declaration(old), Version::Declaration(new)) => {
                 let all = propose::from_declarations(&old, &new, &self.field)?.into_iter();
-                let is_named =
-                    |(proposal, _): &(Proposal, About)| self.collection.as_ref().is_none_or(|name| *name == proposal.collection);
+                let is_named = |(proposal, _): &(Proposal, About)| {
+                    self.collection.as_ref().is_none_or(|name| *name == proposal.collection)
+                };
                 let all: (Vec<Proposal>, Vec<About>) = all.filter(is_named).unzip();
                 if let (true, Some(name)) = (all.0.is_empty(), &self.collection) {
                     let message = format!("the declarations do not both declare `{name}` polymorphic");
@@ -88,7 +89,7 @@ impl Diff {
                 }
                 all
             }
-            (Version::Evidence(old, _), Version::Evidence(new, _)) => {
+            (Version::Evidence(old), Version::Evidence(new)) => {
                 let collection = self.named_collection();
                 propose::namespace(&self.db, &collection)?;
                 let about = About::new(&self.db, &self.field);

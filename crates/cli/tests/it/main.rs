@@ -59,5 +59,5 @@ mod validators;
 mod version_aliases;
 mod versions;
 mod versions_diff;
-mod whole_shop;
 mod way_back;
+mod whole_shop;

@@ -37,7 +37,10 @@ fn what_is_printed_is_a_declaration() {
     ] {
         assert!(text.contains(said), "{said} in {text}");
     }
-    assert!(text.lines().filter(|line| line.trim_start().starts_with('#')).all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.lines().filter(|line| line.trim_start().starts_with('#')).all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     shop.declare(&text);
     let (code, checked, _) = run(&shop.folder, &["check"]);
     // Warnings: what the steps lose.
@@ -48,7 +51,8 @@ fn what_is_printed_is_a_declaration() {
 #[test]
 fn programs_get_steps_with_their_evidence() {
     let shop = folder("diff-json", &[("old.json", OLD), ("new.json", NEW)]);
-    let args = ["versions", "diff", "old.json", "new.json", "--db", "app", "--collection", "people", "--field", "v", "--json"];
+    let args =
+        ["versions", "diff", "old.json", "new.json", "--db", "app", "--collection", "people", "--field", "v", "--json"];
     let (code, text, _) = run(&shop.folder, &args);
     assert_eq!(code, Some(0), "{text}");
     let answer: Value = serde_json::from_str(&text).unwrap();
@@ -61,9 +65,15 @@ fn programs_get_steps_with_their_evidence() {
     assert_eq!((&step("rename")["sure"], &step("rename")["losses"]), (&json!(true), &json!([])));
     assert_eq!(step("drop")["step"], json!({ "drop": ["fax"] }));
     assert!(step("drop")["losses"][0].as_str().unwrap().contains("`fax`"));
-    assert_eq!(proposal["tried"], json!({ "documents": 2, "same_shape": 2, "in_both": 2, "equal": 2, "example": null }));
+    assert_eq!(
+        proposal["tried"],
+        json!({ "documents": 2, "same_shape": 2, "in_both": 2, "equal": 2, "example": null })
+    );
     let declaration = answer["declaration"].as_str().unwrap();
-    assert!(declaration.starts_with("database: app\ncollections:\n  people:\n    versions:\n      field: v\n"), "{declaration}");
+    assert!(
+        declaration.starts_with("database: app\ncollections:\n  people:\n    versions:\n      field: v\n"),
+        "{declaration}"
+    );
     // Nothing differs.
     let (code, text, _) = run(&shop.folder, &["versions", "diff", "old.json", "old.json"]);
     assert_eq!(code, Some(1), "{text}");
@@ -73,10 +83,16 @@ fn programs_get_steps_with_their_evidence() {
 #[test]
 fn declarations_are_compared_by_their_schemas() {
     let declared = |kind: &str| {
-        format!("database: shop\ncollections:\n  products:\n    polymorphic:\n      discriminator: type\n      kinds: {{ book: {kind} }}\n")
+        format!(
+            "database: shop\ncollections:\n  products:\n    polymorphic:\n      discriminator: type\n      kinds: {{ book: {kind} }}\n"
+        )
     };
-    let old = declared("{ required: [title, isbn], schema: { properties: { isbn: { bsonType: string }, pages: { bsonType: string } } } }");
-    let new = declared("{ required: [title, isbnNumber], schema: { properties: { isbnNumber: { bsonType: string }, pages: { bsonType: int } } } }");
+    let old = declared(
+        "{ required: [title, isbn], schema: { properties: { isbn: { bsonType: string }, pages: { bsonType: string } } } }",
+    );
+    let new = declared(
+        "{ required: [title, isbnNumber], schema: { properties: { isbnNumber: { bsonType: string }, pages: { bsonType: int } } } }",
+    );
     let shop = folder("diff-schemas", &[("a.yaml", &old), ("b.yaml", &new)]);
     let (code, text, _) = run(&shop.folder, &["versions", "diff", "a.yaml", "b.yaml"]);
     assert_eq!(code, Some(0), "{text}");
@@ -89,7 +105,12 @@ fn declarations_are_compared_by_their_schemas() {
 
 #[test]
 fn what_cannot_be_read_is_said() {
-    let files = [("old.json", OLD), ("broken.json", "{ \"_id\": "), ("empty.json", ""), ("a.yaml", "database: shop\ncollections: {}\n")];
+    let files = [
+        ("old.json", OLD),
+        ("broken.json", "{ \"_id\": "),
+        ("empty.json", ""),
+        ("a.yaml", "database: shop\ncollections: {}\n"),
+    ];
     let shop = folder("diff-wrong", &files);
     for (older, newer, expected) in [
         ("old.json", "broken.json", "broken.json is no sample"),

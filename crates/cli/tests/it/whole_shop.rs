@@ -106,7 +106,10 @@ fn every_rule_is_kept_beside_all_others(door_at: At) {
     shop.insert("posts", vec![doc! { "_id": 1, "authorId": 1 }, doc! { "_id": 2, "authorId": 2 }]);
     shop.insert("customers", vec![doc! { "_id": 1, "name": "Cyd", "email": "c@x", "tier": "gold" }]);
     shop.insert("orders", vec![doc! { "_id": 1, "customerId": 1 }]);
-    shop.insert("products", vec![doc! { "_id": 1, "type": "book", "title": "Emma", "isbn": "1", "price": 10, "cost": 4 }]);
+    shop.insert(
+        "products",
+        vec![doc! { "_id": 1, "type": "book", "title": "Emma", "isbn": "1", "price": 10, "cost": 4 }],
+    );
     shop.insert("sales", vec![doc! { "_id": 1, "productId": 1, "amount": 10, "status": "paid", "date": at(3, 0) }]);
     shop.insert("sensor_data", vec![doc! { "sensorId": 1, "ts": at(1, -1), "temp": 1, "humid": 1 }]);
     shop.insert("events", vec![doc! { "key": "ab".repeat(32), "date": at(1, -60), "approved": 1 }]);
@@ -155,7 +158,8 @@ fn every_rule_is_kept_beside_all_others(door_at: At) {
     }
     shop.settle();
     let book = shop.one("products", 1);
-    let kept = ["reviewCount", "avgRating", "totalRevenue", "margin", "followers"].map(|name| book.get(name).unwrap().clone());
+    let kept =
+        ["reviewCount", "avgRating", "totalRevenue", "margin", "followers"].map(|name| book.get(name).unwrap().clone());
     assert_eq!(kept, [Bson::Int32(5), Bson::Double(3.0), Bson::Int32(40), Bson::Int32(7), Bson::Int32(4)], "{book}");
     assert_eq!(names(&book, "recentReviews", "userId"), [5, 4, 3, 2, 1].map(Bson::from));
     let revenue: Vec<i32> = shop.0.all("months").iter().map(|month| month.get_i32("revenue").unwrap()).collect();
@@ -190,8 +194,10 @@ fn every_rule_is_kept_beside_all_others(door_at: At) {
     shop.insert("posts", vec![doc! { "_id": 3, "authorId": 3 }]);
     assert_eq!(shop.one("posts", 3).get_document("author").unwrap(), &doc! { "name": "Old" });
     let seen = shop.older(doc! { "find": "users", "filter": { "phone": { "$gte": "1" } }, "sort": { "phone": -1 }, "projection": { "phone": 1, "_id": 0 } });
-    let seen: Vec<String> =
-        rows(&seen, "firstBatch").iter().map(|row| row.as_document().unwrap().get_str("phone").unwrap().to_owned()).collect();
+    let seen: Vec<String> = rows(&seen, "firstBatch")
+        .iter()
+        .map(|row| row.as_document().unwrap().get_str("phone").unwrap().to_owned())
+        .collect();
     assert_eq!(seen, ["9", "3", "1"]);
     shop.delete("users", doc! { "phone.number": "3" });
     assert_eq!(shop.count("follower_overflow", doc! {}), 0);

@@ -42,8 +42,9 @@ impl Search<'_> {
         let (before, after) = (from.path.dotted(), to.path.dotted());
         if !self.pairs.is_empty() {
             let shown = self.shown(&steps, &[&from.path], &[&to.path])?;
-            // One value in all documents shows little.
-            let is_telling = from.values.len() > 1 || shown.of == 1;
+            // One value in all documents shows little, and any text converts to true.
+            let is_varied = from.values.len() > 1 && to.values.len() > 1;
+            let is_telling = (is_varied || shown.of == 1) && (!to.is_only("bool") || from.is_only("bool"));
             return match shown {
                 _ if !shown.by_most() || (!is_telling && alike < ALIKE) => None,
                 _ if exact && !shown.by_all() => None,
@@ -126,7 +127,12 @@ impl Search<'_> {
                 _ if !self.pairs.is_empty() => continue,
                 _ => {
                     let share = (common * 100.0).round();
-                    (false, format!("`{before}` is gone, `{after}` is new, and {share} % of the fields in them are the same"))
+                    (
+                        false,
+                        format!(
+                            "`{before}` is gone, `{after}` is new, and {share} % of the fields in them are the same"
+                        ),
+                    )
                 }
             };
             let is_inside = |field: &&KnownField| from.is_prefix_of(&field.path);
@@ -186,8 +192,12 @@ impl Search<'_> {
                 constants.iter().map(|(field, value)| (field.path.clone(), value.clone())).collect();
             let names: Vec<String> = with.iter().map(|(path, _)| format!("`{}`", path.dotted())).collect();
             let words = match self.new.documents.is_empty() {
-                true => format!("the schema asks for {} there, and what older documents get is made up", names.join(", ")),
-                false => format!("{} holds the same wherever it is there, so older documents get it too", names.join(", ")),
+                true => {
+                    format!("the schema asks for {} there, and what older documents get is made up", names.join(", "))
+                }
+                false => {
+                    format!("{} holds the same wherever it is there, so older documents get it too", names.join(", "))
+                }
             };
             if let Some(found) = self.found.get_mut(place) {
                 found.written = written::nest(&from, &into, &with);
@@ -233,7 +243,9 @@ fn common_values(from: &KnownField, to: &KnownField) -> f64 {
 /// What the fields below a path are called.
 fn below(fields: &[KnownField], root: &Path) -> BTreeSet<String> {
     let inside = fields.iter().filter(|field| root.is_prefix_of(&field.path) && field.path != *root);
-    inside.map(|field| Path { parts: field.path.parts.iter().skip(root.parts.len()).cloned().collect() }.dotted()).collect()
+    inside
+        .map(|field| Path { parts: field.path.parts.iter().skip(root.parts.len()).cloned().collect() }.dotted())
+        .collect()
 }
 
 impl Search<'_> {

@@ -18,7 +18,8 @@ pub(super) fn likeness(one: &Path, other: &Path) -> f64 {
     if is_part(&one, &whole_other) || is_part(&other, &whole_one) {
         return 0.8;
     }
-    let (short, long) = if joined.len() < other_joined.len() { (&joined, &other_joined) } else { (&other_joined, &joined) };
+    let (short, long) =
+        if joined.len() < other_joined.len() { (&joined, &other_joined) } else { (&other_joined, &joined) };
     if short.len() >= 3 && long.contains(short.as_str()) {
         return 0.7;
     }

@@ -5,8 +5,8 @@ use super::moves::retyped;
 use super::search::Search;
 use super::written::{self, WrittenStep};
 use crate::mql::{call, call_with, cond, field, list, literal, object};
-use document::value::Path;
 use document::Value;
+use document::value::Path;
 
 impl Search<'_> {
     /// `convert` and `wrap` of fields that kept their place.
@@ -19,7 +19,8 @@ impl Search<'_> {
                 Some(steps) if steps.is_empty() => continue,
                 Some(steps) => steps,
                 None => {
-                    let text = format!("`{path}` changes from {} to {}: write `up` and `down`", types(&old), types(&new));
+                    let text =
+                        format!("`{path}` changes from {} to {}: write `up` and `down`", types(&old), types(&new));
                     self.note(text, true);
                     continue;
                 }
@@ -27,7 +28,9 @@ impl Search<'_> {
             let shown = self.shown(&steps, &[&old.path], &[&old.path]);
             let change = format!("`{path}` was {} and is {}", types(&old), types(&new));
             let (is_sure, because) = match shown.filter(|shown| shown.of > 0) {
-                Some(shown) if shown.by_most() => (shown.by_all() && shown.of > 1, format!("{} {change}", shown.text())),
+                Some(shown) if shown.by_most() => {
+                    (shown.by_all() && shown.of > 1, format!("{} {change}", shown.text()))
+                }
                 Some(_) => {
                     self.note(format!("{change}, but with other values: write `up` and `down`"), true);
                     continue;
@@ -48,17 +51,27 @@ impl Search<'_> {
             }
             let is_sample = !self.new.documents.is_empty();
             let (value, because) = match (new.constant(), is_sample) {
-                (Some(value), true) => (Some(value.clone()), format!("`{path}` is new, and every document has the same value")),
-                (_, true) => {
-                    (self.most_frequent(&new), format!("`{path}` is new, and documents have different values: this is the most frequent"))
+                (Some(value), true) => {
+                    (Some(value.clone()), format!("`{path}` is new, and every document has the same value"))
                 }
-                (Some(value), false) => (Some(value.clone()), format!("`{path}` is new, and the schema allows one value")),
-                (None, false) => (self.made_up(&new), format!("`{path}` is new and required, and its value is made up")),
+                (_, true) => (
+                    self.most_frequent(&new),
+                    format!("`{path}` is new, and documents have different values: this is the most frequent"),
+                ),
+                (Some(value), false) => {
+                    (Some(value.clone()), format!("`{path}` is new, and the schema allows one value"))
+                }
+                (None, false) => {
+                    (self.made_up(&new), format!("`{path}` is new and required, and its value is made up"))
+                }
             };
             let step = value.and_then(|value| self.added(&new, value));
             match step {
                 Some(step) => self.take(vec![step], &[], &[new], false, &because),
-                None => self.note(format!("`{path}` is new and required: write what older documents get as `up` and `down`"), true),
+                None => self.note(
+                    format!("`{path}` is new and required: write what older documents get as `up` and `down`"),
+                    true,
+                ),
             }
         }
     }
@@ -74,7 +87,10 @@ impl Search<'_> {
     /// Gives a value to older documents: to all, to those of some kinds, or to those that have the document it lies in.
     fn added(&self, new: &KnownField, value: Value<'static>) -> Option<WrittenStep> {
         if let Some((discriminator, kinds)) = &new.of_kinds {
-            let kind = call_with("$in", [field(&discriminator.dotted()), list(kinds.iter().map(|kind| Value::string(&**kind)))]);
+            let kind = call_with(
+                "$in",
+                [field(&discriminator.dotted()), list(kinds.iter().map(|kind| Value::string(&**kind)))],
+            );
             return guarded(&new.path, kind, value);
         }
         let above = Path { parts: new.path.parts.iter().take(new.path.parts.len() - 1).cloned().collect() };

@@ -11,16 +11,24 @@ const NAMES: &[(&str, &[&str])] =
     &[("boolean", &["bool"]), ("integer", &["int", "long"]), ("number", &["decimal", "double", "int", "long"])];
 
 const TYPES: &[&str] = &[
-    "array", "binData", "bool", "date", "decimal", "double", "int", "long", "null", "object", "objectId", "regex",
-    "string", "timestamp",
+    "array",
+    "binData",
+    "bool",
+    "date",
+    "decimal",
+    "double",
+    "int",
+    "long",
+    "null",
+    "object",
+    "objectId",
+    "regex",
+    "string",
+    "timestamp",
 ];
 
 /// The schemas of each collection that both declare polymorphic, for the kinds that both have.
-pub(super) fn of_declarations(
-    old: &Declaration,
-    new: &Declaration,
-    number: &str,
-) -> Vec<(String, Evidence, Evidence)> {
+pub(super) fn of_declarations(old: &Declaration, new: &Declaration, number: &str) -> Vec<(String, Evidence, Evidence)> {
     let mut pairs = Vec::new();
     for before in &old.rules {
         let same = |rule: &&Rule| rule.host == before.host && rule.pattern == before.pattern;
@@ -74,7 +82,8 @@ impl<'r> Kinds<'r> {
             field.values = kinds.iter().map(|(name, _)| Value::string(&**name)).collect();
         });
         for field in kinds.iter().flat_map(|(_, own)| &own.fields).filter(|field| field.path != self.discriminator) {
-            let Some(path) = Some(&field.path).filter(|path| !["_id", "_pleach", number].contains(&path.first())) else {
+            let Some(path) = Some(&field.path).filter(|path| !["_id", "_pleach", number].contains(&path.first()))
+            else {
                 continue;
             };
             all.learn(path, |known| {
@@ -87,8 +96,7 @@ impl<'r> Kinds<'r> {
         }
         for known in &mut all.fields {
             let asks = |own: &Evidence| own.field(&known.path).is_some_and(|field| field.always);
-            let asking: Vec<String> =
-                kinds.iter().filter(|(_, own)| asks(own)).map(|(name, _)| name.clone()).collect();
+            let asking: Vec<String> = kinds.iter().filter(|(_, own)| asks(own)).map(|(name, _)| name.clone()).collect();
             match asking.len() {
                 0 => {}
                 number if number == kinds.len() => known.always = true,

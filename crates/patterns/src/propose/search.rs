@@ -131,7 +131,14 @@ impl<'e> Search<'e> {
     }
 
     /// Takes steps: what they explain is no longer different.
-    pub(super) fn take(&mut self, steps: Vec<WrittenStep>, from: &[Path], to: &[KnownField], is_sure: bool, because: &str) {
+    pub(super) fn take(
+        &mut self,
+        steps: Vec<WrittenStep>,
+        from: &[Path],
+        to: &[KnownField],
+        is_sure: bool,
+        because: &str,
+    ) {
         if let Some(befores) = applied_to(&steps, self.pairs.iter().map(|(before, _)| before)) {
             for (pair, before) in self.pairs.iter_mut().zip(befores) {
                 pair.0 = before;

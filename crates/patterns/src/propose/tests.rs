@@ -57,7 +57,8 @@ fn sorted(doc: Document) -> Document {
         Bson::Document(doc) => Bson::Document(sorted(doc)),
         other => other,
     };
-    let fields: std::collections::BTreeMap<String, Bson> = doc.into_iter().map(|(name, value)| (name, inner(value))).collect();
+    let fields: std::collections::BTreeMap<String, Bson> =
+        doc.into_iter().map(|(name, value)| (name, inner(value))).collect();
     fields.into_iter().collect()
 }
 
@@ -131,8 +132,8 @@ fn samples_of_different_documents_give_guesses() {
     assert_eq!(
         steps(&proposal),
         [
-            doc! { "rename": { "phone": "phoneNumber" } },
             doc! { "split": { "name": { "into": ["first", "last"], "on": " " } } },
+            doc! { "rename": { "phone": "phoneNumber" } },
             doc! { "drop": ["old"] },
         ],
         "{proposal:?}"
@@ -229,7 +230,10 @@ fn declarations_are_compared_by_the_schemas_of_their_kinds() {
         doc! { "isbn": "1", "language": "en", "pages": 300, "title": "Emma", "type": "book", "v": 3 }
     );
     // What one kind must have is nothing for the others, and kinds that are new change no document.
-    assert_eq!(sorted(made(doc! { "type": "lamp", "title": "L", "v": 2 })), doc! { "title": "L", "type": "lamp", "v": 3 });
+    assert_eq!(
+        sorted(made(doc! { "type": "lamp", "title": "L", "v": 2 })),
+        doc! { "title": "L", "type": "lamp", "v": 3 }
+    );
     let none = declare::from_yaml("it", "database: shop\ncollections: {}\n").into_result();
     let none = none.map(|none| from_declarations(&read(OLD), &none, NUMBER).unwrap_err().message().to_owned());
     assert!(none.is_err() || none.is_ok_and(|message| message.contains("no collection")));

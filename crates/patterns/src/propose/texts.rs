@@ -1,6 +1,7 @@
 //! Texts that were cut or put together: `split` and `join`.
 
 use super::evidence::{KnownField, value_at};
+use super::names::{ALIKE, likeness};
 use super::search::Search;
 use super::written::{self, WrittenStep};
 use document::value::Path;
@@ -13,12 +14,8 @@ const SEPARATORS: &[&str] = &[", ", " - ", " ", ",", ";", "|", "/", ":", "-", "_
 const MOST_PARTS: usize = 4;
 
 /// Names of parts, and what is between them in the whole: the only evidence that schemas give.
-const USUAL: &[(&[&str], &str)] = &[
-    (&["first", "last"], " "),
-    (&["given", "family"], " "),
-    (&["fore", "sur"], " "),
-    (&["street", "city"], ", "),
-];
+const USUAL: &[(&[&str], &str)] =
+    &[(&["first", "last"], " "), (&["given", "family"], " "), (&["fore", "sur"], " "), (&["street", "city"], ", ")];
 
 /// A whole and its parts.
 struct Cut {
@@ -33,27 +30,36 @@ impl Search<'_> {
     pub(super) fn texts(&mut self) {
         for whole in self.gone().into_iter().filter(KnownField::is_text) {
             let parts: Vec<KnownField> = self.fresh().into_iter().filter(KnownField::is_text).collect();
-            let Some(cut) = self.cut(whole, &parts, Side::New) else { continue };
+            let Some(cut) = self.cut(whole, &parts, &self.gone(), Side::New) else { continue };
             let paths: Vec<Path> = cut.parts.iter().map(|part| part.path.clone()).collect();
             let step = written::split(&cut.whole.path, &paths, cut.separator);
             self.take(vec![step], &[cut.whole.path], &cut.parts, cut.is_sure, &cut.because);
         }
         for whole in self.fresh().into_iter().filter(KnownField::is_text) {
             let parts: Vec<KnownField> = self.gone().into_iter().filter(KnownField::is_text).collect();
-            let Some(cut) = self.cut(whole, &parts, Side::Old) else { continue };
+            let Some(cut) = self.cut(whole, &parts, &self.fresh(), Side::Old) else { continue };
             let paths: Vec<Path> = cut.parts.iter().map(|part| part.path.clone()).collect();
             let step = written::join(&cut.whole.path, &paths, cut.separator);
             self.take(vec![step], &paths, &[cut.whole], cut.is_sure, &cut.because);
         }
     }
 
-    fn cut(&self, whole: KnownField, parts: &[KnownField], side: Side) -> Option<Cut> {
+    /// `others` are the fields beside the whole: a part that is called like one of them is rather that one.
+    fn cut(&self, whole: KnownField, parts: &[KnownField], others: &[KnownField], side: Side) -> Option<Cut> {
         if parts.len() < 2 {
             return None;
         }
         match (self.pairs.is_empty(), whole.values.is_empty()) {
             (false, _) => self.shown_cut(whole, parts, side),
-            (true, false) => guessed(whole, parts),
+            (true, false) => {
+                let is_other = |part: &KnownField| {
+                    let mut others = others.iter().filter(|other| other.path != whole.path);
+                    others.any(|other| likeness(&other.path, &part.path) >= ALIKE)
+                };
+                let fits = |part: &&KnownField| part.always == whole.always && !is_other(part);
+                let parts: Vec<KnownField> = parts.iter().filter(fits).cloned().collect();
+                guessed(whole, &parts)
+            }
             (true, true) => named(whole, parts),
         }
     }
@@ -128,7 +134,7 @@ fn step(whole: &Path, parts: &[Path], separator: &str, side: Side) -> (WrittenSt
 /// From samples of different documents: almost all texts have as many parts as there are fields, and no field has what is between.
 fn guessed(whole: KnownField, parts: &[KnownField]) -> Option<Cut> {
     let count = parts.len();
-    if count > MOST_PARTS || parts.iter().any(|part| part.values.is_empty()) {
+    if !(2..=MOST_PARTS).contains(&count) || parts.iter().any(|part| part.values.is_empty()) {
         return None;
     }
     for separator in SEPARATORS {

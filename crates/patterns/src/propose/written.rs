@@ -77,14 +77,7 @@ pub(super) fn upward(stages: Vec<Value<'static>>) -> WrittenStep {
     WrittenStep { step: Arc::new(Pipelines { up: stages, down: Vec::new() }), declared }
 }
 
-/// What the steps make of a document; `None` if they cannot be taken.
-pub(super) fn applied(steps: &[WrittenStep], doc: &Doc<'_>) -> Option<Doc<'static>> {
-    let steps = steps.iter().map(|written| written.step.clone()).collect();
-    let lens = Lens::new(NUMBER, vec![steps], Migrate::default()).ok()?;
-    through(&lens, doc)
-}
-
-/// As [`applied`], of many documents.
+/// What the steps make of documents; `None` if they cannot be taken.
 pub(super) fn applied_to<'d>(
     steps: &[WrittenStep],
     docs: impl Iterator<Item = &'d Doc<'static>>,

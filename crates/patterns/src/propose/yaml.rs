@@ -36,7 +36,8 @@ fn comment(text: &str) -> String {
     const MARGIN: &str = "          # ";
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let is_full = lines.last().is_some_and(|line| !line.is_empty() && MARGIN.len() + line.len() + word.len() >= WIDTH);
+        let is_full =
+            lines.last().is_some_and(|line| !line.is_empty() && MARGIN.len() + line.len() + word.len() >= WIDTH);
         if is_full {
             lines.push(String::new());
         }
