@@ -22,7 +22,8 @@ pub(crate) enum Version {
 
 /// Reads a declaration, a sample or a JSON Schema. `number` is the field that holds the version.
 pub(crate) fn read(path: &Path, number: &str) -> Result<Version, Failure> {
-    let text = input::read(path, MOST_BYTES)?;
+    let text = input::read(path, MOST_BYTES)
+        .map_err(|failure| failure.hint("name two declarations, two samples of documents or two JSON Schemas"))?;
     let file = path.display().to_string();
     let documents = match documents(&text) {
         Ok(documents) => documents,

@@ -7,7 +7,7 @@ use crate::report::{self, Code, Failure, Verdict};
 use crate::sample::{self, Version};
 use crate::table::folded;
 use clap::{CommandFactory, Parser, Subcommand};
-use patterns::propose::{self, About, Outcome, Proposal};
+use patterns::propose::{self, About, Trial, Proposal};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -108,7 +108,7 @@ impl Diff {
         }
         let is_whole = |proposal: &Proposal| {
             let is_left = proposal.notes.iter().any(|note| note.is_difference);
-            !is_left && proposal.outcome.as_ref().is_none_or(|outcome| outcome.same_shape == outcome.documents)
+            !is_left && proposal.trial.as_ref().is_none_or(|trial| trial.same_shape == trial.documents)
         };
         let is_fine = !declaration.is_empty() && proposals.iter().all(is_whole);
         Ok(if is_fine { Verdict::Fine } else { Verdict::Findings })
@@ -134,15 +134,15 @@ fn render(declaration: &str, proposals: &[Proposal]) -> String {
             let word = if note.is_difference { "left: " } else { "" };
             out.push_str(&comment(&format!("{}: {word}{}", plain::line(&proposal.collection), note.text)));
         }
-        if let Some(outcome) = &proposal.outcome {
-            out.push_str(&comment(&summary(outcome)));
+        if let Some(trial) = &proposal.trial {
+            out.push_str(&comment(&summary(trial)));
         }
     }
     out
 }
 
-fn summary(outcome: &Outcome) -> String {
-    let Outcome { documents, same_shape, in_both, equal, example } = outcome;
+fn summary(trial: &Trial) -> String {
+    let Trial { documents, same_shape, in_both, equal, example } = trial;
     let mut text = format!("tried: {same_shape} of {documents} older documents get the shape of the newer ones");
     if *in_both > 0 {
         text.push_str(&format!("; {equal} of the {in_both} that both samples have are equal then"));
@@ -173,13 +173,13 @@ fn to_json(declaration: &str, proposals: &[Proposal]) -> Value {
             let notes = proposal.notes.iter().filter(move |note| note.is_difference == is_difference);
             notes.map(|note| note.text.clone()).collect::<Vec<_>>()
         };
-        let outcome = proposal.outcome.as_ref().map(|outcome| {
+        let trial = proposal.trial.as_ref().map(|trial| {
             json!({
-                "documents": outcome.documents,
-                "same_shape": outcome.same_shape,
-                "in_both": outcome.in_both,
-                "equal": outcome.equal,
-                "example": outcome.example,
+                "documents": trial.documents,
+                "same_shape": trial.same_shape,
+                "in_both": trial.in_both,
+                "equal": trial.equal,
+                "example": trial.example,
             })
         });
         json!({
@@ -187,7 +187,7 @@ fn to_json(declaration: &str, proposals: &[Proposal]) -> Value {
             "steps": steps.collect::<Vec<_>>(),
             "left": notes(true),
             "notes": notes(false),
-            "tried": outcome,
+            "tried": trial,
         })
     });
     json!({ "declaration": declaration, "proposals": proposals.collect::<Vec<_>>() })

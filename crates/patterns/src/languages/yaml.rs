@@ -26,12 +26,17 @@ pub(crate) fn flow(value: &Value<'_>) -> String {
     match value {
         Value::String(text) => word(text.as_str()),
         Value::Document(doc) if !doc.is_empty() => {
-            let fields = doc.iter().map(|(name, value)| format!("{}: {}", word(name.as_str()), flow(&value)));
+            let fields = doc.iter().map(|(name, value)| format!("{}: {}", key(name.as_str()), flow(&value)));
             format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
         }
         Value::Array(array) => format!("[{}]", array.iter().map(|item| flow(&item)).collect::<Vec<_>>().join(", ")),
         other => literals::one_line(other, &STYLE),
     }
+}
+
+/// A key: `on` is one of the contract's own, and plain in YAML 1.2.
+fn key(text: &str) -> String {
+    if text == "on" { text.to_owned() } else { word(text) }
 }
 
 /// A text that YAML reads as that text; also a path.

@@ -1,12 +1,12 @@
 //! `pleach versions diff`: steps that lead from the documents of one version to those of the next, with the evidence for each.
 //!
 //! Each step that is found is taken at once: what is looked for next is what is then still different. At the end the declaration that
-//! is printed is read again, and the sample goes through its lens ([`Outcome`]).
+//! is printed is read again, and the sample goes through its lens ([`Trial`]).
 
 mod evidence;
 mod moves;
 mod names;
-mod outcome;
+mod trial;
 mod remaining;
 mod schema;
 mod search;
@@ -17,7 +17,7 @@ mod written;
 mod yaml;
 
 pub use evidence::Evidence;
-pub use outcome::Outcome;
+pub use trial::Trial;
 
 use crate::declare::{self, Declaration};
 use document::op::Namespace;
@@ -32,7 +32,7 @@ pub struct Proposal {
     /// Differences for which no step was found, and fields that need none.
     pub notes: Vec<ProposalNote>,
     /// What the steps make of the older sample; `None` if there is none.
-    pub outcome: Option<Outcome>,
+    pub trial: Option<Trial>,
 }
 
 /// One step, and why.
@@ -95,8 +95,8 @@ pub fn from_evidence(old: &Evidence, new: &Evidence, collection: &str, about: &A
     if !proposal.steps.is_empty() {
         let checked = declare::from_yaml("proposed", &text).into_result()?;
         let lens = checked.rules.iter().find_map(|rule| rule.lens());
-        proposal.outcome = match lens {
-            Some(lens) if !old.documents.is_empty() => Some(Outcome::of(lens, old, new, &about.number)?),
+        proposal.trial = match lens {
+            Some(lens) if !old.documents.is_empty() => Some(Trial::of(lens, old, new, &about.number)?),
             _ => None,
         };
     }

@@ -85,7 +85,7 @@ impl<'e> Search<'e> {
             because: found.because,
         };
         let steps = self.found.into_iter().map(step).collect();
-        Proposal { collection: collection.to_owned(), steps, notes: self.notes, outcome: None }
+        Proposal { collection: collection.to_owned(), steps, notes: self.notes, trial: None }
     }
 
     /// Fields that only older documents have.

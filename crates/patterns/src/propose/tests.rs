@@ -47,8 +47,8 @@ fn round_trip(old: &[Document], new: &[Document]) -> Proposal {
         assert_eq!(made.remove(NUMBER), Some(Bson::Int32(2)));
         assert_eq!(made, sorted(after.clone()), "{text}");
     }
-    let outcome = proposal.outcome.as_ref().unwrap();
-    assert_eq!((outcome.same_shape, outcome.equal, outcome.in_both), (old.len(), old.len(), old.len()), "{outcome:?}");
+    let trial = proposal.trial.as_ref().unwrap();
+    assert_eq!((trial.same_shape, trial.equal, trial.in_both), (old.len(), old.len(), old.len()), "{trial:?}");
     proposal
 }
 
@@ -140,8 +140,8 @@ fn samples_of_different_documents_give_guesses() {
     );
     assert!(proposal.steps.iter().all(|step| !step.is_sure), "{proposal:?}");
     assert!(proposal.notes.iter().any(|note| note.text.contains("`nick`") && !note.is_difference), "{proposal:?}");
-    let outcome = proposal.outcome.unwrap();
-    assert_eq!((outcome.documents, outcome.same_shape, outcome.in_both), (2, 2, 0));
+    let trial = proposal.trial.unwrap();
+    assert_eq!((trial.documents, trial.same_shape, trial.in_both), (2, 2, 0));
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn what_no_step_explains_is_left() {
     let new = sample(&[doc! { "_id": 1, "a": { "b": 1 }, "n": 1 }, doc! { "_id": 2, "a": { "b": 2 }, "n": 2 }]);
     let proposal = propose(&old, &new);
     assert!(!proposal.steps.iter().any(|step| step.is_sure), "{proposal:?}");
-    assert_eq!(proposal.outcome.as_ref().map(|outcome| outcome.equal), Some(0), "{proposal:?}");
+    assert_eq!(proposal.trial.as_ref().map(|trial| trial.equal), Some(0), "{proposal:?}");
     let same = propose(&old, &old.clone());
-    assert!(same.steps.is_empty() && same.outcome.is_none() && text(&same).is_empty(), "{same:?}");
+    assert!(same.steps.is_empty() && same.trial.is_none() && text(&same).is_empty(), "{same:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// How far the steps lead.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct Trial {
     /// In the older sample.
     pub documents: usize,
     /// Of these, that have the fields and types of the newer sample in the end.
@@ -20,9 +20,9 @@ pub struct Outcome {
     pub example: Option<String>,
 }
 
-impl Outcome {
-    pub(super) fn of(lens: &Lens, old: &Evidence, new: &Evidence, number: &str) -> Result<Outcome> {
-        let mut outcome = Outcome { documents: old.documents.len(), ..Outcome::default() };
+impl Trial {
+    pub(super) fn of(lens: &Lens, old: &Evidence, new: &Evidence, number: &str) -> Result<Trial> {
+        let mut trial = Trial { documents: old.documents.len(), ..Trial::default() };
         let by_id: BTreeMap<Vec<u8>, &Doc<'static>> = new.documents.iter().map(|doc| (id(doc), doc)).collect();
         let before_newest = lens.newest() - 1;
         for doc in &old.documents {
@@ -30,19 +30,19 @@ impl Outcome {
             let made = lens.up(&numbered, &Env::fixed())?.unwrap_or(numbered);
             let shape = Evidence::of_documents(vec![made.clone()], number);
             match misfit(&shape, new) {
-                None => outcome.same_shape += 1,
-                Some(why) if outcome.example.is_none() => {
+                None => trial.same_shape += 1,
+                Some(why) if trial.example.is_none() => {
                     let id = doc.get("_id").unwrap_or(Value::Missing);
-                    outcome.example = Some(format!("document {}: {why}", crate::languages::yaml::flow(&id)));
+                    trial.example = Some(format!("document {}: {why}", crate::languages::yaml::flow(&id)));
                 }
                 Some(_) => {}
             }
             if let Some(after) = by_id.get(&id(doc)) {
-                outcome.in_both += 1;
-                outcome.equal += usize::from(fields(&made, number) == fields(after, number));
+                trial.in_both += 1;
+                trial.equal += usize::from(fields(&made, number) == fields(after, number));
             }
         }
-        Ok(outcome)
+        Ok(trial)
     }
 }
 
