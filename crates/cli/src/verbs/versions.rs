@@ -7,7 +7,7 @@ use crate::report::{self, Code, Failure, Verdict};
 use crate::sample::{self, Version};
 use crate::table::folded;
 use clap::{CommandFactory, Parser, Subcommand};
-use patterns::propose::{self, About, Trial, Proposal};
+use patterns::propose::{self, About, Proposal, Trial};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

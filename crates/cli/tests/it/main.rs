@@ -59,5 +59,6 @@ mod validators;
 mod version_aliases;
 mod versions;
 mod versions_diff;
+mod versions_unique;
 mod way_back;
 mod whole_shop;

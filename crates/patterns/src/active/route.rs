@@ -182,7 +182,8 @@ fn plans_indexes(at: &Circumstances<'_>, command: &Head<'_>, ns: NamespaceRef<'_
         Role::Stored(_) | Role::Named(_) if command.class == Class::DropIndexes => true,
         _ => names::is_ours(ns.collection) && command.class != Class::ListIndexes,
     };
-    let makes_expiry = || command.class == Class::CreateIndexes && at.rules.reads(ns) && asks_for(command.body, "expireAfterSeconds");
+    let makes_expiry =
+        || command.class == Class::CreateIndexes && at.rules.reads(ns) && asks_for(command.body, "expireAfterSeconds");
     // It may be about a path that older documents have elsewhere.
     let makes_unique = || {
         let is_versioned = at.rules.lenses().named(ns).is_some();

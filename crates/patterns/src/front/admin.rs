@@ -1,7 +1,9 @@
 //! Work on whole collections (SEMANTICS R21).
 
 use crate::execute::access::Access;
-use crate::front::{ClientFront, behind, listing, restore, rights, timeseries, ttl_indexes, unique_indexes, validators, views};
+use crate::front::{
+    ClientFront, behind, listing, restore, rights, timeseries, ttl_indexes, unique_indexes, validators, views,
+};
 use crate::layer::refused::{may_drop, other_of, refuse_bookkeeping, refused};
 use crate::layer::switchover_wait;
 use crate::life::install;

@@ -6,13 +6,13 @@
 mod evidence;
 mod moves;
 mod names;
-mod trial;
 mod remaining;
 mod schema;
 mod search;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod trial;
 mod written;
 mod yaml;
 

@@ -1,12 +1,12 @@
 //! How many documents are stored in each version, which of them are migrated or brought back, and what is lost by that.
 
 use crate::execute::access::Access;
-use crate::life::{Life, expiry};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::removal::Removal;
 use crate::life::preview::{RulePreview, documents, grouped, long};
 use crate::life::versions::change::{VersionsChange, taking_back};
 use crate::life::versions::figures::VersionCounts;
+use crate::life::{Life, expiry};
 use crate::rule::lens::unique_key;
 use crate::rule::{Lens, Rule};
 use document::backend::Session;
