@@ -12,6 +12,7 @@ mod plain;
 mod preview;
 mod progress;
 mod report;
+mod sample;
 mod size;
 mod snippet;
 mod table;

@@ -17,6 +17,7 @@ pub mod layer;
 pub mod life;
 pub mod mql;
 pub mod print;
+pub mod propose;
 pub mod rule;
 pub mod shapes;
 

@@ -14,6 +14,7 @@ mod repair;
 mod serve;
 mod status;
 mod uninstall;
+mod versions;
 
 use crate::report::{Code, Failure, Verdict};
 use clap::{ArgMatches, Command, FromArgMatches};
@@ -42,6 +43,7 @@ pub(crate) const VERBS: &[&Verb] = &[
     &serve::VERB,
     &status::VERB,
     &uninstall::VERB,
+    &versions::VERB,
 ];
 
 /// The whole command line. Parsing does no I/O.

@@ -177,7 +177,10 @@ fn plans(told: &Document) -> String {
 /// A filter on a moved path, and a page in its order, are found by the indexes of both shapes.
 async fn indexes(pair: &Pair) {
     let users = || pair.world.ns(VERSIONED);
-    let note = |told: &Document| told.get_document("pleach").unwrap().get_str("note").ok().map(str::to_owned);
+    let note = |told: &Document| {
+        let notes = told.get_document("pleach").unwrap().get_array("notes").cloned().unwrap_or_default();
+        notes.first().and_then(|note| note.as_str().map(str::to_owned))
+    };
     for (query, used) in [
         (doc! { "phone.number": "07" }, ["\"phone\"", "\"phone.number\""]),
         (doc! { "email": "a" }, ["\"mail\"", "\"email\""]),

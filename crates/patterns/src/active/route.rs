@@ -182,13 +182,20 @@ fn plans_indexes(at: &Circumstances<'_>, command: &Head<'_>, ns: NamespaceRef<'_
         Role::Stored(_) | Role::Named(_) if command.class == Class::DropIndexes => true,
         _ => names::is_ours(ns.collection) && command.class != Class::ListIndexes,
     };
-    let makes_expiry = || command.class == Class::CreateIndexes && at.rules.reads(ns) && asks_for_expiry(command.body);
-    by_role || (at.expires)(ns) || makes_expiry()
+    let makes_expiry =
+        || command.class == Class::CreateIndexes && at.rules.reads(ns) && asks_for(command.body, "expireAfterSeconds");
+    // It may be about a path that older documents have elsewhere.
+    let makes_unique = || {
+        let is_versioned = at.rules.lenses().named(ns).is_some();
+        command.class == Class::CreateIndexes && is_versioned && asks_for(command.body, "unique")
+    };
+    by_role || (at.expires)(ns) || makes_expiry() || makes_unique()
 }
 
-fn asks_for_expiry(body: &Doc<'_>) -> bool {
+/// Whether one of the indexes has the option.
+fn asks_for(body: &Doc<'_>, option: &str) -> bool {
     let Some(Value::Array(indexes)) = body.get("indexes") else { return false };
-    indexes.iter().any(|index| matches!(index, Value::Document(index) if index.contains("expireAfterSeconds")))
+    indexes.iter().any(|index| matches!(index, Value::Document(index) if index.contains(option)))
 }
 
 /// Whether the command watches a collection.

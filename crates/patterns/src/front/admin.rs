@@ -1,7 +1,9 @@
 //! Work on whole collections (SEMANTICS R21).
 
 use crate::execute::access::Access;
-use crate::front::{ClientFront, behind, listing, restore, rights, timeseries, ttl_indexes, validators, views};
+use crate::front::{
+    ClientFront, behind, listing, restore, rights, timeseries, ttl_indexes, unique_indexes, validators, views,
+};
 use crate::layer::refused::{may_drop, other_of, refuse_bookkeeping, refused};
 use crate::layer::switchover_wait;
 use crate::life::install;
@@ -26,6 +28,7 @@ pub(super) async fn run(
     if !session.restores() {
         behind::check(executor, context, &op).await?;
         validators::check(executor, context, &op).await?;
+        unique_indexes::check(executor, context, &op).await?;
     }
     if let Some(answer) = timeseries::run(front, session, context, &op).await? {
         return Ok(match &op {

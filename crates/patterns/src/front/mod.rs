@@ -13,6 +13,7 @@ mod restore;
 mod rights;
 mod timeseries;
 mod ttl_indexes;
+mod unique_indexes;
 mod validators;
 mod views;
 

@@ -50,6 +50,7 @@ const COMMANDS_SENT: &[&str] = &[
     "crates/patterns/src/life/preview/validators.rs",
     "crates/patterns/src/life/relocate",
     "crates/patterns/src/print",
+    "crates/patterns/src/propose/written.rs",
     "crates/patterns/src/shapes/bucket/print",
     "crates/server/src/params.rs",
 ];

@@ -4,7 +4,12 @@ use super::{Older, filled, ids, sorted};
 use crate::doors::{At, at_each_door};
 use bson::{Bson, Document, doc};
 
-at_each_door!(documents_are_shown_in_their_version, every_read_knows_the_version, cursors_go_on_under_the_name,);
+at_each_door!(
+    documents_are_shown_in_their_version,
+    every_read_knows_the_version,
+    cursors_go_on_under_the_name,
+    expressions_are_sent_as_they_are,
+);
 
 fn documents_are_shown_in_their_version(at: At) {
     let door = filled(at, "older_shown");
@@ -124,5 +129,24 @@ fn cursors_go_on_under_the_name(at: At) {
     let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
     let killed = older.must(doc! { "killCursors": "users", "cursors": [id] });
     assert_eq!(killed.get_array("cursorsKilled").unwrap(), &vec![Bson::from(id)]);
+    door.finish();
+}
+
+/// A filter that is made of parts of a client's says the same wherever it is evaluated.
+fn expressions_are_sent_as_they_are(at: At) {
+    let door = filled(at, "older_expressions");
+    for (filter, expected) in [
+        (doc! { "$nor": [{ "$expr": { "$eq": ["$email", "a@x"] } }] }, vec![2, 3]),
+        (doc! { "$nor": [{ "$expr": { "$eq": ["$missing", 1] } }] }, vec![1, 2, 3]),
+        (doc! { "$or": [{ "$expr": { "$eq": ["$email", "c@x"] } }, { "phone.number": "1" }] }, vec![1, 3]),
+        (doc! { "phone.number": { "$gt": "1" }, "$expr": { "$ne": ["$first", "Cyd"] } }, vec![2]),
+    ] {
+        let found = door.rows(doc! { "find": "users", "filter": filter.clone(), "sort": { "_id": 1 } });
+        assert_eq!(ids(&found), expected, "{filter}");
+        let counted = door.must(doc! { "count": "users", "query": filter.clone() });
+        assert_eq!(counted.get_i32("n").unwrap() as usize, expected.len(), "{filter}");
+    }
+    let mut older = Older::of(&door, "1");
+    assert_eq!(ids(&older.find(doc! { "$nor": [{ "$expr": { "$eq": ["$mail", "a@x"] } }] })), [2, 3]);
     door.finish();
 }

@@ -47,11 +47,11 @@ pub(crate) async fn explain(
             ("queryPlanner", planner.map_or(Value::Missing, Value::into_owned)),
         ])
     });
-    let note = lens.is_unindexed(&leading(op)).then(|| Value::from("not indexed until migrated"));
+    let note = lens.is_unindexed(&leading(op)).then(|| list([Value::from("not indexed until migrated")]));
     let plan = document([
         ("rules", list([name()])),
         ("steps", list(steps)),
-        ("note", note.unwrap_or(Value::Missing)),
+        ("notes", note.unwrap_or(Value::Missing)),
         ("fences", list([])),
         ("deferred", list([])),
     ]);

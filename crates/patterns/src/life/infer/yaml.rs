@@ -1,6 +1,7 @@
 //! A proposal as YAML.
 
 use super::profile::{KindProfile, Proposal};
+use crate::languages::yaml::word;
 use document::op::Namespace;
 
 pub(super) fn declaration(ns: &Namespace, proposal: &Proposal) -> String {
@@ -31,13 +32,4 @@ fn of_kind(kind: &KindProfile) -> String {
         }
     }
     text
-}
-
-/// A text that YAML reads as that text.
-fn word(text: &str) -> String {
-    const OTHERS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
-    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-        && !OTHERS.contains(&&*text.to_ascii_lowercase());
-    if is_plain { text.to_owned() } else { crate::languages::literals::quoted(text) }
 }

@@ -3,7 +3,7 @@
 
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
-use crate::life::audit::{AuditedRule, Figures, Report};
+use crate::life::audit::{AuditedRule, Figures, Report, count};
 use crate::life::catalog::Row;
 use crate::life::install;
 use crate::life::lifecycle::Lifecycle;
@@ -133,15 +133,18 @@ impl Lifecycle for OfLens {
         })
     }
 
-    /// A document of any version is right.
+    /// A document of any version is right: `status` says how many each has.
     fn audit<'a>(
         &'a self,
-        _: &'a Life,
+        life: &'a Life,
         asked: &'a AuditedRule,
         figures: &'a mut Figures,
         _: &'a mut Report,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
+            let (mut session, context) = (Session::default(), life.context());
+            let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
+            figures.checked = count(&mut at, &asked.rule.host).await?;
             figures.note_if_empty(&asked.rule.host);
             Ok(())
         })

@@ -1,14 +1,18 @@
 //! How many documents are stored in each version, which of them are migrated or brought back, and what is lost by that.
 
-use crate::life::Life;
+use crate::execute::access::Access;
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::removal::Removal;
 use crate::life::preview::{RulePreview, documents, grouped, long};
 use crate::life::versions::change::{VersionsChange, taking_back};
 use crate::life::versions::figures::VersionCounts;
+use crate::life::{Life, expiry};
+use crate::rule::lens::unique_key;
 use crate::rule::{Lens, Rule};
+use document::backend::Session;
 use document::op::Context;
-use document::{DocWriter, Result, Value};
+use document::value::Path;
+use document::{Doc, DocWriter, Result, Value};
 
 /// What becomes of documents of several versions.
 #[derive(Clone, Debug)]
@@ -50,6 +54,22 @@ pub(super) async fn look(life: &Life, context: &Context, rule_preview: &mut Rule
         }
         Some(VersionsChange::Added | VersionsChange::Policy) | None => {}
     }
+    let since = match &change {
+        Some(VersionsChange::Policy) => None,
+        Some(VersionsChange::Added | VersionsChange::OtherField) => kept.map(|kept| kept.newest()),
+        Some(VersionsChange::TakenBack { to }) => Some(*to),
+        None => Some(1),
+    };
+    if let Some(since) = since.filter(|_| migrated + taken_back > 0) {
+        let is_changed = |path: &Path| {
+            let is_given_up = kept.is_some_and(|kept| since <= kept.newest() && kept.changes_since(since, path));
+            is_given_up || declared.changes_since(since, path)
+        };
+        let mut session = Session::default();
+        let mut at = Access { backend, session: &mut session, context };
+        let indexes = expiry::indexes(&mut at, &rule.host).await?;
+        rule_preview.refusals.extend(indexes.iter().filter_map(|index| unique_index(&rule, index, is_changed)));
+    }
     if !declared.migrate.background && migrated > 0 {
         let stay = documents(migrated);
         rule_preview.notes.push(format!(
@@ -62,6 +82,22 @@ pub(super) async fn look(life: &Life, context: &Context, rule_preview: &mut Rule
     }
     rule_preview.versions = Some(VersionsPreview { counts, newest: declared.newest(), migrated, taken_back });
     Ok(())
+}
+
+/// Of documents of two versions a unique index sees one: it would stop the migration, or let values be there twice.
+fn unique_index(rule: &Rule, index: &Doc<'_>, is_changed: impl Fn(&Path) -> bool) -> Option<Refusal> {
+    let path = unique_key(index, is_changed)?;
+    let name = index.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+    let reason = format!(
+        "rule {}: index {name} is unique on `{path}`, which a step changes: while documents are stored in an older version it would not \
+         see them all",
+        rule.name
+    );
+    let hint = format!(
+        "drop it with db.{}.dropIndex({name:?}), and make one in the words of the newest version when all documents are migrated",
+        rule.host.collection
+    );
+    Some(Refusal { need: Need::OtherData(hint), reason })
 }
 
 fn other_field(rule: &Rule, kept: &str, declared: &str) -> Refusal {

@@ -345,6 +345,13 @@ impl Native for Upgrade {
     }
 }
 
+/// The first path of an index's key for which `is_meant` holds, if the index is unique.
+pub fn unique_key(index: &Doc<'_>, is_meant: impl Fn(&Path) -> bool) -> Option<String> {
+    let is_unique = index.get("unique").is_some_and(|unique| unique.is_truthy());
+    let Some(Value::Document(keys)) = index.get("key").filter(|_| is_unique) else { return None };
+    keys.iter().map(|(path, _)| path.as_str().to_owned()).find(|path| is_meant(&Path::new(path)))
+}
+
 fn parsed(stages: Array<'static>) -> Result<Pipeline> {
     Pipeline::parse_update(&stages, &mut Names::new())
 }
