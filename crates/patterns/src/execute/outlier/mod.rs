@@ -120,7 +120,7 @@ async fn new_documents(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, 
         }
     }
     rows.put(&mut changes)?;
-    react(attempt, changes).await?;
+    Box::pin(react(attempt, changes)).await?;
     Ok(written)
 }
 
@@ -263,7 +263,7 @@ async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, written: &mut Written
     let mut changes = Changes::default();
     changes.derived(ns, std::mem::take(&mut written.changes));
     rows.put(&mut changes)?;
-    react(attempt, changes).await
+    Box::pin(react(attempt, changes)).await
 }
 
 /// The document that an upsert makes, its overflow written.
