@@ -4,7 +4,9 @@
 use crate::active::{CollectionRules, Rules};
 use crate::execute::access::Access;
 use crate::execute::executor::Executor;
-use crate::execute::outlier::owners::{asked, of_rows, query};
+use crate::execute::outlier::many_owners;
+use crate::execute::outlier::owners::{Matching, asked, matching, of_rows, query};
+use crate::execute::read::behind;
 use crate::shapes::outlier::filter::{is_about, rewritten};
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
@@ -40,48 +42,66 @@ pub(crate) async fn open(
         return executor.inner.read(session, context, put_together(op, filter)).await;
     }
     if session.transaction.is_some() {
-        let filter = known(executor, session, context, local, &filter).await?;
-        return executor.inner.read(session, context, put_together(op, filter)).await;
+        return in_transaction(executor, session, context, local, &filter, op).await;
     }
     let mut own = session.sibling();
     executor.inner.begin(&mut own, context).await?;
-    let filter = known(executor, &mut own, context, local, &filter).await?;
-    let cursor = executor.inner.read(&mut own, context, put_together(op, filter)).await?;
+    let cursor = in_transaction(executor, &mut own, context, local, &filter, op).await?;
     Ok(Box::new(InOneMoment { own, cursor }))
 }
 
-/// The filter of a statement about many documents, before they are looked for.
-pub(crate) async fn stored_filter(
-    executor: &Executor,
-    session: &mut Session,
-    context: &Context,
-    ns: &Namespace,
-    filter: &Filter,
-) -> Result<Filter> {
-    let rules = executor.rules();
-    match rules.of(ns).filter(|local| is_about(&local.outliers, filter)) {
-        Some(local) => known(executor, session, context, local, filter).await,
-        None => Ok(filter.clone()),
-    }
-}
-
-async fn known(
+async fn in_transaction(
     executor: &Executor,
     session: &mut Session,
     context: &Context,
     local: &CollectionRules,
     filter: &Filter,
-) -> Result<Filter> {
-    let mut owners = Vec::new();
-    for question in asked(&local.outliers, filter) {
-        let mut at = Access { backend: &*executor.inner, session, context };
-        owners.push(of_rows(&at.all(query(&question)?).await?));
+    op: ReadOp,
+) -> Result<Box<dyn Cursor>> {
+    match known(executor, session, context, local, filter).await? {
+        Matching::Filter(filter) => executor.inner.read(session, context, put_together(op, filter)).await,
+        Matching::Join(stages) => {
+            let op = put_together(op, Filter::all());
+            behind::open(&*executor.inner, session, context, stages, &op, filter.collation.clone()).await
+        }
     }
-    rewritten(&local.outliers, filter, owners)
+}
+
+/// The documents that a statement about many is about, by what its filter says of an array; `None` if it says nothing.
+pub(crate) async fn matching_ids(
+    executor: &Executor,
+    session: &mut Session,
+    context: &Context,
+    ns: &Namespace,
+    filter: &Filter,
+) -> Result<Option<Vec<Value<'static>>>> {
+    let rules = executor.rules();
+    let Some(local) = rules.of(ns).filter(|local| is_about(&local.outliers, filter)) else { return Ok(None) };
+    let stages = match known(executor, session, context, local, filter).await? {
+        Matching::Filter(filter) => Pipeline::of_query(&filter, None, 0, None),
+        Matching::Join(stages) => stages,
+    };
+    let mut at = Access { backend: &*executor.inner, session, context };
+    Ok(Some(of_rows(&at.all(many_owners::ids(ns, filter, stages, None)?).await?)))
+}
+
+pub(super) async fn known(
+    executor: &Executor,
+    session: &mut Session,
+    context: &Context,
+    local: &CollectionRules,
+    filter: &Filter,
+) -> Result<Matching> {
+    let (questions, mut owners) = (asked(&local.outliers, filter), Vec::new());
+    for question in &questions {
+        let mut at = Access { backend: &*executor.inner, session, context };
+        owners.push(of_rows(&at.all(query(question)?).await?));
+    }
+    matching(&local.outliers, filter, &questions, owners)
 }
 
 /// The filter of a read, and the read without it. Of a pipeline, what its first stages ask for.
-fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
+pub(super) fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
     Ok(match op {
         ReadOp::Find(op) => (op.filter.clone(), ReadOp::Find(op)),
         ReadOp::Count(op) => (op.filter.clone(), ReadOp::Count(op)),
@@ -106,7 +126,7 @@ fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
     })
 }
 
-fn put_together(op: ReadOp, filter: Filter) -> ReadOp {
+pub(super) fn put_together(op: ReadOp, filter: Filter) -> ReadOp {
     match op {
         ReadOp::Find(op) => ReadOp::Find(document::op::Find { filter, ..op }),
         ReadOp::Count(op) => ReadOp::Count(document::op::Count { filter, ..op }),

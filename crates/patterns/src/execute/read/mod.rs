@@ -8,6 +8,7 @@
 //! [`ReadPlan`]: crate::rule::read::ReadPlan
 //! [`ReadRequest`]: crate::rule::read::ReadRequest
 
+pub(crate) mod behind;
 pub(crate) mod client_version;
 mod explain;
 mod find_projection;
