@@ -31,7 +31,8 @@ pub(crate) async fn very_many(opened: &Opened) {
     let living = Living::of(shop::empty(opened, Arc::new(Failing::default())).await);
     living.life.limit_database(&living.db);
     let host = |id: i32| doc! { "_id": id, "followers": [], "hasOverflow": true, "followerCount": 1 };
-    let row = |id: i32| doc! { "userId": id, "followerId": if id < OWNERS { "everybody" } else { "somebody" }, "index": 0 };
+    let row =
+        |id: i32| doc! { "userId": id, "followerId": if id < OWNERS { "everybody" } else { "somebody" }, "index": 0 };
     for from in (0..OWNERS + OTHERS).step_by(2_000) {
         let part = || from..(from + 2_000).min(OWNERS + OTHERS);
         living.behind(testing::insert(living.ns("users"), part().map(host).collect())).await;

@@ -95,7 +95,8 @@ fn arrays_that_overflow_have_functions_of_their_own() {
         (Language::Python, ["def push_users_followers(_id, items):", "    create_users_followers()", "len(encode("]),
     ] {
         let text = code(&outliers(), language).unwrap();
-        for word in words.into_iter().chain(["follower_overflow", "$unionWith", "users.followers", "userId_1_index_1"]) {
+        for word in words.into_iter().chain(["follower_overflow", "$unionWith", "users.followers", "userId_1_index_1"])
+        {
             assert!(text.contains(word), "{word}: {text}");
         }
         // Where bytes are the limit no guard can say whether there is room.

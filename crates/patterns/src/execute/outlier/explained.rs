@@ -19,8 +19,7 @@ pub(crate) fn plan(local: &CollectionRules, op: &ReadOp, context: &Context) -> R
     let (filter, op) = taken_apart(op.clone(), context)?;
     let (mut steps, mut answers) = (Vec::new(), Vec::new());
     for (number, question) in asked(&local.outliers, &filter).iter().enumerate() {
-        let rules: Vec<Arc<Rule>> =
-            local.rule_of(&question.outlier).iter().map(|kept| kept.rule.clone()).collect();
+        let rules: Vec<Arc<Rule>> = local.rule_of(&question.outlier).iter().map(|kept| kept.rule.clone()).collect();
         steps.push(Step { rules, action: Action::Read(query(question)?), documents: None });
         answers.push(is_owner(vec![Value::string(format!("the owners that step {} finds", number + 1))]));
     }
