@@ -5,7 +5,7 @@ use crate::execute::executor::Executor;
 use crate::execute::outlier::owners::{Matching, asked, query};
 use crate::execute::outlier::reads::{known, put_together, taken_apart};
 use crate::execute::plan::{Action, Plan, Step};
-use crate::execute::read::behind;
+use crate::execute::read::put_behind;
 use crate::rule::Rule;
 use crate::shapes::outlier::filter::{is_owner, rewritten};
 use document::backend::Session;
@@ -54,8 +54,8 @@ pub(crate) async fn stored(
     match known? {
         Matching::Filter(filter) => Ok(put_together(op, filter)),
         Matching::Join(stages) => {
-            let (op, facts) = (put_together(op, Filter::all()), executor.inner.facts());
-            behind::pipeline(stages, &op, filter.collation.clone(), context, facts)
+            let op = put_together(op, Filter::all());
+            put_behind(&*executor.inner, context, stages, &op, filter.collation.clone())
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::execute::access::Access;
 use crate::execute::executor::Executor;
 use crate::execute::outlier::many_owners;
 use crate::execute::outlier::owners::{Matching, asked, matching, of_rows, query};
-use crate::execute::read::behind;
+use crate::execute::read::open_behind;
 use crate::shapes::outlier::filter::{is_about, rewritten};
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
@@ -62,7 +62,7 @@ async fn in_transaction(
         Matching::Filter(filter) => executor.inner.read(session, context, put_together(op, filter)).await,
         Matching::Join(stages) => {
             let op = put_together(op, Filter::all());
-            behind::open(&*executor.inner, session, context, stages, &op, filter.collation.clone()).await
+            open_behind(&*executor.inner, session, context, stages, &op, filter.collation.clone()).await
         }
     }
 }

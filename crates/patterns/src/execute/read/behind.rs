@@ -1,36 +1,14 @@
 //! A read of what stages choose: one pipeline of these and of what was asked.
 
 use crate::execute::read::request::ParsedRead;
-use crate::execute::read::result::{self, ResultForm};
-use document::backend::{Backend, Cursor, Facts, Session};
+use crate::execute::read::result::ResultForm;
+use document::backend::Facts;
 use document::op::{Aggregate, Context, ReadOp};
 use document::pipeline::Pipeline;
 use document::{Array, Doc, Result};
 
-pub(crate) async fn open(
-    backend: &dyn Backend,
-    session: &mut Session,
-    context: &Context,
-    stages: Pipeline,
-    op: &ReadOp,
-    collation: Option<Doc<'static>>,
-) -> Result<Box<dyn Cursor>> {
-    let (op, form) = both(stages, op, collation, context, backend.facts())?;
-    Ok(result::cursor(backend.read(session, context, op).await?, form))
-}
-
-/// The pipeline alone.
-pub(crate) fn pipeline(
-    stages: Pipeline,
-    op: &ReadOp,
-    collation: Option<Doc<'static>>,
-    context: &Context,
-    facts: Facts,
-) -> Result<ReadOp> {
-    both(stages, op, collation, context, facts).map(|(op, _)| op)
-}
-
-fn both(
+/// The pipeline, and what is made of its rows.
+pub(super) fn both(
     stages: Pipeline,
     op: &ReadOp,
     collation: Option<Doc<'static>>,
