@@ -58,8 +58,13 @@ pub(crate) async fn stored(
             }
             if let Some(local) = reads::concerned(&rules, read) {
                 let plan = explained::plan(local, read, context)?;
-                let read = explained::stored(executor, session, context, local, read.clone()).await?;
-                let stored = executor.inner.explain(session, context, Explained::Read(read), verbosity).await?;
+                let stored_read = explained::stored(executor, session, context, local, read.clone()).await?;
+                let (backend, lenses) = (&*executor.inner, rules.lenses());
+                let told = read::versioned_explain::explain(backend, lenses, session, context, &stored_read, verbosity);
+                if let Some(told) = told.await? {
+                    return Ok((told, None));
+                }
+                let stored = backend.explain(session, context, Explained::Read(stored_read), verbosity).await?;
                 return Ok((with_plan(&stored, &plan), None));
             }
             let (backend, lenses) = (&*executor.inner, rules.lenses());

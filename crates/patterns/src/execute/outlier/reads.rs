@@ -1,12 +1,12 @@
 //! A client's read whose filter tests an outlier array: the overflow is asked for owners first, then stored documents are read, both
-//! in one moment (SEMANTICS R24).
+//! in one moment (SEMANTICS R24). The array and its count are those of newest documents.
 
 use crate::active::{CollectionRules, Rules};
 use crate::execute::access::Access;
 use crate::execute::executor::Executor;
 use crate::execute::outlier::many_owners;
 use crate::execute::outlier::owners::{Matching, asked, matching, of_rows, query};
-use crate::execute::read::open_behind;
+use crate::execute::read::{open_behind, versioned, versioned_views};
 use crate::shapes::outlier::filter::{is_about, rewritten};
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
@@ -34,19 +34,21 @@ pub(crate) async fn open(
     session: &mut Session,
     context: &Context,
     op: ReadOp,
+    rules: &Rules,
     local: &CollectionRules,
 ) -> Result<Box<dyn Cursor>> {
     let (filter, op) = taken_apart(op, context)?;
+    let (inner, lenses) = (&*executor.inner, rules.lenses());
     if asked(&local.outliers, &filter).is_empty() {
         let filter = rewritten(&local.outliers, &filter, [])?;
-        return executor.inner.read(session, context, put_together(op, filter)).await;
+        return versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await;
     }
     if session.transaction.is_some() {
-        return in_transaction(executor, session, context, local, &filter, op).await;
+        return in_transaction(executor, session, context, (rules, local), &filter, op).await;
     }
     let mut own = session.sibling();
     executor.inner.begin(&mut own, context).await?;
-    let cursor = in_transaction(executor, &mut own, context, local, &filter, op).await?;
+    let cursor = in_transaction(executor, &mut own, context, (rules, local), &filter, op).await?;
     Ok(Box::new(InOneMoment { own, cursor }))
 }
 
@@ -54,15 +56,18 @@ async fn in_transaction(
     executor: &Executor,
     session: &mut Session,
     context: &Context,
-    local: &CollectionRules,
+    (rules, local): (&Rules, &CollectionRules),
     filter: &Filter,
     op: ReadOp,
 ) -> Result<Box<dyn Cursor>> {
+    let (inner, lenses) = (&*executor.inner, rules.lenses());
     match known(executor, session, context, local, filter).await? {
-        Matching::Filter(filter) => executor.inner.read(session, context, put_together(op, filter)).await,
+        Matching::Filter(filter) => {
+            versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await
+        }
         Matching::Join(stages) => {
             let op = put_together(op, Filter::all());
-            open_behind(&*executor.inner, session, context, stages, &op, filter.collation.clone()).await
+            open_behind(inner, lenses, session, context, stages, &op, filter.collation.clone()).await
         }
     }
 }
@@ -81,8 +86,9 @@ pub(crate) async fn matching_ids(
         Matching::Filter(filter) => Pipeline::of_query(&filter, None, 0, None),
         Matching::Join(stages) => stages,
     };
-    let mut at = Access { backend: &*executor.inner, session, context };
-    Ok(Some(of_rows(&at.all(many_owners::ids(ns, filter, stages, None)?).await?)))
+    let (inner, ids) = (&*executor.inner, many_owners::ids(ns, filter, stages, None)?);
+    let cursor = versioned::open(inner, rules.lenses(), session, context, ids).await?;
+    Ok(Some(of_rows(&Access { backend: inner, session, context }.drained(cursor).await?)))
 }
 
 pub(super) async fn known(

@@ -5,7 +5,7 @@ use crate::execute::read::result::ResultForm;
 use document::backend::Facts;
 use document::op::{Aggregate, Context, ReadOp};
 use document::pipeline::Pipeline;
-use document::{Array, Doc, Result};
+use document::{Doc, Result};
 
 /// The pipeline, and what is made of its rows.
 pub(super) fn both(
@@ -20,10 +20,11 @@ pub(super) fn both(
     let pipeline = match runs_our_code {
         true => stages.then(request.native()),
         false => {
-            let projection = request.projection.as_ref().and_then(|projection| projection.source.clone());
-            let parts = [stages.source, Some(request.source()), projection];
-            let source: Array<'static> = parts.iter().flatten().flat_map(|stages| stages.iter()).collect();
-            Pipeline { source: Some(source), ..Pipeline::default() }
+            let asked = stages.then(request.pipeline.clone());
+            match request.projection.clone().filter(|projection| projection.source.is_some()) {
+                Some(projection) => asked.then(projection),
+                None => asked,
+            }
         }
     };
     let form = match parsed.only_in_find {

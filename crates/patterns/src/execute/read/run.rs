@@ -1,10 +1,10 @@
 //! Makes the plan of a read of logical documents, and runs it.
 
-use crate::active::Rules;
+use crate::active::{Lenses, Rules};
 use crate::execute::digits;
 use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::ResultForm;
-use crate::execute::read::{behind, general, local_pipeline, one_by_one, result, snapshot};
+use crate::execute::read::{behind, general, local_pipeline, one_by_one, result, snapshot, versioned};
 use crate::rule::read::{ReadPlan, ReadRequest, Unless};
 use crate::shapes::Stack;
 use document::backend::{Backend, Cursor, Facts, Session};
@@ -69,6 +69,7 @@ pub(crate) async fn open(
 /// Opens a cursor over what was asked of the documents that stages give.
 pub(crate) async fn open_behind(
     backend: &dyn Backend,
+    lenses: &Lenses,
     session: &mut Session,
     context: &Context,
     stages: Pipeline,
@@ -76,7 +77,7 @@ pub(crate) async fn open_behind(
     collation: Option<Doc<'static>>,
 ) -> Result<Box<dyn Cursor>> {
     let (op, form) = behind::both(stages, op, collation, context, backend.facts())?;
-    Ok(result::cursor(backend.read(session, context, op).await?, form))
+    Ok(result::cursor(versioned::open(backend, lenses, session, context, op).await?, form))
 }
 
 /// What that asks of the backend.
