@@ -16,6 +16,8 @@ from datetime import datetime, timedelta, timezone
 from bson import Decimal128, Int64, json_util
 from pymongo import MongoClient
 
+import arrays
+
 HERE = pathlib.Path(__file__).parent
 ACTS = 150
 uri, pleach, state = sys.argv[1:4]
@@ -78,6 +80,7 @@ def acts(seed):
     # The roll-up documents of some months go with their last child, others stay.
     for number in reviews[::3]:
         yield "delete", "reviews", [{"_id": number}]
+    yield from arrays.acts(seed, {})
 
 
 def printed(language, folder):
@@ -134,9 +137,13 @@ def check(language, seed):
     os.environ["MONGODB_URI"] = uri
     with MongoClient(uri) as client:
         client.drop_database(f"printed_{language}")
+        client[f"printed_{language}"].users.insert_many(arrays.THERE)
         globals()[f"play_{language}"](printed(language, folder), folder, seed)
         counts = {name: client[f"printed_{language}"][name].count_documents({}) for name in ("products", "reviews", "months", "shelves", "customers")}
         assert all(counts.values()), counts
+        model = {}
+        list(arrays.acts(seed, model))
+        arrays.compare(client[f"printed_{language}"], model)
         audit = subprocess.run([pleach, "audit", "--upstream", uri, "--declare", str(folder / "pleach.yaml")], capture_output=True, text=True)
         assert audit.returncode == 0, audit.stdout + audit.stderr
         print(f"printed: {language} keeps what Pleach would keep: {counts}")

@@ -249,7 +249,10 @@ fn the_catalogue_of_patterns() {
         .filter(|pattern| pattern["status"] == "there")
         .map(|pattern| pattern["name"].as_str().unwrap())
         .collect();
-    assert_eq!(there, ["bucket", "computed", "extended_reference", "field_names", "outlier", "polymorphic", "subset"]);
+    assert_eq!(
+        there,
+        ["bucket", "computed", "extended_reference", "field_names", "outlier", "polymorphic", "subset", "versions"]
+    );
     let output = run("pattern-unknown", None, &["patterns", "nested"]);
     let (code, _, err) = told(&output);
     assert_eq!(code, Some(2));

@@ -398,6 +398,18 @@ fn kinds_are_inferred(at: At) {
     place.must(doc! { "insert": "plain", "documents": [{ "_id": 1, "a": "x" }, { "_id": 2, "a": "x" }] });
     assert_eq!(infer("plain", &[]).status.code(), Some(1));
     assert_eq!(infer("nothing", &[]).status.code(), Some(2));
+    // A kind that is only in the middle of a collection is found too.
+    for part in 0..6 {
+        let kind = |id: i32| match part {
+            2 | 3 => doc! { "_id": id, "type": "toy", "age": 3 },
+            _ if id % 2 == 0 => doc! { "_id": id, "type": "book", "isbn": "x" },
+            _ => doc! { "_id": id, "type": "disc", "label": "x" },
+        };
+        let documents: Vec<Document> = (part * 1_000..(part + 1) * 1_000).map(kind).collect();
+        place.must(doc! { "insert": "aged", "documents": documents });
+    }
+    let aged = infer("aged", &[]);
+    assert!(text(&aged).1.contains("toy"), "{aged:?}");
 }
 
 fn a_unique_index_that_cannot_be_made_stops_apply(at: At) {

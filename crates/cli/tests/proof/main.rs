@@ -14,6 +14,7 @@ mod interleave;
 mod mended;
 mod older;
 mod outlier_items;
+mod outlier_owners;
 mod outliers;
 mod relied;
 mod restored;
@@ -299,6 +300,17 @@ async fn outlier_items_are_a_source_on_a_real_mongodb() {
     outlier_items::seeding(&opened, 200, 30).await;
     outlier_items::concurrent(&opened).await;
     outlier_items::read_in_transactions(&opened).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_filters_that_very_many_owners_match_on_the_engine() {
+    outlier_owners::very_many(&Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_filters_that_very_many_owners_match_on_a_real_mongodb() {
+    outlier_owners::very_many(&mongodb().open().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,7 +38,8 @@ pub(crate) async fn execute(attempt: &mut Attempt<'_>, work: &ClientWork<'_>) ->
     let rules = attempt.rules.clone();
     let Some(local) = rules.of(namespace(op)) else { return attempt.write(op, &Capture::Nothing).await };
     if !local.outliers.is_empty() {
-        return outlier::execute(attempt, local, op).await;
+        // Apart on the heap: what a statement on an array may lead to is much, and most collections have none.
+        return Box::pin(outlier::execute(attempt, local, op)).await;
     }
     as_stored(attempt, local, op).await
 }

@@ -96,3 +96,16 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+/// `template` with each `‹word›` replaced, once: what is put in is not looked at again.
+pub(crate) fn filled(template: &str, words: &[(&'static str, String)]) -> String {
+    let mut out = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('‹') {
+        let (word, after) = after.split_once('›').unwrap_or((after, ""));
+        out.push_str(before);
+        out.push_str(words.iter().find(|(name, _)| *name == word).map_or("", |(_, text)| text));
+        rest = after;
+    }
+    out + rest
+}

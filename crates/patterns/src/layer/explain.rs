@@ -4,6 +4,7 @@
 use crate::execute::client_statement::namespace;
 use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
+use crate::execute::outlier::{explained, reads};
 use crate::execute::plan::Plan;
 use crate::execute::run::rehearse;
 use crate::execute::{digits, read, statements};
@@ -54,6 +55,17 @@ pub(crate) async fn stored(
                     }
                 };
                 return named_collection::of_read(executor, line, read, outcome).await.map(|told| (told, None));
+            }
+            if let Some(local) = reads::concerned(&rules, read) {
+                let plan = explained::plan(local, read, context)?;
+                let stored_read = explained::stored(executor, session, context, local, read.clone()).await?;
+                let (backend, lenses) = (&*executor.inner, rules.lenses());
+                let told = read::versioned_explain::explain(backend, lenses, session, context, &stored_read, verbosity);
+                if let Some(told) = told.await? {
+                    return Ok((told, None));
+                }
+                let stored = backend.explain(session, context, Explained::Read(stored_read), verbosity).await?;
+                return Ok((with_plan(&stored, &plan), None));
             }
             let (backend, lenses) = (&*executor.inner, rules.lenses());
             if let Some(told) =

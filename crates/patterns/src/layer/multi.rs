@@ -195,7 +195,9 @@ async fn matching(
     statement: &WriteOp,
 ) -> Result<Vec<Value<'static>>> {
     let Some((ns, filter, hint)) = target(statement) else { return Ok(Vec::new()) };
-    let filter = &reads::stored_filter(executor, own, context, ns, filter).await?;
+    if let Some(ids) = reads::matching_ids(executor, own, context, ns, filter).await? {
+        return Ok(ids);
+    }
     let only_id = crate::mql::document([("_id", Value::from(1))]);
     let find = Find {
         projection: Some(Arc::new(Projection::parse_find(&only_id, filter, &mut Names::new())?)),

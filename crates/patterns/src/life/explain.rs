@@ -7,6 +7,7 @@ mod sink;
 mod write;
 
 use crate::active::Rules;
+use crate::execute::outlier::{explained, reads};
 use crate::execute::plan::{Action, Plan, Step};
 use crate::execute::read::planned;
 use crate::execute::rights::discreet::discreet;
@@ -76,7 +77,7 @@ impl Life {
         &self,
         client: &mut Session,
         context: &Context,
-        explained: &ExplainedCommand<'_>,
+        asked: &ExplainedCommand<'_>,
         read: &ReadOp,
         rights: &Rights,
     ) -> Result<Option<Doc<'static>>> {
@@ -86,11 +87,17 @@ impl Life {
         }
         match read {
             ReadOp::Aggregate(op) if op.pipeline.sink.is_some() => {
-                self.explain_sink(client, context, explained, op, rights).await
+                self.explain_sink(client, context, asked, op, rights).await
             }
             read => {
                 let executor = &self.patterned.executor;
-                planned(&*executor.inner, &executor.rules(), context, read)
+                let rules = executor.rules();
+                if let Some(local) = reads::concerned(&rules, read) {
+                    let overflows = explained::overflows(local, read, context)?;
+                    overflows.iter().try_for_each(|overflow| rights.need("find", overflow))?;
+                    return Ok(Some(explained::plan(local, read, context)?.to_mql()));
+                }
+                planned(&*executor.inner, &rules, context, read)
             }
         }
     }

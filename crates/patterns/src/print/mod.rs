@@ -3,13 +3,15 @@
 //!
 //! [`Kept`] is what the languages have to say about one rule; [`javascript`] writes it for the shell and for the driver,
 //! [`python`] for PyMongo, [`keyed`] what has computed keys in both, [`constraint`] what documents must be like,
-//! [`lift`] the way of an array into documents, [`versions`] how old ones become the newest. A shape writes its own code.
+//! [`lift`] the way of an array into documents, [`outlier`] arrays that overflow, [`versions`] how old documents become the newest. A shape
+//! writes its own code.
 
 mod constraint;
 mod indexes;
 mod javascript;
 mod keyed;
 mod lift;
+mod outlier;
 mod python;
 #[cfg(test)]
 mod tests;
@@ -85,7 +87,7 @@ impl Kept {
     fn new(rule: &Arc<Rule>, language: Language) -> Result<Kept> {
         let words = rule.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let work = work(rule, language)?;
-        let is_linked = !matches!(work, Work::Shape(_) | Work::Unwritten(_));
+        let is_linked = !matches!(work, Work::Shape(_) | Work::Unwritten(_)) || rule.outlier().is_some();
         Ok(Kept {
             indexes: if is_linked { rule.needs().indexes } else { Vec::new() },
             title: format!("{}: {}", rule.name, rule.described()),
@@ -112,6 +114,9 @@ fn work(rule: &Arc<Rule>, language: Language) -> Result<Work> {
     }
     if let Some(own) = rule.constraint() {
         return Ok(Work::Shape(constraint::code(rule, &**own, language)));
+    }
+    if let Some(array) = rule.outlier() {
+        return Ok(Work::Shape(outlier::code(array, language)));
     }
     if let Some(lens) = rule.lens() {
         return Ok(Work::Shape(versions::code(rule, lens, language)));

@@ -55,7 +55,7 @@ pub(super) fn code(kept: &[Kept]) -> String {
 }
 
 /// `reviewCount` as `review_count`.
-fn snake(word: &str) -> String {
+pub(super) fn snake(word: &str) -> String {
     let mut name = String::new();
     for letter in word.chars() {
         if letter.is_ascii_uppercase() && !name.is_empty() {

@@ -70,6 +70,41 @@ collections:
         - { rename: { mail: email } }
 ";
 
+const OUTLIERS: &str = "\
+database: shop
+collections:
+  users:
+    outlier:
+      followers: { keep: 500, overflow: follower_overflow, owner: userId, item: followerId, flag: hasOverflow, count: followerCount }
+      blocked: { keep: 9, keep_bytes: 2000, overflow: blocks, flag: moreBlocked, unique: true }
+";
+
+fn outliers() -> Vec<Arc<Rule>> {
+    let declared = crate::declare::from_yaml("pleach.yaml", OUTLIERS).into_result().unwrap();
+    declared.rules.into_iter().map(Arc::new).collect()
+}
+
+#[test]
+fn arrays_that_overflow_have_functions_of_their_own() {
+    for (language, words) in [
+        (Language::Mongosh, ["function pushUsersFollowers(_id, items) {", "  createUsersFollowers();", "bsonsize("]),
+        (
+            Language::Node,
+            ["async function pushUsersFollowers(_id, items) {", "pageUsersFollowers,", "BSON.calculateObjectSize("],
+        ),
+        (Language::Python, ["def push_users_followers(_id, items):", "    create_users_followers()", "len(encode("]),
+    ] {
+        let text = code(&outliers(), language).unwrap();
+        for word in words.into_iter().chain(["follower_overflow", "$unionWith", "users.followers", "userId_1_index_1"])
+        {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        // Where bytes are the limit no guard can say whether there is room.
+        assert_eq!(text.matches("$lte").count(), 1, "{text}");
+        assert!(text.contains("is there twice"), "{text}");
+    }
+}
+
 fn versions() -> Vec<Arc<Rule>> {
     let declared = crate::declare::from_yaml("pleach.yaml", VERSIONS).into_result().unwrap();
     declared.rules.into_iter().map(Arc::new).collect()
@@ -97,7 +132,7 @@ fn versions_are_migrated_by_one_update_each() {
 fn every_rule_is_there_in_every_language() {
     for (name, language) in Language::ALL {
         assert_eq!(Language::named(name), Some(language));
-        let rules = [rules(), buckets(), versions()].concat();
+        let rules = [rules(), buckets(), outliers(), versions()].concat();
         let text = code(&rules, language).unwrap();
         for rule in rules {
             assert!(text.contains(&format!("{}: {}", rule.name, rule.described())), "{name} {}", rule.name);

@@ -5,6 +5,7 @@ mod catalog;
 mod command_line;
 mod deferred;
 mod discreet;
+mod forms;
 mod memory;
 mod restoring;
 mod rules;

@@ -4,6 +4,8 @@
 
 mod change;
 mod deletes;
+pub(crate) mod explained;
+mod many_owners;
 pub(crate) mod owners;
 pub(crate) mod reads;
 mod rows;
@@ -69,7 +71,8 @@ async fn one(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, op: &Write
         },
         WriteOp::Delete(delete) => match delete.statements.first() {
             Some(statement) if is_about(&local.outliers, &statement.filter) => {
-                let filter = owners::stored_filter(attempt, local, &statement.filter).await?;
+                let only = (!statement.multi).then_some(None);
+                let filter = owners::stored_filter(attempt, local, &delete.ns, &statement.filter, only).await?;
                 let statements = vec![DeleteStatement { filter, ..statement.clone() }];
                 as_stored(attempt, local, &WriteOp::Delete(Delete { statements, ..delete.clone() })).await
             }
@@ -120,7 +123,7 @@ async fn new_documents(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, 
         }
     }
     rows.put(&mut changes)?;
-    react(attempt, changes).await?;
+    Box::pin(react(attempt, changes)).await?;
     Ok(written)
 }
 
@@ -164,7 +167,8 @@ async fn updated(
     if let Some(before) = recalled(attempt, &op.ns, number).await? {
         return Ok(before);
     }
-    let filter = owners::stored_filter(attempt, local, &statement.filter).await?;
+    let only = (!statement.multi).then_some(None);
+    let filter = owners::stored_filter(attempt, local, &op.ns, &statement.filter, only).await?;
     let limit = (!statement.multi).then_some(1);
     let find = Find { hint: statement.hint.clone(), limit, ..Find::matching(op.ns.clone(), filter) };
     let found = attempt.read(&[], ReadOp::Find(find)).await?;
@@ -223,7 +227,7 @@ async fn find_and_modify(
     if let Some(before) = recalled(attempt, &op.ns, Some(op.statement_id)).await? {
         return Ok(before);
     }
-    let filter = owners::stored_filter(attempt, local, &op.filter).await?;
+    let filter = owners::stored_filter(attempt, local, &op.ns, &op.filter, Some(op.sort.as_ref())).await?;
     let find =
         Find { sort: op.sort.clone(), hint: op.hint.clone(), limit: Some(1), ..Find::matching(op.ns.clone(), filter) };
     let found = attempt.read(&[], ReadOp::Find(find)).await?.into_iter().next();
@@ -268,7 +272,7 @@ async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, written: &mut Written
     let mut changes = Changes::default();
     changes.derived(ns, std::mem::take(&mut written.changes));
     rows.put(&mut changes)?;
-    react(attempt, changes).await
+    Box::pin(react(attempt, changes)).await
 }
 
 /// The document that an upsert makes, its overflow written.

@@ -4,8 +4,9 @@
 use crate::active::{CollectionRules, Rules};
 use crate::execute::access::Access;
 use crate::execute::executor::Executor;
-use crate::execute::outlier::owners::{asked, of_rows, query};
-use crate::execute::read::versioned_views;
+use crate::execute::outlier::many_owners;
+use crate::execute::outlier::owners::{Matching, asked, matching, of_rows, query};
+use crate::execute::read::{open_behind, versioned, versioned_views};
 use crate::shapes::outlier::filter::{is_about, rewritten};
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
@@ -43,48 +44,70 @@ pub(crate) async fn open(
         return versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await;
     }
     if session.transaction.is_some() {
-        let filter = known(executor, session, context, local, &filter).await?;
-        return versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await;
+        return in_transaction(executor, session, context, (rules, local), &filter, op).await;
     }
     let mut own = session.sibling();
     executor.inner.begin(&mut own, context).await?;
-    let filter = known(executor, &mut own, context, local, &filter).await?;
-    let cursor = versioned_views::open(inner, lenses, &mut own, context, put_together(op, filter)).await?;
+    let cursor = in_transaction(executor, &mut own, context, (rules, local), &filter, op).await?;
     Ok(Box::new(InOneMoment { own, cursor }))
 }
 
-/// The filter of a statement about many documents, before they are looked for.
-pub(crate) async fn stored_filter(
+async fn in_transaction(
+    executor: &Executor,
+    session: &mut Session,
+    context: &Context,
+    (rules, local): (&Rules, &CollectionRules),
+    filter: &Filter,
+    op: ReadOp,
+) -> Result<Box<dyn Cursor>> {
+    let (inner, lenses) = (&*executor.inner, rules.lenses());
+    match known(executor, session, context, local, filter).await? {
+        Matching::Filter(filter) => {
+            versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await
+        }
+        Matching::Join(stages) => {
+            let op = put_together(op, Filter::all());
+            open_behind(inner, lenses, session, context, stages, &op, filter.collation.clone()).await
+        }
+    }
+}
+
+/// The documents that a statement about many is about, by what its filter says of an array; `None` if it says nothing.
+pub(crate) async fn matching_ids(
     executor: &Executor,
     session: &mut Session,
     context: &Context,
     ns: &Namespace,
     filter: &Filter,
-) -> Result<Filter> {
+) -> Result<Option<Vec<Value<'static>>>> {
     let rules = executor.rules();
-    match rules.of(ns).filter(|local| is_about(&local.outliers, filter)) {
-        Some(local) => known(executor, session, context, local, filter).await,
-        None => Ok(filter.clone()),
-    }
+    let Some(local) = rules.of(ns).filter(|local| is_about(&local.outliers, filter)) else { return Ok(None) };
+    let stages = match known(executor, session, context, local, filter).await? {
+        Matching::Filter(filter) => Pipeline::of_query(&filter, None, 0, None),
+        Matching::Join(stages) => stages,
+    };
+    let (inner, ids) = (&*executor.inner, many_owners::ids(ns, filter, stages, None)?);
+    let cursor = versioned::open(inner, rules.lenses(), session, context, ids).await?;
+    Ok(Some(of_rows(&Access { backend: inner, session, context }.drained(cursor).await?)))
 }
 
-async fn known(
+pub(super) async fn known(
     executor: &Executor,
     session: &mut Session,
     context: &Context,
     local: &CollectionRules,
     filter: &Filter,
-) -> Result<Filter> {
-    let mut owners = Vec::new();
-    for question in asked(&local.outliers, filter) {
+) -> Result<Matching> {
+    let (questions, mut owners) = (asked(&local.outliers, filter), Vec::new());
+    for question in &questions {
         let mut at = Access { backend: &*executor.inner, session, context };
-        owners.push(of_rows(&at.all(query(&question)?).await?));
+        owners.push(of_rows(&at.all(query(question)?).await?));
     }
-    rewritten(&local.outliers, filter, owners)
+    matching(&local.outliers, filter, &questions, owners)
 }
 
 /// The filter of a read, and the read without it. Of a pipeline, what its first stages ask for.
-fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
+pub(super) fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
     Ok(match op {
         ReadOp::Find(op) => (op.filter.clone(), ReadOp::Find(op)),
         ReadOp::Count(op) => (op.filter.clone(), ReadOp::Count(op)),
@@ -109,7 +132,7 @@ fn taken_apart(op: ReadOp, context: &Context) -> Result<(Filter, ReadOp)> {
     })
 }
 
-fn put_together(op: ReadOp, filter: Filter) -> ReadOp {
+pub(super) fn put_together(op: ReadOp, filter: Filter) -> ReadOp {
     match op {
         ReadOp::Find(op) => ReadOp::Find(document::op::Find { filter, ..op }),
         ReadOp::Count(op) => ReadOp::Count(document::op::Count { filter, ..op }),

@@ -143,7 +143,7 @@ impl Cursor for LocalCursor {
                         }
                         Wanted::Other { collection, filter, reply } => {
                             let found = match &self.others {
-                                Some(others) => others.read(session, context, &collection, filter).await,
+                                Some(others) => others.read(session, context, &collection, *filter).await,
                                 None => Err(unread(&collection)),
                             };
                             let _ = reply.send(found);
@@ -224,7 +224,7 @@ impl Stream for Supplied {
 /// What the stages wait for.
 enum Wanted {
     Rows,
-    Other { collection: String, filter: Filter, reply: oneshot::Sender<Result<Vec<Doc<'static>>>> },
+    Other { collection: String, filter: Box<Filter>, reply: oneshot::Sender<Result<Vec<Doc<'static>>>> },
 }
 
 fn left() -> Error {
@@ -250,7 +250,7 @@ impl Collections for AskedFor {
             nodes.push(Node::Field { path: path.clone(), test: test.clone() });
         });
         let (reply, answer) = oneshot::channel();
-        let filter = Filter::from_node(Node::all_of(nodes));
+        let filter = Box::new(Filter::from_node(Node::all_of(nodes)));
         self.want.send(Wanted::Other { collection: collection.to_owned(), filter, reply }).map_err(|_| left())?;
         let found = answer.blocking_recv().map_err(|_| left())??;
         pipeline.start(from_documents(found), &Run { env: env.clone(), collections: Arc::new(self.clone()) })

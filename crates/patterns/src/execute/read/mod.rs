@@ -8,6 +8,7 @@
 //! [`ReadPlan`]: crate::rule::read::ReadPlan
 //! [`ReadRequest`]: crate::rule::read::ReadRequest
 
+mod behind;
 pub(crate) mod client_version;
 mod explain;
 mod find_projection;
@@ -32,7 +33,7 @@ mod versioned_text;
 pub(crate) mod versioned_views;
 
 pub(crate) use explain::{explain, planned};
-pub(crate) use run::{open, takes_no_union};
+pub(crate) use run::{open, open_behind, put_behind, takes_no_union};
 
 use crate::active::Rules;
 use crate::shapes::Stack;

@@ -1,15 +1,16 @@
 //! Makes the plan of a read of logical documents, and runs it.
 
-use crate::active::Rules;
+use crate::active::{Lenses, Rules};
 use crate::execute::digits;
 use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::ResultForm;
-use crate::execute::read::{general, local_pipeline, one_by_one, result, snapshot};
+use crate::execute::read::{behind, general, local_pipeline, one_by_one, result, snapshot, versioned};
 use crate::rule::read::{ReadPlan, ReadRequest, Unless};
 use crate::shapes::Stack;
-use document::Result;
 use document::backend::{Backend, Cursor, Facts, Session};
 use document::op::{Context, ReadOp};
+use document::pipeline::Pipeline;
+use document::{Doc, Result};
 
 /// Whether several collections can be read by several commands only: in a transaction a MongoDB refuses `$unionWith`, and views that
 /// have one.
@@ -63,6 +64,31 @@ pub(crate) async fn open(
         };
         return Ok(result::cursor(cursor, form));
     }
+}
+
+/// Opens a cursor over what was asked of the documents that stages give.
+pub(crate) async fn open_behind(
+    backend: &dyn Backend,
+    lenses: &Lenses,
+    session: &mut Session,
+    context: &Context,
+    stages: Pipeline,
+    op: &ReadOp,
+    collation: Option<Doc<'static>>,
+) -> Result<Box<dyn Cursor>> {
+    let (op, form) = behind::both(stages, op, collation, context, backend.facts())?;
+    Ok(result::cursor(versioned::open(backend, lenses, session, context, op).await?, form))
+}
+
+/// What that asks of the backend.
+pub(crate) fn put_behind(
+    backend: &dyn Backend,
+    context: &Context,
+    stages: Pipeline,
+    op: &ReadOp,
+    collation: Option<Doc<'static>>,
+) -> Result<ReadOp> {
+    behind::both(stages, op, collation, context, backend.facts()).map(|(op, _)| op)
 }
 
 /// The short cut of the shape that all documents have, if it knows one; else the general way.

@@ -1,21 +1,26 @@
 //! `check --infer`: which kinds the documents of a collection have, as a declaration that `check` accepts. Looks at some documents from
-//! both ends of the collection, always the same ones, and counts in all of them how many would break what it proposes.
+//! both ends of the collection and at some at random, and counts in all documents how many would break what it proposes. Reads only.
 
 mod profile;
 mod yaml;
 
 use crate::declare;
-use crate::execute::access::{Access, by_id, find};
+use crate::execute::access::{Access, aggregate, by_id, find};
 use crate::life::install::validators::kept_fields;
 use crate::life::preview::count_breaking;
 use crate::mql;
+use crate::rule::key;
 use document::filter::Filter;
 use document::op::{Find, Namespace, SortSpec};
+use document::pipeline::Pipeline;
+use document::pipeline::expr::Names;
 use document::{Array, Code, Doc, Error, Result, Value};
 use profile::Proposal;
+use std::collections::BTreeSet;
 
-/// How many documents are looked at from each end.
-const SOME: u64 = 1_000;
+/// How many documents are looked at from each end, and at random.
+const EACH_END: u64 = 1_000;
+const AT_RANDOM: i64 = 2_000;
 
 /// `{ declaration, discriminator, kinds: [ { kind, documents, required } ], sampled, documents, breaking, notes }`; `declaration` is null
 /// if nothing tells kinds apart.
@@ -66,17 +71,22 @@ pub(crate) async fn infer(at: &mut Access<'_>, ns: &Namespace) -> Result<Doc<'st
     ]))
 }
 
+/// Documents of every age: those at both ends, where `_id`s grow with time, and others at random.
 async fn sample(at: &mut Access<'_>, ns: &Namespace) -> Result<Vec<Doc<'static>>> {
-    let mut all = at.find(Find { limit: Some(SOME), sort: Some(by_id()), ..find(ns, Filter::all()) }).await?;
-    if all.len() as u64 == SOME {
-        let SortSpec { mut keys } = by_id();
-        keys.iter_mut().for_each(|key| key.descending = true);
-        let last =
-            at.find(Find { limit: Some(SOME), sort: Some(SortSpec { keys }), ..find(ns, Filter::all()) }).await?;
-        let is_new = |doc: &Doc<'static>| !all.iter().any(|other| other.get("_id") == doc.get("_id"));
-        let new: Vec<Doc<'static>> = last.into_iter().filter(is_new).collect();
-        all.extend(new);
+    let mut all = at.find(Find { limit: Some(EACH_END), sort: Some(by_id()), ..find(ns, Filter::all()) }).await?;
+    if (all.len() as u64) < EACH_END {
+        return Ok(all);
     }
+    let SortSpec { mut keys } = by_id();
+    keys.iter_mut().for_each(|key| key.descending = true);
+    let last = Find { limit: Some(EACH_END), sort: Some(SortSpec { keys }), ..find(ns, Filter::all()) };
+    let random = [mql::call("$sample", mql::object([("size", Value::Int64(AT_RANDOM))]))].into_iter().collect();
+    let random = aggregate(ns, Pipeline::parse(&random, &mut Names::new())?);
+    let mut known: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut is_new = |doc: &Doc<'static>| known.insert(key::bytes(&doc.get("_id").unwrap_or(Value::Null)));
+    all.retain(&mut is_new);
+    all.extend(at.find(last).await?.into_iter().filter(&mut is_new));
+    all.extend(at.all(random).await?.into_iter().filter(&mut is_new));
     Ok(all)
 }
 

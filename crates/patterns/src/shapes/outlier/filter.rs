@@ -39,17 +39,19 @@ pub(crate) fn questions(outliers: &[Arc<Outlier>], filter: &Filter) -> Vec<Overf
     questions
 }
 
-/// The filter on stored documents; the owners are those of [`questions`], in their order.
+/// What is true of a stored document that is one of these owners.
+pub(crate) fn is_owner(owners: Vec<Value<'static>>) -> Node {
+    if owners.is_empty() { Node::Or(Vec::new()) } else { Node::field("_id", Test::among(owners)) }
+}
+
+/// The filter on stored documents; the answers are what is true of those that have an item which passes: of [`questions`], in their order.
 pub(crate) fn rewritten(
     outliers: &[Arc<Outlier>],
     filter: &Filter,
-    owners: impl IntoIterator<Item = Vec<Value<'static>>>,
+    answers: impl IntoIterator<Item = Node>,
 ) -> Result<Filter> {
-    let mut owners = owners.into_iter();
-    let mut ask = |_: &Arc<Outlier>, _: Node| match owners.next() {
-        Some(owners) if !owners.is_empty() => Node::field("_id", Test::among(owners)),
-        _ => Node::Or(Vec::new()),
-    };
+    let mut answers = answers.into_iter();
+    let mut ask = |_: &Arc<Outlier>, _: Node| answers.next().unwrap_or_else(|| Node::Or(Vec::new()));
     let (expressions, others) = parts(&filter.root);
     if others.iter().any(has_expression) {
         return Err(Error::new(
@@ -68,6 +70,29 @@ pub(crate) fn rewritten(
         }),
         _ => filtered,
     })
+}
+
+/// What every stored document passes that may match, before anything is asked of an overflow.
+pub(crate) fn superset(outliers: &[Arc<Outlier>], filter: &Filter) -> Filter {
+    let (_, others) = parts(&filter.root);
+    let mut kept = Vec::new();
+    for node in others.iter().filter(|node| !has_expression(node)) {
+        let mut ask = |outlier: &Arc<Outlier>, _: Node| Node::equality(&outlier.flag, &Value::Bool(true));
+        let rewritten = rewritten_node(outliers, node, &mut ask);
+        // Beneath a negation more documents would pass a condition than pass the whole.
+        if !names_any(outliers, node) || !has_negation(&rewritten) {
+            kept.push(rewritten);
+        }
+    }
+    Filter::from_node(Node::all_of(kept)).collated(filter.collation.clone())
+}
+
+fn has_negation(node: &Node) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(has_negation),
+        Node::Nor(_) => true,
+        Node::Field { .. } | Node::Expr(_) | Node::Whole(_) => false,
+    }
 }
 
 /// The parts of a conjunction that are expressions, and the others.
@@ -177,7 +202,8 @@ mod tests {
         let filter = Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap();
         let shown = |doc: &Doc<'_>| bson::Document::try_from(doc).unwrap();
         let asked: Vec<_> = questions(&outliers, &filter).iter().map(|asked| shown(&asked.filter.source)).collect();
-        let owners = asked.iter().enumerate().map(|(at, _)| vec![Value::Int32(at as i32)]).collect::<Vec<_>>();
+        let owners = asked.iter().enumerate().map(|(at, _)| is_owner(vec![Value::Int32(at as i32)]));
+        let owners: Vec<Node> = owners.collect();
         (asked, shown(&rewritten(&outliers, &filter, owners).unwrap().source))
     }
 
@@ -219,6 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_before_the_overflow_is_asked_holds_all_that_match() {
+        let outliers = [Arc::new(followers(2))];
+        let flag = doc! { "hasOverflow": { "$eq": true } };
+        for (filter, expected) in [
+            (doc! { "followers": 5 }, doc! { "$or": [{ "followers": { "$eq": 5 } }, flag] }),
+            (doc! { "followers": { "$ne": 5 } }, doc! {}),
+            (doc! { "followers": { "$ne": 5 }, "name": "a" }, doc! { "name": { "$eq": "a" } }),
+        ] {
+            let parsed = Filter::parse(&Doc::from(filter.clone()), &mut Names::new()).unwrap();
+            let found = bson::Document::try_from(&superset(&outliers, &parsed).source).unwrap();
+            assert_eq!(found, expected, "{filter}");
+        }
+    }
+
+    #[test]
     fn an_expression_stays_beside_the_conditions() {
         let expression = doc! { "$eq": ["$a", "$b"] };
         let (_, found) = checked(doc! { "followers": 5, "$expr": expression.clone() });
@@ -226,6 +267,6 @@ mod tests {
         let outliers = [Arc::new(followers(2))];
         let nested = doc! { "$or": [{ "followers": 5 }, { "$expr": expression }] };
         let nested = Filter::parse(&Doc::from(nested), &mut Names::new()).unwrap();
-        assert_eq!(rewritten(&outliers, &nested, [vec![]]).unwrap_err().code(), Code::NotImplemented);
+        assert_eq!(rewritten(&outliers, &nested, [is_owner(vec![])]).unwrap_err().code(), Code::NotImplemented);
     }
 }

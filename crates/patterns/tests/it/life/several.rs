@@ -159,6 +159,47 @@ fn another_goes_on_with_what_a_process_has_left() {
     });
 }
 
+/// How many users are stored in the newest version.
+async fn migrated(store: &Opened) -> usize {
+    let op = ReadOp::Find(testing::find(crate::harness::ns("users"), doc! { "v": 2 }));
+    testing::rows(&*store.backend, &mut Session::default(), op).await.unwrap().len()
+}
+
+#[test]
+fn a_migration_has_one_process_and_goes_on_in_another() {
+    run(async {
+        let engine = Opened::engine();
+        let (first, second) = (Process::start(&engine, SHORT).await, Process::start(&engine, SHORT).await);
+        let old = |id: i32| doc! { "_id": id, "mail": format!("m{id}") };
+        first.village.behind(insert("users", (0..1_500).map(old).collect())).await;
+        let steps = "field: v, steps: [ { rename: { mail: email } } ], migrate: { rate: 700/s }";
+        let rules = format!("{{ users: {{ versions: {{ {steps} }} }} }}");
+        let apply = doc! { "declaration": declared(&rules), "wait": false };
+        first.village.ask("apply", apply).await.unwrap();
+        until("it has begun", async || migrated(&engine).await > 0).await;
+        let status = second.village.ask("status", doc! {}).await.unwrap().to_string();
+        assert!(!status.contains("per_second"), "the second brings nothing up: {status}");
+        first.left.store(0, Ordering::Relaxed);
+        let left_at = migrated(&engine).await;
+        assert!(left_at < 1_500, "gone in the middle");
+        // Writers beside Pleach go on meanwhile.
+        second.village.behind(insert("users", (2_000..2_100).map(old).collect())).await;
+        for _ in 0..6 {
+            if migrated(&engine).await == 1_600 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(migrated(&engine).await, 1_600);
+        let one = second.village.find("users", doc! { "_id": 2_099 }).await.remove(0);
+        assert_eq!(one, doc! { "_id": 2_099, "email": "m2099", "v": 2 });
+        first.left.store(i64::MAX, Ordering::Relaxed);
+        first.village.life.close().await;
+        second.village.life.close().await;
+        engine.close();
+    });
+}
+
 #[test]
 fn what_was_there_is_kept_whichever_process_changes_it_first() {
     run(async {

@@ -1,8 +1,9 @@
 //! Buckets in JavaScript.
 
 use crate::languages::javascript::{Flavor, capital};
+use crate::languages::literals::filled;
 use crate::rule::ShapeCode;
-use crate::shapes::bucket::print::{Bucketed, filled, indexes, reading_words, slot_words};
+use crate::shapes::bucket::print::{Bucketed, indexes, reading_words, slot_words};
 use crate::shapes::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.

@@ -109,16 +109,3 @@ fn slot_words(slots: &Slots, bucket: &Bucket, style: &Style) -> Vec<(&'static st
         ("slot_path", quoted(&format!("items.{field}"))),
     ]
 }
-
-/// `template` with each `‹word›` replaced, once: what is put in is not looked at again.
-fn filled(template: &str, words: &[(&'static str, String)]) -> String {
-    let mut out = String::with_capacity(template.len() * 2);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('‹') {
-        let (word, after) = after.split_once('›').unwrap_or((after, ""));
-        out.push_str(before);
-        out.push_str(words.iter().find(|(name, _)| *name == word).map_or("", |(_, text)| text));
-        rest = after;
-    }
-    out + rest
-}

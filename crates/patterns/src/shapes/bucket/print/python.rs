@@ -1,9 +1,10 @@
 //! Buckets in Python.
 
+use crate::languages::literals::filled;
 use crate::languages::literals::quoted;
 use crate::languages::python::{STYLE, plain};
 use crate::rule::ShapeCode;
-use crate::shapes::bucket::print::{Bucketed, filled, indexes, reading_words, slot_words};
+use crate::shapes::bucket::print::{Bucketed, indexes, reading_words, slot_words};
 use crate::shapes::bucket::{Body, Bucket, Grain, Inexact, Layout, Period, ReadingId, Readings, Slot, Slots};
 
 /// Functions that all buckets use.
