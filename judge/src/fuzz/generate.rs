@@ -19,7 +19,7 @@ pub(super) struct Generator {
     pub(super) random: Random,
     templates: Templates,
     /// Values that are in the documents.
-    pool: Vec<Bson>,
+    pub(super) pool: Vec<Bson>,
     /// How deep the thing being made is already.
     depth: usize,
     /// Whether `$$this` may be used here.

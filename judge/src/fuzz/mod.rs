@@ -4,6 +4,7 @@ mod generate;
 mod literal;
 mod shrink;
 mod template;
+mod text;
 mod trial;
 
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ pub struct Settings {
     pub strict: bool,
     /// Stop after so many different differences.
     pub most: usize,
-    /// Only trials of kinds whose name contains this: find, update, upsert, pipeline, expression.
+    /// Only trials of kinds whose name contains this: find, update, upsert, pipeline, expression, text.
     pub kind: String,
 }
 
@@ -69,6 +70,11 @@ pub fn run(
 
 /// One collection, and a number of commands on it.
 fn round_of(generator: &mut Generator, kind: &str) -> Vec<Trial> {
+    if generator.random.one_in(5) {
+        let mut trials = if "text".contains(kind) { generator.searches() } else { Vec::new() };
+        trials.sort_by_key(Trial::writes);
+        return trials;
+    }
     let documents = generator.documents();
     let indexes = generator.indexes();
     let mut trials = Vec::new();

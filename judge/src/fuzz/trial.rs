@@ -20,7 +20,9 @@ pub(super) struct Trial {
 
 impl Trial {
     pub(super) fn writes(&self) -> bool {
-        self.run.iter().any(|command| command.contains_key("update") || command.contains_key("findAndModify"))
+        self.run
+            .iter()
+            .any(|command| ["update", "delete", "findAndModify"].iter().any(|name| command.contains_key(*name)))
     }
 
     /// As a case of a compat script.

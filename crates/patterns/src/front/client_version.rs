@@ -118,7 +118,7 @@ fn of_database(alias: &Alias, mut op: ReadOp) -> Result<ReadOp> {
         ReadOp::Distinct(op) => &mut op.ns,
         ReadOp::Aggregate(op) => {
             if matches!(op.pipeline.sink, Some(Sink::Out { .. })) {
-                return Err(defines(alias, "$out", &op.ns));
+                return Err(defines(alias, &op.ns));
             }
             &mut op.ns
         }
@@ -156,13 +156,13 @@ pub(super) fn admin(rules: &Rules, alias: &Alias, op: AdminOp) -> Result<AdminOp
             }
             AdminOp::CreateIndexes { ns, indexes }
         }
-        AdminOp::CreateView { ns, .. } => return Err(defines(alias, "create", &ns)),
-        AdminOp::Drop { ns } => return Err(defines(alias, "drop", &ns)),
-        AdminOp::DropIndexes { ns, .. } => return Err(defines(alias, "dropIndexes", &ns)),
-        AdminOp::CollMod { ns, .. } => return Err(defines(alias, "collMod", &ns)),
-        AdminOp::Compact { ns } => return Err(defines(alias, "compact", &ns)),
-        AdminOp::Rename { from, .. } => return Err(defines(alias, "renameCollection", &from)),
-        AdminOp::DropDatabase { db } => return Err(defines(alias, "dropDatabase", &Namespace::new(&db, ""))),
+        AdminOp::CreateView { ns, .. } => return Err(defines(alias, &ns)),
+        AdminOp::Drop { ns } => return Err(defines(alias, &ns)),
+        AdminOp::DropIndexes { ns, .. } => return Err(defines(alias, &ns)),
+        AdminOp::CollMod { ns, .. } => return Err(defines(alias, &ns)),
+        AdminOp::Compact { ns } => return Err(defines(alias, &ns)),
+        AdminOp::Rename { from, .. } => return Err(defines(alias, &from)),
+        AdminOp::DropDatabase { db } => return Err(defines(alias, &Namespace::new(&db, ""))),
         other => other,
     })
 }
@@ -202,8 +202,8 @@ fn keys(index: &Doc<'static>) -> impl Iterator<Item = Path> {
     keys.iter().map(|(name, _)| Path::new(name.as_str())).collect::<Vec<_>>().into_iter()
 }
 
-fn defines(alias: &Alias, command: &str, ns: &Namespace) -> Error {
+fn defines(alias: &Alias, ns: &Namespace) -> Error {
     let message =
-        format!("{command} is not allowed on '{}': an older version of '{}' defines nothing", ns.db, alias.db);
+        format!("'{}' is an older version of '{}': it defines no collections and removes none", ns.db, alias.db);
     Error::new(Code::OperationFailed, message).with_hint(format!("send it to '{}'", alias.db))
 }

@@ -21,7 +21,7 @@ pub(super) fn read<'a>(
     op: ReadOp,
 ) -> Answer<'a, Box<dyn Cursor>> {
     let rules = executor.current();
-    if session.transaction.is_some() && !executor.inner.facts().runs_our_code {
+    if read::takes_no_union(&*executor.inner, session) {
         match others::joined(&rules, &op, context) {
             Ok(None) => {}
             Ok(Some(joined)) => {

@@ -87,7 +87,10 @@ pub(crate) trait Lifecycle: Send + Sync {
     }
 
     /// What of its collections does not exist, so that there is nothing to compare.
-    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note>;
+    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
+        let host = &asked.rule.host;
+        (!presence.has(host)).then(|| presence.no_collection(host, rights))
+    }
 
     /// Writes down that the rule goes; [`Lifecycle::advance`] does it.
     fn drop<'a>(
@@ -99,10 +102,15 @@ pub(crate) trait Lifecycle: Send + Sync {
     ) -> Answer<'a, ()>;
 
     /// Makes a row that comes with a dump one of this database.
-    fn adopt(&self, rights: &Rights, rule: &Rule, row: &mut Row) -> Result<()>;
+    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
+        row.shape = None;
+        Ok(())
+    }
 
     /// A restored rule begins on what there is: its row becomes that of a new one.
-    fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a CatalogRule, row: &'a mut Row) -> Answer<'a, ()>;
+    fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a CatalogRule, _: &'a mut Row) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// The database is emptied: the row says that the rule begins anew.
     fn reset(&self, _rule: &Rule, _row: &mut Row) {}

@@ -134,6 +134,11 @@ impl Rule {
         }
     }
 
+    /// The rule with other steps between versions.
+    pub(crate) fn with_lens(&self, lens: Lens) -> Rule {
+        Rule { kind: Kind::Lens(Arc::new(lens)), ..self.clone() }
+    }
+
     /// What the rule asks of documents; `None` if it keeps something in them.
     pub fn constraint(&self) -> Option<&Arc<dyn Constraint>> {
         match &self.kind {

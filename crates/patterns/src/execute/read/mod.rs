@@ -32,7 +32,7 @@ mod versioned_text;
 pub(crate) mod versioned_views;
 
 pub(crate) use explain::{explain, planned};
-pub(crate) use run::open;
+pub(crate) use run::{open, takes_no_union};
 
 use crate::active::Rules;
 use crate::shapes::Stack;

@@ -11,6 +11,12 @@ use document::Result;
 use document::backend::{Backend, Cursor, Facts, Session};
 use document::op::{Context, ReadOp};
 
+/// Whether several collections can be read by several commands only: in a transaction a MongoDB refuses `$unionWith`, and views that
+/// have one.
+pub(crate) fn takes_no_union(backend: &dyn Backend, session: &Session) -> bool {
+    session.transaction.is_some() && !backend.facts().runs_our_code
+}
+
 /// Opens a cursor over logical documents.
 pub(crate) async fn open(
     backend: &dyn Backend,
@@ -22,7 +28,7 @@ pub(crate) async fn open(
 ) -> Result<Box<dyn Cursor>> {
     let op = digits::read(rules, op, context)?;
     let parsed = ParsedRead::of(&op, context)?;
-    if stack.places.len() > 1 && session.transaction.is_some() && !backend.facts().runs_our_code {
+    if stack.places.len() > 1 && takes_no_union(backend, session) {
         let cursor = one_by_one::open(backend, session, context, &parsed.request, stack).await?;
         return Ok(result::cursor(cursor, parsed.form));
     }

@@ -2,7 +2,7 @@
 
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
-use crate::life::audit::{AuditedRule, Drift, Figures, Note, Presence, Report};
+use crate::life::audit::{AuditedRule, Drift, Figures, Report};
 use crate::life::catalog::Row;
 use crate::life::install::{self, validators};
 use crate::life::lifecycle::Lifecycle;
@@ -105,11 +105,6 @@ impl Lifecycle for OfConstraint {
         Some(Error::new(Code::OperationFailed, message).with_hint("--rule RULE names a rule of a field"))
     }
 
-    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
-        let host = &asked.rule.host;
-        (!presence.has(host)).then(|| presence.no_collection(host, rights))
-    }
-
     fn drop<'a>(
         &'a self,
         life: &'a Life,
@@ -118,15 +113,6 @@ impl Lifecycle for OfConstraint {
         leaving: Leaving,
     ) -> Answer<'a, ()> {
         Box::pin(retire::begin(life, at, entry, leaving))
-    }
-
-    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
-        row.shape = None;
-        Ok(())
-    }
-
-    fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a CatalogRule, _: &'a mut Row) -> Answer<'a, ()> {
-        Box::pin(async { Ok(()) })
     }
 
     fn need_to_change(&self, needed: RequiredPrivileges, rights: &Rights, rule: &Rule) -> Result<()> {

@@ -178,11 +178,6 @@ impl Lifecycle for OfField {
         Box::pin(retire::begin(life, at, entry, leaving))
     }
 
-    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
-        row.shape = None;
-        Ok(())
-    }
-
     fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a CatalogRule, row: &'a mut Row) -> Answer<'a, ()> {
         Box::pin(async move {
             install::ensure_indexes(at, &entry.rule).await?;

@@ -3,7 +3,7 @@
 
 use crate::execute::access::Access;
 use crate::execute::rights::Rights;
-use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
+use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::catalog::Row;
 use crate::life::install;
 use crate::life::lifecycle::Lifecycle;
@@ -145,11 +145,6 @@ impl Lifecycle for OfLens {
         Some(Error::new(Code::OperationFailed, message).with_hint("--rule RULE names a rule of a field"))
     }
 
-    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
-        let host = &asked.rule.host;
-        (!presence.has(host)).then(|| presence.no_collection(host, rights))
-    }
-
     fn drop<'a>(
         &'a self,
         life: &'a Life,
@@ -171,15 +166,6 @@ impl Lifecycle for OfLens {
             readers::compute_anew(life, at, &entry.db, &entry.rule.host, &lenses).await?;
             life.put_in_force()
         })
-    }
-
-    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
-        row.shape = None;
-        Ok(())
-    }
-
-    fn restore<'a>(&'a self, _: &'a mut Access<'_>, _: &'a CatalogRule, _: &'a mut Row) -> Answer<'a, ()> {
-        Box::pin(async { Ok(()) })
     }
 
     fn status<'a>(

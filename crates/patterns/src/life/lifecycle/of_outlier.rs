@@ -4,7 +4,7 @@
 use crate::execute::access::Access;
 use crate::execute::outlier::depends_on_places;
 use crate::execute::rights::Rights;
-use crate::life::audit::{AuditedRule, Figures, Note, Presence, Report};
+use crate::life::audit::{AuditedRule, Figures, Report};
 use crate::life::catalog::Row;
 use crate::life::lifecycle::Lifecycle;
 use crate::life::outlier::{audit, convert, health, repair, way_back};
@@ -131,11 +131,6 @@ impl Lifecycle for OfOutlier {
         Some(Error::new(Code::OperationFailed, message).with_hint("--rule RULE names a rule of a field"))
     }
 
-    fn lacks(&self, presence: &Presence, asked: &AuditedRule, rights: &Rights) -> Option<Note> {
-        let host = &asked.rule.host;
-        (!presence.has(host)).then(|| presence.no_collection(host, rights))
-    }
-
     /// What was there before is there again: the arrays are whole, and with `--restore` the count goes too.
     fn drop<'a>(
         &'a self,
@@ -149,11 +144,6 @@ impl Lifecycle for OfOutlier {
             refuse_if_read(life, entry)?;
             retire::begin(life, at, entry, Leaving { with_data, restore: false, ..leaving }).await
         })
-    }
-
-    fn adopt(&self, _: &Rights, _: &Rule, row: &mut Row) -> Result<()> {
-        row.shape = None;
-        Ok(())
     }
 
     fn restore<'a>(&'a self, at: &'a mut Access<'_>, entry: &'a CatalogRule, row: &'a mut Row) -> Answer<'a, ()> {

@@ -11,7 +11,7 @@ use crate::life::relocate::plan::PlanCommand;
 use crate::life::{CatalogRule, plan};
 use crate::mql::{list, object};
 use crate::rule::lens::VersionSteps;
-use crate::rule::{Kind, Lens, Rule};
+use crate::rule::{Lens, Rule};
 use document::op::Namespace;
 use document::{Result, Value};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) fn in_force(row: &Row, rule: Arc<Rule>) -> Result<Arc<Rule>> {
     let before = from_catalog(before)?;
     let Some(before) = before.lens() else { return Ok(rule) };
     let lens = taking_back(before, declared)?;
-    Ok(Arc::new(Rule { kind: Kind::Lens(Arc::new(lens)), ..(*rule).clone() }))
+    Ok(Arc::new(rule.with_lens(lens)))
 }
 
 /// What is in force while documents come back from `before` to what it has in common with `declared`.
