@@ -1,6 +1,6 @@
 //! The background migration of versions: how many documents a second it brings up, and what clients of the collection notice of it.
 
-use super::documents::wait_until_on;
+use super::documents::{wait_until_on, without_rules};
 use super::{KEPT, Patterns, cases};
 use crate::connection::Connection;
 use crate::doors::Door;
@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(door: &Door) -> Result<()> {
     let mut kept = Connection::open(&door.kept.address).await?;
-    kept.command(&doc! { "dropDatabase": 1, "$db": KEPT }).await?;
+    without_rules(&mut kept, KEPT).await?;
     super::documents_in(&mut kept, "moving", DOCUMENTS).await?;
     let declare = |migrates: bool| {
         let steps =
@@ -61,14 +61,15 @@ async fn until_done(kept: &mut Connection) -> Result<()> {
     loop {
         let status = kept.command(&doc! { "pleach": "status", "$db": KEPT }).await?;
         let rules = status.get_array("rules")?.iter().filter_map(bson::Bson::as_document);
-        let left = rules.filter_map(|rule| left(rule)).sum::<i64>();
-        if left == 0 {
+        let left: Vec<i64> = rules.filter_map(left).collect();
+        if left == [0] {
             return Ok(());
         }
         if start.elapsed() > Duration::from_secs(300) {
-            bail!("{left} documents are still old: {status}");
+            bail!("documents are still old: {status}");
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Each look counts all documents.
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 

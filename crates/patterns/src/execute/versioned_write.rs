@@ -284,7 +284,7 @@ impl Writing<'_> {
     /// The `_id`s of documents that are stored in an older version and match in the newest; one is enough unless `multi`.
     async fn old_matches(&mut self, filter: &Filter, multi: bool) -> Result<Vec<Value<'static>>> {
         let is_collated = document::op::is_collated(filter.collation.as_ref());
-        let stored = self.lens.old().and(self.lens.push(filter));
+        let stored = self.lens.push_to_old(filter);
         let find = match is_collated {
             true => versioned::old_matching(self.lens, self.ns, filter),
             false => ReadOp::Find(Find::matching(self.ns.clone(), stored.collated(filter.collation.clone()))),

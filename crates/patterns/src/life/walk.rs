@@ -203,7 +203,7 @@ pub(crate) async fn boundary_in_view(
     Ok(at.find(sorted).await?.first().and_then(|doc| doc.get("_id")))
 }
 
-fn id_document(id: &Value<'_>) -> Doc<'static> {
+pub(crate) fn id_document(id: &Value<'_>) -> Doc<'static> {
     let mut writer = DocWriter::with_capacity(32);
     writer.append("_id", id);
     writer.finish()

@@ -181,7 +181,7 @@ pub(super) fn find_plan(lens: &Arc<Lens>, find: Find) -> LensPlan {
 
 /// The documents of older versions that match, by their `_id`s, as a collation compares them.
 pub(crate) fn old_matching(lens: &Lens, ns: &Namespace, filter: &Filter) -> ReadOp {
-    let stored = lens.old().and(lens.push(filter));
+    let stored = lens.push_to_old(filter);
     let asked =
         [call("$match", Value::Document(filter.source.clone())), call("$project", object([("_id", Value::Int32(1))]))];
     let first = call("$match", Value::Document(stored.source));

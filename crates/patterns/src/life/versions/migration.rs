@@ -7,12 +7,15 @@
 
 use crate::active::Lenses;
 use crate::execute::access::find;
+use crate::life::walk::id_document;
 use crate::life::{CatalogRule, Life};
 use crate::rule::lens::{Migrate, TOGETHER};
 use crate::rule::{Lens, State};
 use document::backend::{Backend, BatchLimit, Session};
 use document::filter::{Filter, Node, Test};
-use document::op::{Capture, Context, Find, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp, Written};
+use document::op::{Capture, Context, Find, Hint, Namespace, ReadOp, UpdateOp, UpdateStatement, WriteOp, Written};
+use document::pipeline::expr::Names;
+use document::project::Projection;
 use document::value::key;
 use document::{Result, Value};
 use hashbrown::HashMap;
@@ -22,6 +25,9 @@ use std::time::{Duration, Instant};
 
 /// How often old documents are looked for that came after the last.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// So many old documents are looked for at once: each look begins at the first, and passes all that were brought up since.
+const LOOKED_FOR: u64 = 100_000;
 
 /// So many documents that cannot be brought up are left out by name; with more, the migration waits for somebody to look at them.
 const MOST_STUCK: usize = 1_000;
@@ -38,7 +44,12 @@ struct Migration {
     done: u64,
     /// Documents that cannot be brought up, with the reason.
     stuck: HashMap<Vec<u8>, (Value<'static>, String)>,
+    next: NextDocuments,
 }
+
+/// Documents that were found and are brought up next, by their `_id`s. Somebody else may be faster: their number is looked at again.
+#[derive(Debug, Default)]
+pub(crate) struct NextDocuments(Vec<Value<'static>>);
 
 /// Works until the life is stopped.
 pub(crate) async fn work(life: Arc<Life>) {
@@ -96,7 +107,9 @@ async fn round(life: &Life, entry: &CatalogRule, lens: &Arc<Lens>) -> Result<Opt
     }
     let began = Instant::now();
     let most = lens.migrate.most_together();
-    let outcome = part(&**life.patterned.inner(), &context, &entry.rule.host, lens, filter, most).await?;
+    let mut next = life.migrations.take_next(&entry.rule.name);
+    let outcome = part(&**life.patterned.inner(), &context, &entry.rule.host, lens, filter, most, &mut next).await?;
+    life.migrations.put_next(&entry.rule.name, next);
     if outcome.found == 0 {
         return Ok(None);
     }
@@ -128,7 +141,7 @@ pub(crate) struct PartOutcome {
     pub(crate) stuck: Vec<(Value<'static>, String)>,
 }
 
-/// Makes up to `most` stored documents that match the newest.
+/// Makes up to `most` stored documents the newest: of those that are `next`, or else of those that match.
 pub(crate) async fn part(
     backend: &dyn Backend,
     context: &Context,
@@ -136,18 +149,16 @@ pub(crate) async fn part(
     lens: &Arc<Lens>,
     filter: Filter,
     most: u32,
+    next: &mut NextDocuments,
 ) -> Result<PartOutcome> {
-    let mut session = Session::default();
-    let old = Find { limit: Some(u64::from(most)), ..find(ns, filter) };
-    let mut cursor = backend.read(&mut session, context, ReadOp::Find(old)).await?;
-    let mut ids = Vec::new();
-    loop {
-        let batch = cursor.next(&mut session, context, BatchLimit { documents: 1_000, bytes: 16 << 20 }).await?;
-        ids.extend(batch.documents.iter().filter_map(|doc| doc.get("_id")));
-        if batch.exhausted {
-            break;
-        }
+    if next.0.is_empty() {
+        next.0 = matching(backend, context, ns, filter).await?;
+        // They are taken from the end.
+        next.0.reverse();
     }
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut ids = next.0.split_off(next.0.len().saturating_sub(most));
+    ids.reverse();
     let mut outcome = PartOutcome { found: ids.len(), ..PartOutcome::default() };
     let mut left = vec![ids];
     while let Some(mut some) = left.pop().filter(|some| !some.is_empty()) {
@@ -166,6 +177,27 @@ pub(crate) async fn part(
     Ok(outcome)
 }
 
+/// The first documents that match.
+async fn matching(
+    backend: &dyn Backend,
+    context: &Context,
+    ns: &Namespace,
+    filter: Filter,
+) -> Result<Vec<Value<'static>>> {
+    let mut session = Session::default();
+    let only_id = Projection::parse_find(&id_document(&Value::Int32(1)), &filter, &mut Names::new())?;
+    let old = Find { limit: Some(LOOKED_FOR), projection: Some(Arc::new(only_id)), ..find(ns, filter) };
+    let mut cursor = backend.read(&mut session, context, ReadOp::Find(old)).await?;
+    let mut ids = Vec::new();
+    loop {
+        let batch = cursor.next(&mut session, context, BatchLimit { documents: 10_000, bytes: 16 << 20 }).await?;
+        ids.extend(batch.documents.iter().filter_map(|doc| doc.get("_id")));
+        if batch.exhausted {
+            return Ok(ids);
+        }
+    }
+}
+
 /// Brings those of the documents up that are old.
 async fn upgrade(
     backend: &dyn Backend,
@@ -175,7 +207,9 @@ async fn upgrade(
     ids: &[Value<'static>],
 ) -> Result<Written> {
     let filter = lens.old().and(Filter::among("_id", ids.to_vec()));
-    let statement = UpdateStatement { filter, update: lens.upgrade(), multi: true, upsert: false, hint: None };
+    // Not by the index on the number, which finds all that are old.
+    let hint = Some(Hint::Keys(id_document(&Value::Int32(1))));
+    let statement = UpdateStatement { filter, update: lens.upgrade(), multi: true, upsert: false, hint };
     let op = WriteOp::Update(UpdateOp::of(ns.clone(), vec![statement]));
     backend.write(&mut Session::default(), context, &op, &Capture::Nothing).await
 }
@@ -185,6 +219,14 @@ impl Migrations {
     pub(crate) fn stuck(&self, rule: &str) -> Vec<(Value<'static>, String)> {
         let all = self.0.lock();
         all.get(rule).map(|own| own.stuck.values().cloned().collect()).unwrap_or_default()
+    }
+
+    fn take_next(&self, rule: &Arc<str>) -> NextDocuments {
+        std::mem::take(&mut self.0.lock().entry(rule.clone()).or_default().next)
+    }
+
+    fn put_next(&self, rule: &Arc<str>, next: NextDocuments) {
+        self.0.lock().entry(rule.clone()).or_default().next = next;
     }
 
     fn note(&self, rule: &Arc<str>, done: u64, stuck: Vec<(Value<'static>, String)>) {
@@ -263,8 +305,9 @@ mod tests {
             .chain([doc! { "_id": 8, "b": 8, "v": 2 }, doc! { "_id": 9, "a": 9, "v": 7 }]);
         let (_folder, engine, ns) = with_documents(documents.collect()).await;
         let context = testing::context();
+        let mut next = NextDocuments::default();
         for (found, left) in [(3, 4), (3, 1), (1, 0), (0, 0)] {
-            let outcome = part(&engine, &context, &ns, &lens, lens.old(), 3).await.unwrap();
+            let outcome = part(&engine, &context, &ns, &lens, lens.old(), 3, &mut next).await.unwrap();
             assert_eq!((outcome.found, outcome.done), (found, found as u64));
             assert_eq!(count(&engine, &context, &ns, lens.old()).await.unwrap(), left);
         }
@@ -282,12 +325,14 @@ mod tests {
         let lens = lens(vec![Arc::new(Pipelines { up, down })]);
         let (_folder, engine, ns) = with_documents((0..5).map(|id| doc! { "_id": id, "a": id }).collect()).await;
         let context = testing::context();
-        let outcome = part(&engine, &context, &ns, &lens, lens.old(), 10).await.unwrap();
+        let mut next = NextDocuments::default();
+        let outcome = part(&engine, &context, &ns, &lens, lens.old(), 10, &mut next).await.unwrap();
         assert_eq!((outcome.found, outcome.done), (5, 4));
         let stuck: Vec<Value<'static>> = outcome.stuck.into_iter().map(|(id, _)| id).collect();
         assert_eq!(stuck, [Value::Int32(0)]);
         let others = Filter::from_node(Node::field("_id", Test::Not(Box::new(Test::among(stuck)))));
-        assert_eq!(part(&engine, &context, &ns, &lens, lens.old().and(others), 10).await.unwrap().found, 0);
+        let found = part(&engine, &context, &ns, &lens, lens.old().and(others), 10, &mut next).await.unwrap().found;
+        assert_eq!(found, 0);
         assert_eq!(stored(&engine, &ns).await[0], doc! { "_id": 0, "a": 0 });
     }
 

@@ -3,7 +3,7 @@
 
 use crate::execute::access::Access;
 use crate::life::versions::figures::count;
-use crate::life::versions::migration::{part, share};
+use crate::life::versions::migration::{NextDocuments, part, share};
 use crate::life::versions::readers;
 use crate::life::{CatalogRule, Life, catalog};
 use crate::rule::Lens;
@@ -21,6 +21,7 @@ pub(crate) async fn take_back(life: &Life, entry: &CatalogRule, lens: &Arc<Lens>
     let mut row = entry.row.clone();
     (row.done, row.total) = (0, i64::try_from(left).unwrap_or(i64::MAX));
     life.advanced(&entry.db, &row);
+    let mut next = NextDocuments::default();
     loop {
         life.check_stopped()?;
         if life.current(entry).is_none() {
@@ -28,7 +29,7 @@ pub(crate) async fn take_back(life: &Life, entry: &CatalogRule, lens: &Arc<Lens>
         }
         let began = Instant::now();
         let most = lens.migrate.most_together();
-        let outcome = part(backend, &context, &entry.rule.host, lens, lens.beyond(), most).await?;
+        let outcome = part(backend, &context, &entry.rule.host, lens, lens.beyond(), most, &mut next).await?;
         if let Some((id, reason)) = outcome.stuck.first() {
             let message = format!(
                 "{} documents of {} cannot be brought back to version {}, such as _id {}: {reason}",

@@ -23,21 +23,40 @@ pub(super) type Locate<'l> = dyn Fn(&Path) -> Option<Stored> + 'l;
 impl Lens {
     /// A superset of the stored documents that become ones that match.
     pub fn push(&self, filter: &Filter) -> Filter {
-        let touches = |path: &Path| self.changes(path);
-        if filter.reads().is_some_and(|paths| !paths.iter().any(touches)) {
-            return filter.clone();
+        match self.is_about_changes(filter) {
+            true => {
+                let current = Node::all_of([self.current().root, filter.root.clone()]);
+                let any = self.of_old_versions(filter).into_iter().chain([current]);
+                Filter::from_node(Node::Or(any.collect())).collated(filter.collation.clone())
+            }
+            false => filter.clone(),
         }
+    }
+
+    /// The same of documents that are stored in older versions, or in ones that are taken back.
+    pub fn push_to_old(&self, filter: &Filter) -> Filter {
+        match self.is_about_changes(filter) {
+            true => Filter::from_node(Node::Or(self.of_old_versions(filter))).collated(filter.collation.clone()),
+            false => self.old().and(filter.clone()),
+        }
+    }
+
+    fn is_about_changes(&self, filter: &Filter) -> bool {
+        filter.reads().is_none_or(|paths| paths.iter().any(|path| self.changes(path)))
+    }
+
+    fn of_old_versions(&self, filter: &Filter) -> Vec<Node> {
         let mut versions = Vec::new();
         for version in 1..self.newest() {
             let locate = |path: &Path| self.stored(path, version);
             let older = self.pushed(&filter.root, &locate).unwrap_or(Node::And(Vec::new()));
-            versions.push(Node::all_of([self.stored_as(version).root, older]));
+            let of_version = |node| Node::all_of([self.stored_as(version).root, node]);
+            versions.extend(alternatives(older).into_iter().map(of_version));
         }
         if self.last_known() > self.newest() {
             versions.push(self.beyond().root);
         }
-        versions.push(Node::all_of([self.current().root, filter.root.clone()]));
-        Filter::from_node(Node::Or(versions)).collated(filter.collation.clone())
+        versions
     }
 
     /// Whether the filter is left to be evaluated on documents that are read: no index serves it before all are migrated.
@@ -102,6 +121,8 @@ impl Lens {
             for path in found.paths {
                 match step.origin(&path) {
                     Origin::Same => before.push(path),
+                    // What lies inside of what is moved goes with it.
+                    Origin::At(older) if older.is_prefix_of(&path) => before.push(older),
                     Origin::At(older) => before.extend([older, path]),
                     Origin::SameOrAdded => {
                         found.may_be_absent = true;
@@ -120,6 +141,30 @@ impl Lens {
         }
         // What lies under another name and what comes where nothing was cannot be told apart by one condition.
         (found.paths.len() == 1 || !found.may_be_absent && !found.is_wrapped).then_some(found)
+    }
+}
+
+/// More are left in one condition.
+const MOST_ALTERNATIVES: usize = 4;
+
+/// The condition as several of which one must hold: beside the number of the version each has an index to itself. An alternative that
+/// stands among other conditions would not be looked for by its own.
+fn alternatives(node: Node) -> Vec<Node> {
+    match node {
+        Node::Or(nodes) if nodes.len() <= MOST_ALTERNATIVES => nodes,
+        Node::And(nodes) => {
+            let is_short = |node: &Node| matches!(node, Node::Or(nodes) if nodes.len() <= MOST_ALTERNATIVES);
+            let Some(at) = nodes.iter().position(is_short) else { return vec![Node::And(nodes)] };
+            let mut others = nodes;
+            match others.remove(at) {
+                Node::Or(any) => {
+                    let beside = |node: Node| Node::all_of(others.iter().cloned().chain([node]));
+                    any.into_iter().map(beside).collect()
+                }
+                other => vec![other],
+            }
+        }
+        other => vec![other],
     }
 }
 
