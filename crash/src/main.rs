@@ -53,6 +53,9 @@ struct Args {
     /// The rounds on every shape that is listed, one after the other, instead of on plain collections.
     #[arg(long, requires = "patterns", conflicts_with_all = ["buckets", "failover"])]
     shapes: bool,
+    /// Of these only those whose name contains this, such as `forms`: outlier arrays, versions and kinds.
+    #[arg(long, requires = "shapes")]
+    only: Option<String>,
     /// The collections are stored in buckets: readings and slots.
     #[arg(long, requires = "patterns", conflicts_with_all = ["changing", "failover"])]
     buckets: bool,
@@ -80,7 +83,10 @@ fn main() -> Result<()> {
         return failover::<patterns::Kept>(&args, mongod);
     }
     if args.shapes {
-        for (world, declared) in testing::registry::worlds().iter().enumerate().skip(1) {
+        let worlds = testing::registry::worlds();
+        let is_asked = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only));
+        let asked = worlds.iter().enumerate().skip(1).filter(|(_, declared)| is_asked(&declared.name));
+        for (world, declared) in asked {
             println!("crash: {}", declared.name);
             rules::WORLD.store(world, Ordering::Relaxed);
             rounds::<patterns::Kept>(&args)?;

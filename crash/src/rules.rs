@@ -8,7 +8,7 @@ use judge::client::Client;
 use rand::RngExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use testing::registry::{field_blocks, goes_with, merged, shape_blocks, some, worlds};
+use testing::registry::{bases, fields_on, merged, some, worlds};
 
 pub(crate) const DB: &str = "crash_patterns";
 
@@ -18,6 +18,22 @@ pub(crate) static WORLD: AtomicUsize = AtomicUsize::new(0);
 /// Whether the rules change under load.
 pub(crate) static CHANGING: AtomicBool = AtomicBool::new(false);
 
+/// Whether the collections of the world have versions.
+pub(crate) fn has_versions() -> bool {
+    WORLD.load(Ordering::Relaxed) > 0
+}
+
+/// Whether documents are of kinds, which a search for text goes across; not while rules change.
+pub(crate) fn has_kinds() -> bool {
+    let world = WORLD.load(Ordering::Relaxed);
+    (world == 0 || has_old_reviews()) && !CHANGING.load(Ordering::Relaxed)
+}
+
+/// Whether reviews were there before their versions: the migration is under way when the server is killed.
+pub(crate) fn has_old_reviews() -> bool {
+    WORLD.load(Ordering::Relaxed) + 1 == worlds().len()
+}
+
 pub(crate) fn declaration() -> Result<String> {
     let world = WORLD.load(Ordering::Relaxed);
     let worlds = worlds();
@@ -25,11 +41,10 @@ pub(crate) fn declaration() -> Result<String> {
     Ok(testing::declaration(DB, &declared.collections))
 }
 
-/// Some of the fields, on the same shape.
+/// Some of the fields, on the same forms.
 fn variant() -> String {
-    let shape = WORLD.load(Ordering::Relaxed).checked_sub(1).and_then(|at| shape_blocks().nth(at));
-    let fields: Vec<&str> = field_blocks().filter(|field| shape.is_none_or(|shape| goes_with(field, shape))).collect();
-    let blocks: Vec<&str> = shape.into_iter().chain(some(&fields, 4, rand::random())).collect();
+    let base = bases().into_iter().nth(WORLD.load(Ordering::Relaxed)).unwrap_or_default();
+    let blocks: Vec<&str> = base.iter().copied().chain(some(&fields_on(&base), 4, rand::random())).collect();
     testing::declaration(DB, &merged(&blocks))
 }
 

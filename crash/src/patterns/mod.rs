@@ -5,7 +5,7 @@
 mod operation;
 mod verified;
 
-use crate::rules::{CHANGING, DB, change, declaration};
+use crate::rules::{CHANGING, DB, change, declaration, has_old_reviews};
 use crate::scenario::{Progress, Scenario};
 use crate::worker::{did, fine, found_in, send, session_of};
 use anyhow::{Context, Result, ensure};
@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 
 /// Few, so that the workers meet on them.
 const PRODUCTS: i64 = 5;
+/// Who has written the reviews that were there before.
+const OLD: i64 = -1;
+const OLD_REVIEWS: i64 = 3_000;
 /// Products of one worker each: more than there are workers.
 const OWN_PRODUCTS: i64 = 64;
 
@@ -35,6 +38,8 @@ pub(crate) struct Kept {
     orders: i64,
     /// How often the worker's customer was renamed.
     renamed: i64,
+    /// The items of the worker's own basket, in their order.
+    basket: Vec<i64>,
     in_flight: Option<Operation>,
 }
 
@@ -112,6 +117,7 @@ impl Scenario for Kept {
             visits: BTreeMap::new(),
             orders: 0,
             renamed: 0,
+            basket: Vec::new(),
             in_flight: None,
         }
     }
@@ -123,6 +129,15 @@ impl Scenario for Kept {
     fn prepare(client: &mut Client, first: bool) -> Result<()> {
         if first {
             client.must(&doc! { "dropDatabase": 1, "$db": DB })?;
+            if has_old_reviews() {
+                // No rule is known yet, or the reviews would be of the newest version.
+                client.must(&doc! { "pleach": "apply", "declaration": format!("database: {DB}\ncollections: {{}}\n"), "remove": true, "$db": DB })?;
+                let number = |number: i64| doc! { "_id": format!("old-{number}"), "worker": OLD, "productId": 1_000_000 + number % 9, "stars": 3, "mass": 2, "place": 1 };
+                for part in 0..OLD_REVIEWS / 1_000 {
+                    let some: Vec<Document> = (part * 1_000..(part + 1) * 1_000).map(number).collect();
+                    client.must(&doc! { "insert": "reviews", "documents": some, "$db": DB })?;
+                }
+            }
             // The rules of another world stay declared in a database that is dropped.
             client.must(&doc! { "pleach": "apply", "declaration": declaration()?, "remove": true, "$db": DB })?;
             let ids = (0..PRODUCTS).chain(PRODUCTS + 1..PRODUCTS + 1 + OWN_PRODUCTS);

@@ -3,7 +3,7 @@
 //! move to another product.
 
 use super::{Kept, PRODUCTS};
-use crate::rules::DB;
+use crate::rules::{DB, has_versions};
 use crate::worker::session_of;
 use bson::{DateTime, Document, doc};
 use rand::RngExt;
@@ -33,7 +33,14 @@ pub(super) enum Operation {
         product: i64,
     },
     Order,
-    Rename,
+    /// By a client of the newest version or of the first.
+    Rename {
+        by_older: bool,
+    },
+    /// Items that go into the worker's own basket …
+    Put(Vec<i64>),
+    /// … and out of it.
+    Take(Vec<i64>),
     Visit {
         product: i64,
     },
@@ -57,6 +64,12 @@ impl Operation {
         u64::try_from(number).unwrap_or_default()
     }
 }
+
+/// How many items a basket has before some are taken.
+const MOST_ITEMS: usize = 12;
+
+/// What the note of a paid sale says.
+pub(super) const WORD: &str = "settled";
 
 /// When a review was written.
 pub(super) fn moment(number: i64) -> i64 {
@@ -89,9 +102,17 @@ impl Kept {
         let (crowded, busy) =
             (self.reviews.len() >= MANY, usize::try_from(self.orders).is_ok_and(|orders| orders >= MANY));
         let some = rng.random_range(1..6);
-        match rng.random_range(0..20) {
+        match rng.random_range(0..22) {
             0 if !busy => Operation::Order,
-            1 => Operation::Rename,
+            1 => Operation::Rename { by_older: has_versions() && rng.random_bool(0.5) },
+            20 if self.basket.len() < MOST_ITEMS => {
+                self.next += some;
+                Operation::Put((self.next - some + 1..=self.next).collect())
+            }
+            20 | 21 if !self.basket.is_empty() => {
+                let taken = |_: &i64| rng.random_bool(0.4);
+                Operation::Take(self.basket.iter().copied().filter(taken).collect())
+            }
             2 => {
                 let product = product(&mut rng);
                 self.next += 2;
@@ -164,7 +185,9 @@ impl Kept {
                 self.reviews.extend([(*number, (*product, 3)), (number + 1, (*product, 4))]);
             }
             Operation::Order => self.orders += 1,
-            Operation::Rename => self.renamed += 1,
+            Operation::Rename { .. } => self.renamed += 1,
+            Operation::Put(items) => self.basket.extend(items),
+            Operation::Take(items) => self.basket.retain(|item| !items.contains(item)),
             Operation::Visit { product } => *self.visits.entry(*product).or_default() += 1,
             Operation::Refer { .. } => {}
         }
@@ -192,7 +215,9 @@ impl Kept {
                 let sell = |(number, (product, amount, paid)): &(i64, Sale)| {
                     let sold = doc! { "productId": product, "amount": amount };
                     let status = if *paid { "paid" } else { "open" };
-                    let sale = doc! { "worker": worker, "number": number, "sold": sold, "status": status };
+                    let note = if *paid { WORD } else { "to be paid" };
+                    let sale =
+                        doc! { "worker": worker, "number": number, "sold": sold, "status": status, "note": note };
                     doc! { "q": { "_id": self.id(*number) }, "u": { "$set": sale }, "upsert": true }
                 };
                 doc! { "update": "sales", "updates": sales.iter().map(sell).collect::<Vec<_>>() }
@@ -204,10 +229,13 @@ impl Kept {
             Operation::Order => {
                 doc! { "insert": "orders", "documents": [{ "_id": self.id(self.orders + 1), "worker": worker, "customerId": worker }] }
             }
-            Operation::Rename => {
+            Operation::Rename { by_older } => {
+                let field = if *by_older { "title" } else { "name" };
                 doc! { "update": "customers", "updates": [{ "q": { "_id": worker },
-                "u": { "$set": { "name": format!("name {}", self.renamed + 1) } }, "upsert": true }] }
+                "u": { "$set": { field: format!("name {}", self.renamed + 1) } }, "upsert": true }] }
             }
+            Operation::Put(items) => self.basket_update(doc! { "$push": { "productIds": { "$each": items.clone() } } }),
+            Operation::Take(items) => self.basket_update(doc! { "$pull": { "productIds": { "$in": items.clone() } } }),
             Operation::Visit { product } => {
                 doc! { "update": "visits", "updates": [{ "q": { "productId": product, "at": self.day() },
                 "u": { "$inc": { "n": 1_i64 } }, "upsert": true }] }
@@ -227,7 +255,20 @@ impl Kept {
         if relaxed {
             command.insert("writeConcern", doc! { "w": 1 });
         }
-        command.insert("$db", DB);
+        let db = match operation {
+            Operation::Rename { by_older: true } => format!("{DB}@1"),
+            _ => DB.to_owned(),
+        };
+        command.insert("$db", db);
         command
+    }
+
+    /// The basket that nobody else writes to, and of which no reference is made.
+    pub(super) fn basket_id(&self) -> i64 {
+        -1 - self.key()
+    }
+
+    fn basket_update(&self, change: Document) -> Document {
+        doc! { "update": "baskets", "updates": [{ "q": { "_id": self.basket_id() }, "u": change, "upsert": true }] }
     }
 }

@@ -1,9 +1,9 @@
 //! What must be there after a crash of the pattern scenario: the documents that were acknowledged, the values of products that the
 //! models tell, and no drift of any rule.
 
-use super::Kept;
-use super::operation::moment;
-use crate::rules::{DB, settle_outbox};
+use super::operation::{WORD, moment};
+use super::{Kept, OLD, OLD_REVIEWS};
+use crate::rules::{DB, has_kinds, has_old_reviews, settle_outbox};
 use crate::worker::found_in;
 use anyhow::{Result, ensure};
 use bson::{Bson, DateTime, Document, doc};
@@ -17,6 +17,12 @@ pub(super) fn verify(client: &mut Client, models: &[Kept]) -> Result<()> {
     }
     for product in found_in(client, DB, "products", doc! {})? {
         values(&product, models)?;
+    }
+    if has_old_reviews() {
+        let newest = doc! { "worker": OLD, "rating": 3, "weight": 2, "shelf": 1, "stars": { "$exists": false } };
+        let query = doc! { "count": "reviews", "query": newest, "$db": DB };
+        let found = number(client.must(&query)?.get("n"));
+        ensure!(found == Some(OLD_REVIEWS), "{found:?} of {OLD_REVIEWS} old reviews are seen in the newest version");
     }
     let audit = client.must(&doc! { "pleach": "audit", "$db": DB })?;
     ensure!(number(audit.get("drifted")) == Some(0), "the audit found {audit}");
@@ -47,6 +53,14 @@ fn documents(client: &mut Client, model: &Kept) -> Result<()> {
         visits.insert(row.get_i64("productId")?, row.get_i64("n")?);
     }
     ensure!(visits == model.visits, "worker {worker}: visits are not those acknowledged: {visits:?}");
+    if has_kinds() {
+        let searched = doc! { "$text": { "$search": WORD }, "worker": worker };
+        let found = found_in(client, DB, "sales", searched)?.len();
+        let paid = model.sales.values().filter(|sale| sale.2).count();
+        ensure!(found == paid, "worker {worker}: a search finds {found} sales, {paid} are paid");
+    }
+    let items = basket(client, model)?;
+    ensure!(items == model.basket, "worker {worker}: the basket has {items:?}, not {:?}", model.basket);
     let orders = found_in(client, DB, "orders", doc! { "worker": worker })?;
     ensure!(i64::try_from(orders.len())? == model.orders, "worker {worker}: {} orders", orders.len());
     let name = (model.renamed > 0).then(|| format!("name {}", model.renamed));
@@ -55,6 +69,18 @@ fn documents(client: &mut Client, model: &Kept) -> Result<()> {
         ensure!(copy == name.as_deref(), "worker {worker}: the copy is {copy:?}, the customer {name:?}");
     }
     Ok(())
+}
+
+/// All items of the worker's basket: those in the document, and those that overflow.
+fn basket(client: &mut Client, model: &Kept) -> Result<Vec<i64>> {
+    let Some(basket) = found_in(client, DB, "baskets", doc! { "_id": model.basket_id() })?.pop() else {
+        return Ok(Vec::new());
+    };
+    let mut overflow = found_in(client, DB, "basket_products", doc! { "basketId": model.basket_id() })?;
+    overflow.sort_by_key(|item| number(item.get("index")));
+    let embedded = basket.get_array("productIds").cloned().unwrap_or_default();
+    let items = embedded.iter().chain(overflow.iter().filter_map(|item| item.get("productId")));
+    Ok(items.filter_map(|item| number(Some(item))).collect())
 }
 
 /// What a product has of all workers' reviews and sales. Not every world keeps every field; the audit knows which.

@@ -24,6 +24,15 @@ impl Act {
         }
     }
 
+    /// The `_id` that it names; null if none.
+    pub fn id(&self) -> Bson {
+        let named = match self {
+            Act::Insert(_, documents) => documents.first().and_then(|document| document.get("_id")),
+            Act::Update(_, query, ..) | Act::Delete(_, query, _) | Act::Modify(_, query, _) => query.get("_id"),
+        };
+        named.cloned().unwrap_or(Bson::Null)
+    }
+
     /// Whether it may change several documents one by one: it has no number by which it could be sent again.
     pub fn is_multi(&self) -> bool {
         matches!(self, Act::Update(_, _, _, true, _) | Act::Delete(_, _, true))

@@ -3,11 +3,13 @@
 use crate::world::declaration;
 use patterns::constraints::CONSTRAINTS;
 use patterns::fields::FIELDS;
-use patterns::rule::{Rule, WhenChanged};
-use patterns::shapes::SHAPES;
+use patterns::rule::lens::LENSES;
+use patterns::rule::{Outlier, Rule, WhenChanged};
+use patterns::shapes::{OUTLIERS, SHAPES};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
+use std::sync::Arc;
 
 /// A declaration of the shop, and what it is made of.
 #[derive(Clone, Debug)]
@@ -32,25 +34,58 @@ pub fn constraint_blocks() -> impl Iterator<Item = &'static str> {
     CONSTRAINTS.iter().flat_map(|entry| entry.blocks).copied()
 }
 
-/// Every field on collections as they are and beside all constraints, and every shape with all fields that go with it.
+/// All blocks of outlier arrays and of versions: documents stay where they are.
+pub fn form_blocks() -> impl Iterator<Item = &'static str> {
+    OUTLIERS.iter().chain(LENSES).flat_map(|entry| entry.blocks).copied()
+}
+
+/// The blocks that worlds are built on: none, each shape with the versions that go with it, all outlier arrays and versions.
+pub fn bases() -> Vec<Vec<&'static str>> {
+    let versions = || LENSES.iter().flat_map(|entry| entry.blocks).copied();
+    let shaped = shape_blocks().map(|shape| {
+        let beside = versions().filter(move |lens| goes_with(lens, shape));
+        std::iter::once(shape).chain(beside).collect()
+    });
+    std::iter::once(Vec::new()).chain(shaped).chain([form_blocks().collect()]).collect()
+}
+
+/// The same field with versions of all collections that it is about, as far as they go together.
+pub fn beside_versions(field: &str) -> String {
+    let about = collections_of(field);
+    let is_about = |lens: &&str| collections_of(lens).iter().all(|name| about.contains(name));
+    let lenses = LENSES.iter().flat_map(|entry| entry.blocks).copied();
+    let beside = lenses.filter(is_about).filter(|lens| goes_with(field, lens));
+    merged(&std::iter::once(field).chain(beside).collect::<Vec<_>>())
+}
+
+/// The fields that go with all blocks of a base.
+pub fn fields_on(base: &[&'static str]) -> Vec<&'static str> {
+    field_blocks().filter(|field| base.iter().all(|block| goes_with(field, block))).collect()
+}
+
+/// Every field on collections as they are and beside all constraints; every shape, beside versions, with all fields that go with it;
+/// and outlier arrays and versions with all fields that go with them, beside all constraints.
 pub fn worlds() -> Vec<Declared> {
     let fields: Vec<&str> = field_blocks().collect();
     let beside: Vec<&str> = fields.iter().copied().chain(constraint_blocks()).collect();
     let plain = Declared { name: "all fields".to_owned(), collections: merged(&beside) };
-    let shaped = SHAPES.iter().flat_map(|entry| entry.blocks.iter().enumerate().map(move |it| (entry.name, it)));
-    let shaped = shaped.map(|(name, (at, shape))| {
-        let on_it = fields.iter().copied().filter(|field| goes_with(field, shape));
-        let blocks: Vec<&str> = std::iter::once(*shape).chain(on_it).collect();
+    let names = SHAPES.iter().flat_map(|entry| (0..entry.blocks.len()).map(move |at| (entry.name, at)));
+    let shaped = names.zip(bases().into_iter().skip(1)).map(|((name, at), base)| {
+        let blocks: Vec<&str> = base.iter().copied().chain(fields_on(&base)).collect();
         Declared { name: format!("all fields on {name} {at}"), collections: merged(&blocks) }
     });
-    std::iter::once(plain).chain(shaped).collect()
+    let forms: Vec<&str> = form_blocks().collect();
+    let on_forms: Vec<&str> = fields_on(&forms).into_iter().chain(constraint_blocks()).chain(forms).collect();
+    let forms = Declared { name: "all fields on forms".to_owned(), collections: merged(&on_forms) };
+    std::iter::once(plain).chain(shaped).chain([forms]).collect()
 }
 
-/// Every block by itself, and every pair of a field and a shape that stack.
+/// Every block by itself, and every pair of a field and a shape, an outlier array or versions that stack.
 pub fn small_worlds() -> Vec<Declared> {
     let alone = |block: &&str| Declared { name: (*block).to_owned(), collections: (*block).to_owned() };
-    let mut all: Vec<Declared> = field_blocks().chain(shape_blocks()).map(|block| alone(&block)).collect();
-    for shape in shape_blocks() {
+    let blocks = || shape_blocks().chain(form_blocks());
+    let mut all: Vec<Declared> = field_blocks().chain(blocks()).map(|block| alone(&block)).collect();
+    for shape in blocks() {
         for field in field_blocks().filter(|field| stacks(field, shape)) {
             let collections = merged(&[shape, field]);
             all.push(Declared { name: collections.clone(), collections });
@@ -89,11 +124,34 @@ pub fn collections_of(collections: &str) -> Vec<String> {
     rules.iter().flat_map(Rule::namespaces).map(|ns| ns.collection.to_string()).collect()
 }
 
-/// The collections that proofs of these rules are about: those stored in another form, or else all.
+/// The collections that proofs of these rules are about: those stored in another form or else in another place, or else all.
 pub fn focus_of(collections: &str) -> Vec<String> {
-    let shaped = rules(collections).into_iter().filter(|rule| rule.shape().is_some());
-    let shaped: Vec<String> = shaped.map(|rule| rule.host.collection.to_string()).collect();
-    if shaped.is_empty() { collections_of(collections) } else { shaped }
+    let rules = rules(collections);
+    let hosts = |is_one: &dyn Fn(&Rule) -> bool| -> Vec<String> {
+        rules.iter().filter(|rule| is_one(rule)).map(|rule| rule.host.collection.to_string()).collect()
+    };
+    let (shaped, forms) =
+        (hosts(&|rule| rule.shape().is_some()), hosts(&|rule| rule.outlier().is_some() || rule.lens().is_some()));
+    match (shaped.is_empty(), forms.is_empty()) {
+        (false, _) => shaped,
+        (true, false) => forms,
+        (true, true) => collections_of(collections),
+    }
+}
+
+/// The outlier arrays of a declaration.
+pub fn outliers(collections: &str) -> Vec<Arc<Outlier>> {
+    rules(collections).iter().filter_map(|rule| rule.outlier().cloned()).collect()
+}
+
+/// What rules add to documents beside fields: flags, counts and numbers of versions, with their collections.
+pub fn marks(collections: &str) -> Vec<(String, String)> {
+    let of = |rule: &Rule| -> Vec<(String, String)> {
+        let arrays = rule.outlier().into_iter().flat_map(|outlier| [outlier.flag.clone(), outlier.count.clone()]);
+        let names = arrays.chain(rule.lens().map(|lens| lens.field.to_string()));
+        names.map(|name| (rule.host.collection.to_string(), name)).collect()
+    };
+    rules(collections).iter().flat_map(of).collect()
 }
 
 /// The paths that the rules own, with their collections.
@@ -175,18 +233,21 @@ mod tests {
     #[test]
     fn every_block_is_in_a_world_and_every_world_is_allowed() {
         let worlds = worlds();
-        assert_eq!(worlds.len(), 1 + shape_blocks().count());
+        assert_eq!(worlds.len(), 2 + shape_blocks().count());
         for world in &worlds {
             declared("shop", &world.collections);
         }
         let all: String = worlds.iter().map(|world| &*world.collections).collect();
-        for leaf in
-            field_blocks().chain(shape_blocks()).chain(constraint_blocks()).filter_map(|block| block.lines().last())
+        for leaf in field_blocks()
+            .chain(shape_blocks())
+            .chain(form_blocks())
+            .chain(constraint_blocks())
+            .filter_map(|block| block.lines().last())
         {
             assert!(all.contains(leaf.trim()), "{leaf}");
         }
-        // Some field stands on each shape.
-        for shape in shape_blocks() {
+        // Some field stands on each shape, array and version.
+        for shape in shape_blocks().chain(form_blocks()) {
             assert!(field_blocks().any(|field| stacks(field, shape)), "nothing stacks on {shape}");
         }
     }

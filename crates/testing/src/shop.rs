@@ -181,7 +181,14 @@ impl Client {
                 upsert("baskets", number, set(doc! { "items": items.to_vec(), "productIds": [other, key] }))
             }
             31 => upsert("baskets", number, Bson::Document(doc! { "$push": { "items": { "productId": key } } })),
-            32 => upsert("baskets", number, Bson::Document(doc! { "$addToSet": { "productIds": key } })),
+            32 => {
+                let change = match number {
+                    0 | 1 => doc! { "$pull": { "productIds": other } },
+                    2 => doc! { "$pull": { "items": { "productId": other } } },
+                    _ => doc! { "$addToSet": { "productIds": key } },
+                };
+                upsert("baskets", key, Bson::Document(change))
+            }
             33 | 34 => visit(key, number, other + 1),
             _ => Act::Delete("visits", of_product, true),
         }

@@ -7,27 +7,24 @@ use patterns::life::apply::Consent;
 use patterns::life::relocate::drop::Leaving;
 use rand::RngExt;
 use std::sync::Arc;
-use testing::registry::{field_blocks, goes_with, merged, owned, some};
+use testing::registry::{fields_on, merged, owned, some};
 use testing::shop::{self, Client};
 use testing::{ALL_OF_IT, Data, declared};
 
 const CLIENTS: u64 = 4;
 
-/// The listed fields that go with a shape.
-fn fields_on(shape: Option<&str>) -> Vec<&'static str> {
-    field_blocks().filter(|field| shape.is_none_or(|shape| goes_with(field, shape))).collect()
-}
+type Base = Vec<&'static str>;
 
-/// Some of them, on that shape: always the same by one seed.
-fn variant(shape: Option<&str>, seed: u64) -> String {
-    let blocks: Vec<&str> = shape.into_iter().chain(some(&fields_on(shape), 3, seed)).collect();
+/// Some of the listed fields that go with it: always the same by one seed.
+fn variant(base: &Base, seed: u64) -> String {
+    let blocks: Vec<&str> = base.iter().copied().chain(some(&fields_on(base), 3, seed)).collect();
     merged(&blocks)
 }
 
-/// On collections as they are, or on those of one shape.
-pub(crate) async fn check(data: Data, shape: Option<&'static str>, seed: u64, rounds: i64) {
+/// On collections as they are, or in other forms.
+pub(crate) async fn check(data: Data, base: &Base, seed: u64, rounds: i64) {
     let opened = data.open().await;
-    let living = shop::open(&opened, Arc::new(Failing::default()), shape.unwrap_or_default()).await;
+    let living = shop::open(&opened, Arc::new(Failing::default()), &merged(base)).await;
     let mut client = Client::new(seed);
     for at in 0..120 {
         living.act(&client.act(at)).await.unwrap();
@@ -36,9 +33,10 @@ pub(crate) async fn check(data: Data, shape: Option<&'static str>, seed: u64, ro
     living.life.close().await;
     drop(living);
     opened.close();
+    let changed = base.clone();
     let run = move |task: Task| {
         match task.number {
-            CLIENTS => tokio::spawn(change(task, shape)),
+            CLIENTS => tokio::spawn(change(task, changed.clone())),
             _ => tokio::spawn(write(task)),
         };
     };
@@ -46,13 +44,13 @@ pub(crate) async fn check(data: Data, shape: Option<&'static str>, seed: u64, ro
     last.life.settle(&db).await.unwrap();
     assert_right(&last, "as it was found").await;
     // What rules that went without their data left behind is theirs again.
-    let everything = merged(&shape.into_iter().chain(fields_on(shape)).collect::<Vec<_>>());
-    for variant in [&variant(shape, seed), &everything] {
+    let everything = merged(&base.iter().copied().chain(fields_on(base)).collect::<Vec<_>>());
+    for variant in [&variant(base, seed), &everything] {
         last.life.apply(&declared(&db, variant), ALL_OF_IT).await.unwrap();
         last.life.settle(&db).await.unwrap();
         assert_right(&last, variant).await;
     }
-    without_a_trace(&last, shape, &everything).await;
+    without_a_trace(&last, base, &everything).await;
     last.life.close().await;
     last.drop_database().await;
 }
@@ -69,11 +67,11 @@ async fn write(mut task: Task) {
 }
 
 /// Applies one variant after the other, and drops rules in between.
-async fn change(mut task: Task, shape: Option<&'static str>) {
+async fn change(mut task: Task, base: Base) {
     let (life, db) = (task.process.life.clone(), task.process.db.clone());
     loop {
         let with_data = task.random.random_bool(0.5);
-        let variant = variant(shape, task.random.random());
+        let variant = variant(&base, task.random.random());
         let rules = declared(&db, &variant).rules;
         let done = match task.random.random_range(0..4) {
             0 => {
@@ -94,9 +92,10 @@ async fn change(mut task: Task, shape: Option<&'static str>) {
     }
 }
 
-/// All fields go: no document has anything of theirs. What is left is the shape, which does not go before those that read it.
-async fn without_a_trace(last: &testing::Living, shape: Option<&str>, everything: &str) {
-    last.life.apply(&declared(&last.db, shape.unwrap_or("{}")), ALL_OF_IT).await.unwrap();
+/// All fields go: no document has anything of theirs. What is left is the form, which does not go before those that read it.
+async fn without_a_trace(last: &testing::Living, base: &Base, everything: &str) {
+    let left = if base.is_empty() { "{}".to_owned() } else { merged(base) };
+    last.life.apply(&declared(&last.db, &left), ALL_OF_IT).await.unwrap();
     last.life.settle(&last.db).await.unwrap();
     for (collection, path) in owned(everything) {
         let first = path.split('.').next().unwrap();

@@ -3,13 +3,16 @@
 //! failed has had no effect or, sent again under its number, exactly one.
 
 use crate::failing::{Failing, Fault};
+use crate::older;
 use bson::{Bson, Document};
 use document::backend::Session;
 use document::{Code, Error};
-use rand::RngExt;
+use patterns::rule::Outlier;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use testing::registry::{Declared, owned};
+use testing::registry::{Declared, marks, outliers, owned};
 use testing::shop::{self, COMPARED, Client};
 use testing::{Act, Living, Opened, World, is_transient};
 
@@ -24,11 +27,13 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, setting: &Settin
     let gate = Arc::new(Failing::default());
     let kept = Arc::new(shop::open(opened, gate.clone(), &declared.collections).await);
     let plain = shop::open(&Opened::engine(), Arc::new(Failing::default()), "").await;
-    let owned = owned(&declared.collections);
+    let added = [owned(&declared.collections), marks(&declared.collections)].concat();
+    let (arrays, mut ageing) = (outliers(&declared.collections), StdRng::seed_from_u64(setting.seed));
     let mut client = Client::new(setting.seed);
     // Not by the seed: a real server remembers the retryable writes of earlier runs by their session.
     let session = rand::random::<[u8; 16]>();
     for at in 1..=setting.acts {
+        older::one_each(&kept, &mut ageing).await;
         let acts: Vec<Act> = (0..3).map(|i| client.act(at * 4 + i)).collect();
         let story = format!("{}, seed {}, act {at}: {acts:?}", declared.name, setting.seed);
         if client.random.random_bool(0.25) {
@@ -52,8 +57,8 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, setting: &Settin
             kept.rest().await;
             assert_eq!(kept.drift().await, Vec::<String>::new(), "{story}");
             for collection in COMPARED {
-                let stored = comparable(&kept, collection, &owned).await;
-                assert_eq!(stored, comparable(&plain, collection, &[]).await, "{story}: {collection}");
+                let stored = comparable(&kept, collection, &added, &arrays).await;
+                assert_eq!(stored, comparable(&plain, collection, &[], &[]).await, "{story}: {collection}");
             }
         }
     }
@@ -61,11 +66,19 @@ pub(crate) async fn check(opened: &Opened, declared: &Declared, setting: &Settin
 }
 
 /// What clients have written, as text: NaN differs from itself. A bucket gives series and time first.
-async fn comparable(world: &World, collection: &str, owned: &[(String, String)]) -> Vec<String> {
+async fn comparable(
+    world: &World,
+    collection: &str,
+    added: &[(String, String)],
+    arrays: &[Arc<Outlier>],
+) -> Vec<String> {
     let mut documents = world.sorted(collection).await;
+    for outlier in arrays.iter().filter(|outlier| *outlier.host.collection == *collection) {
+        make_whole(world, outlier, &mut documents).await;
+    }
     for document in &mut documents {
         document.remove("_pleach");
-        for (_, path) in owned.iter().filter(|(of, _)| of == collection) {
+        for (_, path) in added.iter().filter(|(of, _)| of == collection) {
             without(document, path);
         }
         if collection == "visits" {
@@ -79,6 +92,21 @@ async fn comparable(world: &World, collection: &str, owned: &[(String, String)])
         texts.sort();
     }
     texts
+}
+
+/// Puts what overflows behind what is embedded.
+async fn make_whole(world: &World, outlier: &Outlier, documents: &mut [Document]) {
+    let mut overflow = world.sorted(&outlier.overflow.collection).await;
+    overflow.sort_by_key(|item| item.get_i32("index").unwrap());
+    for document in documents {
+        let of_it = overflow.iter().filter(|item| item.get(&outlier.owner) == document.get("_id"));
+        let rest: Vec<Bson> = of_it.filter_map(|item| item.get(&outlier.item).cloned()).collect();
+        let count = document.get(&outlier.field).and_then(Bson::as_array).map_or(0, Vec::len) + rest.len();
+        assert_eq!(document.get_i32(&outlier.count).ok(), i32::try_from(count).ok(), "{document} and {rest:?}");
+        if let Ok(items) = document.get_array_mut(&outlier.field) {
+            items.extend(rest);
+        }
+    }
 }
 
 /// Takes a value out, at each element of an array on the way; an object that it was alone in goes too.

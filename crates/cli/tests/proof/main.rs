@@ -12,17 +12,20 @@ mod history;
 mod hot;
 mod interleave;
 mod mended;
+mod older;
 mod outlier_items;
 mod outliers;
 mod relied;
 mod restored;
 mod scheduler;
 mod schedules;
+mod spilling;
+mod stacks;
 mod unfinished;
 
 use history::Setting;
 use scheduler::Scheduler;
-use testing::registry::{Declared, fields_alone, shape_blocks, small_worlds, some, worlds};
+use testing::registry::{Declared, bases, fields_alone, small_worlds, some, worlds};
 use testing::{Data, Opened};
 
 /// A real MongoDB.
@@ -53,7 +56,8 @@ fn is_asked(declaration: &str) -> bool {
 /// The small worlds that are asked for; nothing if no word of theirs is.
 fn asked_worlds() -> Option<Vec<Declared>> {
     let part = asked().filter(|how| how != "all")?;
-    let chosen: Vec<Declared> = small_worlds().into_iter().filter(|world| is_asked(&world.name)).collect();
+    let all = small_worlds().into_iter().chain(worlds());
+    let chosen: Vec<Declared> = all.filter(|world| is_asked(&world.name)).collect();
     assert!(!chosen.is_empty(), "no declaration of the registries contains {part}");
     Some(chosen)
 }
@@ -66,19 +70,16 @@ fn worlds_and(number: usize) -> Vec<Declared> {
     [worlds(), fields_alone(), some(&small_worlds(), all_or(number), seed())].concat()
 }
 
-/// The same for a real MongoDB, where every step is a round trip: all fields on collections as they are, and on so many shapes.
+/// The same for a real MongoDB, where every step is a round trip: all fields on collections as they are, on arrays and versions,
+/// and on so many shapes.
 fn plain_and(shapes: usize) -> Vec<Declared> {
     if let Some(chosen) = asked_worlds() {
         return chosen;
     }
     let mut worlds = worlds();
-    let shaped = worlds.split_off(1);
+    let mut shaped = worlds.split_off(1);
+    worlds.extend(shaped.pop());
     [worlds, some(&shaped, all_or(shapes), seed()), some(&small_worlds(), all_or(0), seed())].concat()
-}
-
-/// Every shape, and none.
-fn shapes() -> impl Iterator<Item = Option<&'static str>> {
-    std::iter::once(None).chain(shape_blocks().map(Some))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,17 +197,17 @@ async fn what_was_not_compared_is_said_on_a_real_mongodb() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_change_under_load_on_the_engine() {
-    for (at, shape) in shapes().enumerate() {
+    for (at, base) in bases().iter().enumerate() {
         let rounds = if at == 0 { 8 } else { 2 };
-        changing::check(Data::folder(), shape, seed(), rounds).await;
+        changing::check(Data::folder(), base, seed(), rounds).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn rules_change_under_load_on_a_real_mongodb() {
-    for shape in some(&shapes().collect::<Vec<_>>(), all_or(2), seed()) {
-        changing::check(mongodb(), shape, seed(), 2).await;
+    for base in some(&bases(), all_or(2), seed()) {
+        changing::check(mongodb(), &base, seed(), 2).await;
     }
 }
 
@@ -225,6 +226,32 @@ async fn what_was_there_is_restored_under_load_on_a_real_mongodb() {
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn copies_read_lately_on_a_real_mongodb() {
     relied::check(mongodb().open().await, mongodb().open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_on_one_document_on_the_engine() {
+    spilling::check(&Opened::engine(), Scheduler::default, all_or(6)).await;
+    spilling::cut_off(&Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn two_on_one_document_on_a_real_mongodb() {
+    let opened = mongodb().open().await;
+    spilling::check(&opened, Scheduler::step_by_step, all_or(2)).await;
+    spilling::check(&opened, Scheduler::default, all_or(1)).await;
+    spilling::cut_off(&opened).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stacks_are_as_plain_collections_on_the_engine() {
+    stacks::check(&Opened::engine(), seed(), all_or(60)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn stacks_are_as_plain_collections_on_a_real_mongodb() {
+    stacks::check(&mongodb().open().await, seed(), all_or(25)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

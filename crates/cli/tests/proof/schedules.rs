@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use std::pin::Pin;
 use std::sync::Arc;
-use testing::registry::{between, is_deferred, merged, owned, some};
+use testing::registry::{beside_versions, between, is_deferred, merged, owned, some};
 use testing::shop::{self, set as setting};
 use testing::{Act, Living, Opened, is_transient};
 
@@ -149,7 +149,13 @@ pub(crate) async fn check(opened: &Opened, blocks: usize, most: usize) {
         // Of its own: what was deleted often is slow to read.
         let living = Arc::new(shop::open(opened, scheduler.clone(), "").await);
         living.life.limit_hosts(1);
-        for rules in some(&rules, blocks, crate::seed() + number as u64) {
+        let chosen = some(&rules, blocks, crate::seed() + number as u64);
+        let mut chosen: Vec<String> = chosen.into_iter().map(str::to_owned).collect();
+        // One of them over hosts and sources of several versions.
+        if let Some(last) = chosen.last_mut() {
+            *last = beside_versions(last);
+        }
+        for rules in &chosen {
             for in_transaction in [false, true] {
                 prepare(&living, schedule, rules).await;
                 let life = scheduler.steps(Box::pin(work(living.clone(), schedule.work))).await;

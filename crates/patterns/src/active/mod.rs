@@ -20,7 +20,7 @@ use crate::active::known_views::KnownViews;
 use crate::active::seen_old::SeenOld;
 use crate::rule::State;
 use crate::rule::order::Levels;
-use crate::rule::shape::Shape;
+use crate::rule::shape::{Place, Shape};
 use crate::rule::{Field, Lens, Outlier, Rule, Stack, order};
 use crate::shapes::outlier::items;
 use document::op::{Capture, Namespace, NamespaceRef};
@@ -222,7 +222,10 @@ impl Rules {
                     made.add_shaped(rule_in_state, &**shape, before, sources.contains(&rule.host));
                 }
                 if let Some(outlier) = rule.outlier() {
-                    made.add_items(rule, outlier, sources.contains(&outlier.items()));
+                    let lens = rules.iter().filter(|other| other.rule.host == rule.host && other.state.is_kept());
+                    let lens = lens.filter_map(|other| other.rule.lens()).next();
+                    let places = items::places(outlier, lens);
+                    made.add_items(rule, outlier, places, sources.contains(&outlier.items()));
                 }
                 all.push(kept.clone());
                 if kept.state.is_kept() && kept.field.is_some() {
@@ -277,8 +280,8 @@ impl Rules {
     }
 
     /// All items of an outlier array are a collection to read; the overflow is not the clients' to write.
-    fn add_items(&mut self, rule: &Arc<Rule>, outlier: &Arc<Outlier>, is_source: bool) {
-        let (logical, places) = (outlier.items(), items::places(outlier));
+    fn add_items(&mut self, rule: &Arc<Rule>, outlier: &Outlier, places: Vec<Place>, is_source: bool) {
+        let logical = outlier.items();
         let stack =
             Arc::new(Stack { rule: rule.clone(), logical: logical.clone(), places, since: Instant::now(), is_source });
         self.stored.insert(outlier.overflow.clone(), stack.clone());

@@ -19,7 +19,7 @@ impl<'r> ShapedCollections<'r> {
     pub(crate) fn of(rules: impl IntoIterator<Item = &'r Rule>) -> ShapedCollections<'r> {
         let shaped = |rule: &'r Rule| match (rule.shape(), rule.outlier()) {
             (Some(shape), _) => Some((rule.host.clone(), (rule, shape.clone()))),
-            (None, Some(outlier)) => Some((outlier.items(), (rule, items::places(outlier).pop()?.shape))),
+            (None, Some(outlier)) => Some((outlier.items(), (rule, items::places(outlier, None).pop()?.shape))),
             (None, None) => None,
         };
         ShapedCollections { rules: rules.into_iter().filter_map(shaped).collect() }

@@ -189,7 +189,9 @@ async fn pushed(
     if let Some(gate) = executor.gate() {
         gate.pass(Point::Step { rules: &[], action: &Action::Write(op.clone()) }).await?;
     }
-    let written = executor.inner.write(session, context, &op, &Capture::Nothing).await?;
+    let rules = executor.rules();
+    let (backend, lenses) = (&*executor.inner, rules.lenses());
+    let written = versioned_write::write(backend, lenses, session, context, &op, &Capture::Nothing).await?;
     let is_done = written.n > 0 || !written.errors.is_empty() || !written.retried.is_empty();
     Ok(is_done.then_some(written))
 }

@@ -41,9 +41,12 @@ pub(super) fn read<'a>(
             match reads::concerned(&rules, &op) {
                 Some(local) => {
                     refuse_collation(&op)?;
-                    reads::open(executor, session, context, op, local).await
+                    reads::open(executor, session, context, op, &rules, local).await
                 }
-                None => executor.inner.read(session, context, op).await,
+                None => {
+                    let lenses = rules.lenses();
+                    read::versioned_views::open(&*executor.inner, lenses, session, context, op).await
+                }
             }
         });
     }

@@ -21,6 +21,11 @@ pub trait Constraint: Debug + Send + Sync {
     /// What is wrong with a document that the validator refuses.
     fn violations(&self, document: &Doc<'_>, kept: &[Path], env: &Env) -> Result<Vec<Violation>>;
 
+    /// Whether it says something about a path of which `changes` is true.
+    fn is_about(&self, _changes: &dyn Fn(&Path) -> bool) -> bool {
+        true
+    }
+
     /// The paths by which documents are told apart: clients write them, and no rule keeps them.
     fn decisive(&self) -> Vec<Path> {
         Vec::new()

@@ -1,6 +1,6 @@
-//! An entry of a registry: a field, a shape or a constraint that there is, where people read about it, and the declarations that prove it.
+//! An entry of a registry: a field, a shape, an array, versions or a constraint that there is, where people read about it, and the declarations that prove it.
 
-/// One field, shape or constraint.
+/// One field, shape, form of arrays or of versions, or constraint.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryEntry {
     /// The name of its module.
@@ -21,13 +21,21 @@ mod tests {
     use crate::constraints::CONSTRAINTS;
     use crate::declare::{Severity, from_yaml};
     use crate::fields::FIELDS;
-    use crate::shapes::SHAPES;
+    use crate::rule::lens::LENSES;
+    use crate::shapes::{OUTLIERS, SHAPES};
     use std::path::Path;
 
     #[test]
     fn registries_are_sorted_unique_and_documented() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for (folder, entries) in [("constraints", CONSTRAINTS), ("fields", FIELDS), ("shapes", SHAPES)] {
+        let registries = [
+            ("constraints", CONSTRAINTS),
+            ("fields", FIELDS),
+            ("rule", LENSES),
+            ("shapes", OUTLIERS),
+            ("shapes", SHAPES),
+        ];
+        for (folder, entries) in registries {
             assert!(entries.is_sorted_by(|first, second| first.name < second.name), "{entries:?}");
             for entry in entries {
                 assert!(entry.help.ends_with('.'), "{}: one sentence", entry.name);
@@ -43,7 +51,7 @@ mod tests {
 
     #[test]
     fn every_block_passes_the_check_and_declares_what_it_is_listed_for() {
-        let others = SHAPES.iter().chain(CONSTRAINTS).map(|it| (it, false));
+        let others = SHAPES.iter().chain(OUTLIERS).chain(LENSES).chain(CONSTRAINTS).map(|it| (it, false));
         for (entry, is_field) in FIELDS.iter().map(|it| (it, true)).chain(others) {
             assert!(!entry.blocks.is_empty(), "{} is proven by nothing", entry.name);
             for block in entry.blocks {

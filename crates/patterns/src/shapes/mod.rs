@@ -21,6 +21,9 @@ use document::{Doc, DocWriter, Env, Value};
 /// All shapes but the plain one, sorted by name: what is listed is proven by all proofs and crash runs.
 pub const SHAPES: &[RegistryEntry] = &[bucket::registered::ENTRY];
 
+/// The forms of arrays whose documents stay where they are: proven by all proofs and crash runs, too.
+pub const OUTLIERS: &[RegistryEntry] = &[outlier::registered::ENTRY];
+
 /// The document with an `_id`, as the first field if it has none.
 pub(crate) fn with_id(doc: &Doc<'static>, env: &Env) -> Doc<'static> {
     if doc.contains("_id") {

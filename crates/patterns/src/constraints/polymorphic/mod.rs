@@ -109,6 +109,11 @@ impl Constraint for Polymorphic {
         violations::of(self, document, kept, env)
     }
 
+    fn is_about(&self, changes: &dyn Fn(&Path) -> bool) -> bool {
+        let of_kind = |kind: &DocumentKind| kind.schema.is_some() || kind.required.iter().any(changes);
+        changes(&self.discriminator) || self.kinds.iter().any(of_kind)
+    }
+
     fn decisive(&self) -> Vec<Path> {
         vec![self.discriminator.clone()]
     }

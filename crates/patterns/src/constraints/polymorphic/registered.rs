@@ -12,5 +12,5 @@ pub(crate) const ENTRY: RegistryEntry = RegistryEntry {
 
 /// Kinds of the shop's sales, which are sources of sums and hosts of copies: what clients and other rules write must pass.
 const BLOCKS: &[&str] = &[
-    "sales:\n  polymorphic:\n    discriminator: status\n    kinds: { open: {}, paid: { schema: { properties: { sold: { bsonType: object } } }, indexes: [{ key: { sold.amount: 1 } }] } }",
+    "sales:\n  polymorphic:\n    discriminator: status\n    kinds: { open: {}, paid: { schema: { properties: { sold: { bsonType: object } } }, indexes: [{ key: { sold.amount: 1 } }] } }\n    text: { note: 2 }",
 ];

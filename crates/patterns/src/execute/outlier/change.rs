@@ -13,7 +13,7 @@ use crate::shapes::outlier::stored::index_of;
 use document::filter::{Details, Filter};
 use document::op::{Capture, Delete, DeleteStatement, Find, Insert, ReadOp, UpdateOp, UpdateStatement, WriteOp};
 use document::update::{Applied, Update};
-use document::value::order;
+use document::value::{Path, order};
 use document::{Doc, DocWriter, Result, Value};
 use std::sync::Arc;
 
@@ -78,6 +78,10 @@ pub(super) async fn of(
         let mut array = HostArray { local, outlier, stored, rows, overflow_changed: false };
         after = array.changed(attempt, after, update, part).await?;
         is_modified |= array.overflow_changed;
+    }
+    if !is_modified && says_the_same(local, stored, &after) {
+        // Fields that a version has moved stand where they came to be.
+        after = stored.clone();
     }
     rows.host(Some(stored), Some(&after));
     Ok(HostChange { after, is_modified })
@@ -333,6 +337,13 @@ pub(super) async fn spill(
 fn same_array(outlier: &Outlier, one: &Doc<'static>, other: &Doc<'static>) -> bool {
     let array = |doc: &Doc<'static>| doc.get(&outlier.field).unwrap_or(Value::Missing);
     order::equal(&array(one), &array(other))
+}
+
+/// Whether arrays, flags and counts are in both as in the other.
+fn says_the_same(local: &CollectionRules, one: &Doc<'static>, other: &Doc<'static>) -> bool {
+    let value = |doc: &Doc<'static>, path: &Path| doc.get(path.first()).unwrap_or(Value::Missing);
+    let watched: Vec<Path> = local.outliers.iter().flat_map(|outlier| outlier.watched()).collect();
+    watched.iter().all(|path| value(one, path) == value(other, path))
 }
 
 fn with_item(outlier: &Outlier, document: &Doc<'static>, item: &Value<'_>) -> Doc<'static> {

@@ -169,10 +169,11 @@ async fn updated(
     let find = Find { hint: statement.hint.clone(), limit, ..Find::matching(op.ns.clone(), filter) };
     let found = attempt.read(&[], ReadOp::Find(find)).await?;
     let mut rows = RowChanges::of(attempt, local);
-    let (mut statements, mut hidden) = (Vec::new(), 0);
+    let (mut statements, mut hidden, mut changes) = (Vec::new(), 0, 0);
     for stored in &found {
         let changed = change::of(attempt, local, stored, &statement.filter, &statement.update, &mut rows).await?;
         hidden += u64::from(changed.is_hidden(stored));
+        changes += u64::from(changed.is_hidden(stored) || changed.after.as_bytes() != stored.as_bytes());
         statements.push(whole(&changed.after, false)?);
     }
     if found.is_empty() {
@@ -188,7 +189,11 @@ async fn updated(
         return Ok(written);
     }
     follow(attempt, op.ns(), &mut written, rows).await?;
-    if hidden > 0 {
+    if attempt.rules.lenses().of(op.ns()).is_some() && written.modified != changes {
+        // What is written in place of an older version is another document, and the same to clients.
+        written.modified = changes;
+        remember(attempt, op.ns(), number.unwrap_or_default(), &written).await?;
+    } else if hidden > 0 {
         // Only items of the overflow are others now: the stored document does not show it.
         written.modified = (written.modified + hidden).min(written.n);
         remember(attempt, op.ns(), number.unwrap_or_default(), &written).await?;

@@ -1,10 +1,11 @@
 //! A client's read whose filter tests an outlier array: the overflow is asked for owners first, then stored documents are read, both
-//! in one moment (SEMANTICS R24).
+//! in one moment (SEMANTICS R24). The array and its count are those of newest documents.
 
 use crate::active::{CollectionRules, Rules};
 use crate::execute::access::Access;
 use crate::execute::executor::Executor;
 use crate::execute::outlier::owners::{asked, of_rows, query};
+use crate::execute::read::versioned_views;
 use crate::shapes::outlier::filter::{is_about, rewritten};
 use document::backend::{Answer, Batch, BatchLimit, Cursor, Session};
 use document::filter::Filter;
@@ -32,21 +33,23 @@ pub(crate) async fn open(
     session: &mut Session,
     context: &Context,
     op: ReadOp,
+    rules: &Rules,
     local: &CollectionRules,
 ) -> Result<Box<dyn Cursor>> {
     let (filter, op) = taken_apart(op, context)?;
+    let (inner, lenses) = (&*executor.inner, rules.lenses());
     if asked(&local.outliers, &filter).is_empty() {
         let filter = rewritten(&local.outliers, &filter, [])?;
-        return executor.inner.read(session, context, put_together(op, filter)).await;
+        return versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await;
     }
     if session.transaction.is_some() {
         let filter = known(executor, session, context, local, &filter).await?;
-        return executor.inner.read(session, context, put_together(op, filter)).await;
+        return versioned_views::open(inner, lenses, session, context, put_together(op, filter)).await;
     }
     let mut own = session.sibling();
     executor.inner.begin(&mut own, context).await?;
     let filter = known(executor, &mut own, context, local, &filter).await?;
-    let cursor = executor.inner.read(&mut own, context, put_together(op, filter)).await?;
+    let cursor = versioned_views::open(inner, lenses, &mut own, context, put_together(op, filter)).await?;
     Ok(Box::new(InOneMoment { own, cursor }))
 }
 

@@ -15,11 +15,15 @@ pub(crate) use indexes::{PlannedIndex, create_all, missing, missing_beside, serv
 pub(crate) use made::MadeIndex;
 
 use crate::execute::access::Access;
+use crate::life::catalog;
 use crate::life::relocate::stored::{drop_if_there, is_empty, look_up};
+use crate::life::versions::change;
 use crate::mql;
-use crate::rule::{Needs, Rule, ViewNeed};
+use crate::rule::{Lens, Needs, Rule, ViewNeed};
 use document::op::{AdminOp, CollectionOptions, Namespace};
+use document::value::Path;
 use document::{Code, Result, Value};
+use std::sync::Arc;
 
 /// Makes what a rule needs and is not there: its own collections first, views last. Done again it changes nothing.
 pub(crate) async fn install(at: &mut Access<'_>, rule: &Rule, needs: &Needs) -> Result<()> {
@@ -28,9 +32,35 @@ pub(crate) async fn install(at: &mut Access<'_>, rule: &Rule, needs: &Needs) -> 
     }
     ensure_indexes(at, rule).await?;
     for view in &needs.views {
-        ensure_view(at, view).await?;
+        let view = over_newest(at, rule, view).await?;
+        ensure_view(at, &view).await?;
     }
     Ok(())
+}
+
+/// The view of all items of an array, over hosts as they are in the newest version.
+async fn over_newest(at: &mut Access<'_>, rule: &Rule, view: &ViewNeed) -> Result<ViewNeed> {
+    let Some(outlier) = rule.outlier() else { return Ok(view.clone()) };
+    let moved = Path::new(&outlier.field);
+    Ok(match lens_of(at, &view.on).await?.filter(|lens| lens.changes(&moved)) {
+        Some(lens) => {
+            let pipeline = lens.view().iter().chain(view.pipeline.iter()).collect();
+            ViewNeed { pipeline, ..view.clone() }
+        }
+        None => view.clone(),
+    })
+}
+
+/// What tells the versions of a collection's documents apart, by the catalog; `None` if there is one version.
+pub(crate) async fn lens_of(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Arc<Lens>>> {
+    for row in catalog::load(at, &ns.db).await?.iter().filter(|row| row.state.is_kept()) {
+        // A row that is no rule of the database says nothing.
+        let Ok(rule) = row.rule_in(&ns.db) else { continue };
+        if rule.host == *ns && rule.lens().is_some() {
+            return Ok(change::in_force(row, Arc::new(rule))?.lens().cloned());
+        }
+    }
+    Ok(None)
 }
 
 pub(crate) async fn ensure_indexes(at: &mut Access<'_>, rule: &Rule) -> Result<()> {

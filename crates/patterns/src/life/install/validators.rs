@@ -7,14 +7,14 @@
 
 use crate::active::Rules;
 use crate::execute::access::{Access, find};
-use crate::life::install::ensure_indexes;
 use crate::life::install::validation::{OPTIONS, Validation};
+use crate::life::install::{ensure_indexes, lens_of};
 use crate::life::relocate::stored::look_up;
 use crate::life::{CatalogRule, Life, catalog};
 use crate::mql;
 use crate::rule::names;
 use crate::rule::owned::STATE;
-use crate::rule::{Rule, State};
+use crate::rule::{Constraint, Lens, Rule, State};
 use document::backend::Session;
 use document::filter::{Filter, Node, Test};
 use document::op::{AdminOp, CollectionOptions, Context, Namespace};
@@ -133,10 +133,25 @@ pub(crate) async fn kept_fields(at: &mut Access<'_>, ns: &Namespace) -> Result<V
         let Ok(rule) = row.rule_in(&ns.db) else { continue };
         let owned = rule.owned().into_iter().filter(|_| rule.host == *ns);
         fields.extend(owned.filter(|path| path.first() != STATE));
+        let number = rule.lens().map(|lens| Path::new(&lens.field));
+        fields.extend(number.filter(|_| rule.host == *ns));
     }
     fields.sort_by_key(Path::dotted);
     fields.dedup();
     Ok(fields)
+}
+
+/// What stored documents must match. A rule is about documents of the newest version: where another version may have something else,
+/// those that are stored in an older one are asked for nothing until they are brought up.
+fn of_stored(constraint: &dyn Constraint, fields: &[Path], lens: Option<&Lens>) -> Doc<'static> {
+    let newest = constraint.validator(fields);
+    match lens.filter(|lens| constraint.is_about(&|path| lens.changes(path))) {
+        Some(lens) => {
+            let old = Value::Document(lens.old().source);
+            mql::document([("$or", mql::list([old, Value::Document(newest)]))])
+        }
+        None => newest,
+    }
 }
 
 /// What the user alone asks of a collection that rules add to; `None` if no rule does.
@@ -153,12 +168,12 @@ pub(crate) async fn command(at: &mut Access<'_>, rule: &Rule, old: Option<&Rule>
     let ns = &rule.host;
     let known = rows(at, &ns.db).await?.into_iter().find(|row| row.ns == *ns);
     let mut rules = known.as_ref().map(|known| known.rules.clone()).unwrap_or_default();
-    let fields = kept_fields(at, ns).await?;
+    let (fields, lens) = (kept_fields(at, ns).await?, lens_of(at, ns).await?);
     if let (Some(old), Some(known)) = (old.and_then(|old| old.constraint()), &known) {
-        let was = old.validator(&known.fields);
+        let was = of_stored(&**old, &known.fields, lens.as_deref());
         rules.retain(|rule| *rule != was);
     }
-    let asked = constraint.validator(&fields);
+    let asked = of_stored(&**constraint, &fields, lens.as_deref());
     if !rules.contains(&asked) {
         rules.push(asked);
     }
@@ -241,17 +256,22 @@ impl Life {
     /// Makes the validators of a database what its rules ask for; whoever calls it changes no rule meanwhile.
     pub(crate) async fn settle_validators(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         let mut wanted: BTreeMap<Namespace, Vec<Arc<Rule>>> = BTreeMap::new();
+        let mut lenses: Vec<(Namespace, Arc<Lens>)> = Vec::new();
         for row in rows(at, db).await? {
             wanted.entry(row.ns).or_default();
         }
         for entry in self.entries().into_iter().filter(|entry| *entry.db == *db && entry.row.state.is_kept()) {
             if entry.rule.constraint().is_some() {
                 wanted.entry(entry.rule.host.clone()).or_default().push(entry.rule);
+            } else if let Some(lens) = entry.rule.lens() {
+                lenses.push((entry.rule.host.clone(), lens.clone()));
             }
         }
         for (ns, rules) in wanted {
             let fields = kept_fields(at, &ns).await?;
-            let rules = rules.iter().filter_map(|rule| Some(rule.constraint()?.validator(&fields))).collect();
+            let lens = lenses.iter().find(|(versioned, _)| *versioned == ns).map(|(_, lens)| &**lens);
+            let of_rule = |rule: &Arc<Rule>| Some(of_stored(&**rule.constraint()?, &fields, lens));
+            let rules = rules.iter().filter_map(of_rule).collect();
             let planned = planned(at, &ns, rules, fields).await?;
             set(at, planned).await?;
         }

@@ -30,6 +30,20 @@ fn of(rule: &Rule) -> Result<&Arc<Lens>> {
     rule.lens().ok_or_else(none)
 }
 
+/// What constraints ask of stored documents depends on the versions that these may have, and so does where the items of an array are.
+async fn settle_others(life: &Life, entry: &CatalogRule) -> Result<()> {
+    let _changing = life.changing.lock().await;
+    let (mut session, context) = (Session::default(), life.context());
+    let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
+    life.settle_validators(&mut at, &entry.db).await?;
+    for other in life.entries().iter().filter(|other| other.rule.host == entry.rule.host) {
+        if other.rule.outlier().is_some() && other.row.state.is_kept() {
+            install::install(&mut at, &other.rule, &other.rule.needs()).await?;
+        }
+    }
+    Ok(())
+}
+
 impl Lifecycle for OfLens {
     fn plan<'a>(
         &'a self,
@@ -101,6 +115,7 @@ impl Lifecycle for OfLens {
                     let (mut session, context) = (Session::default(), life.context());
                     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };
                     install::ensure_indexes(&mut at, &entry.rule).await?;
+                    settle_others(life, entry).await?;
                     if !lens.taken_back().is_empty() {
                         return set_state(life, entry, State::Seeding { position: None }).await;
                     }
@@ -110,7 +125,10 @@ impl Lifecycle for OfLens {
                 }
                 State::Seeding { .. } => take_back::take_back(life, entry, lens).await,
                 State::On | State::Restoring => Ok(()),
-                State::Retiring => retire::end(life, entry).await,
+                State::Retiring => {
+                    settle_others(life, entry).await?;
+                    retire::end(life, entry).await
+                }
             }
         })
     }

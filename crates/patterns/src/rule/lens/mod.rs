@@ -11,6 +11,7 @@ mod difference;
 pub(crate) mod edits;
 mod order;
 mod push;
+pub(crate) mod registered;
 mod seen_filter;
 mod seen_update;
 pub mod steps;
@@ -25,7 +26,7 @@ pub use seen_update::SeenDocument;
 pub use steps::{ChangedPaths, Conversion, Origin, VersionStep};
 
 use crate::mql::{call, call_with, cond, field, list, object};
-use crate::rule::{IndexNeed, Needs};
+use crate::rule::{IndexNeed, Needs, RegistryEntry};
 use document::filter::{Filter, InSet, Node, Test};
 use document::op::Namespace;
 use document::pipeline::Pipeline;
@@ -37,6 +38,9 @@ use std::sync::Arc;
 
 /// Where a document is kept that a pair of pipelines does not concern, while they run. No client's field is called so.
 const ASIDE: &str = "_pleach_as_it_is";
+
+/// What tells versions apart: proven by all proofs and crash runs.
+pub const LENSES: &[RegistryEntry] = &[registered::ENTRY];
 
 /// So many documents are migrated by one statement at most.
 pub const TOGETHER: usize = 500;

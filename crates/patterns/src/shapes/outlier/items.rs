@@ -5,12 +5,12 @@ use crate::mql;
 use crate::rule::outlier::{INDEX, Outlier};
 use crate::rule::read::{Dialect, Each, ReadShape};
 use crate::rule::shape::{Inserted, LogicalFate, NewDocuments, Place, Rewrite, Shape, Stepped, Stop, StoredAccess};
-use crate::rule::{Flaw, LifeShape, LinkKey, Lookup, Needs, Stack, Unserved};
+use crate::rule::{Flaw, Lens, LifeShape, LinkKey, Lookup, Needs, Stack, Unserved};
 use crate::shapes::outlier::stored::{index_of, number};
 use document::filter::{Filter, Node, Test};
 use document::op::{Namespace, SortSpec};
 use document::value::Path;
-use document::{Array, Code, Doc, DocWriter, Error, Result, Value};
+use document::{Array, Code, Doc, DocWriter, Env, Error, Result, Value};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub(crate) struct ItemsShape {
     outlier: Arc<Outlier>,
     part: ArrayPart,
+    /// Of hosts that may have the array under another name in another version.
+    lens: Option<Arc<Lens>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +29,12 @@ enum ArrayPart {
     Overflow,
 }
 
-/// Where all items are.
-pub(crate) fn places(outlier: &Arc<Outlier>) -> Vec<Place> {
+/// Where all items are. `lens` tells versions of the hosts apart.
+pub(crate) fn places(outlier: &Arc<Outlier>, lens: Option<&Arc<Lens>>) -> Vec<Place> {
+    let lens = lens.filter(|lens| lens.changes(&Path::new(&outlier.field)));
     let place = |part, stored: &Namespace| {
-        let shape = ItemsShape { outlier: outlier.clone(), part };
+        let lens = lens.cloned().filter(|_| part == ArrayPart::Embedded);
+        let shape = ItemsShape { outlier: outlier.clone(), part, lens };
         Place { stored: stored.clone(), shape: Arc::new(shape) }
     };
     vec![place(ArrayPart::Embedded, &outlier.host), place(ArrayPart::Overflow, &outlier.overflow)]
@@ -62,6 +66,7 @@ impl ItemsShape {
                 Some(Node::Field { path, test: test.clone() })
             }
             ArrayPart::Embedded if is_owner => Some(Node::Field { path: under("_id"), test: test.clone() }),
+            ArrayPart::Embedded if self.lens.is_some() => None,
             ArrayPart::Embedded if is_item && is_of_one_value(test) => {
                 Some(Node::Field { path: under(&outlier.field), test: test.clone() })
             }
@@ -94,7 +99,10 @@ fn is_of_one_value(test: &Test) -> bool {
 impl ReadShape for ItemsShape {
     fn view(&self, _: Dialect) -> Array<'static> {
         match self.part {
-            ArrayPart::Embedded => self.outlier.rows_of_hosts(),
+            ArrayPart::Embedded => {
+                let newest = self.lens.iter().flat_map(|lens| lens.view().iter());
+                newest.chain(self.outlier.rows_of_hosts().iter()).collect()
+            }
             ArrayPart::Overflow => self.outlier.rows_of_overflow(),
         }
     }
@@ -103,6 +111,12 @@ impl ReadShape for ItemsShape {
         let outlier = &self.outlier;
         match self.part {
             ArrayPart::Embedded => {
+                let newest = match &self.lens {
+                    // What brings documents up reads no clock.
+                    Some(lens) => lens.up(stored, &Env::fixed())?,
+                    None => None,
+                };
+                let stored = newest.as_ref().unwrap_or(stored);
                 let owner = stored.get("_id").unwrap_or(Value::Null);
                 let Some(Value::Array(items)) = stored.get(&outlier.field) else { return Ok(()) };
                 items.iter().zip(0..).try_for_each(|(item, index)| each(self.row(&owner, &item, index)))
@@ -248,12 +262,12 @@ mod tests {
     fn pushed(filter: bson::Document) -> Vec<bson::Document> {
         let filter = Filter::parse(&Doc::from(filter), &mut Names::new()).unwrap();
         let shown = |place: &Place| bson::Document::try_from(&place.shape.push(&filter).source).unwrap();
-        places(&Arc::new(followers(2))).iter().map(shown).collect()
+        places(&Arc::new(followers(2)), None).iter().map(shown).collect()
     }
 
     #[test]
     fn rows_have_owner_item_and_index() {
-        let places = places(&Arc::new(followers(2)));
+        let places = places(&Arc::new(followers(2)), None);
         let host = Doc::from(doc! { "_id": 7, "followers": ["a", "b"], "hasOverflow": true, "followerCount": 3 });
         let over = Doc::from(doc! { "_id": 1, "userId": 7, "followerId": "c", "index": 5 });
         let row = |item: &str, index: i32| {

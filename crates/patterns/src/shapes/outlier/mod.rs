@@ -5,6 +5,7 @@ pub(crate) mod array_update;
 pub(crate) mod filter;
 pub(crate) mod guarded;
 pub(crate) mod items;
+pub(crate) mod registered;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod stored;
