@@ -1,7 +1,7 @@
 //! Values that stand under another name or in another document: `rename` and `nest`, with `convert` and `wrap` where the type changed too.
 
 use super::evidence::KnownField;
-use super::names::{ALIKE, likeness};
+use super::names::{ALIKE, likeness, share};
 use super::search::Search;
 use super::written::{self, WrittenStep};
 use document::value::{Path, order};
@@ -50,7 +50,7 @@ impl Search<'_> {
                 _ if exact && !shown.by_all() => None,
                 _ => {
                     let because = format!("{} `{after}` is what `{before}` was", shown.text());
-                    let rank = 3.0 + alike + shown.by as f64 / shown.of as f64;
+                    let rank = 3.0 + alike + share(shown.by, shown.of);
                     step(rank, shown.by_all() && is_telling && shown.of > 1, because)
                 }
             };
@@ -110,7 +110,7 @@ impl Search<'_> {
             let fresh = roots(&self.new.fields).into_iter().filter(|root| !self.old_has(root));
             let overlap = |to: &Path| {
                 let (one, other) = (below(&self.old, &from), below(&self.new.fields, to));
-                one.intersection(&other).count() as f64 / one.union(&other).count().max(1) as f64
+                share(one.intersection(&other).count(), one.union(&other).count())
             };
             let best = fresh.map(|to| (overlap(&to), to)).max_by(|one, other| one.0.total_cmp(&other.0));
             let Some((common, to)) = best.filter(|(common, _)| *common >= 0.5) else { continue };
@@ -126,11 +126,11 @@ impl Search<'_> {
                 }
                 _ if !self.pairs.is_empty() => continue,
                 _ => {
-                    let share = (common * 100.0).round();
+                    let percent = (common * 100.0).round();
                     (
                         false,
                         format!(
-                            "`{before}` is gone, `{after}` is new, and {share} % of the fields in them are the same"
+                            "`{before}` is gone, `{after}` is new, and {percent} % of the fields in them are the same"
                         ),
                     )
                 }
@@ -237,7 +237,7 @@ fn common_values(from: &KnownField, to: &KnownField) -> f64 {
         return 0.0;
     }
     let is_common = |value: &&Value<'static>| to.values.iter().any(|other| order::equal(value, other));
-    from.values.iter().filter(is_common).count() as f64 / fewer as f64
+    share(from.values.iter().filter(is_common).count(), fewer)
 }
 
 /// What the fields below a path are called.

@@ -24,11 +24,17 @@ pub(super) fn likeness(one: &Path, other: &Path) -> f64 {
         return 0.7;
     }
     let longest = joined.chars().count().max(other_joined.chars().count()).max(1);
-    let alike = 1.0 - edits(&joined, &other_joined) as f64 / longest as f64;
+    let alike = 1.0 - share(edits(&joined, &other_joined), longest);
     if alike >= 0.7 { alike * 0.9 } else { 0.0 }
 }
 
 pub(super) const ALIKE: f64 = 0.6;
+
+/// A part of a whole, from 0 to 1.
+pub(super) fn share(part: usize, whole: usize) -> f64 {
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    number(part) / number(whole.max(1))
+}
 
 /// `firstName`, `first_name` and `name.first` as their words.
 fn words(name: &str) -> Vec<String> {

@@ -80,7 +80,7 @@ impl Search<'_> {
     pub(super) fn gone_fields(&mut self) {
         for old in self.gone() {
             let because = format!("newer documents have no `{}`", old.path.dotted());
-            self.take(vec![written::drop(&old.path)], &[old.path.clone()], &[], false, &because);
+            self.take(vec![written::drop(&old.path)], std::slice::from_ref(&old.path), &[], false, &because);
         }
     }
 
