@@ -29,6 +29,7 @@ mod match_indexes;
 mod mongod;
 mod once;
 mod ordered;
+mod outlier_collations;
 mod outlier_explained;
 mod own_collections;
 mod planned;

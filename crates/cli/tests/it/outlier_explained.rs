@@ -35,7 +35,7 @@ fn pushes_filters_and_pages_are_explained(at: At) {
     let door = at.door("outlier_explained");
     door.apply(doc! { "users": { "outlier": { "followers": {
         "keep": 5, "overflow": "more", "owner": "userId", "item": "followerId", "flag": "hasMore", "count": "n",
-    } } } });
+    } } }, "others": { "versions": { "field": "v", "steps": [{ "rename": { "a": "b" } }] } } });
     let users = vec![
         doc! { "_id": 1, "followers": [1, 2] },
         doc! { "_id": 2, "followers": (0..400).collect::<Vec<i32>>() },

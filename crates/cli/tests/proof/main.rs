@@ -86,7 +86,7 @@ fn plain_and(shapes: usize) -> Vec<Declared> {
 #[tokio::test(flavor = "multi_thread")]
 async fn interleavings_on_the_engine() {
     for (at, declared) in worlds_and(2).iter().enumerate() {
-        let most = all_or(if at == 0 { 4 } else { 1 });
+        let most = all_or(if at == 0 { 2 } else { 1 });
         interleave::check(&Opened::engine(), declared, Scheduler::default(), most).await;
     }
 }
@@ -96,7 +96,7 @@ async fn interleavings_on_the_engine() {
 async fn interleavings_on_a_real_mongodb() {
     let opened = mongodb().open().await;
     for (at, declared) in plain_and(1).iter().enumerate() {
-        let most = all_or(if at == 0 { 4 } else { 2 });
+        let most = all_or(if at == 0 { 2 } else { 1 });
         interleave::check(&opened, declared, Scheduler::step_by_step(), most).await;
     }
 }
@@ -107,7 +107,7 @@ async fn interleavings_on_a_real_mongodb() {
 async fn interleavings_in_flight_on_a_real_mongodb() {
     let opened = mongodb().open().await;
     for (at, declared) in plain_and(1).iter().enumerate() {
-        let most = all_or(if at == 0 { 4 } else { 2 });
+        let most = all_or(if at == 0 { 2 } else { 1 });
         interleave::check(&opened, declared, Scheduler::default(), most).await;
     }
 }

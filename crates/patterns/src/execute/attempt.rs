@@ -70,6 +70,11 @@ pub(crate) struct Attempt<'a> {
     pub(crate) refused: Vec<WriteError>,
 }
 
+/// Whether a statement that is sent again finds its record where it is written, so that nobody has to look before.
+pub(super) fn statement_finds_its_record(executor: &Executor) -> bool {
+    executor.inner.facts().runs_our_code
+}
+
 impl<'a> Attempt<'a> {
     pub(crate) fn new(
         executor: &'a Executor,

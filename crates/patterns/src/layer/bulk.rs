@@ -11,7 +11,7 @@ use crate::execute::plan::Action;
 use crate::execute::replaced::originals::is_pending;
 use crate::execute::run::{Outcome, rehearse, run_statements};
 use crate::execute::{direct, resend_after_move, statements, versioned_write};
-use crate::layer::{logical_names, multi, owned};
+use crate::layer::{array_collations, logical_names, multi, owned};
 use crate::rule::Stack;
 use crate::shapes::outlier::array_update;
 use crate::shapes::outlier::guarded::guarded;
@@ -46,7 +46,10 @@ impl<'t> Target<'t> {
     /// The next statement that is known to fail.
     pub(super) fn refused(self, op: &WriteOp, from: usize) -> Option<(usize, Error)> {
         match self {
-            Target::Plain(local) => owned::refused(local, op, from),
+            Target::Plain(local) => {
+                let refused = [owned::refused(local, op, from), array_collations::refused(local, op, from)];
+                refused.into_iter().flatten().min_by_key(|(index, _)| *index)
+            }
             Target::Stacked(_) => logical_names::statement(op, from),
         }
     }

@@ -62,7 +62,9 @@ pub(crate) async fn stored(
                 let (backend, lenses) = (&*executor.inner, rules.lenses());
                 let told = read::versioned_explain::explain(backend, lenses, session, context, &stored_read, verbosity);
                 if let Some(told) = told.await? {
-                    return Ok((told, None));
+                    // Where the collection has versions, the answer says how these are read.
+                    let is_whole = told.contains("pleach");
+                    return Ok((if is_whole { told } else { with_plan(&told, &plan) }, None));
                 }
                 let stored = backend.explain(session, context, Explained::Read(stored_read), verbosity).await?;
                 return Ok((with_plan(&stored, &plan), None));

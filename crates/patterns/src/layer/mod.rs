@@ -1,6 +1,7 @@
 //! [`Patterned`]: the layer around a backend that keeps rules true. [`read`] and [`write`] decide what answers a command: a write
 //! that concerns a rule becomes a plan that [`crate::execute::attempt`] executes, what concerns none passes on untouched.
 
+mod array_collations;
 mod bulk;
 mod client_transaction;
 pub(crate) mod explain;

@@ -14,7 +14,7 @@ pub(crate) use deletes::follow_deletes;
 pub(crate) use rows::depends_on_places;
 
 use crate::active::CollectionRules;
-use crate::execute::attempt::Attempt;
+use crate::execute::attempt::{Attempt, statement_finds_its_record};
 use crate::execute::changes::Changes;
 use crate::execute::client_statement::{as_stored, insert, modified, read_back};
 use crate::execute::executor::Executor;
@@ -324,7 +324,7 @@ pub(crate) async fn recorded(
     context: &Context,
     op: &UpdateOp,
 ) -> Result<Option<Written>> {
-    if client.retry.is_none() || executor.inner.facts().runs_our_code {
+    if client.retry.is_none() || statement_finds_its_record(executor) {
         return Ok(None);
     }
     let mut session = client.attempt();
