@@ -4,14 +4,14 @@
 //! is printed is read again, and the sample goes through its lens ([`Trial`]).
 
 mod evidence;
-mod moves;
 mod names;
 mod remaining;
+mod renames_and_nests;
 mod schema;
 mod search;
+mod splits_and_joins;
 #[cfg(test)]
 mod tests;
-mod texts;
 mod trial;
 mod written;
 mod yaml;

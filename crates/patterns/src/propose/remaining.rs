@@ -1,7 +1,7 @@
 //! What moves and texts do not explain: types that changed, fields that are new, fields that are gone.
 
 use super::evidence::KnownField;
-use super::moves::retyped;
+use super::renames_and_nests::retyped;
 use super::search::Search;
 use super::written::{self, WrittenStep};
 use crate::mql::{call, call_with, cond, field, list, literal, object};

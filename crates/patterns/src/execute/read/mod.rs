@@ -11,6 +11,7 @@
 mod behind;
 pub(crate) mod client_version;
 mod explain;
+mod facets;
 mod find_projection;
 mod general;
 mod local_pipeline;

@@ -1,6 +1,7 @@
 //! Stages of an older client that read a collection beside their own: what they join is of the client's version too.
 
 use crate::active::Lenses;
+use crate::execute::read::facets;
 use crate::execute::read::versioned::variables;
 use crate::execute::read::versioned_joins::{LOCAL, meets, values};
 use crate::mql::{call, field, object};
@@ -57,7 +58,9 @@ impl SeenJoins<'_> {
                 }
                 None => None,
             },
-            ("$facet", Value::Document(facets)) => self.facets(facets)?.map(Value::Document),
+            ("$facet", Value::Document(facets)) => {
+                facets::rewritten(facets, |stages| self.stages(stages))?.map(Value::Document)
+            }
             _ => None,
         };
         Ok(rewritten.map(|spec| call(name.as_str(), spec)))
@@ -127,20 +130,6 @@ impl SeenJoins<'_> {
             let stages: Array<'static> = inner.front.iter().chain(inner.rest.iter()).collect();
             object([("coll", coll), ("pipeline", Value::Array(stages))])
         }))
-    }
-
-    fn facets(&self, facets: &Doc<'_>) -> Result<Option<Doc<'static>>> {
-        let mut writer = DocWriter::with_capacity(facets.as_bytes().len() + 256);
-        let mut is_changed = false;
-        for (name, stages) in facets.iter() {
-            let rewritten = match &stages {
-                Value::Array(inner) => self.stages(inner)?,
-                _ => None,
-            };
-            is_changed |= rewritten.is_some();
-            writer.append(name.as_str(), &rewritten.map_or(stages, Value::Array));
-        }
-        Ok(is_changed.then(|| writer.finish()))
     }
 }
 

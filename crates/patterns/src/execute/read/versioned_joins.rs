@@ -3,6 +3,7 @@
 
 use crate::active::Lenses;
 use crate::active::known_views::ClientViews;
+use crate::execute::read::facets;
 use crate::execute::read::versioned::variables;
 use crate::execute::read::{newest_documents, versioned_views};
 use crate::mql::{call, call_with, cond, field, list, object, with};
@@ -80,7 +81,9 @@ impl Joins<'_> {
                 }
                 None => None,
             },
-            ("$facet", Value::Document(facets)) => self.facets(facets)?.map(Value::Document),
+            ("$facet", Value::Document(facets)) => {
+                facets::rewritten(facets, |stages| self.stages(stages))?.map(Value::Document)
+            }
             _ => None,
         };
         let is_changed = rewritten.is_some();
@@ -181,20 +184,6 @@ impl Joins<'_> {
         };
         let inner: Array<'static> = front.iter().chain(own.iter()).collect();
         Ok(Some(object([("coll", coll), ("pipeline", Value::Array(inner))])))
-    }
-
-    fn facets(&self, facets: &Doc<'_>) -> Result<Option<Doc<'static>>> {
-        let mut writer = DocWriter::with_capacity(facets.as_bytes().len() + 256);
-        let mut is_changed = false;
-        for (name, stages) in facets.iter() {
-            let rewritten = match &stages {
-                Value::Array(inner) => self.stages(inner)?,
-                _ => None,
-            };
-            is_changed |= rewritten.is_some();
-            writer.append(name.as_str(), &rewritten.map_or(stages, Value::Array));
-        }
-        Ok(is_changed.then(|| writer.finish()))
     }
 }
 
