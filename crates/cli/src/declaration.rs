@@ -25,6 +25,11 @@ impl Texts {
         paths.iter().map(read).collect::<Result<Vec<_>, Failure>>().map(Texts)
     }
 
+    /// Texts that were read elsewhere, with their names.
+    pub(crate) fn of(texts: Vec<(String, String)>) -> Texts {
+        Texts(texts)
+    }
+
     /// What each database's files say, with the names and texts of these files.
     pub(crate) fn checked(&self) -> Vec<(Vec<(&str, &str)>, Checked)> {
         let parts: Vec<Part<'_>> =
@@ -35,7 +40,7 @@ impl Texts {
     }
 
     /// The text of a file, by its name.
-    pub(crate) fn of(&self, file: &str) -> Option<&str> {
+    pub(crate) fn named(&self, file: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == file).map(|(_, text)| &**text)
     }
 }
@@ -49,7 +54,11 @@ impl File {
 
     /// Reads and checks files: those of one database are one declaration. What is wrong goes to stderr, with lines.
     pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<File>, Failure> {
-        let texts = Texts::read(paths)?;
+        File::all_of(&Texts::read(paths)?)
+    }
+
+    /// Checks files that were read.
+    pub(crate) fn all_of(texts: &Texts) -> Result<Vec<File>, Failure> {
         let mut all = Vec::new();
         for (files, checked) in texts.checked() {
             match checked.declaration {
@@ -57,7 +66,7 @@ impl File {
                     all.push(File { texts: files.iter().map(|(_, text)| (*text).to_owned()).collect(), declaration });
                 }
                 None => {
-                    report::note(crate::snippet::findings(&checked.findings, &texts, false).trim_end());
+                    report::note(crate::snippet::findings(&checked.findings, texts, false).trim_end());
                     let names: Vec<&str> = files.iter().map(|(file, _)| *file).collect();
                     let message = match names.as_slice() {
                         [file] => format!("{file} is not a valid declaration"),

@@ -121,6 +121,19 @@ pub(crate) fn note(text: &str) {
     eprintln!("{}", plain::lines(text));
 }
 
+/// Whether somebody sits there who can answer.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks on stderr, and gives the line that is typed; an end of input is an empty one.
+pub(crate) fn ask(question: &str) -> String {
+    eprint!("{} ", plain::lines(question));
+    let mut line = String::new();
+    let _ = std::io::stdin().read_line(&mut line);
+    line.trim().to_owned()
+}
+
 pub(crate) fn failure(failure: &Failure) {
     eprintln!("error: {}", plain::line(&failure.message));
     if let Some(hint) = &failure.hint {

@@ -12,7 +12,7 @@ pub(crate) fn findings(findings: &[Finding], texts: &Texts, colour: bool) -> Str
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let mut out = String::new();
     for finding in findings {
-        let text = finding.file.as_deref().and_then(|file| texts.of(file));
+        let text = finding.file.as_deref().and_then(|file| texts.named(file));
         out.push_str(&one(finding, text, &renderer));
         out.push_str("\n\n");
     }

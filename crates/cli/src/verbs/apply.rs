@@ -86,7 +86,7 @@ fn of(apply: &Apply, file: Option<&File>) -> Result<Outcome, Failure> {
 
 /// Waits until every rule is on, or gone with the indexes that were made for it, and no document is being migrated; gives the last
 /// status.
-async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure> {
+pub(super) async fn watch(target: &mut Target, db: &str) -> Result<bson::Document, Failure> {
     let (mut progress, mut migrated) = (Progress::new(), BTreeMap::<String, i64>::new());
     loop {
         let (_, question) = Question::new("status").finish();

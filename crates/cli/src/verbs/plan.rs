@@ -110,7 +110,7 @@ fn moved(step: &bson::Document) -> String {
     }
 }
 
-fn render(answer: &bson::Document, full: bool) -> String {
+pub(super) fn render(answer: &bson::Document, full: bool) -> String {
     let steps = list(answer, "steps");
     let off = switched_off(answer, "`apply` is refused until it is started without --raw");
     if steps.is_empty() {

@@ -22,6 +22,7 @@ mod explained;
 mod format;
 mod gathered;
 mod generated;
+mod guided;
 mod hex;
 mod json;
 mod lifting;

@@ -9,6 +9,7 @@ mod bson;
 mod check;
 mod combinations;
 mod diff;
+pub mod extend;
 mod extended_json;
 pub(crate) mod finding;
 pub mod kinds;
