@@ -3,6 +3,7 @@
 
 use crate::audits::Place;
 use crate::doors::{At, at_each_door};
+use crate::shop::Shop;
 use bson::{Document, doc};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -43,10 +44,13 @@ fn place(at: At, name: &str) -> Place {
     place.must(doc! { "insert": "orders", "documents": (1..=20).map(order).collect::<Vec<_>>() });
     place.must(doc! { "insert": "products", "documents": [{ "_id": 1 }] });
     place.must(doc! { "insert": "reviews", "documents": [{ "_id": 1, "productId": 1 }] });
-    report(&place, vec![
-        finding(&place.db, "second_read", "customerId", "act", &rule(&place.db)),
-        finding(&place.db, "old_shapes", "total", "note", ""),
-    ]);
+    report(
+        &place,
+        vec![
+            finding(&place.db, "second_read", "customerId", "act", &rule(&place.db)),
+            finding(&place.db, "old_shapes", "total", "note", ""),
+        ],
+    );
     place
 }
 
@@ -91,11 +95,14 @@ fn a_finding_becomes_a_rule_in_force(at: At) {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&told["adopted"], &told["rules"]), (&json!(true), &json!(["orders.buyer"])));
-    let lines = "  orders:\n    extended_reference:\n      buyer: { from: customers, by: customerId, fields: [name] }\n";
+    let lines =
+        "  orders:\n    extended_reference:\n      buyer: { from: customers, by: customerId, fields: [name] }\n";
     let wanted = before.replace("  # more to come\n", "").trim_end().to_owned() + "\n" + lines + "\n  # more to come\n";
     assert_eq!(file(&place), wanted);
     let orders = place.all("orders");
-    assert!(orders.iter().all(|order| order.as_document().unwrap().get_document("buyer").unwrap().contains_key("name")));
+    assert!(
+        orders.iter().all(|order| order.as_document().unwrap().get_document("buyer").unwrap().contains_key("name"))
+    );
     // All of the file is in force now, as the plan had said.
     let rules = told["audit"]["rules"].as_array().unwrap();
     let names: Vec<&str> = rules.iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
@@ -121,13 +128,22 @@ fn any_other_answer_changes_nothing(at: At) {
     let output = adopt(&place, &[]);
     assert_eq!(output.status.code(), Some(2));
     let told = said(&output);
-    for part in ["second_read in orders.customerId", "+      buyer: { from: customers", "orders.buyer", "nobody could be asked", "--yes"] {
+    for part in [
+        "second_read in orders.customerId",
+        "+      buyer: { from: customers",
+        "orders.buyer",
+        "nobody could be asked",
+        "--yes",
+    ] {
         assert!(told.contains(part), "{part} is not in {told}");
     }
     assert_eq!(state(&place), before);
     let output = adopt(&place, &["--json"]);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.code(), &told["adopted"], &told["error"]["code"]), (Some(2), &json!(false), &json!("consent")));
+    assert_eq!(
+        (output.status.code(), &told["adopted"], &told["error"]["code"]),
+        (Some(2), &json!(false), &json!("consent"))
+    );
     assert_eq!(state(&place), before);
     for typed in ["n\n", "\n", "maybe\n", "yes please\n"] {
         let output = at_terminal(&place, typed);
@@ -139,10 +155,13 @@ fn any_other_answer_changes_nothing(at: At) {
 fn yes_at_the_terminal_does_it(at: At) {
     let place = place(at, "adopt-yes");
     let second = rule(&place.db).replace("buyer", "customer");
-    report(&place, vec![
-        finding(&place.db, "second_read", "customerId", "act", &rule(&place.db)),
-        finding(&place.db, "copy_by_hand", "customer", "warn", &second),
-    ]);
+    report(
+        &place,
+        vec![
+            finding(&place.db, "second_read", "customerId", "act", &rule(&place.db)),
+            finding(&place.db, "copy_by_hand", "customer", "warn", &second),
+        ],
+    );
     let output = at_terminal(&place, "2\ny\n");
     let told = said(&output);
     assert_eq!(output.status.code(), Some(0), "{told}");
@@ -169,12 +188,15 @@ fn what_cannot_be_meant_is_said(at: At) {
     let place = place(at, "adopt-meant");
     let before = state(&place);
     let broken = rule(&place.db).replace("fields: [name]", "fields: [name], colour: red");
-    report(&place, vec![
-        finding(&place.db, "second_read", "customerId", "act", &rule(&place.db)),
-        finding(&place.db, "copy_by_hand", "customer", "warn", &broken),
-        finding(&place.db, "old_shapes", "total", "urgent", ""),
-        finding("elsewhere", "second_read", "productId", "warn", &rule("elsewhere")),
-    ]);
+    report(
+        &place,
+        vec![
+            finding(&place.db, "second_read", "customerId", "act", &rule(&place.db)),
+            finding(&place.db, "copy_by_hand", "customer", "warn", &broken),
+            finding(&place.db, "old_shapes", "total", "urgent", ""),
+            finding("elsewhere", "second_read", "productId", "warn", &rule("elsewhere")),
+        ],
+    );
     for (args, says) in [
         (vec!["--yes"], "3 findings ask for a rule"),
         (vec!["--yes", "--finding", "9"], "there is no finding 9 among 4"),
@@ -185,7 +207,8 @@ fn what_cannot_be_meant_is_said(at: At) {
         (vec!["--yes", "--from", "gone.json"], "cannot read gone.json"),
         (vec!["--yes", "--from", "pleach.yaml"], "is not JSON"),
     ] {
-        let args = if args.contains(&"--from") { place.run(&[&["adopt"], &*args].concat()) } else { adopt(&place, &args) };
+        let args =
+            if args.contains(&"--from") { place.run(&[&["adopt"], &*args].concat()) } else { adopt(&place, &args) };
         assert_eq!(args.status.code(), Some(2), "{}", said(&args));
         assert!(said(&args).contains(says), "{says}: {}", said(&args));
         assert_eq!(state(&place), before);
@@ -204,10 +227,13 @@ fn a_rule_that_is_there_is_changed_only_if_asked(at: At) {
     place.must(doc! { "insert": "events", "documents": (0..60).map(event).collect::<Vec<Document>>() });
     let applied = place.declared(&["apply", "--overwrite"]);
     assert_eq!(applied.status.code(), Some(0), "{}", said(&applied));
-    let mut proposed = finding(&place.db, "repeated_discriminator", "readings.date", "warn", &format!(
-        "database: {}\ncollections:\n  events:\n    bucket: {{ layout: field_names }}\n",
-        place.db
-    ));
+    let mut proposed = finding(
+        &place.db,
+        "repeated_discriminator",
+        "readings.date",
+        "warn",
+        &format!("database: {}\ncollections:\n  events:\n    bucket: {{ layout: field_names }}\n", place.db),
+    );
     proposed["collection"] = json!("events");
     report(&place, vec![proposed]);
     let before = file(&place);
@@ -223,4 +249,34 @@ fn a_rule_that_is_there_is_changed_only_if_asked(at: At) {
         all.iter().find(|size| size["collection"] == "events_buckets").unwrap()["bytes"].as_i64().unwrap()
     };
     assert!(bytes("after") < bytes("before"), "{told:#}");
+}
+
+/// The rules of that server are switched off: it plans, and applies nothing.
+#[test]
+fn an_apply_that_fails_leaves_the_file_as_it_was() {
+    let shop = Shop::new("adopt-raw", "");
+    let serving = shop.serve(&["--raw"]);
+    serving
+        .client()
+        .must(&doc! { "insert": "customers", "documents": [{ "_id": 1, "name": "Ada" }], "$db": "shop" })
+        .unwrap();
+    serving
+        .client()
+        .must(&doc! { "insert": "orders", "documents": [{ "_id": 1, "customerId": 1 }], "$db": "shop" })
+        .unwrap();
+    let text = json!({ "findings": [finding("shop", "second_read", "customerId", "act", &rule("shop"))] }).to_string();
+    std::fs::write(shop.folder.join("advise.json"), text).unwrap();
+    for before in [None, Some(format!("# ours\ndatabase: shop\n{OURS}"))] {
+        let path = shop.folder.join("pleach.yaml");
+        match &before {
+            Some(text) => std::fs::write(&path, text).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        let output = shop.run(&["adopt", "--from", "advise.json", "--yes"]);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains("nothing was changed: pleach.yaml is as it was"), "{}", said(&output));
+        assert_eq!(std::fs::read_to_string(&path).ok(), before);
+    }
+    let found = serving.client().must(&doc! { "find": "orders", "$db": "shop" }).unwrap();
+    assert!(!found.to_string().contains("Ada"), "{found}");
 }

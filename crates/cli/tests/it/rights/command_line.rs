@@ -72,6 +72,31 @@ fn the_command_line_has_the_rights_of_its_connection_string() {
 
 #[test]
 #[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
+fn what_may_not_be_applied_is_not_adopted() {
+    let mut world = World::new();
+    let proxy = std::mem::replace(&mut world.proxy, Serving::start(&[]));
+    assert_eq!(proxy.stop(), Some(0));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let text = |declaration: Document| Bson::from(declaration).into_relaxed_extjson().to_string();
+    std::fs::write(path("shop.yaml"), text(declaration("shop"))).unwrap();
+    let report = doc! { "findings": [{
+        "symptom": "counter_by_hand", "database": "shop", "collection": "customers", "field": "margin", "severity": "act",
+        "declaration": "database: shop\ncollections:\n  customers:\n    computed:\n      margin: { expr: { $add: [$_id, 1] } }\n",
+    }] };
+    std::fs::write(path("advise.json"), text(report)).unwrap();
+    let before = (std::fs::read_to_string(path("shop.yaml")).unwrap(), world.stored("shop"));
+    let arguments = ["adopt", "--from", &path("advise.json"), "--declare", &path("shop.yaml"), "--yes"];
+    let (code, told) = run(&arguments, &uri(&world.mongod, "reader"));
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("nothing was changed") && told.contains("is as it was"), "{told}");
+    assert_eq!((std::fs::read_to_string(path("shop.yaml")).unwrap(), world.stored("shop")), before);
+    let (code, told) = run(&arguments, &uri(&world.mongod, "writer"));
+    assert_eq!(code, Some(0), "{told}");
+}
+
+#[test]
+#[cfg_attr(not(own_mongod), ignore = "needs PLEACH_TEST_MONGODB_URI and the mongod of judge/start")]
 fn a_repair_once_needs_no_more_than_its_own_writes() {
     let mut world = World::new();
     let folder = tempfile::tempdir().unwrap();
