@@ -10,6 +10,7 @@ pub mod active;
 pub mod constraints;
 pub mod declare;
 pub mod execute;
+pub mod extend;
 pub mod fields;
 pub mod front;
 pub mod languages;

@@ -9,7 +9,6 @@ mod bson;
 mod check;
 mod combinations;
 mod diff;
-pub mod extend;
 mod extended_json;
 pub(crate) mod finding;
 pub mod kinds;
@@ -22,7 +21,7 @@ mod shaped_sources;
 pub(crate) mod spelling;
 pub(crate) mod tree;
 mod walk;
-mod yaml;
+pub(crate) mod yaml;
 
 #[cfg(test)]
 mod size_tests;

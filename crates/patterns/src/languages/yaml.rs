@@ -35,7 +35,7 @@ pub(crate) fn flow(value: &Value<'_>) -> String {
 }
 
 /// A key: `on` is one of the contract's own, and plain in YAML 1.2.
-fn key(text: &str) -> String {
+pub(crate) fn key(text: &str) -> String {
     if text == "on" { text.to_owned() } else { word(text) }
 }
 

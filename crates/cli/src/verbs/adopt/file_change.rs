@@ -5,7 +5,7 @@ use super::finding::Finding;
 use crate::declaration::{File, Texts};
 use crate::report::{Code, Failure};
 use patterns::declare;
-use patterns::declare::extend::{Declared, extend};
+use patterns::extend::{Declared, extend};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 

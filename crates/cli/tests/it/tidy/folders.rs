@@ -15,6 +15,7 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("shapes", "the forms in which collections are stored", &["mql", "languages", "rule"]),
     ("constraints", "what rules ask of documents", &["mql", "rule"]),
     ("declare", "from text to checked rules", &["mql", "rule", "fields", "shapes", "constraints"]),
+    ("extend", "rules put into the text of a declaration", &["languages", "declare"]),
     ("propose", "steps between two versions of documents", &["mql", "languages", "rule", "declare"]),
     ("print", "code that a person would write by hand", &["mql", "languages", "rule", "fields", "shapes", "declare"]),
     ("active", "the rules in force", &["mql", "rule", "fields", "shapes", "declare"]),

@@ -132,7 +132,7 @@ fn braces_stay_braces() {
     let text = "database: shop\ncollections:\n  products:\n    computed: {\n      a: { count: reviews, by: productId }, # first\n      b: { count: likes, by: productId },   # last\n    }\n";
     let nested = "database: shop\ncollections:\n  products:\n    computed:\n      paid:\n        sum: amount\n        from: sales\n        by: productId\n        where: { note: 'a, {b}', \"x: y\": [1, \"#2\"] }\n";
     let told = added(text, nested);
-    assert!(told.contains("b: { count: likes, by: productId }, paid: { sum: amount, from: sales, by: productId, where: { note: 'a, {b}', \"x: y\": [1, \"#2\"] } },   # last"), "{told}");
+    assert!(told.contains("b: { count: likes, by: productId }, paid: { sum: amount, from: sales, by: productId, where: { note: \"a, {b}\", \"x: y\": [1, \"#2\"] } },   # last"), "{told}");
 }
 
 #[test]

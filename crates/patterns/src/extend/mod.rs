@@ -10,6 +10,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+use crate::declare::Severity;
 use crate::declare::finding::Findings;
 use crate::declare::tree::Node;
 use crate::declare::yaml;
@@ -61,7 +62,7 @@ pub fn extend(file: &str, text: &str, addition: &str, declared: Declared) -> Res
 fn parsed(name: &str, text: &str) -> Result<Option<Node>> {
     let mut findings = Findings::of(name);
     let tree = yaml::read(text, &mut findings);
-    match findings.list.iter().find(|finding| finding.severity == super::Severity::Error) {
+    match findings.list.iter().find(|finding| finding.severity == Severity::Error) {
         None => Ok(tree),
         Some(finding) => {
             let line = finding.spot.map_or_else(String::new, |spot| format!(" in line {}", spot.line));

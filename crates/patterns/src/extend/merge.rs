@@ -6,6 +6,7 @@ use super::layout::Layout;
 use super::written;
 use crate::declare::kinds::{Pattern, Per, Status};
 use crate::declare::tree::{Entries, MapEntry, Node, NodeContent};
+use crate::languages::yaml;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
 
 /// How deep a place is: the declaration, its `database` and `collections`, a collection, a pattern, a rule of a field.
@@ -148,7 +149,7 @@ impl Walk<'_> {
             .with_hint("change it by hand to what the printed declaration says"));
         };
         let until = spot.start + self.old.slice(spot.start, spot.end).trim_end().len();
-        let text = written::value_in_braces(self.added, &added.value);
+        let text = yaml::flow(&wanted);
         self.edits.push(Edit { at: spot.start, until, depth: place.depth, text });
         Ok(wanted)
     }
@@ -180,7 +181,7 @@ impl Walk<'_> {
     }
 
     fn insert_in_braces(&mut self, node: &Node, old: &Entries, new: &[&MapEntry], place: &Place) {
-        let inside: Vec<String> = new.iter().map(|entry| written::in_braces(self.added, entry)).collect();
+        let inside: Vec<String> = new.iter().map(|entry| written::in_braces(entry)).collect();
         let inside = inside.join(", ");
         let edit = match old.last() {
             Some(last) => Edit::insert(self.old.end_of(last), place.depth, format!(", {inside}")),
