@@ -9,6 +9,7 @@
 pub mod age;
 pub mod declare;
 pub mod findings;
+pub mod kept;
 pub mod measured;
 pub mod options;
 pub mod reader;

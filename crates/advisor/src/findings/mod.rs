@@ -1,6 +1,9 @@
 //! The symptoms that are looked for: one file each, listed in [`FINDINGS`].
 
+mod copy_by_hand;
+mod counter_by_hand;
 mod unbounded_array;
+mod window_by_hand;
 
 use crate::report::Finding;
 use crate::survey::Survey;
@@ -24,7 +27,7 @@ pub struct Symptom {
 }
 
 /// All symptoms, sorted by name.
-pub const FINDINGS: &[&Symptom] = &[&unbounded_array::SYMPTOM];
+pub const FINDINGS: &[&Symptom] = &[&copy_by_hand::SYMPTOM, &counter_by_hand::SYMPTOM, &unbounded_array::SYMPTOM, &window_by_hand::SYMPTOM];
 
 #[cfg(test)]
 mod tests;
