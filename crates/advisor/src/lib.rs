@@ -11,6 +11,7 @@ pub mod declare;
 pub mod findings;
 pub mod measured;
 pub mod options;
+pub mod order;
 pub mod reader;
 pub mod relation;
 pub mod report;

@@ -1,5 +1,10 @@
 //! The symptoms that are looked for: one file each, listed in [`FINDINGS`].
 
+mod few_huge_documents;
+mod many_small_documents;
+mod old_shapes;
+mod repeated_discriminator;
+mod several_kinds;
 mod unbounded_array;
 
 use crate::report::Finding;
@@ -24,7 +29,14 @@ pub struct Symptom {
 }
 
 /// All symptoms, sorted by name.
-pub const FINDINGS: &[&Symptom] = &[&unbounded_array::SYMPTOM];
+pub const FINDINGS: &[&Symptom] = &[
+    &few_huge_documents::SYMPTOM,
+    &many_small_documents::SYMPTOM,
+    &old_shapes::SYMPTOM,
+    &repeated_discriminator::SYMPTOM,
+    &several_kinds::SYMPTOM,
+    &unbounded_array::SYMPTOM,
+];
 
 #[cfg(test)]
 mod tests;
