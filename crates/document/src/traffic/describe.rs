@@ -1,13 +1,13 @@
 //! A shape as a document, for people and for `advise`.
 
-use super::walk::{Command, Visit, walk};
+use super::walk::{Command, Statement, Visit, walk};
 use crate::raw::{Doc, DocWriter};
 use crate::value::Value;
 
 /// `{ ns, command, filter, sort, stages, … }`: what [`super::fingerprint`] makes a number of.
-pub fn describe(db: &str, command: &Command<'_>) -> Doc<'static> {
+pub fn describe(db: &str, command: &Command<'_>, statement: &Statement<'_>) -> Doc<'static> {
     let mut writer = Description { writer: DocWriter::new(), open: Vec::new(), seen: Vec::new() };
-    walk(db, command, &mut writer);
+    walk(db, command, statement, &mut writer);
     writer.writer.finish()
 }
 

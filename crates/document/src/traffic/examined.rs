@@ -1,7 +1,7 @@
 //! What a command looks at while it is answered. A connection has one, which is emptied before each command.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A plan that can say in a few words how it finds documents: `IXSCAN { customerId: 1 }`.
 pub trait PlanSummary: Send + Sync {

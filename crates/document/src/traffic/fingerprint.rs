@@ -1,15 +1,15 @@
 //! A shape as one number, made without allocating.
 
-use super::walk::{Command, Visit, walk};
+use super::walk::{Command, Statement, Visit, walk};
 use foldhash::quality::FixedState;
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hasher};
 
 /// The same for commands of one shape, different for others as far as 64 bits tell. An entry counts once in its list,
 /// however many branches of an `$or` have it.
-pub fn fingerprint(db: &str, command: &Command<'_>) -> u64 {
+pub fn fingerprint(db: &str, command: &Command<'_>, statement: &Statement<'_>) -> u64 {
     let mut hash = Fingerprint { hasher: FixedState::default().build_hasher(), seen: SmallVec::new() };
-    walk(db, command, &mut hash);
+    walk(db, command, statement, &mut hash);
     hash.hasher.finish()
 }
 

@@ -1,15 +1,22 @@
 //! Shapes: values do not matter, everything else does; fingerprint and description say the same.
 
-use super::{Command, describe, fingerprint};
-use crate::raw::{Doc, DocWriter};
+use super::{Command, Statement, describe, fingerprint};
+use crate::raw::{Doc, DocWriter, Text};
 use crate::value::Value;
 use bson::{RawDocumentBuf, rawdoc};
 
 fn shape(body: &RawDocumentBuf) -> (u64, String) {
     let body = Doc::trusted(body.as_bytes());
     let (name, target) = body.iter().next().unwrap();
-    let command = Command { name: name.as_str(), collection: target.as_str().unwrap(), body: body.clone(), statement: None };
-    (fingerprint("shop", &command), crate::value::show::document(&describe("shop", &command)).to_string())
+    let command = Command {
+        name,
+        collection: Text::from(target.as_str().unwrap().to_owned()),
+        body: body.clone(),
+        statement: None,
+    };
+    let statement = Statement::of(&command);
+    let described = describe("shop", &command, &statement);
+    (fingerprint("shop", &command, &statement), crate::value::show::document(&described).to_string())
 }
 
 fn shows(body: RawDocumentBuf, expected: &str) {
@@ -19,7 +26,10 @@ fn shows(body: RawDocumentBuf, expected: &str) {
 #[test]
 fn values_do_not_matter() {
     let alike: &[(RawDocumentBuf, RawDocumentBuf)] = &[
-        (rawdoc! { "find": "orders", "filter": { "customerId": 1 } }, rawdoc! { "find": "orders", "filter": { "customerId": "x" } }),
+        (
+            rawdoc! { "find": "orders", "filter": { "customerId": 1 } },
+            rawdoc! { "find": "orders", "filter": { "customerId": "x" } },
+        ),
         (
             rawdoc! { "find": "orders", "limit": 3, "filter": { "_id": { "$in": [1, 2] } }, "lsid": { "id": 1 } },
             rawdoc! { "find": "orders", "filter": { "_id": { "$in": [] } }, "limit": 99 },
@@ -107,7 +117,12 @@ fn bytes_from_outside_are_walked_without_harm() {
     let whole = rawdoc! { "find": "c", "filter": wide, "sort": { "a": 1 } };
     for cut in 5..80 {
         let torn = &whole.as_bytes()[..cut];
-        let command = Command { name: "find", collection: "c", body: Doc::trusted(torn), statement: None };
-        let _ = fingerprint("shop", &command);
+        let command = Command {
+            name: Text::borrowed("find"),
+            collection: Text::borrowed("c"),
+            body: Doc::trusted(torn),
+            statement: None,
+        };
+        let _ = fingerprint("shop", &command, &Statement::of(&command));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The bytes may come from outside and need not be valid: depth and number of words are bounded, and torn elements end a list.
 
-use crate::raw::{Array, Doc};
+use crate::raw::{Array, Doc, Text};
 use crate::value::Value;
 use smallvec::SmallVec;
 
@@ -19,8 +19,8 @@ const ALTERNATIVES: usize = 40;
 #[derive(Clone, Debug)]
 pub struct Command<'a> {
     /// The first field: the command's name, and the collection.
-    pub name: &'a str,
-    pub collection: &'a str,
+    pub name: Text<'a>,
+    pub collection: Text<'a>,
     pub body: Doc<'a>,
     /// The first statement of a write, where it is not in the body.
     pub statement: Option<Doc<'a>>,
@@ -49,7 +49,7 @@ pub(super) trait Visit {
 impl<'a> Statement<'a> {
     pub fn of(command: &Command<'a>) -> Statement<'a> {
         let mut found = Statement::default();
-        let takes_key = command.name == "distinct";
+        let takes_key = command.name.as_str() == "distinct";
         for (name, value) in command.body.iter().skip(1) {
             match (name.as_str(), value) {
                 ("filter" | "query", Value::Document(doc)) => found.filter = Some(doc),
@@ -99,10 +99,9 @@ impl<'a> Statement<'a> {
 }
 
 /// Tells the whole shape.
-pub(super) fn walk(db: &str, command: &Command<'_>, visit: &mut impl Visit) {
-    let statement = Statement::of(command);
-    visit.words("ns", &[db, command.collection]);
-    visit.words("command", &[command.name]);
+pub(super) fn walk(db: &str, command: &Command<'_>, statement: &Statement<'_>, visit: &mut impl Visit) {
+    visit.words("ns", &[db, command.collection.as_str()]);
+    visit.words("command", &[command.name.as_str()]);
     let mut walk = Walk { visit, left: WORDS };
     if let Some(key) = statement.key.as_ref().and_then(Value::as_str) {
         walk.words("key", &[key]);
@@ -330,16 +329,16 @@ impl<V: Visit> Walk<'_, V> {
 
     /// The operators and paths of an expression in the order in which they stand, in one entry; `?` stands for a value.
     fn expression(&mut self, name: &str, first: &[&str], expression: &Value<'_>) {
-        let mut texts = SmallVec::<[crate::raw::Text<'_>; 12]>::new();
+        let mut texts = SmallVec::<[Text<'_>; 12]>::new();
         flatten(expression, DEPTH, &mut texts);
         let mut words: SmallVec<[&str; 16]> = first.iter().copied().collect();
-        words.extend(texts.iter().map(crate::raw::Text::as_str));
+        words.extend(texts.iter().map(Text::as_str));
         self.words(name, &words);
     }
 }
 
-fn flatten<'a>(expression: &Value<'a>, depth: u32, texts: &mut SmallVec<[crate::raw::Text<'a>; 12]>) {
-    let value = || crate::raw::Text::borrowed("?");
+fn flatten<'a>(expression: &Value<'a>, depth: u32, texts: &mut SmallVec<[Text<'a>; 12]>) {
+    let value = || Text::borrowed("?");
     if depth == 0 || texts.len() >= 12 {
         return;
     }

@@ -92,7 +92,8 @@ pub(super) fn collection(engine: &Engine, ns: &Namespace, scale: i64) -> Result<
     for index in collection.indexes.iter().filter(|index| index.ready) {
         let uses = index.uses();
         reply.start_document(&index.name).start_document("accesses");
-        reply.append("ops", &whole(uses.operations())).append("since", &Value::DateTime(uses.since())).end().end();
+        let operations = i64::try_from(uses.operations()).unwrap_or(i64::MAX);
+        reply.append("ops", &Value::Int64(operations)).append("since", &Value::DateTime(uses.since())).end().end();
     }
     reply.end();
     let building: ArrayWriter =

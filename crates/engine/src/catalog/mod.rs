@@ -18,10 +18,10 @@ use document::text::TextSpec;
 use document::value::Path;
 use document::{Array, Code, Doc, DocWriter, Error, Result, Value};
 use multikey::Marks;
-use uses::Uses;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use uses::Uses;
 
 /// A number that no other collection of this store ever had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

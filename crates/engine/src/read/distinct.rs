@@ -21,8 +21,7 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
     let indexed = moment.catalog.get(&op.ns).and_then(|collection| Some((collection, distinct_index(collection, op)?)));
     if let Some((collection, index)) = indexed {
         index.used();
-        let keys =
-            distinct_scan::scan(&moment.snapshot, collection, &index, &op.key.parts, &source.env, &mut values)?;
+        let keys = distinct_scan::scan(&moment.snapshot, collection, &index, &op.key.parts, &source.env, &mut values)?;
         if let Some(examined) = source.present.examined() {
             examined.planned(&Arc::new(Summary(format!("DISTINCT_SCAN {}", keys_of(&index)).into())));
             examined.add(0, keys);

@@ -22,7 +22,8 @@ struct State {
 impl Present {
     /// Begins a batch.
     pub(crate) fn begin(&self, moment: Moment, env: &Env) {
-        *self.0.lock() = State { moment: Some(moment), interrupt: Some(env.interrupt.clone()), examined: env.examined.clone() };
+        *self.0.lock() =
+            State { moment: Some(moment), interrupt: Some(env.interrupt.clone()), examined: env.examined.clone() };
     }
 
     /// Ends it: lets go of the snapshot.
