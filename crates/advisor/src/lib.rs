@@ -12,6 +12,7 @@ pub mod findings;
 pub mod kept;
 pub mod measured;
 pub mod options;
+pub mod order;
 pub mod reader;
 pub mod relation;
 pub mod report;

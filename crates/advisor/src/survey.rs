@@ -48,6 +48,19 @@ impl Collection {
         &self.ns.collection
     }
 
+    /// Another name for a field that the documents have already; nothing if they do not.
+    pub fn other_name(&self, field: &str) -> Option<String> {
+        self.shape.path(field)?;
+        let mut names = (2..).map(|number| format!("{field}{number}"));
+        names.find(|name| self.shape.path(name).is_none())
+    }
+
+    /// The field that holds, or would hold, the number of a document's version.
+    pub fn version_field(&self) -> String {
+        const USUAL: [&str; 4] = ["schemaVersion", "schema_version", "_schemaVersion", "docVersion"];
+        USUAL.into_iter().find(|name| self.shape.path(name).is_some()).unwrap_or("schemaVersion").to_owned()
+    }
+
     /// How many documents were looked at.
     pub fn sampled(&self) -> u64 {
         self.shape.documents
@@ -130,6 +143,13 @@ impl<'s> Survey<'s> {
 
     pub fn collection(&self, name: &str) -> Option<&Collection> {
         self.collections.iter().find(|collection| collection.name() == name)
+    }
+
+    /// A name that no collection has.
+    pub fn free_name(&self, name: &str) -> String {
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        names.find(|name| self.collection(name).is_none()).unwrap_or_default()
     }
 
     /// Whether no rule keeps already what a finding is about.

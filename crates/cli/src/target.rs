@@ -54,10 +54,7 @@ impl Target {
 
     /// Asks, and gives the answer's own fields.
     pub(crate) async fn ask(&mut self, db: &str, body: Doc<'static>) -> Result<bson::Document, Failure> {
-        let backend: Arc<dyn Backend> = match &self.place {
-            Place::Server(server) => server.clone(),
-            Place::Here(patterns) => patterns.front.clone(),
-        };
+        let backend = self.backend();
         let op = AdminOp::Extension { command: "pleach", db: db.to_owned(), body };
         let context = compose::new_context();
         let answers = backend.admin(&mut Session::default(), &context, op).await.map_err(with_hint)?;
@@ -69,6 +66,14 @@ impl Target {
             all.remove(name);
         }
         Ok(if self.for_people { plain::answer(all) } else { all })
+    }
+
+    /// The data as clients see it.
+    pub(crate) fn backend(&self) -> Arc<dyn Backend> {
+        match &self.place {
+            Place::Server(server) => server.clone(),
+            Place::Here(patterns) => patterns.front.clone(),
+        }
     }
 
     /// Ends what this process has begun; what was done is saved.

@@ -2,6 +2,11 @@
 
 mod copy_by_hand;
 mod counter_by_hand;
+mod few_huge_documents;
+mod many_small_documents;
+mod old_shapes;
+mod repeated_discriminator;
+mod several_kinds;
 mod unbounded_array;
 mod window_by_hand;
 
@@ -27,8 +32,17 @@ pub struct Symptom {
 }
 
 /// All symptoms, sorted by name.
-pub const FINDINGS: &[&Symptom] =
-    &[&copy_by_hand::SYMPTOM, &counter_by_hand::SYMPTOM, &unbounded_array::SYMPTOM, &window_by_hand::SYMPTOM];
+pub const FINDINGS: &[&Symptom] = &[
+    &copy_by_hand::SYMPTOM,
+    &counter_by_hand::SYMPTOM,
+    &few_huge_documents::SYMPTOM,
+    &many_small_documents::SYMPTOM,
+    &old_shapes::SYMPTOM,
+    &repeated_discriminator::SYMPTOM,
+    &several_kinds::SYMPTOM,
+    &unbounded_array::SYMPTOM,
+    &window_by_hand::SYMPTOM,
+];
 
 #[cfg(test)]
 mod tests;

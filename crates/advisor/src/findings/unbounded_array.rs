@@ -1,6 +1,6 @@
 //! An array of documents that grows without bound: the window of its first items stays, and the items become documents of their own.
 
-use super::Symptom;
+use super::{Symptom, repeated_discriminator};
 use crate::age::Age;
 use crate::declare;
 use crate::measured::MeasuredArray;
@@ -30,7 +30,9 @@ async fn find<'a>(survey: &'a Survey<'a>) -> document::Result<Vec<Finding>> {
     let mut all = Vec::new();
     for collection in &survey.collections {
         for facts in collection.shape.paths.iter().filter(|facts| !facts.in_array && facts.has_documents()) {
-            let Some(array) = collection.measured.array(&facts.path) else { continue };
+            // Slots are bounded by what tells them apart.
+            let is_slots = repeated_discriminator::is_slots(collection, &facts.path);
+            let Some(array) = collection.measured.array(&facts.path).filter(|_| !is_slots) else { continue };
             all.extend(of_array(survey, collection, facts, array));
         }
     }
@@ -242,7 +244,7 @@ fn order(collection: &Collection, path: &str) -> Option<String> {
 }
 
 fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, order: &str) -> Option<String> {
-    let from = free_name(survey, &format!("{}_{}", collection.name(), facts.path.replace('.', "_")));
+    let from = survey.free_name(&format!("{}_{}", collection.name(), facts.path.replace('.', "_")));
     let by = free_field(collection, &facts.path, &format!("{}Id", singular(collection.name())));
     let body = declare::map(&[
         ("from", declare::word(&from)),
@@ -252,15 +254,6 @@ fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, 
         ("lift", declare::word(&facts.path)),
     ]);
     declare::field_rule(survey.database, collection.name(), "subset", &facts.path, &body)
-}
-
-/// A name that no collection has.
-fn free_name(survey: &Survey<'_>, name: &str) -> String {
-    let is_free = |name: &str| survey.collection(name).is_none();
-    (1..100)
-        .map(|number| if number == 1 { name.to_owned() } else { format!("{name}_{number}") })
-        .find(|name| is_free(name))
-        .unwrap_or_default()
 }
 
 /// A name that no item's field has.

@@ -1,5 +1,6 @@
 //! The verbs of the command line: one file per verb, with the options it takes, its help and what it does, listed in [`VERBS`].
 
+mod advise;
 mod apply;
 mod audit;
 mod bench;
@@ -30,6 +31,7 @@ pub(crate) struct Verb {
 
 /// All verbs, sorted by name.
 pub(crate) const VERBS: &[&Verb] = &[
+    &advise::VERB,
     &apply::VERB,
     &audit::VERB,
     &bench::VERB,
