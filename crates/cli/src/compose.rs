@@ -221,6 +221,7 @@ pub(crate) fn new_context() -> Context {
             interrupt: Arc::new(|| Ok(())),
             memory_limit: 100 << 20,
             spill: None,
+            examined: None,
         },
         read_concern: ReadConcern::default(),
         durability: Durability::default(),

@@ -4,6 +4,7 @@ mod ask;
 mod bench;
 mod compose;
 mod declaration;
+mod dump;
 mod input;
 mod missing_role;
 mod options;

@@ -4,7 +4,7 @@
 use crate::declaration;
 use crate::report::Failure;
 use clap::{ArgGroup, Args};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `--declare` of a verb that cannot do without a declaration.
 #[derive(Debug, Args)]
@@ -86,4 +86,12 @@ pub(crate) struct TargetOptions {
     /// As --upstream, with the connection string in a file
     #[arg(long, value_name = "FILE", env = "PLEACH_UPSTREAM_FILE")]
     pub(crate) upstream_file: Option<PathBuf>,
+}
+
+impl TargetOptions {
+    /// The embedded store in a folder.
+    pub(crate) fn of_folder(folder: &Path) -> TargetOptions {
+        let (server, server_file, upstream, upstream_file) = (None, None, None, None);
+        TargetOptions { server, server_file, data: Some(folder.to_owned()), upstream, upstream_file }
+    }
 }

@@ -68,7 +68,7 @@ impl Target {
         Ok(if self.for_people { plain::answer(all) } else { all })
     }
 
-    /// What is asked in commands of its own, by the same connection and with the same rights.
+    /// The data as clients see it.
     pub(crate) fn backend(&self) -> Arc<dyn Backend> {
         match &self.place {
             Place::Server(server) => server.clone(),

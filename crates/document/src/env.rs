@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::spill::Spill;
+use crate::traffic::Examined;
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub struct Env {
     pub memory_limit: usize,
     /// Where `$sort` and `$group` put what does not fit in memory, if they may.
     pub spill: Option<Arc<dyn Spill>>,
+    /// Where the store counts what it looks at for the command; nothing for work that is not counted.
+    pub examined: Option<Arc<Examined>>,
 }
 
 impl Env {
@@ -38,6 +41,7 @@ impl Env {
             interrupt: Arc::new(|| Ok(())),
             memory_limit: 100 << 20,
             spill: None,
+            examined: None,
         }
     }
 }

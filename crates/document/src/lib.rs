@@ -1,7 +1,7 @@
 //! What a BSON document is and what can be done to it: the MongoDB query language as data and pure functions.
 //!
 //! Reading order: [`raw`] (bytes), [`value`] (what they mean, order, numbers, paths), [`filter`], [`pipeline::expr`],
-//! [`project`], [`update`], [`pipeline`], [`text`], then the nouns between the layers: [`op`] and [`backend`].
+//! [`project`], [`update`], [`pipeline`], [`text`], then the nouns between the layers: [`op`] and [`backend`]; [`traffic`] is what is counted about commands.
 //!
 //! Nothing here does I/O, reads a clock or makes ids: "now" and new ids are arguments ([`Env`]).
 
@@ -17,6 +17,7 @@ pub mod project;
 pub mod raw;
 pub mod spill;
 pub mod text;
+pub mod traffic;
 pub mod update;
 pub mod value;
 

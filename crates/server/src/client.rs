@@ -1,6 +1,7 @@
 //! One connected client: who it is, what it is doing, and how that is stopped.
 
 use document::backend::{Front, Relay, Restorer, Restoring};
+use document::traffic::Examined;
 use document::{Code, Doc, Error, Result, Value};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -11,8 +12,17 @@ use std::time::{Duration, Instant};
 /// The name that MongoDB's own tool gives itself.
 const RESTORES: &str = "mongorestore";
 
+/// The name that Pleach's own client gives itself as a driver.
+const OWN: &str = "pleach";
+
+/// Whether a tool of Pleach says this about itself. What its verbs read is not a part of what applications do.
+fn is_own(metadata: &Doc<'_>) -> bool {
+    let Some(Value::Document(driver)) = metadata.get("driver") else { return false };
+    driver.get("name").is_some_and(|name| name.as_str() == Some(OWN))
+}
+
 /// The application's name in what a client says about itself.
-fn application(metadata: &Doc<'_>) -> Option<String> {
+pub(crate) fn application(metadata: &Doc<'_>) -> Option<String> {
     let Some(Value::Document(application)) = metadata.get("application") else { return None };
     application.get("name")?.as_str().map(str::to_owned)
 }
@@ -27,6 +37,9 @@ pub(crate) struct Client {
     pub(crate) relay: Option<Arc<dyn Relay>>,
     /// What the backend knows it by, if it restores a dump.
     restorer: OnceLock<Restorer>,
+    is_tool: AtomicBool,
+    /// What the command that is running looks at in the store.
+    pub(crate) examined: Arc<Examined>,
     /// What long work asks now and then; made once, so that a command allocates nothing for it.
     pub(crate) interrupt: Arc<dyn Fn() -> Result<()> + Send + Sync>,
 }
@@ -36,7 +49,17 @@ impl Client {
         let operation = Arc::new(Operation::new());
         let asked = operation.clone();
         let (metadata, restorer) = (Mutex::new(None), OnceLock::new());
-        Client { id, address, metadata, operation, relay, restorer, interrupt: Arc::new(move || asked.check()) }
+        Client {
+            id,
+            address,
+            metadata,
+            operation,
+            relay,
+            restorer,
+            is_tool: AtomicBool::new(false),
+            examined: Arc::default(),
+            interrupt: Arc::new(move || asked.check()),
+        }
     }
 
     /// Keeps what the client says about itself; only the first time counts.
@@ -50,7 +73,13 @@ impl Client {
         {
             let _first = self.restorer.set(restorer);
         }
+        self.is_tool.store(is_own(&metadata), Ordering::Relaxed);
         *known = Some(metadata.into_owned());
+    }
+
+    /// Whether it is a tool of Pleach: what it does is not counted.
+    pub(crate) fn is_tool(&self) -> bool {
+        self.is_tool.load(Ordering::Relaxed)
     }
 
     /// What the backend knows it by, if it has introduced itself as a tool that restores dumps.

@@ -6,6 +6,7 @@
 use crate::client::Client;
 use crate::dispatch;
 use crate::state::{MEMORY_UNIT, Server};
+use crate::workload::Watch;
 use bytes::{Bytes, BytesMut};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub(crate) async fn serve(
 ) -> Result<()> {
     let mut input = Input { buffer: BytesMut::new(), memory: Memory::default(), greeted: false };
     let mut output = Vec::new();
+    let mut watch = Watch::default();
     loop {
         let message = tokio::select! {
             message = input.next(&mut stream, server) => message?,
@@ -48,7 +50,9 @@ pub(crate) async fn serve(
         let Some((header, frame, memory)) = message else { return Ok(()) };
         server.counters.requests.add(1);
         server.counters.bytes_in.add(frame.len());
+        let seen = watch.begin(server, client, &header, &frame);
         let answer = dispatch::answer(server, client, &header, &frame, std::mem::take(&mut output)).await;
+        watch.end(server, client, seen, &answer.buffer);
         drop((frame, memory));
         output = answer.buffer;
         if answer.send {

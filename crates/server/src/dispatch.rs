@@ -216,6 +216,7 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
                 interrupt: client.interrupt.clone(),
                 memory_limit: server.options.stage_memory,
                 spill: None,
+                examined: Some(client.examined.clone()),
             },
             read_concern: ReadConcern::default(),
             durability: document::op::Durability::default(),

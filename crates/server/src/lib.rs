@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`run`] accepts connections; `connection` reads a message and writes the reply; `dispatch` finds the command,
 //! its session and its concerns; `commands` has one file per command; `request` and `params` are what a command reads,
-//! `reply` is what it writes.
+//! `reply` is what it writes; `workload` counts what clients do, and `profiler` keeps single operations.
 
 mod batch;
 mod bindings;
@@ -15,12 +15,14 @@ mod cursors;
 mod dispatch;
 mod entitled;
 pub mod identity;
+mod index_stats;
 mod labels;
 mod listener;
 mod namespace;
 mod options;
 mod params;
 mod parsed;
+mod profiler;
 mod reply;
 mod request;
 mod route;
@@ -29,6 +31,7 @@ mod sink;
 mod sources;
 mod state;
 mod statements;
+mod workload;
 
 pub use commands::{Access, COMMANDS, Command};
 pub use listener::run;

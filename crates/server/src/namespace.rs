@@ -63,6 +63,9 @@ pub(crate) fn check_writable(ns: &Namespace) -> Result<()> {
     if ns.collection.contains('$') {
         return Err(invalid(format!("Invalid collection name: {}", ns.collection)));
     }
+    if &*ns.collection == crate::profiler::COLLECTION {
+        return Err(invalid(format!("cannot write to {ns}")));
+    }
     if ns.collection.starts_with("system.") && !matches!(&*ns.collection, "system.js" | "system.users" | "system.views")
     {
         return Err(invalid(format!("Invalid system namespace: {ns}")));

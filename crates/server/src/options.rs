@@ -23,6 +23,8 @@ pub struct Options {
     /// How many bytes a blocking stage of a query may hold that cannot go on on disk. `$sort` and `$group` do so at 100 MB; the
     /// others stay in memory, so that the limit is wider.
     pub stage_memory: usize,
+    /// Whether commands are counted by shape. Off only to measure what that costs; then nothing is profiled either.
+    pub counts_workload: bool,
 }
 
 impl Default for Options {
@@ -39,6 +41,7 @@ impl Default for Options {
             session_timeout: Duration::from_secs(30 * 60),
             stop_timeout: Duration::from_secs(10),
             stage_memory: 1 << 30,
+            counts_workload: true,
         }
     }
 }

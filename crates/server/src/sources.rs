@@ -1,13 +1,15 @@
-//! First stages whose documents come from the server itself: `$collStats` and `$currentOp`. They are run here and put in front
+//! First stages whose documents come from the server itself: `$collStats`, `$indexStats`, `$currentOp`, and all of `system.profile`. They are run here and put in front
 //! of the other stages as `$documents`.
 
 use crate::batch::AGGREGATING;
 use crate::commands::{current_op, timeseries};
 use crate::dispatch::Call;
 use crate::params::{Param, Params};
+use crate::profiler::collection;
 use crate::statements::single;
-use crate::{identity, namespace};
-use document::op::AdminOp;
+use crate::workload::Kind;
+use crate::{identity, index_stats, namespace};
+use document::op::{AdminOp, Namespace};
 use document::{Array, ArrayWriter, Code, Doc, DocWriter, Error, Result, Value};
 
 /// The pipeline with such a stage replaced; `None` if it has none.
@@ -17,6 +19,9 @@ pub(crate) async fn replaced(call: &mut Call<'_>) -> Result<Option<Array<'static
     else {
         return Ok(None);
     };
+    if let Some(entries) = collection::entries(call) {
+        return Ok(Some(behind(entries, stages.iter())));
+    }
     let Some(Value::Document(stage)) = stages.get(0) else { return Ok(None) };
     let Some((name, spec)) = stage.iter().next() else { return Ok(None) };
     let has_collection = matches!(request.target, Value::String(_));
@@ -29,16 +34,25 @@ pub(crate) async fn replaced(call: &mut Call<'_>) -> Result<Option<Array<'static
             check_outside(call, "$currentOp")?;
             current_op::list(call)
         }
+        "$indexStats" if has_collection => {
+            check_outside(call, "$indexStats")?;
+            index_stats::documents(call, &spec).await?
+        }
         _ => return Ok(None),
     };
+    Ok(Some(behind(documents, stages.iter().skip(1))))
+}
+
+/// The stages, over these documents.
+fn behind<'a>(documents: Vec<Doc<'static>>, stages: impl Iterator<Item = Value<'a>>) -> Array<'static> {
     let mut pipeline = ArrayWriter::new();
     let documents: Array<'static> = documents.into_iter().map(Value::Document).collect();
     let literal = single("$literal", &Value::Array(documents));
     pipeline.push(&Value::Document(single("$documents", &Value::Document(literal))));
-    for stage in stages.iter().skip(1) {
+    for stage in stages {
         pipeline.push(&stage);
     }
-    Ok(Some(pipeline.finish()))
+    pipeline.finish()
 }
 
 fn check_outside(call: &Call<'_>, stage: &str) -> Result<()> {
@@ -59,12 +73,13 @@ async fn collection_figures(call: &mut Call<'_>, spec: &Value<'_>) -> Result<Doc
         ));
     };
     let ns = namespace::to_read(call.db(), &call.request.target)?;
-    let (mut storage, mut count) = (None, false);
+    let (mut storage, mut count, mut latency) = (None, false, None);
     for param in Params::of("$collStats", spec) {
         match param.name() {
             "storageStats" => storage = Some(scale(param)?),
             "count" => count = true,
-            "latencyStats" | "queryExecStats" => {
+            "latencyStats" => latency = Some(with_histograms(param)?),
+            "queryExecStats" => {
                 return Err(Error::not_implemented(format!("$collStats with '{}'", param.name())));
             }
             _ => return Err(param.unknown()),
@@ -73,6 +88,9 @@ async fn collection_figures(call: &mut Call<'_>, spec: &Value<'_>) -> Result<Doc
     let mut figures = DocWriter::new();
     figures.append("ns", &Value::from(ns.to_string())).append("host", &Value::from(call.server.host()));
     figures.append("localTime", &Value::DateTime(identity::milliseconds()));
+    if latency.is_some() {
+        latency_figures(call, &ns, &mut figures);
+    }
     if storage.is_none() && !count {
         return Ok(figures.finish());
     }
@@ -104,6 +122,39 @@ async fn collection_figures(call: &mut Call<'_>, spec: &Value<'_>) -> Result<Doc
         figures.append("count", &stats.get("count").unwrap_or(Value::Int32(0)));
     }
     Ok(figures.finish())
+}
+
+/// Time in microseconds and number of reads, writes and other commands, as the server counts them.
+fn latency_figures(call: &Call<'_>, ns: &Namespace, figures: &mut DocWriter) {
+    let activity = call.server.workload.namespaces.find(&ns.to_string());
+    figures.start_document("latencyStats");
+    let kinds: [(&str, &[Kind]); 4] = [
+        ("reads", &[Kind::Query, Kind::GetMore, Kind::ReadCommand]),
+        ("writes", &[Kind::Insert, Kind::Update, Kind::Remove, Kind::WriteCommand]),
+        ("commands", &[Kind::Command]),
+        ("transactions", &[]),
+    ];
+    for (name, kinds) in kinds {
+        let (latency, operations) = activity.as_ref().map_or((0, 0), |activity| activity.of(kinds));
+        figures.start_document(name);
+        figures.append("latency", &Value::Int64(latency)).append("ops", &Value::Int64(operations)).end();
+    }
+    figures.end();
+}
+
+/// The options of `latencyStats`. Only sums are kept.
+fn with_histograms(param: Param<'_>) -> Result<()> {
+    let options = param.document()?;
+    for option in Params::of("$collStats.latencyStats", &options.borrow()) {
+        match option.name() {
+            "histograms" if option.bool()? => {
+                return Err(Error::not_implemented("$collStats with 'latencyStats.histograms'"));
+            }
+            "histograms" => {}
+            _ => return Err(option.unknown()),
+        }
+    }
+    Ok(())
 }
 
 fn scale(param: Param<'_>) -> Result<i64> {

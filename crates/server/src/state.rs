@@ -5,7 +5,9 @@ use crate::client::Client;
 use crate::counters::Counters;
 use crate::cursors::Cursors;
 use crate::options::Options;
+use crate::profiler::Profiler;
 use crate::session::Sessions;
+use crate::workload::Workload;
 use document::Doc;
 use document::backend::Remote;
 use hashbrown::HashMap;
@@ -23,6 +25,8 @@ pub(crate) struct Server {
     pub(crate) cursors: Cursors,
     pub(crate) sessions: Sessions,
     pub(crate) counters: Counters,
+    pub(crate) workload: Workload,
+    pub(crate) profiler: Profiler,
     pub(crate) started: Instant,
     pub(crate) clients: Mutex<HashMap<i32, Arc<Client>>>,
     /// What is left of the memory for messages, in units of [`MEMORY_UNIT`].
@@ -44,6 +48,8 @@ impl Server {
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             counters: Counters::default(),
+            workload: Workload::new(options.counts_workload),
+            profiler: Profiler::default(),
             started: Instant::now(),
             clients: Mutex::default(),
             message_memory: Arc::new(Semaphore::new(options.message_memory / MEMORY_UNIT)),

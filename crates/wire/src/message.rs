@@ -108,6 +108,28 @@ pub fn peek<'a>(header: &Header, bytes: &'a [u8]) -> Option<(u32, &'a [u8])> {
     }
 }
 
+/// The name and the documents of the first document sequence of an OP_MSG, its bytes not validated. Returns `None` if it has none.
+pub fn peek_sequence<'a>(header: &Header, bytes: &'a [u8]) -> Option<(&'a str, &'a [u8])> {
+    if header.op_code != OpCode::Msg || bytes.len() != header.length {
+        return None;
+    }
+    let mut rest = split_u32(bytes.get(Header::SIZE..)?)?.1;
+    loop {
+        let (kind, section) = rest.split_first()?;
+        match kind {
+            0 => rest = split_document(section).ok()?.1,
+            1 => {
+                let length = usize::try_from(split_u32(section)?.0).ok()?;
+                let content = section.get(4..length)?;
+                let end = content.iter().position(|byte| *byte == 0)?;
+                let (name, documents) = content.split_at_checked(end)?;
+                return Some((std::str::from_utf8(name).ok()?, documents.get(1..)?));
+            }
+            _ => return None,
+        }
+    }
+}
+
 fn parse_msg<'a>(whole: &'a [u8], payload: &'a [u8]) -> Result<Msg<'a>, WireError> {
     let (flags, mut rest) = split_u32(payload).ok_or(WireError::Torn)?;
     let known = flags::CHECKSUM_PRESENT | flags::MORE_TO_COME;

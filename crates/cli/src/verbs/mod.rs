@@ -1,6 +1,7 @@
 //! The verbs of the command line: one file per verb, with the options it takes, its help and what it does, listed in [`VERBS`].
 
 mod adopt;
+mod advise;
 mod apply;
 mod audit;
 mod bench;
@@ -32,6 +33,7 @@ pub(crate) struct Verb {
 /// All verbs, sorted by name.
 pub(crate) const VERBS: &[&Verb] = &[
     &adopt::VERB,
+    &advise::VERB,
     &apply::VERB,
     &audit::VERB,
     &bench::VERB,

@@ -61,6 +61,10 @@ struct Serve {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     ttl_seconds: u64,
 
+    /// Count no commands by shape and profile nothing: only to measure what that costs
+    #[arg(long, hide = true)]
+    no_workload: bool,
+
     /// What to log on stderr
     #[arg(long, value_enum, default_value_t = LogLevel::Info, env = "PLEACH_LOG")]
     log: LogLevel,
@@ -146,6 +150,7 @@ async fn serve_on(
         let options = server::Options {
             version: serve.report_version.clone(),
             arguments: std::env::args().map(without_password).collect(),
+            counts_workload: !serve.no_workload,
             ..server::Options::default()
         };
         let incoming = tokio::net::TcpListener::from_std(listener.try_clone().map_err(cannot)?).map_err(cannot)?;

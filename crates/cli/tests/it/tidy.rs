@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// Which of our crates each crate may depend on, and which its tests may name beside. `testing` puts rules on either backend, for the
 /// tests of those above it; with its feature `rules` off, as the tests of `engine` and `upstream` have it, it depends on `document`.
 const LAYERS: &[(&str, &[&str], &[&str])] = &[
-    ("cli", &["document", "engine", "patterns", "server", "upstream", "wire"], &["testing"]),
+    ("advisor", &["document", "patterns"], &["engine", "testing"]),
+    ("cli", &["advisor", "document", "engine", "patterns", "server", "upstream", "wire"], &["testing"]),
     ("document", &[], &[]),
     ("engine", &["document"], &["testing"]),
     ("patterns", &["document"], &["engine", "testing"]),

@@ -88,7 +88,14 @@ pub(super) fn collection(engine: &Engine, ns: &Namespace, scale: i64) -> Result<
     reply.append("freeStorageSize", &Value::Int32(0));
     reply.append("capped", &Value::Bool(false));
     reply.append("nindexes", &whole(collection.indexes.len() as u64));
-    reply.start_document("indexDetails").end();
+    reply.start_document("indexDetails");
+    for index in collection.indexes.iter().filter(|index| index.ready) {
+        let uses = index.uses();
+        reply.start_document(&index.name).start_document("accesses");
+        let operations = i64::try_from(uses.operations()).unwrap_or(i64::MAX);
+        reply.append("ops", &Value::Int64(operations)).append("since", &Value::DateTime(uses.since())).end().end();
+    }
+    reply.end();
     let building: ArrayWriter =
         collection.indexes.iter().filter(|index| !index.ready).fold(ArrayWriter::new(), |mut names, index| {
             names.push(&Value::from(&*index.name));

@@ -6,6 +6,7 @@
 
 mod multikey;
 pub(crate) mod recover;
+mod uses;
 
 use crate::store::{Space, Store};
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use multikey::Marks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use uses::Uses;
 
 /// A number that no other collection of this store ever had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -144,6 +146,7 @@ pub struct Index {
     /// Whether queries may use it: not while it is being built.
     pub ready: bool,
     marks: Marks,
+    uses: Uses,
 }
 
 /// The keys `_fts` and `_ftsx` of a text index: a term, and how much the document is about it.
@@ -191,6 +194,13 @@ impl Collection {
     /// The indexes that have entries of their own: all but the one on `_id`.
     pub fn secondary(&self) -> &[Arc<Index>] {
         self.indexes.get(1..).unwrap_or_default()
+    }
+
+    /// Counts a lookup of a document by its `_id`.
+    pub(crate) fn looked_up(&self) {
+        if let Some(on_id) = self.indexes.first() {
+            on_id.used();
+        }
     }
 
     /// How many documents there are, without counting them.
@@ -343,6 +353,7 @@ impl Index {
             spec: spec.finish(),
             ready: true,
             marks: Marks::none(1),
+            uses: Uses::none(),
         }
     }
 
@@ -363,20 +374,20 @@ impl Index {
         };
         let expire_after = spec.get("expireAfterSeconds").and_then(|value| whole(&value));
         let name: Arc<str> = spec.get("name").and_then(|name| name.as_str().map(Arc::from)).unwrap_or_default();
-        let marks = Marks::none(keys.len());
+        let (marks, uses) = (Marks::none(keys.len()), Uses::none());
         let (unique, sparse, hidden) = (truth("unique"), truth("sparse"), truth("hidden"));
         let at = keys.iter().position(|key| key.path.first() == "_fts");
         let text = at.zip(TextSpec::of_index(&spec)).map(|(at, spec)| TextKeys { spec: Arc::new(spec), at });
-        Ok(Index { id, name, keys, unique, sparse, partial, expire_after, hidden, text, spec, ready, marks })
+        Ok(Index { id, name, keys, unique, sparse, partial, expire_after, hidden, text, spec, ready, marks, uses })
     }
 
     /// The same index with another specification: what `collMod` does. Its entries and marks stay.
     pub fn with_spec(&self, spec: Doc<'static>, ready: bool) -> Result<Index> {
         if self.id == crate::store::keys::DOCUMENTS {
-            return Ok(Index { spec, ..Index::on_id() });
+            return Ok(Index { spec, uses: self.uses.clone(), ..Index::on_id() });
         }
         // The marks are shared: a writer that still has the old version sets them for both.
-        Ok(Index { marks: self.marks.clone(), ..Index::from_spec(self.id, spec, ready)? })
+        Ok(Index { marks: self.marks.clone(), uses: self.uses.clone(), ..Index::from_spec(self.id, spec, ready)? })
     }
 
     fn from_record(record: &Doc<'_>) -> Option<Result<Index>> {
@@ -403,6 +414,15 @@ impl Index {
 
     pub fn is_multikey(&self) -> bool {
         self.marks.any()
+    }
+
+    /// A query or a statement uses it.
+    pub(crate) fn used(&self) {
+        self.uses.add();
+    }
+
+    pub(crate) fn uses(&self) -> &Uses {
+        &self.uses
     }
 
     /// Adds marks; true if the collection's record has to be written with the documents that need them.

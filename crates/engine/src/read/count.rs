@@ -2,11 +2,13 @@
 
 use super::pipeline::Source;
 use super::rows::{self, Window};
+use super::summary::Summary;
 use crate::index::access::{Query, text};
 use crate::index::scan::Want;
 use document::op::Count;
 use document::pipeline::{Pipeline, Rows, Stream};
 use document::{Doc, DocWriter, Result, Value};
+use std::sync::Arc;
 
 /// A count that is planned.
 pub(super) enum Counting {
@@ -42,6 +44,9 @@ pub(super) fn begin(source: &Source, op: &Count) -> Result<Counting> {
             Counting::Rows { rows, quick }
         }
         Some(collection) if is_known(op) => {
+            if let Some(examined) = source.present.examined() {
+                examined.planned(&Arc::new(Summary("RECORD_STORE_FAST_COUNT".into())));
+            }
             let behind = collection.count().saturating_sub(op.skip);
             Counting::Known(op.limit.map_or(behind, |limit| limit.min(behind)))
         }

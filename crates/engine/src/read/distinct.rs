@@ -3,6 +3,7 @@
 use super::distinct_scan;
 use super::pipeline::Source;
 use super::rows::{self, Window};
+use super::summary::{Summary, keys_of};
 use crate::catalog::{Collection, Index};
 use crate::index::access::{Query, text};
 use crate::index::scan::Want;
@@ -19,7 +20,12 @@ pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
     let mut values = Values::default();
     let indexed = moment.catalog.get(&op.ns).and_then(|collection| Some((collection, distinct_index(collection, op)?)));
     if let Some((collection, index)) = indexed {
-        distinct_scan::scan(&moment.snapshot, collection, &index, &op.key.parts, &source.env, &mut values)?;
+        index.used();
+        let keys = distinct_scan::scan(&moment.snapshot, collection, &index, &op.key.parts, &source.env, &mut values)?;
+        if let Some(examined) = source.present.examined() {
+            examined.planned(&Arc::new(Summary(format!("DISTINCT_SCAN {}", keys_of(&index)).into())));
+            examined.add(0, keys);
+        }
         return Ok(values.finish());
     }
     let found = moment.catalog.get(&op.ns);

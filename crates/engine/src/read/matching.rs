@@ -1,5 +1,6 @@
 //! The documents that an update or a delete works on.
 
+use super::rows;
 use crate::catalog::Collection;
 use crate::index::access::{Query, choose};
 use crate::index::scan::{Row, Scan, Want};
@@ -46,11 +47,26 @@ pub fn matching(
     let planned =
         Query { sort: query.sort.filter(|_| !by_score), hint: query.hint, ..Query::new(query.filter, query.env) };
     let plan = Arc::new(choose(collection, snapshot, planned, false)?.plan);
+    rows::used(collection, &plan);
+    let examined = query.env.examined.clone();
+    if let Some(examined) = &examined {
+        examined.planned(&plan);
+    }
+    let counts_keys = plan.reads_keys();
     let ordered = plan.ordered && !by_score;
     let mut scan = Scan::new(plan, Some(collection), query.env, Want::Documents)?.with_details(query.filter);
     let snapshot = snapshot.clone();
-    let mut found =
-        std::iter::from_fn(move || scan.next(&snapshot).transpose().map(|row| row.map(MatchedDocument::from)));
+    let mut counted = scan.counters();
+    let mut found = std::iter::from_fn(move || {
+        let row = scan.next(&snapshot);
+        if let Some(examined) = &examined {
+            let now = scan.counters();
+            let keys = if counts_keys { now.keys - counted.keys } else { 0 };
+            examined.add(now.documents - counted.documents, keys);
+            counted = now;
+        }
+        row.transpose().map(|row| row.map(MatchedDocument::from))
+    });
     let Some(sort) = query.sort.filter(|_| !ordered) else { return Ok(Box::new(found)) };
     // Only keys and documents that are to be changed are held: a writer holds them anyway.
     let mut keyed = found.try_fold(Vec::new(), |mut all, found| {

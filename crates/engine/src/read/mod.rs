@@ -12,12 +12,14 @@ mod matching;
 mod pipeline;
 mod present;
 mod rows;
+mod summary;
 
 pub(crate) use distinct::{distinct_index, distinct_keys};
 pub(crate) use find::needed;
 pub use matching::{MatchedDocument, Matching, matching};
 pub(crate) use pipeline::resolve;
 pub(crate) use rows::Window;
+pub(crate) use summary::Summary;
 
 use crate::backend::long;
 use crate::catalog::Collection;

@@ -1,6 +1,7 @@
 //! The moment that an open cursor reads at: set while a batch is made, empty between batches, so that no snapshot is kept.
 
 use crate::transaction::write_set::Moment;
+use document::traffic::Examined;
 use document::{Code, Env, Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -15,12 +16,14 @@ pub(crate) struct Present(Arc<Mutex<State>>);
 struct State {
     moment: Option<Moment>,
     interrupt: Option<Interrupt>,
+    examined: Option<Arc<Examined>>,
 }
 
 impl Present {
     /// Begins a batch.
     pub(crate) fn begin(&self, moment: Moment, env: &Env) {
-        *self.0.lock() = State { moment: Some(moment), interrupt: Some(env.interrupt.clone()) };
+        *self.0.lock() =
+            State { moment: Some(moment), interrupt: Some(env.interrupt.clone()), examined: env.examined.clone() };
     }
 
     /// Ends it: lets go of the snapshot.
@@ -31,6 +34,11 @@ impl Present {
     pub(crate) fn moment(&self) -> Result<Moment> {
         let between = || Error::new(Code::InternalError, "a cursor was read between two batches");
         self.0.lock().moment.clone().ok_or_else(between)
+    }
+
+    /// Where the command that asked for this batch counts what is looked at.
+    pub(crate) fn examined(&self) -> Option<Arc<Examined>> {
+        self.0.lock().examined.clone()
     }
 
     /// `env` for work that outlives a batch: it is interrupted with the command that asked for the current one.

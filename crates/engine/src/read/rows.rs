@@ -40,6 +40,10 @@ pub(crate) fn find(
     let chosen = choose(collection, &moment.snapshot, query, false)?;
     let shape = chosen.shape;
     let (mut scan, plan) = scan_of(chosen, collection, query.env, want)?;
+    used(collection, &plan);
+    if let Some(examined) = present.examined() {
+        examined.planned(&plan);
+    }
     // Without a sort every order will do.
     let ordered = plan.ordered || query.sort().is_none();
     if ordered && window.skip > 0 {
@@ -52,11 +56,20 @@ pub(crate) fn find(
         scan,
         want,
         window: if ordered { window } else { Window::default() },
+        counted: (0, 0),
         report: shape.map(|shape| (shape, if ordered { None } else { window.limit })),
     };
     let rows = in_order(Box::new(rows), query.sort.filter(|_| !ordered), window, query.env);
     let sorted_by_score = !ordered && !query.score && query.sort().is_some_and(SortSpec::reads_score);
     Ok((if sorted_by_score { without_scores(rows) } else { rows }, plan))
+}
+
+/// For `$indexStats`: a query uses the indexes of its plan.
+pub(super) fn used(collection: &Collection, plan: &Plan) {
+    match plan.source {
+        Source::Id { .. } => collection.looked_up(),
+        _ => plan.each_index(&mut |index| index.used()),
+    }
 }
 
 fn scan_of(chosen: Chosen, collection: &Arc<Collection>, env: &Env, want: Want) -> Result<(Scan, Arc<Plan>)> {
@@ -116,6 +129,8 @@ struct ScanRows {
     scan: Scan,
     want: Want,
     window: Window,
+    /// The documents and keys that were counted for a command.
+    counted: (u64, u64),
     /// The remembered choice of plan to report to, once, and how many of the rows are wanted if all of them must be sorted first.
     report: Option<(Shape, Option<u64>)>,
 }
@@ -140,8 +155,25 @@ impl ScanRows {
     }
 }
 
+impl ScanRows {
+    /// Counts what was looked at since the last time for the command that asked for it.
+    fn count(&mut self) {
+        let counters = self.scan.counters();
+        let (documents, keys) = self.counted;
+        self.counted = (counters.documents, counters.keys);
+        if self.counted != (documents, keys)
+            && let Some(examined) = self.present.examined()
+        {
+            // As in MongoDB, a scan of the collection itself looks at no keys.
+            let keys = if self.scan.plan().reads_keys() { counters.keys - keys } else { 0 };
+            examined.add(counters.documents - documents, keys);
+        }
+    }
+}
+
 impl Drop for ScanRows {
     fn drop(&mut self) {
+        self.count();
         self.report();
     }
 }
@@ -172,12 +204,16 @@ impl Stream for ScanRows {
                     *limit -= 1;
                 }
             }
-            None => self.window.limit = Some(0),
+            None => {
+                self.window.limit = Some(0);
+                self.count();
+            }
         }
         Ok(doc)
     }
 
     fn pause(&mut self) {
+        self.count();
         self.report();
         self.scan.pause();
         self.snapshot = None;
@@ -198,16 +234,8 @@ fn still_there(collection: &Collection, plan: &Plan, moment: &Moment) -> Result<
         }
     };
     let has = |index: &Index| index.id == DOCUMENTS || current.indexes.iter().any(|found| found.id == index.id);
-    fn each<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Index)) {
-        match &plan.source {
-            Source::Index(scan) => visit(scan.index()),
-            Source::Text(scan) => visit(&scan.index),
-            Source::Union(plans) => plans.iter().for_each(|plan| each(plan, visit)),
-            Source::Nothing | Source::Collection { .. } | Source::Id { .. } => {}
-        }
-    }
     let mut missing = None;
-    each(plan, &mut |index| {
+    plan.each_index(&mut |index| {
         if !has(index) {
             missing = Some(index.name.clone());
         }

@@ -1,13 +1,14 @@
 //! Which document a statement is about: by `_id` straight to its key, else by the query's plan; then locked and read again.
 
 use super::stored_document::{Target, claim, document_key, lock_and_read};
-use crate::read::{MatchedDocument, Matching, matching};
+use crate::read::{MatchedDocument, Matching, Summary, matching};
 use crate::store::keys::document;
 use crate::transaction::locks::{LockAnswer, LockKey};
 use crate::transaction::write_set::{Halt, WriteSet};
 use bytes::Bytes;
 use document::filter::{Details, Filter, Node, Test};
 use document::{Result, Value};
+use std::sync::Arc;
 
 /// The `_id` that the filter asks for, if it can match no other document.
 pub(super) fn by_id(filter: &Filter) -> Option<&Value<'static>> {
@@ -90,8 +91,17 @@ fn one(
     key: Bytes,
 ) -> Result<Option<Candidate>, Halt> {
     let space = target.space()?;
+    target.collection.looked_up();
+    let examined = query.env.examined.as_deref();
+    if let Some(examined) = examined {
+        examined.planned(&Arc::new(Summary::by_id()));
+        examined.add(0, 1);
+    }
     let candidate = |key: Bytes, value: Option<Bytes>, hold: Hold| -> Result<Option<Candidate>> {
         let Some(doc) = value.map(document).transpose()? else { return Ok(None) };
+        if let Some(examined) = examined {
+            examined.add(1, 0);
+        }
         let mut details = Details::default();
         let matches = query.filter.matches_with(&doc, query.env, &mut details)?;
         Ok(matches.then_some(Candidate { found: MatchedDocument { key, doc, details }, hold }))

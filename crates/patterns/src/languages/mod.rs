@@ -4,7 +4,7 @@
 pub(crate) mod javascript;
 pub(crate) mod literals;
 pub(crate) mod python;
-pub(crate) mod yaml;
+pub mod yaml;
 
 /// What code is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ const STYLE: Style = Style {
 };
 
 /// The value on one line.
-pub(crate) fn flow(value: &Value<'_>) -> String {
+pub fn flow(value: &Value<'_>) -> String {
     match value {
         Value::String(text) => word(text.as_str()),
         Value::Document(doc) if !doc.is_empty() => {
@@ -40,7 +40,7 @@ pub(crate) fn key(text: &str) -> String {
 }
 
 /// A text that YAML reads as that text; also a path.
-pub(crate) fn word(text: &str) -> String {
+pub fn word(text: &str) -> String {
     const OTHERS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan"];
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.'))

@@ -45,6 +45,8 @@ mod versions;
 mod walk;
 mod write_differences;
 
+pub use infer::{InferredKind, InferredKinds, inferred_kinds};
+
 use crate::active::{RuleInState, Rules};
 use crate::execute::gate::Point;
 use crate::execute::newest::Newest;

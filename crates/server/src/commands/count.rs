@@ -2,6 +2,7 @@
 
 use super::{Command, InTransaction};
 use crate::dispatch::Call;
+use crate::profiler::collection;
 use crate::request::Request;
 use crate::{batch, namespace, statements};
 use document::backend::Class;
@@ -28,7 +29,10 @@ pub(crate) const COMMAND: Command = Command {
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
     let op = parse(call.request)?;
-    let answer = batch::only(call, ReadOp::Count(op)).await?;
+    let answer = match collection::entries(call) {
+        Some(entries) => collection::count(entries, &op, &call.context.env)?,
+        None => batch::only(call, ReadOp::Count(op)).await?,
+    };
     let number = answer.get("n").and_then(|number| number.as_i64_exact()).unwrap_or_default();
     call.reply.append("n", statements::count(number.unsigned_abs()));
     Ok(())

@@ -4,6 +4,7 @@ use super::{Command, InTransaction, timeseries};
 use crate::dispatch::Call;
 use crate::namespace;
 use crate::params::not_a_choice;
+use crate::profiler::COLLECTION;
 use document::backend::Class;
 use document::op::{AdminOp, CollectionOptions};
 use document::pipeline::Pipeline;
@@ -24,6 +25,10 @@ pub(crate) const COMMAND: Command = Command {
 
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
+    if call.request.target.as_str() == Some(COLLECTION) && call.server.profiler.uuid(call.db()).is_some() {
+        let message = format!("Collection {}.{COLLECTION} already exists.", call.db());
+        return Err(Error::new(Code::NamespaceExists, message));
+    }
     let op = parse(call)?;
     call.server.backend.admin(&mut call.session, &call.context, op).await?;
     Ok(())

@@ -3,6 +3,7 @@
 use super::Command;
 use crate::dispatch::Call;
 use crate::params::required;
+use crate::profiler::collection;
 use crate::request::Request;
 use crate::{batch, namespace, statements};
 use document::backend::Class;
@@ -27,7 +28,10 @@ pub(crate) const COMMAND: Command = Command {
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.commands.add(1);
     let op = parse(call.request)?;
-    let answer = batch::only(call, ReadOp::Distinct(op)).await?;
+    let answer = match collection::entries(call) {
+        Some(entries) => collection::distinct(entries, &op, &call.context.env)?,
+        None => batch::only(call, ReadOp::Distinct(op)).await?,
+    };
     let mut values: Vec<Value<'static>> = match answer.get("values") {
         Some(Value::Array(values)) => values.iter().collect(),
         _ => Vec::new(),

@@ -3,6 +3,7 @@
 use super::Command;
 use crate::dispatch::Call;
 use crate::namespace;
+use crate::profiler::collection;
 use document::Result;
 use document::backend::Class;
 use document::op::AdminOp;
@@ -26,6 +27,10 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
             "collectionUUID" => {}
             _ => return Err(param.unknown()),
         }
+    }
+    if let Some(answer) = collection::dropped(call)? {
+        call.reply.append_all(&answer);
+        return Ok(());
     }
     let op = AdminOp::Drop { ns };
     for answer in call.server.backend.admin(&mut call.session, &call.context, op).await? {

@@ -32,9 +32,11 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     if number != 1 {
         return Err(Error::new(Code::Location(5_255_100), "Have to pass 1 as 'drop' parameter"));
     }
-    let op = AdminOp::DropDatabase { db };
+    let op = AdminOp::DropDatabase { db: db.clone() };
     for answer in call.server.backend.admin(&mut call.session, &call.context, op).await? {
         call.reply.append_all(&answer);
     }
+    call.server.workload.database_dropped(&db);
+    call.server.profiler.drop_database(&db);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::Command;
 use crate::batch::{self, First};
 use crate::dispatch::Call;
+use crate::profiler::collection;
 use crate::request::Request;
 use crate::{bindings, namespace, statements};
 use document::backend::Class;
@@ -33,7 +34,10 @@ pub(crate) struct Parsed {
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.queries.add(1);
     let Parsed { op, first } = parse(call.request, &call.context.env)?;
-    let cursor = batch::open(call, ReadOp::Find(op)).await?;
+    let cursor = match collection::entries(call) {
+        Some(entries) => collection::find(entries, &op, &call.context.env)?,
+        None => batch::open(call, ReadOp::Find(op)).await?,
+    };
     batch::first(call, cursor, first).await
 }
 

@@ -4,6 +4,7 @@ use super::{Command, InTransaction};
 use crate::batch;
 use crate::dispatch::Call;
 use crate::params::{Param, Params};
+use crate::profiler::collection;
 use document::Result;
 use document::backend::Class;
 use document::filter::Filter;
@@ -36,8 +37,10 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     }
     let db = call.db().to_owned();
     let namespace = format!("{db}.$cmd.listCollections");
+    let profiled = collection::listed(call, &filter, name_only)?;
     let op = AdminOp::ListCollections { db, filter, name_only };
-    let documents = call.server.backend.admin(&mut call.session, &call.context, op).await?;
+    let mut documents = call.server.backend.admin(&mut call.session, &call.context, op).await?;
+    documents.extend(profiled);
     batch::list(call, namespace, documents, size);
     Ok(())
 }

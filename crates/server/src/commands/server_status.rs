@@ -1,11 +1,13 @@
 //! `serverStatus`.
 
 use super::Command;
+use crate::client::Client;
 use crate::dispatch::Call;
 use crate::identity;
-use document::backend::Class;
-use document::op::AdminOp;
-use document::{DocWriter, Result, Value};
+use crate::state::Server;
+use document::backend::{Class, Privileges};
+use document::op::{AdminOp, Namespace};
+use document::{Doc, DocWriter, Result, Value};
 
 pub(crate) const COMMAND: Command = Command {
     names: &["serverStatus"],
@@ -21,9 +23,8 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     let storage = call.server.backend.admin(&mut call.session, &call.context, AdminOp::Status).await?;
     if call.client.relay.is_some() {
         // The real server's own figures, and what is added to them.
-        for part in storage {
-            call.reply.append_all(&part);
-        }
+        let shown = shown(call.server, call.client).await?;
+        append_all(call, &storage, shown.as_ref());
         return Ok(());
     }
     let server = call.server.clone();
@@ -103,10 +104,57 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     fields.start_document("metrics").start_document("cursor");
     section(fields, "open", &[("noTimeout", long(lasting)), ("total", long(cursors))]);
     fields.end().end();
-    for part in storage {
-        reply.append_all(&part);
-    }
+    append_all(call, &storage, None);
     Ok(())
+}
+
+/// What a client may read, where the server behind has users; it is shown no shapes of other collections.
+async fn shown(server: &Server, client: &Client) -> Result<Option<Privileges>> {
+    match server.backend.remote() {
+        Some(remote) => remote.privileges(client.relay.as_ref()).await,
+        None => Ok(None),
+    }
+}
+
+/// Appends what the backend says, with what clients do in its section `pleach`. A client may leave out sections, as with MongoDB:
+/// `pleach: 0`, or `pleach: { workload: 0 }`.
+fn append_all(call: &mut Call<'_>, parts: &[Doc<'_>], privileges: Option<&Privileges>) {
+    let wanted = call.request.body.get("pleach");
+    let is_left_out = |value: &Value<'_>| {
+        matches!(value, Value::Bool(_)) && !value.is_truthy() || value.is_number() && !value.is_truthy()
+    };
+    let with_section = !wanted.as_ref().is_some_and(is_left_out);
+    let with_workload = match &wanted {
+        Some(Value::Document(parts)) => !parts.get("workload").as_ref().is_some_and(is_left_out),
+        _ => true,
+    };
+    let mut section = DocWriter::new();
+    for part in parts {
+        for (name, value) in part.iter() {
+            match value {
+                Value::Document(own) if name.as_str() == "pleach" => section.append_elements(elements(&own)),
+                value => call.reply.fields().append(name.as_str(), &value),
+            };
+        }
+    }
+    if !with_section {
+        return;
+    }
+    if with_workload {
+        let may_read = |namespace: &str| {
+            let Some(privileges) = privileges else { return true };
+            namespace.split_once('.').is_some_and(|(db, name)| privileges.allows("find", &Namespace::new(db, name)))
+        };
+        let workload = call.server.workload.report(&may_read);
+        section.append("workload", &Value::Document(workload));
+    }
+    call.reply.append("pleach", Value::Document(section.finish()));
+}
+
+/// A document's elements without its length and end.
+fn elements<'d>(doc: &'d Doc<'_>) -> &'d [u8] {
+    let bytes = doc.as_bytes();
+    bytes.get(4..bytes.len().saturating_sub(1)).unwrap_or_default()
 }
 
 fn section(fields: &mut DocWriter, name: &str, figures: &[(&str, i64)]) {

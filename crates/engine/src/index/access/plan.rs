@@ -82,6 +82,21 @@ impl Plan {
         Plan { source: Source::collection(reverse), residual, ordered }
     }
 
+    /// Whether it finds documents by keys. The collection itself is in order by `_id`, so that a part of it is one of keys too.
+    pub fn reads_keys(&self) -> bool {
+        !matches!(self.source, Source::Collection { .. } | Source::Nothing)
+    }
+
+    /// Visits the indexes with entries of their own that it reads.
+    pub fn each_index(&self, visit: &mut impl FnMut(&Index)) {
+        match &self.source {
+            Source::Index(scan) => visit(scan.index()),
+            Source::Text(scan) => visit(&scan.index),
+            Source::Union(plans) => plans.iter().for_each(|plan| plan.each_index(&mut *visit)),
+            Source::Nothing | Source::Collection { .. } | Source::Id { .. } => {}
+        }
+    }
+
     /// How many documents it finds at most, as far as its bounds tell.
     pub fn at_most(&self) -> Option<usize> {
         match &self.source {

@@ -18,6 +18,42 @@ use document::{Array, Code, Doc, Error, Result, Value};
 use profile::Proposal;
 use std::collections::BTreeSet;
 
+/// Which kinds some documents have.
+#[derive(Clone, Debug)]
+pub struct InferredKinds {
+    pub discriminator: String,
+    pub kinds: Vec<InferredKind>,
+    /// As YAML.
+    pub declaration: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct InferredKind {
+    pub name: String,
+    pub documents: u64,
+    /// The fields that some of its documents have, without `_id` and the discriminator.
+    pub fields: Vec<String>,
+    /// The `_id` of one.
+    pub example: Option<Value<'static>>,
+}
+
+/// Which kinds these documents have; `None` if nothing tells kinds apart.
+pub fn inferred_kinds(ns: &Namespace, documents: &[Doc<'static>]) -> Option<InferredKinds> {
+    let proposal = Proposal::of(documents, &[])?;
+    let declaration = yaml::declaration(ns, &proposal);
+    let is_of = |doc: &&Doc<'static>, name: &str| {
+        doc.get(&proposal.discriminator).is_some_and(|kind| kind.as_str() == Some(name))
+    };
+    let kind = |kind: &profile::KindProfile| InferredKind {
+        name: kind.name.clone(),
+        documents: kind.documents,
+        fields: kind.types.iter().map(|(name, _)| name.clone()).collect(),
+        example: documents.iter().find(|doc| is_of(doc, &kind.name)).and_then(|doc| doc.get("_id")),
+    };
+    let kinds = proposal.kinds.iter().map(kind).collect();
+    Some(InferredKinds { kinds, declaration, discriminator: proposal.discriminator })
+}
+
 /// How many documents are looked at from each end, and at random.
 const EACH_END: u64 = 1_000;
 const AT_RANDOM: i64 = 2_000;

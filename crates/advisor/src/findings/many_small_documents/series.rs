@@ -1,0 +1,164 @@
+//! Which fields tell series apart, and how dense the series are.
+
+use crate::shape::PathFacts;
+use crate::survey::Collection;
+use crate::values::{at, hash};
+use document::{Doc, Value};
+use hashbrown::HashMap;
+
+pub(super) const DAY: i64 = 86_400_000;
+
+/// Names that people give the key of a series.
+const NAMED: &[&str] = &[
+    "id", "key", "sensor", "device", "host", "symbol", "source", "meter", "machine", "station", "vehicle", "user",
+    "series", "node", "tag", "metric",
+];
+
+/// The documents of one value of a field.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    /// The date.
+    pub(super) time: String,
+    /// The field that tells them apart.
+    pub(super) field: String,
+    pub(super) is_named: bool,
+    /// Its values are hex digits: half as long as bytes.
+    pub(super) hex: bool,
+    /// How many were seen.
+    pub(super) number: u64,
+    /// Documents of one series and day.
+    pub(super) a_day: f64,
+    /// The share of days, between the first and the last, that have readings of a series; nothing if the sample cannot tell.
+    pub(super) fill: Option<f64>,
+    /// All other fields that are numbers.
+    pub(super) numbers: Vec<String>,
+    /// There is nothing else in the documents.
+    only_numbers: bool,
+    /// All dates are whole days.
+    whole_days: bool,
+}
+
+impl Series {
+    /// Whether documents of one day can be added up without losing anything but their ids.
+    pub(super) fn summable(&self) -> bool {
+        self.only_numbers && self.whole_days && !self.numbers.is_empty()
+    }
+}
+
+/// The series by each field that may tell them apart.
+pub(super) fn all(collection: &Collection) -> Vec<Series> {
+    let documents = collection.shape.documents;
+    let Some(time) = time(collection) else { return Vec::new() };
+    let fields = collection.shape.paths.iter().filter(|facts| {
+        !facts.in_array
+            && facts.path != "_id"
+            && facts.path != time
+            && facts.documents == documents
+            && may_be_key(facts)
+    });
+    fields.filter_map(|facts| of_field(collection, &time, facts)).collect()
+}
+
+/// The date that every document has; of several the one with a usual name, then the first.
+fn time(collection: &Collection) -> Option<String> {
+    const USUAL: &[&str] =
+        &["ts", "time", "timestamp", "date", "at", "recordedAt", "measuredAt", "when", "created", "createdAt"];
+    let documents = collection.shape.documents;
+    let dates = || collection.shape.paths.iter().filter(|facts| !facts.in_array && facts.is_always("date", documents));
+    let rank = |facts: &&PathFacts| USUAL.iter().position(|name| *name == facts.name()).unwrap_or(USUAL.len());
+    dates().min_by_key(rank).map(|facts| facts.path.clone())
+}
+
+/// Measurements are no keys: fractions never are, whole numbers only by their name.
+fn may_be_key(facts: &PathFacts) -> bool {
+    let of = |types: &[&str]| types.iter().map(|name| facts.count_of(name)).sum::<u64>() == facts.values;
+    of(&["string", "objectId", "binData"]) || (of(&["int", "long"]) && is_named(facts.name()))
+}
+
+fn is_named(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    NAMED.iter().any(|word| lower == *word || lower.starts_with(word) || lower.ends_with(word))
+}
+
+/// What was seen of one series.
+#[derive(Default)]
+struct Seen {
+    documents: u64,
+    first: i64,
+    last: i64,
+    days: hashbrown::HashSet<i64>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "densities")]
+fn of_field(collection: &Collection, time: &str, facts: &PathFacts) -> Option<Series> {
+    let mut seen: HashMap<u64, Seen> = HashMap::new();
+    let (mut first, mut last, mut whole_days) = (i64::MAX, i64::MIN, true);
+    for doc in &collection.sample {
+        let (Some(Value::DateTime(made)), Some(key)) = (at(doc, time), at(doc, &facts.path)) else { continue };
+        (first, last) = (first.min(made), last.max(made));
+        whole_days &= made.rem_euclid(DAY) == 0;
+        let series = seen.entry(hash(&key)).or_insert_with(|| Seen { first: made, last: made, ..Seen::default() });
+        series.documents += 1;
+        (series.first, series.last) = (series.first.min(made), series.last.max(made));
+        series.days.insert(made.div_euclid(DAY));
+    }
+    let (number, sampled) = (seen.len() as u64, collection.sample.len() as u64);
+    // A value that every document has for itself is no series.
+    if number == 0 || sampled < number * 3 {
+        return None;
+    }
+    let fraction = sampled as f64 / collection.statistics.count.max(sampled) as f64;
+    let days_of = |from: i64, to: i64| (to - from) as f64 / DAY as f64 + 1.0 / 24.0;
+    // Weighted by documents: a few short series do not decide.
+    let density = |series: &Seen| {
+        // Of few documents the sample does not show how long they went on.
+        let days = if series.documents < 5 && fraction < 1.0 {
+            days_of(first, last)
+        } else {
+            days_of(series.first, series.last)
+        };
+        series.documents as f64 / fraction / days.max(1.0)
+    };
+    let a_day = seen.values().map(|series| density(series) * series.documents as f64).sum::<f64>() / sampled as f64;
+    let fill = (fraction >= 1.0).then(|| {
+        let all = days_of(first, last).ceil().max(1.0) * number as f64;
+        seen.values().map(|series| series.days.len() as f64).sum::<f64>() / all
+    });
+    let others: Vec<&PathFacts> = collection
+        .shape
+        .paths
+        .iter()
+        .filter(|other| !["_id", time, &*facts.path].contains(&&*other.path) && !other.path.starts_with("_id."))
+        .collect();
+    let is_number = |other: &&&PathFacts| {
+        let numbers: u64 = ["int", "long", "double", "decimal"].iter().map(|name| other.count_of(name)).sum();
+        numbers == other.values && !other.path.contains('.')
+    };
+    let numbers: Vec<String> = others.iter().filter(is_number).map(|other| other.path.clone()).collect();
+    Some(Series {
+        time: time.to_owned(),
+        field: facts.path.clone(),
+        is_named: is_named(facts.name()),
+        hex: is_hex(&collection.sample, &facts.path),
+        number,
+        a_day,
+        fill,
+        only_numbers: numbers.len() == others.len(),
+        numbers,
+        whole_days,
+    })
+}
+
+/// Long texts of lower-case hex digits only: in other cases bytes would not give the same text back.
+fn is_hex(sample: &[Doc<'static>], path: &str) -> bool {
+    let is_hex = |doc: &Doc<'static>| match at(doc, path) {
+        Some(Value::String(text)) => {
+            let text = text.as_str();
+            text.len() >= 16
+                && text.len().is_multiple_of(2)
+                && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        }
+        _ => false,
+    };
+    !sample.is_empty() && sample.iter().all(is_hex)
+}

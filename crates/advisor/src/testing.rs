@@ -1,0 +1,87 @@
+//! Fixtures: collections on an engine of their own, and what the advisor says about them.
+
+use crate::{Finding, Options, Report, Severity, Unwatched, advise};
+use bson::{Document, doc, oid::ObjectId};
+use testing::{World, insert};
+
+/// So many documents are inserted at once.
+const BATCH: usize = 1_000;
+
+pub(crate) struct Fixture {
+    pub(crate) world: World,
+}
+
+impl Fixture {
+    /// On an engine of its own, database `shop`, without rules.
+    pub(crate) fn new() -> Fixture {
+        Fixture { world: World::new("{}") }
+    }
+
+    pub(crate) async fn with(self, collection: &str, documents: impl IntoIterator<Item = Document>) -> Fixture {
+        let mut documents = documents.into_iter().peekable();
+        while documents.peek().is_some() {
+            let batch: Vec<Document> = documents.by_ref().take(BATCH).collect();
+            self.world.did(insert(self.world.ns(collection), batch)).await;
+        }
+        self
+    }
+
+    pub(crate) async fn report(&self) -> Report {
+        self.report_with(&Options::default()).await
+    }
+
+    pub(crate) async fn report_with(&self, options: &Options) -> Report {
+        let context = document::op::Context {
+            env: document::Env { now: NOW, ..self.world.context().env },
+            ..self.world.context()
+        };
+        advise(&self.world.front, &context, options, &Unwatched).await.unwrap()
+    }
+
+    /// The findings of a symptom.
+    pub(crate) async fn found(&self, symptom: &str) -> Vec<Finding> {
+        let findings = self.report().await.findings;
+        for finding in &findings {
+            if let Some(text) = &finding.declaration {
+                let checked = patterns::declare::from_yaml("proposed", text);
+                assert!(checked.declaration.is_some(), "{text}\n{:?}", checked.findings);
+            }
+        }
+        findings.into_iter().filter(|finding| finding.symptom == symptom).collect()
+    }
+
+    /// The only finding of a symptom.
+    pub(crate) async fn one(&self, symptom: &str) -> Finding {
+        let mut found = self.found(symptom).await;
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found.remove(0)
+    }
+
+    /// Nothing of the symptom that is more than a note.
+    pub(crate) async fn assert_none(&self, symptom: &str) {
+        let found = self.found(symptom).await;
+        assert!(found.iter().all(|finding| finding.severity == Severity::Note), "{found:#?}");
+    }
+}
+
+/// The time of all fixtures: 2026-01-01.
+pub(crate) const NOW: i64 = 1_767_225_600_000;
+pub(crate) const DAY: i64 = 86_400_000;
+
+/// An ObjectId that was made so many days ago.
+pub(crate) fn id_of_age(days: i64, number: u32) -> ObjectId {
+    let seconds = u32::try_from((NOW - days * DAY) / 1_000).unwrap();
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&seconds.to_be_bytes());
+    bytes[8..].copy_from_slice(&number.to_be_bytes());
+    ObjectId::from_bytes(bytes)
+}
+
+pub(crate) fn date(days_ago: i64) -> bson::DateTime {
+    bson::DateTime::from_millis(NOW - days_ago * DAY)
+}
+
+/// The finding's figures as a plain document.
+pub(crate) fn evidence(finding: &Finding) -> Document {
+    Document::try_from(&finding.evidence).unwrap_or_else(|_| doc! {})
+}
