@@ -14,6 +14,7 @@ mod interleave;
 mod mended;
 mod older;
 mod outlier_items;
+mod outlier_limits;
 mod outlier_owners;
 mod outliers;
 mod relied;
@@ -311,6 +312,22 @@ async fn outlier_filters_that_very_many_owners_match_on_the_engine() {
 #[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
 async fn outlier_filters_that_very_many_owners_match_on_a_real_mongodb() {
     outlier_owners::very_many(&mongodb().open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outlier_limits_hold_on_the_engine() {
+    outlier_limits::by_bytes(&Opened::engine()).await;
+    outlier_limits::once(&Opened::engine()).await;
+    outlier_limits::named_and_not_matched(&Opened::engine()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(real_mongodb), ignore = "needs PLEACH_TEST_MONGODB_URI")]
+async fn outlier_limits_hold_on_a_real_mongodb() {
+    let opened = mongodb().open().await;
+    outlier_limits::by_bytes(&opened).await;
+    outlier_limits::once(&opened).await;
+    outlier_limits::named_and_not_matched(&opened).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -146,6 +146,8 @@ fn some_filter(dice: &mut Dice, documents: bool) -> Document {
         7 => doc! { "followers": { "$exists": dice.below(2) == 0 } },
         8 if documents => doc! { "followers": { "$elemMatch": { "id": { "$gte": 5 }, "n": 1 } } },
         8 => doc! { "followers": { "$elemMatch": { "$gte": 5, "$lt": 7 } } },
+        9 if documents && dice.below(2) == 0 => doc! { "followers.n": Bson::Null },
+        9 if documents && dice.below(2) == 0 => doc! { "followers.n": { "$ne": Bson::Null } },
         9 => inside("followers.id", 4),
         10 => doc! { "$or": [inside("followers.n", 2), { "a": 1 }] },
         11 => doc! { "a": { "$gte": 1 }, "$nor": [{ "followers": item }] },
@@ -168,7 +170,10 @@ pub(crate) fn some_update(dice: &mut Dice, documents: bool) -> (Bson, Vec<Docume
         9 => doc! { "$pullAll": { "followers": dice.items(documents) } },
         10 => doc! { "$pop": { "followers": if dice.below(2) == 0 { 1 } else { -1 } } },
         11 => doc! { "$set": { "followers": dice.items(documents), "b": 1 } },
-        12 if documents => doc! { "$inc": { "followers.$[].n": 1 } },
+        12 if documents => {
+            filters.push(doc! { "x.id": { "$gte": 0 } });
+            doc! { "$inc": { "followers.$[x].n": 1 } }
+        }
         12 => doc! { "$inc": { "followers.$[]": 1 } },
         13 if documents => {
             filters.push(doc! { "x.id": { "$gte": 4 } });
@@ -201,9 +206,11 @@ pub(crate) async fn model(opened: &Opened, seed: u64, acts: usize) {
         let mut dice = Dice(seed * 7_919 + keep as u64);
         for act in 0..acts {
             let id = i32::try_from(dice.below(4)).unwrap();
-            let (query, how): (Document, &[&str]) = match dice.below(8) {
+            let (query, how): (Document, &[&str]) = match dice.below(9) {
                 0 => (some_filter(&mut dice, documents), &[]),
                 1 => (some_filter(&mut dice, documents), &["multi"]),
+                // It makes a document, or fails because this one is there and does not match.
+                8 => (doc! { "$and": [some_filter(&mut dice, documents), { "_id": id }] }, &["upsert"]),
                 2 => (doc! { "_id": id }, &["upsert"]),
                 _ => (doc! { "_id": id }, &[]),
             };
@@ -233,6 +240,10 @@ pub(crate) async fn model(opened: &Opened, seed: u64, acts: usize) {
                             Modify::Update { update: update_of(spec, &filters), upsert: false, return_new: false };
                         let modify = testing::find_and_modify(ns, query.clone(), action);
                         WriteOp::FindAndModify(Box::new(modify))
+                    }
+                    // A number among documents has no field, not even a missing one.
+                    5 if documents => {
+                        testing::update(ns, doc! { "_id": id }, doc! { "$push": { "followers": 7 } }, &[])
                     }
                     4 => testing::update(ns, query.clone(), Bson::Array(vec![doc! { "$set": { "a": 5 } }.into()]), how),
                     _ => {

@@ -377,5 +377,5 @@ fn names_field(spec: &Doc<'_>, field: &str) -> bool {
 
 /// Whether what is inserted has the field from the filter.
 fn sets_by_filter(filter: &Filter, field: &str) -> bool {
-    filter.reads().is_some_and(|paths| paths.iter().any(|path| path.first() == field))
+    filter.root.required_equality(field).is_some()
 }

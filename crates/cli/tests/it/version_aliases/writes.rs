@@ -103,6 +103,11 @@ fn statements_answer_as_mongodb_does(at: At) {
         (Some("P"), Some(true), Some(3)),
         "{now}"
     );
+    // One that names a document and does not match it fails, and counts nothing.
+    let refused = older.ask(doc! { "update": "users", "updates": [{ "q": { "_id": 5, "phone": "none" }, "u": { "$set": { "x": 1 } }, "upsert": true }] });
+    let failed = refused.get_array("writeErrors").unwrap()[0].as_document().unwrap();
+    assert_eq!((failed.get_i32("code").ok(), refused.get_i32("n").ok()), (Some(11000), Some(0)), "{refused}");
+    assert!(!refused.contains_key("upserted"), "{refused}");
     // findAndModify shows documents of the version.
     let modify = |more: Document| {
         let mut command = doc! { "findAndModify": "users", "query": { "phone": "5" } };

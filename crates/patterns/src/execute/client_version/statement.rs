@@ -100,7 +100,10 @@ async fn upserted(place: &mut Place<'_>, filter: &Filter, update: &Update, bypas
     let id = newest.get("_id").unwrap_or(Value::Missing);
     let op = WriteOp::Insert(Insert { bypass_validation, ..Insert::of(place.ns.clone(), vec![newest]) });
     let written = place.write(&op).await?;
-    Ok(Written { n: 1, upserted: vec![(0, id)], errors: written.errors, ..Written::default() })
+    if !written.errors.is_empty() {
+        return Ok(Written { errors: written.errors, ..Written::default() });
+    }
+    Ok(Written { n: 1, upserted: vec![(0, id)], ..Written::default() })
 }
 
 async fn modified(place: &mut Place<'_>, op: &FindAndModify, found: Option<Found>) -> Result<Written> {

@@ -11,10 +11,10 @@ use crate::shapes::outlier::array_update::ArrayUpdate;
 use crate::shapes::outlier::filter::{contains, one_of};
 use crate::shapes::outlier::stored::index_of;
 use document::filter::{Details, Filter};
-use document::op::{Capture, Delete, DeleteStatement, Find, Insert, ReadOp, UpdateOp, UpdateStatement, WriteOp};
+use document::op::{Capture, Delete, DeleteStatement, Find, Insert, ReadOp, WriteOp};
 use document::update::{Applied, Update};
 use document::value::{Path, order};
-use document::{Doc, DocWriter, Result, Value};
+use document::{Doc, Result, Value};
 use std::sync::Arc;
 
 /// What is stored instead of a host; its overflow is written already.
@@ -88,16 +88,16 @@ pub(super) async fn of(
 }
 
 /// One array of the host that is written.
-struct HostArray<'a> {
-    local: &'a Arc<CollectionRules>,
-    outlier: &'a Arc<Outlier>,
-    stored: &'a Doc<'static>,
-    rows: &'a mut RowChanges,
-    overflow_changed: bool,
+pub(super) struct HostArray<'a> {
+    pub(super) local: &'a Arc<CollectionRules>,
+    pub(super) outlier: &'a Arc<Outlier>,
+    pub(super) stored: &'a Doc<'static>,
+    pub(super) rows: &'a mut RowChanges,
+    pub(super) overflow_changed: bool,
 }
 
 impl HostArray<'_> {
-    fn owner(&self) -> Value<'static> {
+    pub(super) fn owner(&self) -> Value<'static> {
         self.stored.get("_id").unwrap_or(Value::Missing)
     }
 
@@ -158,8 +158,9 @@ impl HostArray<'_> {
         part: ArrayUpdate,
     ) -> Result<Doc<'static>> {
         let outlier = self.outlier.clone();
+        let changes_embedded = part.changes_embedded();
         if part.concerns_items() {
-            overflow = overflow.saturating_sub(self.each_item(attempt, &part).await?);
+            overflow = overflow.saturating_sub(self.each_item(attempt, &items, &part).await?);
         }
         let is_first_outside = outlier.read(self.stored).items.is_none_or(|items| items.is_empty());
         if (part.pops_last || part.pops_first && is_first_outside)
@@ -167,6 +168,9 @@ impl HostArray<'_> {
         {
             self.delete_all(attempt, std::slice::from_ref(popped)).await?;
             overflow = overflow.saturating_sub(1);
+        }
+        if outlier.unique && changes_embedded {
+            self.refuse_twice(attempt, &items).await?;
         }
         let new = self.new_items(attempt, &items, part).await?;
         if !new.is_empty() {
@@ -178,58 +182,18 @@ impl HostArray<'_> {
             self.overflow_changed = true;
             overflow += count;
         }
+        let fitting = outlier.embedded(&items);
+        if changes_embedded && fitting < items.len() {
+            // They have grown past `keep_bytes`; whatever overflows already stands behind them.
+            let grown: Vec<(u64, Value<'static>)> = (fitting as u64..).zip(items.split_off(fitting)).collect();
+            spill(attempt, self.local, &outlier, &self.owner(), &grown, self.rows).await?;
+            self.overflow_changed = true;
+            overflow += grown.len() as u64;
+        }
         if overflow > 0 && items.len() < outlier.keep && outlier.has_limit() {
             overflow = overflow.saturating_sub(self.brought_back(attempt, &mut items).await?);
         }
         Ok(outlier.with(&after, Some(&items), overflow))
-    }
-
-    /// Applies the update to items of the overflow; returns how many are gone.
-    async fn each_item(&mut self, attempt: &mut Attempt<'_>, part: &ArrayUpdate) -> Result<u64> {
-        let outlier = self.outlier.clone();
-        let Some(update) = &part.each else { return Ok(0) };
-        if part.changes_each {
-            // Two that change items and leave the owner as it is are ordered by nothing else.
-            for kept in self.local.rule_of(&outlier) {
-                attempt.exclusive(&kept, &self.owner()).await?;
-            }
-        }
-        let mut filter = of_owner(&outlier, &self.owner());
-        if let (Some(Some(values)), false) = (&part.pulled, part.changes_each) {
-            filter = filter.and(Filter::from_node(one_of(&outlier, values.clone())));
-        }
-        let find = Find::matching(outlier.overflow.clone(), filter);
-        let env = attempt.context.env.clone();
-        let (mut gone, mut others) = (Vec::new(), Vec::new());
-        for document in attempt.read(&self.local.rule_of(&outlier), ReadOp::Find(find)).await? {
-            let mut alone = DocWriter::new();
-            let item = document.get(&outlier.item).unwrap_or(Value::Null);
-            alone.start_array(&outlier.field).append_at(0, &item).end();
-            let Applied::Changed(after) = update.apply(&alone.finish(), &Details::default(), &env)? else { continue };
-            match after.get(&outlier.field) {
-                Some(Value::Array(items)) if !items.is_empty() => {
-                    if let Some(item) = items.get(0) {
-                        others.push((document, item.into_owned()));
-                    }
-                }
-                _ => gone.push(document),
-            }
-        }
-        let mut statements = Vec::new();
-        for (document, item) in &others {
-            let id = document.get("_id").unwrap_or(Value::Missing);
-            let (filter, update) = (Filter::equality("_id", &id), owners::set_item(&outlier, item)?);
-            statements.push(UpdateStatement { filter, update, multi: false, upsert: false, hint: None });
-            let after = with_item(&outlier, document, item);
-            self.rows.overflow(&outlier, Some(document), Some(&after));
-        }
-        if !statements.is_empty() {
-            self.overflow_changed = true;
-            let op = WriteOp::Update(UpdateOp::of(outlier.overflow.clone(), statements));
-            derive(attempt, self.local, &outlier, &op, &Capture::Nothing).await?;
-        }
-        self.delete_all(attempt, &gone).await?;
-        Ok(gone.len() as u64)
     }
 
     /// What goes behind the last item.
@@ -290,7 +254,7 @@ impl HostArray<'_> {
         attempt.read(&self.local.rule_of(self.outlier), ReadOp::Find(find)).await
     }
 
-    async fn delete_all(&mut self, attempt: &mut Attempt<'_>, documents: &[Doc<'static>]) -> Result<()> {
+    pub(super) async fn delete_all(&mut self, attempt: &mut Attempt<'_>, documents: &[Doc<'static>]) -> Result<()> {
         for some in documents.chunks(DELETED_TOGETHER) {
             let ids = some.iter().filter_map(|document| document.get("_id")).collect();
             self.delete(attempt, Filter::among("_id", ids)).await?;
@@ -344,12 +308,4 @@ fn says_the_same(local: &CollectionRules, one: &Doc<'static>, other: &Doc<'stati
     let value = |doc: &Doc<'static>, path: &Path| doc.get(path.first()).unwrap_or(Value::Missing);
     let watched: Vec<Path> = local.outliers.iter().flat_map(|outlier| outlier.watched()).collect();
     watched.iter().all(|path| value(one, path) == value(other, path))
-}
-
-fn with_item(outlier: &Outlier, document: &Doc<'static>, item: &Value<'_>) -> Doc<'static> {
-    let mut writer = DocWriter::with_capacity(document.as_bytes().len());
-    for (name, value) in document.iter() {
-        writer.append(name.as_str(), if name.as_str() == outlier.item { item } else { &value });
-    }
-    writer.finish()
 }

@@ -4,6 +4,7 @@
 
 mod change;
 mod deletes;
+mod each_item;
 pub(crate) mod explained;
 mod many_owners;
 pub(crate) mod owners;
@@ -27,7 +28,7 @@ use crate::shapes::outlier::filter::is_about;
 use crate::shapes::outlier::guarded::guarded;
 use crate::shapes::with_id;
 use document::backend::Session;
-use document::filter::Filter;
+use document::filter::{Filter, Node};
 use document::op::{
     Capture, Context, Delete, DeleteStatement, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, UpdateOp,
     UpdateStatement, WriteOp, Written,
@@ -93,12 +94,12 @@ fn is_concerned(local: &CollectionRules, statement: &UpdateStatement) -> bool {
 /// New documents: what is past the limit goes to the overflow.
 async fn new_documents(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, op: &Insert) -> Result<Written> {
     let env = attempt.context.env.clone();
-    let (mut documents, mut spilt) = (Vec::new(), Vec::new());
+    let (mut documents, mut overflows) = (Vec::new(), Vec::new());
     for (place, document) in op.documents.iter().enumerate() {
         match divided(local, &with_id(document, &env)) {
             Ok((stored, overflow)) => {
                 documents.push(stored);
-                spilt.push(overflow);
+                overflows.push(overflow);
             }
             Err(error) => return Ok(statements::failed(place, error)),
         }
@@ -114,13 +115,9 @@ async fn new_documents(attempt: &mut Attempt<'_>, local: &Arc<CollectionRules>, 
         let number = op.statement_ids.get(place).copied().unwrap_or_else(|| i32::try_from(place).unwrap_or(i32::MAX));
         written.retried.contains(&number)
     };
-    let new = stored.documents.iter().zip(spilt).enumerate().filter(|(at, _)| !is_done(*at));
+    let new = stored.documents.iter().zip(overflows).enumerate().filter(|(at, _)| !is_done(*at));
     for (document, overflow) in new.map(|(_, new)| new) {
-        rows.host(None, Some(document));
-        let owner = document.get("_id").unwrap_or(Value::Missing);
-        for (outlier, items) in local.outliers.iter().zip(overflow) {
-            change::spill(attempt, local, outlier, &owner, &items, &mut rows).await?;
-        }
+        spilt(attempt, local, document, overflow, &mut rows).await?;
     }
     rows.put(&mut changes)?;
     Box::pin(react(attempt, changes)).await?;
@@ -173,7 +170,7 @@ async fn updated(
     let find = Find { hint: statement.hint.clone(), limit, ..Find::matching(op.ns.clone(), filter) };
     let found = attempt.read(&[], ReadOp::Find(find)).await?;
     let mut rows = RowChanges::of(attempt, local);
-    let (mut statements, mut hidden, mut changes) = (Vec::new(), 0, 0);
+    let (mut statements, mut hidden, mut changes, mut made) = (Vec::new(), 0, 0, None);
     for stored in &found {
         let changed = change::of(attempt, local, stored, &statement.filter, &statement.update, &mut rows).await?;
         hidden += u64::from(changed.is_hidden(stored));
@@ -184,13 +181,17 @@ async fn updated(
         if !statement.upsert {
             return Ok(Written::default());
         }
-        let made = upserted(attempt, local, &statement.filter, &statement.update, &mut rows).await?;
-        statements.push(whole(&made, true)?);
+        let (stored, overflow) = upserted(attempt, local, &statement.filter, &statement.update)?;
+        statements.push(whole(&stored, true)?);
+        made = Some((stored, overflow));
     }
     let op = WriteOp::Update(UpdateOp { statements, ..op.clone() });
     let mut written = attempt.write(&op, &local.capture).await?;
     if !written.errors.is_empty() {
         return Ok(written);
+    }
+    if let Some((stored, overflow)) = made {
+        spilt(attempt, local, &stored, overflow, &mut rows).await?;
     }
     follow(attempt, op.ns(), &mut written, rows).await?;
     if attempt.rules.lenses().of(op.ns()).is_some() && written.modified != changes {
@@ -231,7 +232,7 @@ async fn find_and_modify(
     let find =
         Find { sort: op.sort.clone(), hint: op.hint.clone(), limit: Some(1), ..Find::matching(op.ns.clone(), filter) };
     let found = attempt.read(&[], ReadOp::Find(find)).await?.into_iter().next();
-    let (mut rows, mut is_hidden) = (RowChanges::of(attempt, local), false);
+    let (mut rows, mut is_hidden, mut made) = (RowChanges::of(attempt, local), false, None);
     let (id, action) = match (&op.action, found) {
         (Modify::Remove, Some(stored)) => (id_of(&stored), Modify::Remove),
         (Modify::Update { update, return_new, .. }, Some(stored)) => {
@@ -241,19 +242,33 @@ async fn find_and_modify(
             (id_of(&stored), Modify::Update { update, upsert: false, return_new })
         }
         (Modify::Update { update, upsert: true, return_new }, None) => {
-            let made = upserted(attempt, local, &op.filter, update, &mut rows).await?;
-            (id_of(&made), Modify::Update { update: replacement(&made)?, upsert: true, return_new: *return_new })
+            let (stored, overflow) = upserted(attempt, local, &op.filter, update)?;
+            let action = Modify::Update { update: replacement(&stored)?, upsert: true, return_new: *return_new };
+            let id = id_of(&stored);
+            made = Some((stored, overflow));
+            (id, action)
         }
         (Modify::Remove | Modify::Update { .. }, None) => return Ok(Written::default()),
     };
-    let stored = FindAndModify { filter: Filter::equality("_id", &id), sort: None, hint: None, action, ..op.clone() };
+    let is_new = matches!(action, Modify::Update { upsert: true, .. });
+    let filter = if is_new { never(&id) } else { Filter::equality("_id", &id) };
+    let stored = FindAndModify { filter, sort: None, hint: None, action, ..op.clone() };
     let statement = WriteOp::FindAndModify(Box::new(stored.clone()));
     let mut written = match rows.is_empty() {
-        true => modified(attempt, local, &statement, &stored).await?,
+        true => {
+            let written = modified(attempt, local, &statement, &stored).await?;
+            if let (Some((stored, overflow)), true) = (made, written.errors.is_empty()) {
+                spilt(attempt, local, &stored, overflow, &mut rows).await?;
+            }
+            written
+        }
         false => {
             // Part of the items is written already: fields of the host are right only behind the whole write.
             let mut written = attempt.write(&statement, &local.capture).await?;
             if written.errors.is_empty() {
+                if let Some((stored, overflow)) = made {
+                    spilt(attempt, local, &stored, overflow, &mut rows).await?;
+                }
                 follow(attempt, &op.ns, &mut written, rows).await?;
                 written = read_back(attempt, &stored, id, written).await?;
             }
@@ -275,21 +290,29 @@ async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, written: &mut Written
     Box::pin(react(attempt, changes)).await
 }
 
-/// The document that an upsert makes, its overflow written.
-async fn upserted(
-    attempt: &mut Attempt<'_>,
-    local: &Arc<CollectionRules>,
+/// The document that an upsert makes, and what of it overflows.
+fn upserted(
+    attempt: &Attempt<'_>,
+    local: &CollectionRules,
     filter: &Filter,
     update: &Update,
+) -> Result<(Doc<'static>, Spilt)> {
+    divided(local, &update.upsert(filter, &attempt.context.env)?)
+}
+
+/// Writes the overflow of a new host, which is written already: if another has its `_id`, the error says so.
+async fn spilt(
+    attempt: &mut Attempt<'_>,
+    local: &Arc<CollectionRules>,
+    stored: &Doc<'static>,
+    overflow: Spilt,
     rows: &mut RowChanges,
-) -> Result<Doc<'static>> {
-    let document = update.upsert(filter, &attempt.context.env)?;
-    let (stored, spilt) = divided(local, &document)?;
-    rows.host(None, Some(&stored));
-    for (outlier, items) in local.outliers.iter().zip(spilt) {
-        change::spill(attempt, local, outlier, &id_of(&stored), &items, rows).await?;
+) -> Result<()> {
+    rows.host(None, Some(stored));
+    for (outlier, items) in local.outliers.iter().zip(overflow) {
+        change::spill(attempt, local, outlier, &id_of(stored), &items, rows).await?;
     }
-    Ok(stored)
+    Ok(())
 }
 
 fn id_of(document: &Doc<'static>) -> Value<'static> {
@@ -302,8 +325,15 @@ fn replacement(after: &Doc<'static>) -> Result<Update> {
 
 /// The statement that makes a stored document this one.
 fn whole(after: &Doc<'static>, upsert: bool) -> Result<UpdateStatement> {
-    let (filter, update) = (Filter::equality("_id", &id_of(after)), replacement(after)?);
-    Ok(UpdateStatement { filter, update, multi: false, upsert, hint: None })
+    let id = id_of(after);
+    let filter = if upsert { never(&id) } else { Filter::equality("_id", &id) };
+    Ok(UpdateStatement { filter, update: replacement(after)?, multi: false, upsert, hint: None })
+}
+
+/// Matches no document and names this `_id`: an upsert by it inserts, or fails because of the document that is there, as MongoDB's does
+/// where a filter names a document and does not match it.
+fn never(id: &Value<'_>) -> Filter {
+    Filter::equality("_id", id).and(Filter::from_node(Node::Or(Vec::new())))
 }
 
 /// What a statement of a retryable write answered before; `None` if it was not done.

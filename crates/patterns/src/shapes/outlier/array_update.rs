@@ -129,6 +129,11 @@ impl ArrayUpdate {
         Ok(found)
     }
 
+    /// Whether an embedded item may be another afterwards.
+    pub(crate) fn changes_embedded(&self) -> bool {
+        self.changes_each || self.positional || self.place.is_some()
+    }
+
     /// Whether an item of the overflow may be gone or another afterwards.
     pub(crate) fn concerns_items(&self) -> bool {
         self.pulled.is_some() || self.changes_each

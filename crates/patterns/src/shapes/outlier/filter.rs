@@ -5,7 +5,7 @@
 use crate::rule::Outlier;
 use document::filter::{Filter, Node, Test};
 use document::value::{Path, order};
-use document::{Code, Error, Result, Value};
+use document::{Code, DocWriter, Error, Result, Value};
 use std::sync::Arc;
 
 /// What is asked of an overflow: which owners have an item that passes.
@@ -140,21 +140,45 @@ fn field(outlier: &Arc<Outlier>, path: &Path, test: &Test, ask: &mut Ask<'_>) ->
         Test::Size(size) if rest.is_empty() => return sized(outlier, own(), *size),
         // The whole array.
         Test::Eq(Value::Array(_)) | Test::Exists if rest.is_empty() => None,
+        Test::Eq(_) | Test::In(_) if rest.is_empty() => Some(alone(outlier, &of_item, test)),
         Test::Eq(_) | Test::In(_) | Test::Exists | Test::Size(_) => {
-            Some(Node::Field { path: of_item, test: test.clone() })
+            Some(of_document(outlier, Node::Field { path: of_item, test: test.clone() }))
         }
-        Test::ElemMatch(node) if rest.is_empty() => inside(&of_item, node),
+        Test::ElemMatch(node) if rest.is_empty() => inside(&of_item, node).map(|node| of_document(outlier, node)),
         Test::ElemMatchValue(tests) if rest.is_empty() => {
             let node = |test: &Test| Node::Field { path: of_item.clone(), test: test.clone() };
             Some(Node::all_of(tests.iter().map(node)))
         }
-        Test::ElemMatch(_) | Test::ElemMatchValue(_) => Some(Node::Field { path: of_item, test: test.clone() }),
+        Test::ElemMatch(_) | Test::ElemMatchValue(_) => {
+            Some(of_document(outlier, Node::Field { path: of_item, test: test.clone() }))
+        }
         Test::Lt(_) | Test::Lte(_) | Test::Gt(_) | Test::Gte(_) | Test::Leaf(_) => None,
     };
     match in_overflow {
         Some(node) => Node::Or(vec![own(), ask(outlier, node)]),
         None => own(),
     }
+}
+
+/// A test of an item that is a value: an item that is itself an array is not looked into.
+fn alone(outlier: &Outlier, item: &Path, test: &Test) -> Node {
+    let own = Node::Field { path: item.clone(), test: test.clone() };
+    let names_array = match test {
+        Test::In(set) => set.values.iter().any(|value| matches!(value, Value::Array(_))),
+        _ => false,
+    };
+    if names_array { own } else { Node::all_of([own, no_array(outlier)]) }
+}
+
+/// A test of fields inside an item. Items without fields have not even missing ones: `followers.name: null` does not find a 5.
+fn of_document(outlier: &Outlier, inside: Node) -> Node {
+    let is_document = Node::field(&outlier.item, Test::Gte(Value::Document(DocWriter::new().finish())));
+    Node::all_of([inside, is_document, no_array(outlier)])
+}
+
+fn no_array(outlier: &Outlier) -> Node {
+    let array = Test::Gte(Value::Array(std::iter::empty::<Value<'static>>().collect()));
+    Node::field(&outlier.item, Test::Not(Box::new(array)))
 }
 
 /// With overflow the count says how long the array is.

@@ -73,7 +73,7 @@ impl Outlier {
     pub(crate) fn divided(&self, doc: &Doc<'_>) -> Result<(Doc<'static>, Vec<(u64, Value<'static>)>)> {
         let Some(items) = self.read(doc).items else { return Ok((self.with(doc, None, 0), Vec::new())) };
         if self.unique {
-            self.refuse_twice(doc, &items)?;
+            self.refuse_twice(&doc.get("_id").unwrap_or(Value::Missing), &items)?;
         }
         let (embedded, rest) = items.split_at(self.embedded(&items));
         let numbered = rest.iter().cloned().zip(embedded.len() as u64..).map(|(item, index)| (index, item));
@@ -88,7 +88,8 @@ impl Outlier {
         writer.finish()
     }
 
-    fn refuse_twice(&self, doc: &Doc<'_>, items: &[Value<'static>]) -> Result<()> {
+    /// Refuses items of which two are the same.
+    pub(crate) fn refuse_twice(&self, owner: &Value<'_>, items: &[Value<'static>]) -> Result<()> {
         let mut sorted: Vec<&Value<'static>> = items.iter().collect();
         sorted.sort_by(|one, other| order::compare(one, other));
         let twice = sorted.windows(2).find_map(|pair| match pair {
@@ -96,7 +97,7 @@ impl Outlier {
             _ => None,
         });
         match twice {
-            Some(item) => Err(self.twice(&doc.get("_id").unwrap_or(Value::Missing), item)),
+            Some(item) => Err(self.twice(owner, item)),
             None => Ok(()),
         }
     }
