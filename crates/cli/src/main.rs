@@ -5,6 +5,7 @@ mod bench;
 mod compose;
 mod declaration;
 mod input;
+mod lab;
 mod missing_role;
 mod options;
 mod outcome;

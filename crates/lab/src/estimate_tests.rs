@@ -65,7 +65,8 @@ fn the_truth_lies_inside_the_error_nine_times_in_ten() {
 #[test]
 fn a_decent_sample_is_within_two_percent_and_says_so() {
     let mut random = Random::seeded(5);
-    let population = Population::heavy(&mut random, 20_000, 1.2, 0.3);
+    // What a layout takes is nearly a function of what it holds.
+    let population = Population::heavy(&mut random, 20_000, 1.2, 0.1);
     let truth = population.truth();
     for seed in 0..50 {
         let estimate = population.estimate(seed, 0.1);

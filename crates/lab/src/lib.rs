@@ -17,10 +17,13 @@
 pub mod bottleneck;
 pub mod estimate;
 pub mod keys;
+pub mod ledger;
 pub mod line;
 pub mod measure;
 pub mod meter;
 pub mod mix;
+pub mod outcome;
+pub mod page;
 pub mod plan;
 pub mod random;
 pub mod rounds;
