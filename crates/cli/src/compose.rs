@@ -97,6 +97,26 @@ impl Patterns {
         Patterns { front, life, engine: Some(engine), patience: Duration::ZERO }
     }
 
+    /// On the engine, only to be read: nothing expires.
+    pub(crate) fn only_read(engine: Engine) -> Patterns {
+        let (front, life) = joined(Arc::new(engine.clone()));
+        Patterns { front, life, engine: Some(engine), patience: Duration::ZERO }
+    }
+
+    /// On the engine of a scratch store; a meter counts what is written beneath the rules.
+    pub(crate) fn metered(engine: Engine, meter: Arc<lab::meter::Meter>) -> Patterns {
+        let inner = Arc::new(engine.clone());
+        let (front, life) = joined(Arc::new(lab::meter::Metered { inner, meter }));
+        Patterns { front, life, engine: Some(engine), patience: Duration::ZERO }
+    }
+
+    /// The same on a real MongoDB.
+    pub(crate) fn metered_upstream(upstream: Arc<upstream::Upstream>, meter: Arc<lab::meter::Meter>) -> Patterns {
+        let patience = upstream.uri().selection_timeout;
+        let (front, life) = joined(Arc::new(lab::meter::Metered { inner: upstream, meter }));
+        Patterns { front, life, engine: None, patience }
+    }
+
     /// An embedded store that no server has open, for one verb.
     pub(crate) fn folder(path: &Path) -> document::Result<Patterns> {
         Ok(Patterns::embedded(Engine::open(path, engine::Options::default())?))

@@ -6,6 +6,7 @@ mod compose;
 mod declaration;
 mod dump;
 mod input;
+mod lab;
 mod missing_role;
 mod options;
 mod outcome;

@@ -10,22 +10,38 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Size, String> {
-        let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (digits, unit) = text.split_at(split);
-        let factor = match unit.trim().to_ascii_uppercase().as_str() {
-            "" | "B" => 1,
-            "K" | "KB" | "KIB" => 1 << 10,
-            "M" | "MB" | "MIB" => 1 << 20,
-            "G" | "GB" | "GIB" => 1_u64 << 30,
-            _ => return Err(format!("'{unit}' is no unit of size: write it like 512MB or 2GB")),
-        };
-        let number: u64 = digits.parse().map_err(|_| "a size is a whole number and a unit, like 512MB".to_owned())?;
-        let bytes = number.checked_mul(factor).ok_or("that is more than any machine has")?;
+        let bytes = bytes(text)?;
         if bytes < 64 << 20 {
             return Err("the store needs at least 64MB".into());
         }
         Ok(Size(bytes))
     }
+}
+
+/// The same without a least size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AnySize(pub(crate) u64);
+
+impl FromStr for AnySize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AnySize, String> {
+        bytes(text).map(AnySize)
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(split);
+    let factor = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1_u64 << 30,
+        _ => return Err(format!("'{unit}' is no unit of size: write it like 512MB or 2GB")),
+    };
+    let number: u64 = digits.parse().map_err(|_| "a size is a whole number and a unit, like 512MB".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "that is more than any machine has".to_owned())
 }
 
 #[cfg(test)]

@@ -36,18 +36,12 @@ enum Place {
 
 impl Target {
     pub(crate) async fn open(asked: &TargetOptions, purpose: Purpose) -> Result<Target, Failure> {
-        let of = |uri: &Option<String>, file: &Option<PathBuf>| match (uri, file) {
-            (None, Some(file)) => input::connection_string(file).map(Some),
-            (uri, _) => Ok(uri.clone()),
-        };
-        let (server, upstream) = (of(&asked.server, &asked.server_file)?, of(&asked.upstream, &asked.upstream_file)?);
+        let (server, upstream) = connection_strings(asked)?;
         let place = match (server, &asked.data, upstream) {
             (Some(uri), _, _) => Place::server(&uri).await?,
             (_, Some(folder), _) => Place::folder(folder).await?,
             (_, _, Some(uri)) => Place::upstream(&uri, purpose).await?,
-            (None, None, None) => return Err(Failure::of(report::Code::Word("target"), "nothing says where the data is").hint(
-                "name a running Pleach with --server URI, the folder of an embedded store with --data DIR, or a MongoDB with --upstream URI",
-            )),
+            (None, None, None) => return Err(unnamed()),
         };
         Ok(Target { place, for_people: !report::wants_json() })
     }
@@ -87,17 +81,7 @@ impl Target {
 impl Place {
     /// The folder's store, or the server that has it open.
     async fn folder(folder: &Path) -> Result<Place, Failure> {
-        if !folder.is_dir() {
-            return Err(Failure::of(report::Code::Word("target"), format!("there is no folder {}", folder.display()))
-                .hint("`pleach serve --data DIR` makes one"));
-        }
-        if !engine::is_store(folder) {
-            return Err(Failure::of(
-                report::Code::Word("target"),
-                format!("{} is not a data folder of Pleach: it holds no store", folder.display()),
-            )
-            .hint("name the folder that `pleach serve --data DIR` was given; nothing was made in this one"));
-        }
+        is_store(folder)?;
         match compose::Patterns::folder(folder) {
             Ok(patterns) => {
                 patterns.life.load_to_read().await?;
@@ -113,22 +97,7 @@ impl Place {
 
     /// A running Pleach: it is asked as any client would.
     async fn server(uri: &str) -> Result<Place, Failure> {
-        // A standalone MongoDB would be refused for what it is, not for being the wrong kind of target.
-        let uri = upstream::Uri { standalone: true, ..compose::connection_string(uri)? };
-        let server = compose::connect(uri).await.map_err(|failure| {
-            match failure.code == report::Code::Number(Code::HostUnreachable.number()) {
-                true => failure.hint("check the address, and that a `pleach serve` runs and listens there; serverSelectionTimeoutMS in the connection string waits longer"),
-                false => failure,
-            }
-        })?;
-        if !server.is_pleach() {
-            return Err(Failure::of(
-                report::Code::Word("target"),
-                format!("{} is a MongoDB, not a Pleach", server.uri()),
-            )
-            .hint("name it with --upstream instead; --server is a running `pleach serve`"));
-        }
-        Ok(Place::Server(Arc::new(server)))
+        running(uri).await.map(Place::Server)
     }
 
     async fn upstream(uri: &str, purpose: Purpose) -> Result<Place, Failure> {
@@ -143,6 +112,55 @@ impl Place {
         }
         Ok(Place::Here(patterns))
     }
+}
+
+/// The connection strings of `--server` and `--upstream`, wherever they stand.
+pub(crate) fn connection_strings(asked: &TargetOptions) -> Result<(Option<String>, Option<String>), Failure> {
+    let of = |uri: &Option<String>, file: &Option<PathBuf>| match (uri, file) {
+        (None, Some(file)) => input::connection_string(file).map(Some),
+        (uri, _) => Ok(uri.clone()),
+    };
+    Ok((of(&asked.server, &asked.server_file)?, of(&asked.upstream, &asked.upstream_file)?))
+}
+
+/// No option names a target.
+pub(crate) fn unnamed() -> Failure {
+    Failure::of(report::Code::Word("target"), "nothing says where the data is").hint(
+        "name a running Pleach with --server URI, the folder of an embedded store with --data DIR, or a MongoDB with --upstream URI",
+    )
+}
+
+/// Refuses a folder that holds no store.
+pub(crate) fn is_store(folder: &Path) -> Result<(), Failure> {
+    if !folder.is_dir() {
+        return Err(Failure::of(report::Code::Word("target"), format!("there is no folder {}", folder.display()))
+            .hint("`pleach serve --data DIR` makes one"));
+    }
+    if !engine::is_store(folder) {
+        return Err(Failure::of(
+            report::Code::Word("target"),
+            format!("{} is not a data folder of Pleach: it holds no store", folder.display()),
+        )
+        .hint("name the folder that `pleach serve --data DIR` was given; nothing was made in this one"));
+    }
+    Ok(())
+}
+
+/// A running Pleach.
+pub(crate) async fn running(uri: &str) -> Result<Arc<Upstream>, Failure> {
+    // A standalone MongoDB would be refused for what it is, not for being the wrong kind of target.
+    let uri = upstream::Uri { standalone: true, ..compose::connection_string(uri)? };
+    let server = compose::connect(uri).await.map_err(|failure| {
+        match failure.code == report::Code::Number(Code::HostUnreachable.number()) {
+            true => failure.hint("check the address, and that a `pleach serve` runs and listens there; serverSelectionTimeoutMS in the connection string waits longer"),
+            false => failure,
+        }
+    })?;
+    if !server.is_pleach() {
+        return Err(Failure::of(report::Code::Word("target"), format!("{} is a MongoDB, not a Pleach", server.uri()))
+            .hint("name it with --upstream instead; --server is a running `pleach serve`"));
+    }
+    Ok(Arc::new(server))
 }
 
 /// A server tells its hint behind the message, since drivers show only that.

@@ -32,4 +32,4 @@ mod write;
 
 pub use answer::is_failover;
 pub use upstream::Upstream;
-pub use uri::{HostError, Uri, UriError};
+pub use uri::{Credentials, HostError, Uri, UriError};

@@ -10,6 +10,7 @@ mod compared;
 mod drop;
 mod explain;
 mod forget;
+mod lab;
 mod patterns;
 mod plan;
 mod repair;
@@ -41,6 +42,7 @@ pub(crate) const VERBS: &[&Verb] = &[
     &drop::VERB,
     &explain::VERB,
     &forget::VERB,
+    &lab::VERB,
     &patterns::VERB,
     &plan::VERB,
     &repair::VERB,

@@ -166,6 +166,20 @@ pub fn from_bson(doc: &Doc<'_>, database: Option<&str>) -> Checked {
     finish(database, drafts, findings, &[])
 }
 
+/// YAML that is no declaration, read as strictly: what it says, or all that is wrong with it.
+pub fn plain_yaml(file: &str, text: &str) -> Result<Value<'static>> {
+    let mut findings = Findings::of(file);
+    let node = yaml::read(text, &mut findings);
+    match (node, findings.list.iter().find(|finding| finding.severity == Severity::Error)) {
+        (Some(node), None) => Ok(node.to_value()),
+        (_, Some(finding)) => {
+            let line = finding.spot.map(|spot| format!(":{}", spot.line)).unwrap_or_default();
+            Err(Error::bad_value(format!("{file}{line}: {}", finding.message)))
+        }
+        (None, None) => Ok(Value::Null),
+    }
+}
+
 /// The rule that a [`Rule::declaration`] was made from.
 pub fn from_catalog(declaration: &Doc<'_>) -> Result<Rule> {
     let Declaration { rules, .. } = from_bson(declaration, None).into_result()?;
