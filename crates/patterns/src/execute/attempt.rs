@@ -19,7 +19,8 @@ use document::backend::{BatchLimit, FenceKey, FenceVersion, Mode, Session};
 use document::error::label;
 use document::op::{Capture, Context, Namespace, ReadOp, WriteError, WriteOp, Written};
 use document::{Code, Doc, Error, Result, Value};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// How many rows of a derived read are taken at once.
@@ -39,7 +40,7 @@ pub(crate) struct Attempt<'a> {
     /// Shared fences that are passed last; with a version, on the condition that they have it.
     pub(crate) later: Vec<(Arc<ActiveRule>, Value<'static>, Option<FenceVersion>)>,
     /// Hosts that were evaluated after the client's write: its deltas are in their values.
-    evaluated: Vec<(Arc<ActiveRule>, Vec<u8>)>,
+    evaluated: HashMap<Vec<u8>, SmallVec<[Arc<ActiveRule>; 1]>>,
     /// Hosts that are to be deleted together with their source …
     pub(crate) doomed: Vec<(Arc<ActiveRule>, Value<'static>)>,
     /// … and documents that were.
@@ -91,7 +92,7 @@ impl<'a> Attempt<'a> {
             exclusive: HashSet::new(),
             enqueued: HashSet::new(),
             later: Vec::new(),
-            evaluated: Vec::new(),
+            evaluated: HashMap::new(),
             doomed: Vec::new(),
             cascaded: crate::execute::changes::Changes::default(),
             touched: Vec::new(),
@@ -347,7 +348,7 @@ impl<'a> Attempt<'a> {
 
     /// Notes that a host was evaluated from what the client's write left.
     pub(crate) fn note_evaluated(&mut self, kept: &Arc<ActiveRule>, value: &Value<'_>) {
-        self.evaluated.push((kept.clone(), key::bytes(value)));
+        self.evaluated.entry(key::bytes(value)).or_default().push(kept.clone());
     }
 
     /// What is changed from now on is in none of their values.
@@ -356,9 +357,7 @@ impl<'a> Attempt<'a> {
     }
 
     pub(crate) fn was_evaluated(&self, kept: &Arc<ActiveRule>, value: &Value<'_>) -> bool {
-        !self.evaluated.is_empty() && {
-            let bytes = key::bytes(value);
-            self.evaluated.iter().any(|(other, key)| Arc::ptr_eq(other, kept) && *key == bytes)
-        }
+        let by = || self.evaluated.get(&key::bytes(value));
+        !self.evaluated.is_empty() && by().is_some_and(|by| by.iter().any(|other| Arc::ptr_eq(other, kept)))
     }
 }

@@ -12,12 +12,14 @@ use crate::execute::pipelined_statements::Sent;
 use crate::execute::react::react;
 use crate::execute::replaced::originals;
 use crate::execute::shaped_statement;
+use crate::rule::{Effects, key};
 use crate::shapes::with_id;
 use document::filter::{Details, Filter};
 use document::op::{Capture, Change, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, WriteOp, Written};
 use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
 use document::{Code, Doc, Error, Result, Value};
+use hashbrown::HashSet;
 use std::sync::Arc;
 
 pub(crate) fn namespace(op: &WriteOp) -> &Namespace {
@@ -116,10 +118,28 @@ pub(super) async fn read_back(
 
 /// What follows from the changes of a statement.
 async fn follow(attempt: &mut Attempt<'_>, ns: &Namespace, mut written: Written) -> Result<Written> {
+    check_links_between(attempt, ns, &written.changes)?;
     let mut changes = Changes::default();
     changes.derived(ns, std::mem::take(&mut written.changes));
     react(attempt, changes).await?;
     Ok(written)
+}
+
+/// A document that several statements change is one change, first to last. What each of them leaves must link nevertheless: one that
+/// writes an array where a rule links single values is refused, whatever comes behind it.
+fn check_links_between(attempt: &Attempt<'_>, ns: &Namespace, changes: &[Change]) -> Result<()> {
+    let Some(local) = attempt.rules.of(ns).filter(|_| changes.len() > 1) else { return Ok(()) };
+    let mut later: HashSet<Vec<u8>> = HashSet::with_capacity(changes.len());
+    for change in changes.iter().rev().filter(|change| !later.insert(key::bytes(&change.id))) {
+        let Some(after) = &change.after else { continue };
+        for field in local.sourced.iter().filter_map(|kept| kept.field.as_ref()) {
+            field.react(change, &attempt.context.env, &mut Effects::new())?;
+        }
+        for field in local.hosted.iter().filter_map(|kept| kept.field.as_ref()) {
+            field.wanted(after, change.before.as_ref())?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) async fn inserted(attempt: &mut Attempt<'_>, op: &Insert) -> Result<Written> {

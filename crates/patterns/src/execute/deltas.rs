@@ -7,12 +7,10 @@ use crate::execute::evaluate::is_shown_by_state;
 use crate::execute::host_queue;
 use crate::execute::host_updates::HostUpdates;
 use crate::execute::inquire::Inquiries;
+use crate::execute::key_inquiries::KeyInquiries;
 use crate::execute::look::Looks;
 use crate::execute::{deferred, jobs};
-use crate::rule::field::Inquiry;
 use crate::rule::{Delta, Effect, Effects, Field, Link, State, key};
-use document::backend::Mode;
-use document::value::order;
 use document::{Code, Error, Result, Value};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -36,8 +34,6 @@ struct KeyEffect {
     /// One about the whole key, which has all deltas, or some about parts.
     inquiries: KeyInquiries,
 }
-
-pub(super) type KeyInquiries = SmallVec<[Inquiry; 1]>;
 
 impl Following {
     /// Adds the effects of one field.
@@ -132,7 +128,7 @@ impl Following {
 
 impl KeyEffect {
     fn new(key: Value<'static>) -> KeyEffect {
-        KeyEffect { key, delta: None, looks: false, inquiries: KeyInquiries::new() }
+        KeyEffect { key, delta: None, looks: false, inquiries: KeyInquiries::default() }
     }
 
     /// Whether the changes cancel each other out.
@@ -153,7 +149,7 @@ impl KeyEffect {
                 self.looks = true;
                 self.add_delta(field, delta)
             }
-            Effect::Ask(inquiry) => add_inquiry(field, &mut self.inquiries, inquiry),
+            Effect::Ask(inquiry) => self.inquiries.add(field, inquiry),
             Effect::Nothing | Effect::Delete | Effect::Refuse => Ok(()),
         }
     }
@@ -168,7 +164,7 @@ impl KeyEffect {
 
     /// An inquiry about the whole key answers for everything else.
     fn settle(&mut self, field: &dyn Field) -> Result<()> {
-        if let Some(whole) = self.inquiries.iter_mut().find(|inquiry| inquiry.about.is_missing())
+        if let Some(whole) = self.inquiries.whole()
             && let Some(delta) = self.delta.take()
         {
             whole.delta = field.combine(delta, &whole.delta)?;
@@ -200,32 +196,4 @@ fn by_key(field: &dyn Field, effects: Effects) -> Result<SmallVec<[KeyEffect; 2]
     }
     list.iter_mut().try_for_each(|effect| effect.settle(field))?;
     Ok(list)
-}
-
-/// Adds an inquiry to those of the same key: one about the whole key swallows the others.
-pub(super) fn add_inquiry(field: &dyn Field, known: &mut KeyInquiries, more: Inquiry) -> Result<()> {
-    if more.about.is_missing() {
-        let mut parts = std::mem::take(known).into_iter().chain([more]);
-        let Some(mut whole) = parts.next() else { return Ok(()) };
-        parts.try_for_each(|part| join(field, &mut whole, &part))?;
-        known.push(Inquiry { about: Value::Missing, ..whole });
-        return Ok(());
-    }
-    let is_same = |other: &&mut Inquiry| other.about.is_missing() || order::equal(&other.about, &more.about);
-    match known.iter_mut().find(is_same) {
-        Some(first) => join(field, first, &more),
-        None => {
-            known.push(more);
-            Ok(())
-        }
-    }
-}
-
-/// Adds an inquiry to one that may stand for many changes: what the first has is neither copied nor looked at again.
-fn join(field: &dyn Field, first: &mut Inquiry, second: &Inquiry) -> Result<()> {
-    first.delta = field.combine(std::mem::replace(&mut first.delta, Delta::Unset), &second.delta)?;
-    if second.mode == Mode::Exclusive {
-        first.mode = Mode::Exclusive;
-    }
-    Ok(())
 }

@@ -7,11 +7,11 @@ use crate::execute::changes::Changes;
 use crate::execute::deltas::Following;
 use crate::execute::host_updates::HostUpdates;
 use crate::execute::{deferred, jobs, roll_up};
-use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted};
+use crate::rule::{Delta, Effect, Effects, Field, Link, WhenDeleted, key};
 use document::filter::Filter;
 use document::op::{Capture, Change, Count, Delete, DeleteStatement, ReadOp, WriteOp};
-use document::value::order;
 use document::{Code, Doc, Error, Result, Value};
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// So many hosts of one key are changed in the transaction; more are left to the outbox.
@@ -70,9 +70,10 @@ pub(super) async fn cascade(attempt: &mut Attempt<'_>) -> Result<()> {
 /// The effects on one key as one. A source that appears stands for one that had the key before.
 fn merged(field: &Arc<dyn Field>, effects: Effects) -> Result<Effects> {
     let mut by_key = Effects::new();
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
     for (key, effect) in effects {
-        let known = by_key.iter_mut().find(|(other, _)| order::equal(other, &key));
-        match known.map(|(_, known)| known) {
+        let at = *places.entry(key::bytes(&key)).or_insert(by_key.len());
+        match by_key.get_mut(at).map(|(_, known)| known) {
             None => by_key.push((key, effect)),
             Some(known) => {
                 *known = match (std::mem::replace(known, Effect::Nothing), effect) {

@@ -7,8 +7,8 @@
 
 use crate::active::ActiveRule;
 use crate::execute::attempt::Attempt;
-use crate::execute::deltas::{KeyInquiries, add_inquiry};
 use crate::execute::host_updates::HostUpdates;
+use crate::execute::key_inquiries::KeyInquiries;
 use crate::rule::field::{Inquiry, Question};
 use crate::rule::{Delta, Field, fence, key};
 use document::backend::Mode;
@@ -54,11 +54,11 @@ impl Inquiries {
         });
         let Some(FieldInquiries { keys, places, .. }) = self.fields.get_mut(at) else { return Ok(()) };
         let place = *places.entry(key::bytes(&key)).or_insert_with(|| {
-            keys.push((key, KeyInquiries::new()));
+            keys.push((key, KeyInquiries::default()));
             keys.len() - 1
         });
         match keys.get_mut(place) {
-            Some((_, known)) => add_inquiry(&**field, known, inquiry),
+            Some((_, known)) => known.add(&**field, inquiry),
             None => Ok(()),
         }
     }

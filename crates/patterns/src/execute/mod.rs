@@ -32,6 +32,7 @@ pub(crate) mod host_queue;
 mod host_updates;
 mod inquire;
 pub(crate) mod jobs;
+mod key_inquiries;
 pub(crate) mod lifted_array;
 pub(crate) mod logical_changes;
 mod look;

@@ -34,7 +34,7 @@ impl HostUpdate {
 
     pub fn add(&mut self, field: &Arc<dyn Field>, delta: Delta) -> Result<()> {
         match self.deltas.iter_mut().find(|(other, _)| Arc::ptr_eq(other, field)) {
-            Some((_, sum)) => *sum = field.combine(sum.clone(), &delta)?,
+            Some((_, sum)) => *sum = field.combine(std::mem::replace(sum, Delta::Unset), &delta)?,
             None => self.deltas.push((Arc::clone(field), delta)),
         }
         Ok(())

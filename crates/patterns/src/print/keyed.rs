@@ -1,7 +1,7 @@
 //! Code for fields of computed keys (roll-ups, `each`): the database computes the keys of a child whenever it is read.
 
 use crate::languages::javascript::Flavor;
-use crate::languages::literals::{quoted, render};
+use crate::languages::literals::{Style, quoted, render};
 use crate::languages::python::{self, plain};
 use crate::mql::{call, object};
 use crate::print::{Kept, Work, concerned};
@@ -83,32 +83,78 @@ pub(super) fn python_reader(kept: &[Kept], collection: &str) -> Option<String> {
     ))
 }
 
+/// What both languages say of a rule.
+struct Words<'k> {
+    recipe: &'k KeyedRecipe,
+    /// The names of the rule's functions.
+    keep: String,
+    fill: String,
+    rows: String,
+    stages: String,
+    keyed: String,
+    empty: String,
+    /// Paths, in quotes.
+    local: String,
+    key: String,
+    own: String,
+    /// Where children make the host: the functions that fill a new one, and the fields that do not keep an empty one.
+    fills: Vec<String>,
+    names: String,
+}
+
+impl<'k> Words<'k> {
+    /// `None` if the rule is not about computed keys.
+    fn of(
+        kept: &[Kept],
+        rule: &'k Kept,
+        style: &Style,
+        indent: usize,
+        name: &impl Fn(&str, &Kept) -> String,
+    ) -> Option<Words<'k>> {
+        let Work::Keyed { recipe, local } = &rule.work else { return None };
+        let array = |array: &document::Array<'static>| render(&Value::Array(array.borrow()), style, 0);
+        let (hosted, _) = concerned(kept, &rule.host);
+        let names: Vec<String> = own_names(kept, &rule.host).iter().map(|name| quoted(name)).collect();
+        Some(Words {
+            recipe,
+            keep: name("keep", rule),
+            fill: name("fill", rule),
+            rows: name("rows", rule),
+            stages: array(&recipe.stages),
+            keyed: array(&recipe.keyed),
+            empty: render(&Value::Document(recipe.empty.borrow()), style, indent),
+            local: quoted(local),
+            key: quoted(&recipe.key),
+            own: quoted(&key_name(rule)),
+            fills: if recipe.create { hosted.iter().map(|other| name("fill", other)).collect() } else { Vec::new() },
+            names: names.join(", "),
+        })
+    }
+
+    /// What is written, from the parts of a row.
+    fn set(&self, part: impl Fn(&str) -> String) -> String {
+        let set = self.recipe.set.iter().map(|(path, of)| format!("{}: {}", quoted(path), part(of)));
+        set.collect::<Vec<_>>().join(", ")
+    }
+}
+
 pub(super) fn python_rule(kept: &[Kept], rule: &Kept, name: impl Fn(&str, &Kept) -> String) -> Option<String> {
-    let Work::Keyed { recipe, local } = &rule.work else { return None };
+    let words = Words::of(kept, rule, &python::STYLE, 4, &name)?;
+    let set = words.set(|part| format!("rows[0][{}]", quoted(part)));
     let (host, source) = (quoted(&rule.host), quoted(rule.source.as_deref().unwrap_or_default()));
-    let (keep, fill, rows) = (name("keep", rule), name("fill", rule), name("rows", rule));
     let (stages_name, keyed_name) = (name("stages_of", rule).to_uppercase(), name("keyed", rule).to_uppercase());
-    let array = |array: &document::Array<'static>| render(&Value::Array(array.borrow()), &python::STYLE, 0);
-    let (stages, keyed) = (array(&recipe.stages), array(&recipe.keyed));
-    let empty = render(&Value::Document(recipe.empty.borrow()), &python::STYLE, 4);
-    let set: Vec<String> =
-        recipe.set.iter().map(|(path, part)| format!("{}: rows[0][{}]", quoted(path), quoted(part))).collect();
-    let (set, local, key, own) = (set.join(", "), quoted(local), quoted(&recipe.key), quoted(&key_name(rule)));
+    let Words { recipe, keep, fill, rows, stages, keyed, empty, local, key, own, fills, names } = words;
     let (make, remove) = match recipe.create {
         false => (String::new(), String::new()),
         true => {
-            let (hosted, _) = concerned(kept, &rule.host);
-            let all: String = hosted
-                .iter()
-                .map(|other| format!("            {}(session, {{\"_id\": key}})\n", name("fill", other)))
-                .collect();
-            let names: Vec<String> = own_names(kept, &rule.host).iter().map(|name| quoted(name)).collect();
+            let all: String =
+                fills.iter().map(|fill| format!("            {fill}(session, {{\"_id\": key}})\n")).collect();
             (
                 format!(
                     "        if host is None and {rows}(session, key):\n\
                      \x20           db[{host}].insert_one({{\"_id\": key}}, session=session)\n{all}"
                 ),
-                format!("            remove_empty(session, db[{host}], key, {{{}}})\n", names.join(", ")),
+                format!("            remove_empty(session, db[{host}], key, {{{names}}})\n"),
             )
         }
     };
@@ -149,32 +195,24 @@ pub(super) fn javascript_rule(
     flavor: &Flavor,
     name: impl Fn(&str, &Kept) -> String,
 ) -> Option<String> {
-    let Work::Keyed { recipe, local } = &rule.work else { return None };
     let Flavor { wait, function, option, style, .. } = flavor;
+    let words = Words::of(kept, rule, style, 2, &name)?;
+    let set = words.set(|part| format!("row.{part}"));
     let host = format!("collection({})", quoted(&rule.host));
     let source = format!("collection({})", quoted(rule.source.as_deref().unwrap_or_default()));
-    let (keep, fill, rows) = (name("keep", rule), name("fill", rule), name("rows", rule));
     let (stages_name, keyed_name) = (name("stagesOf", rule), name("keyed", rule));
-    let array = |array: &document::Array<'static>| render(&Value::Array(array.borrow()), style, 0);
-    let (stages, keyed) = (array(&recipe.stages), array(&recipe.keyed));
-    let empty = render(&Value::Document(recipe.empty.borrow()), style, 2);
-    let set: Vec<String> = recipe.set.iter().map(|(path, part)| format!("{}: row.{part}", quoted(path))).collect();
-    let (set, local, key, own) = (set.join(", "), quoted(local), quoted(&recipe.key), quoted(&key_name(rule)));
+    let Words { recipe, keep, fill, rows, stages, keyed, empty, local, key, own, fills, names } = words;
     let (make, remove) = match recipe.create {
         false => (String::new(), String::new()),
         true => {
-            let (hosted, _) = concerned(kept, &rule.host);
-            let all: String = hosted
-                .iter()
-                .map(|other| format!("      {wait}{}(session, {{ _id: key }});\n", name("fill", other)))
-                .collect();
-            let names: Vec<String> = own_names(kept, &rule.host).iter().map(|name| quoted(name)).collect();
+            let all: String =
+                fills.iter().map(|fill| format!("      {wait}{fill}(session, {{ _id: key }});\n")).collect();
             (
                 format!(
                     "    if (!host && ({wait}{rows}(session, key)).length > 0) {{\n\
                      \x20     {wait}{host}.insertOne({{ _id: key }}{option});\n{all}    }}\n"
                 ),
-                format!("    if (host) {wait}removeEmpty(session, {host}, key, [{}]);\n", names.join(", ")),
+                format!("    if (host) {wait}removeEmpty(session, {host}, key, [{names}]);\n"),
             )
         }
     };

@@ -5,6 +5,7 @@
 //! some hosts from scratch ([`Field::wanted`], [`Field::query`], [`Field::place`])? And what defines it, as a pipeline
 //! ([`Field::expected`])? The first two must agree with the third: tests hold them against it.
 
+use crate::rule::items::Items;
 use crate::rule::numbers::Numbers;
 use crate::rule::{Fate, Link, Needs, Obstacle, Recipe, key};
 use document::backend::Mode;
@@ -85,17 +86,6 @@ pub struct Question {
     pub about: Value<'static>,
     pub delta: Delta,
 }
-
-/// A source document as an item of a host's value.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Item {
-    pub id: Value<'static>,
-    /// The values that it is ordered by.
-    pub order: SmallVec<[Value<'static>; 1]>,
-    pub value: Value<'static>,
-}
-
-pub type Items = Vec<Item>;
 
 /// By key of the host.
 pub type Effects = SmallVec<[(Value<'static>, Effect); 2]>;

@@ -4,6 +4,7 @@ pub mod constraint;
 pub mod fate;
 pub mod fence;
 pub mod field;
+pub mod items;
 pub mod key;
 pub mod key_expression;
 #[cfg(test)]
@@ -33,9 +34,9 @@ pub mod undecided;
 pub use constraint::{Constraint, Violation};
 pub use fate::Fate;
 pub use field::{
-    Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Item, Items, Lookup, Question, Reads, Rows,
-    Wanted,
+    Delta, Effect, Effects, Fences, Fetch, Field, HostField, Inquiry, Lookup, Question, Reads, Rows, Wanted,
 };
+pub use items::{Item, Items};
 pub use key_expression::KeyExpression;
 pub use lens::Lens;
 pub use life_shape::{ChangedField, Flaw, LifeShape, Losses, Unserved};

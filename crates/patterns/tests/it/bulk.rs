@@ -114,3 +114,31 @@ fn several_statements_of_a_command_may_change_one_document() {
         assert_eq!(world.field("users", "u", "weight").await, Some(9.into()));
     });
 }
+
+/// Both sides of a link: a child's key, and a host's reference.
+#[test]
+fn a_statement_that_writes_an_array_of_keys_fails_whatever_comes_behind_it() {
+    const COPIES: &str = "
+  likes:
+    extended_reference:
+      post: { from: posts, by: postId, fields: [title] }
+";
+    for rules in [LIKES, COPIES] {
+        for ordered in [true, false] {
+            let world = World::new(rules);
+            run(async {
+                world.did(insert("posts", vec![doc! {"_id": 1, "title": "a"}, doc! {"_id": 2, "title": "b"}])).await;
+                world.did(insert("likes", likes(0..3))).await;
+                let to = |id: i32, post: bson::Bson| statement(doc! {"_id": id}, doc! {"$set": {"postId": post}}, &[]);
+                let statements = vec![to(1, 2.into()), to(0, bson::bson!([1, 2])), to(0, 2.into()), to(2, 2.into())];
+                let written = world.write(updates("likes", statements, ordered)).await.unwrap();
+                let failed: Vec<(usize, i32)> =
+                    written.errors.iter().map(|error| (error.index, error.error.code().number())).collect();
+                assert_eq!((written.n, failed), (if ordered { 1 } else { 3 }, vec![(1, 2)]), "{rules}");
+                let expected = if ordered { 1 } else { 2 };
+                assert_eq!(world.field("likes", 0, "postId").await, Some(expected.into()));
+                world.check().await;
+            });
+        }
+    }
+}

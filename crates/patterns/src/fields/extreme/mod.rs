@@ -10,7 +10,8 @@ mod tests;
 
 use crate::fields::fold::{ChildChange, Fold, FoldField, Grouping, HostExpressions, Next, Sameness, Shortcut};
 use crate::mql::{call, call_with, field, object};
-use crate::rule::field::{Item, Items, Samples};
+use crate::rule::field::Samples;
+use crate::rule::items::{Item, Items};
 use crate::rule::numbers::{CHILDREN, Numbers, StateForm, count};
 use crate::rule::{Delta, Effect, HostField, Inquiry, Link, Lookup, Needs};
 use document::backend::Mode;

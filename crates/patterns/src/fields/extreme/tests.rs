@@ -3,7 +3,7 @@
 use super::{Extreme, ExtremeField};
 use crate::fields::fold::testing::{Kept, child, effects, made_and_removed, parts, rolled_up};
 use crate::fields::testing::{self, apply, filter, get};
-use crate::rule::field::{Item, Items};
+use crate::rule::items::{Item, Items};
 use crate::rule::{Delta, Effect, Field, LinkKey};
 use crate::rule::{HostField, Link};
 use bson::{Bson, bson, doc};
@@ -140,7 +140,9 @@ fn an_equal_number_leaves_the_stored_one_and_any_type_is_right() {
         let host = Doc::from(doc! { "_id": 1, "best": stored });
         let came = Item { id: Value::Int32(1), order: SmallVec::new(), value: Value::from(came) };
         let mut update = crate::fields::HostUpdate::new();
-        update.add(&field, Delta::Items { came: vec![came], left: Items::new(), children: 0 }).unwrap();
+        update
+            .add(&field, Delta::Items { came: [came].into_iter().collect(), left: Items::new(), children: 0 })
+            .unwrap();
         let host = apply(&update.into_update().unwrap().unwrap(), &host).unwrap();
         assert_eq!(get(&host, "best"), Value::from(expected));
     }

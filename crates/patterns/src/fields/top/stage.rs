@@ -8,7 +8,7 @@ use super::window::{Outcome, Reading};
 use crate::fields::fold::HostExpressions;
 use crate::fields::order::SortOrder;
 use crate::mql::{call, call_with, cond, list, object, with};
-use crate::rule::field::Item;
+use crate::rule::items::Item;
 use crate::rule::needs::Direction;
 use crate::rule::undecided;
 use document::value::Path;

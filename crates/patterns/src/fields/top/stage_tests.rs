@@ -5,6 +5,7 @@ use super::{ItemForm, TopField, Window};
 use crate::fields::HostUpdate;
 use crate::fields::order::SortOrder;
 use crate::fields::testing::{apply, change, get, reviews, target};
+use crate::rule::items::Items;
 use crate::rule::needs::Direction::{self, Ascending, Descending};
 use crate::rule::undecided::is_undecided;
 use crate::rule::{Delta, Effect, Effects, Field};
@@ -129,7 +130,7 @@ fn only_what_comes_and_is_ordered_by_values_is_left_to_stages() {
     assert!(decides(&came) && example.field.is_blind());
     assert!(!decides(&example.delta(&children(bson!([{ "_id": 7, "at": [] }])))));
     let Delta::Items { came, .. } = came else { panic!("no items") };
-    assert!(!decides(&Delta::Items { came: Vec::new(), left: came, children: 0 }));
+    assert!(!decides(&Delta::Items { came: Items::new(), left: came, children: 0 }));
     assert!(!Example::new(NEWEST, Some(&[("r", "r")]), 2).field.is_blind());
 }
 

@@ -7,9 +7,12 @@
 use super::items::ItemOrder;
 use crate::fields::order::{OrderValues, SortOrder};
 use crate::mql::list;
-use crate::rule::field::Item;
+use crate::rule::items::Item;
+use crate::rule::key;
 use document::value::order;
 use document::{Array, Value};
+use hashbrown::HashMap;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,14 +74,19 @@ impl Reading<'_> {
     /// The window after the changes; `None` if the items do not tell.
     fn changed(&self, mut slots: Vec<Slot>, came: &[Item], left: &[Item]) -> Option<Vec<Slot>> {
         let last = if slots.len() == self.keep { slots.last().cloned() } else { None };
-        let mut came: Vec<&Item> = came.iter().collect();
+        let mut came: Vec<Option<&Item>> = came.iter().map(Some).collect();
+        let mut again = if left.is_empty() { HashMap::new() } else { by_id(&came) };
         for item in left {
             // Where it was if its order is the same, whatever is equal to it.
-            let stays = |other: &&Item| {
-                order::equal(&other.id, &item.id)
-                    && self.order.compare_declared(&other.order, &item.order) == Ordering::Equal
+            let stays = |at: &usize| {
+                #[cfg(test)]
+                crate::rule::items::compared::one();
+                let other = came.get(*at).copied().flatten();
+                other.is_some_and(|other| self.order.compare_declared(&other.order, &item.order) == Ordering::Equal)
             };
-            let replaced = came.iter().position(stays).map(|at| came.swap_remove(at));
+            let of_id = again.get_mut(&*key::bytes(&item.id));
+            let at = of_id.and_then(|of_id| Some(of_id.swap_remove(of_id.iter().position(stays)?)));
+            let replaced = at.and_then(|at| came.get_mut(at)).and_then(Option::take);
             match (self.place(&slots, last.as_ref(), item)?, replaced) {
                 (Place::At(at), Some(new)) => *slots.get_mut(at)? = Slot::of(new),
                 (Place::AmongEqual(_), Some(_)) => return None,
@@ -89,6 +97,7 @@ impl Reading<'_> {
             }
         }
         // Of children that came, both `_id`s are known.
+        let mut came: Vec<&Item> = came.into_iter().flatten().collect();
         came.sort_by(|a, b| self.order.compare(of_item(a), of_item(b)).unwrap_or(Ordering::Equal));
         for item in came {
             if let Some(last) = &last
@@ -105,6 +114,10 @@ impl Reading<'_> {
                 }
             }
             slots.insert(at, Slot::of(item));
+            if slots.len() > self.keep && last.is_none() {
+                // Behind a full window; what comes next is not before what came now.
+                slots.truncate(self.keep);
+            }
         }
         if last.is_some() && slots.len() < self.keep {
             return None;
@@ -146,6 +159,16 @@ impl Slot {
     fn of(item: &Item) -> Slot {
         Slot { value: item.value.clone(), order: item.order.clone(), id: Some(item.id.clone()) }
     }
+}
+
+/// The places of items by their `_id`.
+fn by_id(items: &[Option<&Item>]) -> HashMap<Vec<u8>, SmallVec<[usize; 1]>> {
+    let mut places: HashMap<Vec<u8>, SmallVec<[usize; 1]>> = HashMap::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let id = item.map(|item| key::bytes(&item.id));
+        id.into_iter().for_each(|id| places.entry(id).or_default().push(at));
+    }
+    places
 }
 
 fn of_slot(slot: &Slot) -> (&[Value<'static>], Option<&Value<'static>>) {

@@ -4,7 +4,7 @@ use super::items::{ItemForm, ItemOrder};
 use super::window::{Outcome, Reading};
 use crate::fields::order::SortOrder;
 use crate::mql::list;
-use crate::rule::field::Item;
+use crate::rule::items::Item;
 use crate::rule::needs::Direction;
 use bson::{Bson, bson, doc};
 use document::value::Path;
@@ -233,4 +233,20 @@ fn as_sorting_all_children() {
         told += 1;
     }
     assert!(told * 2 > total, "only {told} of {total} were told");
+}
+
+#[test]
+fn what_many_changed_children_cost_grows_with_their_number() {
+    let example = Example::new(NEWEST, Some(&["_id", "at"]), 10);
+    let cost = |n: i32| {
+        let children = |text: &str| -> Vec<bson::Document> {
+            (0..n).map(|id| doc! { "_id": id, "at": id, "text": text }).collect()
+        };
+        let stored = example.right(&children("old"));
+        crate::rule::items::compared::by(|| {
+            assert_eq!(example.after(&stored, &children("new"), &children("old")), Outcome::Unchanged);
+        })
+    };
+    let (some, more) = (cost(500), cost(4_000));
+    assert!(some >= 500 && more <= 8 * some, "{some} comparisons for 500 children, {more} for 4000");
 }

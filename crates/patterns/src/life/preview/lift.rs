@@ -1,14 +1,15 @@
 //! What becomes of the items of an array that a rule lifts: how many there are, and which cannot become documents. Counted inside the
-//! database; nothing is lifted while one of them is in the way.
+//! database, but for what a validator would refuse, which is asked of each item; nothing is lifted while one of them is in the way.
 
 use crate::execute::access::{Access, aggregate};
 use crate::life::lift::item::{Lift, holds};
+use crate::life::preview::asked::{Asked, Found};
 use crate::life::preview::refusal::{Need, Refusal};
 use crate::life::preview::{RulePreview, documents, grouped, long, shown};
 use crate::life::{CatalogRule, Life, catalog};
 use crate::mql::{call, call_with, cond, field, list, object};
 use crate::rule::Rule;
-use document::backend::{BatchLimit, Session};
+use document::backend::{BatchLimit, Cursor, Session};
 use document::pipeline::Pipeline;
 use document::pipeline::expr::{Names, field_of_document};
 use document::value::Path;
@@ -27,6 +28,7 @@ const PROBLEMS: &[(&str, &str)] = &[
     ("duplicates", "values of `_id` are used by several items"),
     ("taken", "items have the `_id` of a document of `INTO` with other content"),
     ("unstorable", "items cannot be stored in `INTO`"),
+    ("refused", "items would be refused by `INTO`"),
 ];
 
 #[derive(Clone, Debug, Default)]
@@ -37,6 +39,8 @@ pub(crate) struct LiftCounts {
     items: u64,
     /// By their names in [`PROBLEMS`]: how many, and the `_id` of one.
     problems: Vec<(&'static str, u64, Value<'static>)>,
+    /// What is asked of documents that the first refused item lacks.
+    why: Option<String>,
 }
 
 impl LiftCounts {
@@ -63,8 +67,10 @@ impl LiftCounts {
             let (by, local) = (lift.by.dotted(), lift.link.local.path.dotted());
             let words = words(name).replace("BY", &by).replace("LOCAL", &local).replace("INTO", &self.into);
             let of = if *name == "duplicates" { "such as _id" } else { "such as in the document with _id" };
+            let why =
+                self.why.as_ref().filter(|_| *name == "refused").map_or_else(String::new, |why| format!(": {why}"));
             let reason = format!(
-                "rule {}: `{}` cannot be lifted: {} {words}, {of} {}",
+                "rule {}: `{}` cannot be lifted: {} {words}, {of} {}{why}",
                 lift.rule.name,
                 self.array,
                 grouped(*number),
@@ -77,7 +83,12 @@ impl LiftCounts {
 }
 
 /// Counts the items and what is in their way, and the windows that would be replaced.
-pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule_preview: &mut RulePreview) -> Result<()> {
+pub(super) async fn look(
+    life: &Life,
+    at: &mut Access<'_>,
+    declared: &[Rule],
+    rule_preview: &mut RulePreview,
+) -> Result<()> {
     let rule = rule_preview.rule.clone();
     let Some(lift) = Lift::of(&rule) else { return Ok(()) };
     let (array, into) = (lift.array.dotted(), lift.source().collection.to_string());
@@ -86,7 +97,10 @@ pub(super) async fn look(life: &Life, at: &mut Access<'_>, rule_preview: &mut Ru
     count_duplicates(at, &lift, &mut counts).await?;
     match shape_of(life, &rule) {
         Some(shaped) => count_unstorable(at, &lift, &shaped, &mut counts).await?,
-        None => count_taken(at, &lift, &mut counts).await?,
+        None => {
+            count_taken(at, &lift, &mut counts).await?;
+            count_refused(at, &lift, declared, &mut counts, &mut rule_preview.notes).await?;
+        }
     }
     rule_preview.refusals.extend(counts.refusals(&lift));
     rule_preview.lift = Some(counts);
@@ -187,24 +201,86 @@ async fn count_taken(at: &mut Access<'_>, lift: &Lift<'_>, counts: &mut LiftCoun
         ("as", Value::from("stored")),
     ]);
     let exists = |path: &'static str| call("$match", object([(path, call("$exists", Value::Bool(true)))]));
-    let stages = unwound(lift).into_iter().chain([exists("item._id"), call("$lookup", lookup), exists("stored.0")]);
-    let pipeline = Pipeline::parse(&stages.collect(), &mut Names::new())?;
-    let mut reading = Session::default();
-    let mut cursor = at.backend.read(&mut reading, at.context, aggregate(lift.host(), pipeline)).await?;
+    let mut rows = Rows::open(at, lift, [exists("item._id"), call("$lookup", lookup), exists("stored.0")]).await?;
     let (mut number, mut example) = (0, None);
-    loop {
-        let batch = cursor.next(&mut reading, at.context, BATCH).await?;
-        for row in &batch.documents {
-            if is_taken(lift, row) {
-                number += 1;
-                example = example.or_else(|| row.get("_id"));
-            }
-        }
-        if batch.exhausted {
-            break;
+    while let Some(some) = rows.next(at).await? {
+        for row in some.iter().filter(|row| is_taken(lift, row)) {
+            number += 1;
+            example = example.or_else(|| row.get("_id"));
         }
     }
     counts.note("taken", number, example);
+    Ok(())
+}
+
+/// The items of all hosts, some at a time.
+struct Rows {
+    reading: Session,
+    cursor: Option<Box<dyn Cursor>>,
+}
+
+impl Rows {
+    async fn open(
+        at: &mut Access<'_>,
+        lift: &Lift<'_>,
+        then: impl IntoIterator<Item = Value<'static>>,
+    ) -> Result<Rows> {
+        let stages = unwound(lift).into_iter().chain(then);
+        let pipeline = Pipeline::parse(&stages.collect(), &mut Names::new())?;
+        let mut reading = Session::default();
+        let cursor = at.backend.read(&mut reading, at.context, aggregate(lift.host(), pipeline)).await?;
+        Ok(Rows { reading, cursor: Some(cursor) })
+    }
+
+    async fn next(&mut self, at: &mut Access<'_>) -> Result<Option<Vec<Doc<'static>>>> {
+        let Some(cursor) = &mut self.cursor else { return Ok(None) };
+        let batch = cursor.next(&mut self.reading, at.context, BATCH).await?;
+        if batch.exhausted {
+            self.cursor = None;
+        }
+        Ok(Some(batch.documents))
+    }
+}
+
+/// Items that the child collection would refuse: by its validator, or by what a constraint is about to ask.
+async fn count_refused(
+    at: &mut Access<'_>,
+    lift: &Lift<'_>,
+    declared: &[Rule],
+    counts: &mut LiftCounts,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let asked = match Asked::look(at, lift.source(), declared).await? {
+        Found::Nothing => return Ok(()),
+        Found::Unreadable => {
+            notes.push(format!(
+                "the validator of {} is one that only MongoDB can read: an item that it refuses stops the lift where it is",
+                counts.into
+            ));
+            return Ok(());
+        }
+        Found::Asked(asked) => asked,
+    };
+    let (mut number, mut example) = (0, None);
+    let mut rows = Rows::open(at, lift, []).await?;
+    while let Some(some) = rows.next(at).await? {
+        let value = |row: &Doc<'static>, name: &str| row.get(name).unwrap_or(Value::Missing);
+        // Each with an `_id` that no other of them has.
+        let child = |(place, row): (u64, &Doc<'static>)| {
+            lift.child(&value(row, "_id"), &value(row, "key"), place, &value(row, "item"))
+                .map(|child| (value(row, "_id").into_owned(), child.document))
+        };
+        // What cannot become a document is counted elsewhere.
+        let (of, children): (Vec<_>, Vec<_>) = (0..).zip(&some).filter_map(|row| child(row).ok()).unzip();
+        for (host, why) in of.into_iter().zip(asked.refuses(at, children).await?) {
+            let Some(why) = why else { continue };
+            number += 1;
+            if example.is_none() {
+                (example, counts.why) = (Some(host), Some(why));
+            }
+        }
+    }
+    counts.note("refused", number, example);
     Ok(())
 }
 

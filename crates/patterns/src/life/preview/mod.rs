@@ -3,10 +3,12 @@
 //! [`counts`] says what becomes of the values of a field, [`obstacles`] where it has no room, [`references`] which references
 //! have no source, [`names`] which collections and fields do not exist, [`validators`] what a validator would refuse, [`constrained`] which documents break a rule, [`readings`]
 //! what documents lose in buckets, [`indexes`] which indexes buckets do not use, [`lift`] what becomes of the items of an array,
+//! [`asked`] what a collection asks of documents that come into it,
 //! [`lifted_before`] what became of them, [`removal`] what goes with a rule, [`state`] which
 //! values of `_pleach` would be replaced, [`unfit`] which collections no rule can be kept on, [`versions`] which documents are of which
 //! version. `plan` shows the answers; `apply` refuses by them.
 
+mod asked;
 mod constrained;
 mod counts;
 mod indexes;
@@ -113,7 +115,7 @@ impl Preview {
             match &step.work {
                 Work::Seed | Work::Lift | Work::Rebuild => {
                     match step.work {
-                        Work::Lift => rule_preview.look_at_items(life, at, rights, &mut names).await?,
+                        Work::Lift => rule_preview.look_at_items(life, at, rights, declared, &mut names).await?,
                         _ => rule_preview.look_at_values(life, at, rights, &mut names).await?,
                     }
                     if life.kept(&step.rule).is_none() {
@@ -242,10 +244,11 @@ impl RulePreview {
         life: &Life,
         at: &mut Access<'_>,
         rights: &Rights,
+        declared: &[Rule],
         names: &mut names::ExistingNames<'_>,
     ) -> Result<()> {
         names::look(at, rights, names, self).await?;
-        lift::look(life, at, self).await?;
+        lift::look(life, at, declared, self).await?;
         self.refusals.extend(obstacles::look(at, &self.rule).await?);
         Ok(())
     }

@@ -86,7 +86,7 @@ pub(super) async fn look(
 }
 
 /// The validator that refuses writes. `None` if there is none, or if it only warns.
-async fn enforced(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
+pub(super) async fn enforced(at: &mut Access<'_>, ns: &Namespace) -> Result<Option<Doc<'static>>> {
     // What rules ask for beside it allows what other rules keep.
     if let Some(own) = install::validators::own_options(at, ns).await? {
         return Ok(enforced_by(&own));
@@ -224,7 +224,11 @@ impl Repair {
 }
 
 /// The hosts as the rule would write them.
-async fn written(at: &mut Access<'_>, rule: &Arc<Rule>, hosts: &[Doc<'static>]) -> Result<Vec<Doc<'static>>> {
+pub(super) async fn written(
+    at: &mut Access<'_>,
+    rule: &Arc<Rule>,
+    hosts: &[Doc<'static>],
+) -> Result<Vec<Doc<'static>>> {
     let mut all = Vec::new();
     let Ok(differences) = Evaluator::new(rule)?.differences(at, hosts).await else { return Ok(all) };
     for difference in differences {

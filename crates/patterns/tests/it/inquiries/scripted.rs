@@ -11,7 +11,7 @@ use pleach_patterns::fields::fold::{ChildChange, Fold, Grouping, HostExpressions
 use pleach_patterns::mql::{call, field};
 use pleach_patterns::rule::field::Samples;
 use pleach_patterns::rule::numbers::{Numbers, StateForm};
-use pleach_patterns::rule::{Delta, Effect, Field, Inquiry, Item, Kind, Question, State};
+use pleach_patterns::rule::{Delta, Effect, Field, Inquiry, Item, Items, Kind, Question, State};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -85,8 +85,8 @@ impl Fold for Scripted {
         let child = change.after.or(change.before).unwrap();
         let id = change.id.clone().into_owned();
         let value = child.get("gives").unwrap_or(Value::Null).into_owned();
-        let came = vec![Item { id, order: SmallVec::new(), value }];
-        let delta = Delta::Items { came, left: Vec::new(), children: change.children() };
+        let came = [Item { id, order: SmallVec::new(), value }].into_iter().collect();
+        let delta = Delta::Items { came, left: Items::new(), children: change.children() };
         let about = child.get("about").unwrap_or(Value::Missing).into_owned();
         smallvec![match child.get("does").as_ref().and_then(Value::as_str) {
             Some("look") => Effect::Look(delta),
@@ -111,7 +111,7 @@ impl Fold for Scripted {
     fn combine(&self, first: Delta, second: &Delta) -> Delta {
         match (first, second) {
             (Delta::Items { mut came, left, children }, Delta::Items { came: more, children: added, .. }) => {
-                came.extend(more.iter().cloned());
+                more.iter().cloned().for_each(|item| came.push(item));
                 Delta::Items { came, left, children: children + added }
             }
             (first, _) => first,

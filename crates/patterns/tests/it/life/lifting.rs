@@ -4,9 +4,9 @@ use super::dying::Dying;
 use super::village::{Village, declared};
 use crate::harness::{context, delete, insert, run, update};
 use bson::{Bson, Document, doc};
-use document::Code;
 use document::backend::{Backend, Session};
-use document::op::Capture;
+use document::op::{AdminOp, Capture, CollectionOptions, Namespace};
+use document::{Code, Doc};
 use pleach_patterns::life::apply::Consent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -352,6 +352,70 @@ fn what_cannot_become_a_document_is_counted_and_nothing_is_changed() {
             assert!(plan.to_string().contains("refused"), "{plan}");
             assert_eq!(village.one("products", 1).await, product);
             assert_eq!(all(&village, "reviews").await, children);
+            assert_eq!(village.states().await, []);
+            village.close().await;
+        }
+    });
+}
+
+/// Makes the child collection.
+async fn validated(village: &Village, validator: Document, action: &str) {
+    let options = CollectionOptions {
+        validator: Some(Doc::from(validator)),
+        validation_action: Some(action.to_owned()),
+        ..CollectionOptions::default()
+    };
+    let create = AdminOp::Create { ns: Namespace::new("shop", "reviews"), options };
+    village.define(create).await;
+}
+
+#[test]
+fn items_that_the_child_collection_would_refuse_are_counted_and_nothing_is_moved() {
+    run(async {
+        let text =
+            doc! { "$jsonSchema": { "required": ["n", "text"], "properties": { "text": { "bsonType": "string" } } } };
+        let products = || {
+            vec![
+                doc! { "_id": 1, "reviews": [{ "n": 1, "text": "good" }, { "n": 2 }] },
+                doc! { "_id": 2, "reviews": [{ "n": 3, "text": 5 }, { "n": 4, "text": "bad" }] },
+            ]
+        };
+        let with = |more: &str| BESIDE.replacen("{ products", &format!("{{ {more}, products"), 1);
+        let kinds = with("reviews: { polymorphic: { discriminator: n, kinds: { '1': { required: [text] } } } }");
+        // What a rule gives the children may be what is asked for.
+        let copied =
+            with("reviews: { extended_reference: { product: { from: products, by: productId, fields: [name] } } }");
+        for (validator, action, rules, expected) in [
+            (
+                text.clone(),
+                "error",
+                BESIDE.to_owned(),
+                Some(
+                    "2 items would be refused by `reviews`, such as in the document with _id 1: the validator of reviews refuses it",
+                ),
+            ),
+            (text.clone(), "warn", BESIDE.to_owned(), None),
+            (doc! { "productId": { "$gt": 1 } }, "error", BESIDE.to_owned(), Some("2 items would be refused")),
+            (doc! { "product": { "$exists": true } }, "error", copied, None),
+            (doc! {}, "error", kinds, Some("rule reviews.polymorphic refuses it: `n`")),
+        ] {
+            let village = Village::new().await;
+            village.behind(insert("products", products())).await;
+            validated(&village, validator.clone(), action).await;
+            let applied = village.overwrite(&rules).await;
+            let Some(expected) = expected else {
+                applied.unwrap();
+                assert_eq!(all(&village, "reviews").await.len(), 4, "{validator}");
+                village.assert_clean().await;
+                village.close().await;
+                continue;
+            };
+            let error = applied.unwrap_err().to_string();
+            assert!(error.contains("nothing was applied") && error.contains(expected), "{error}");
+            let plan = village.ask("plan", doc! { "declaration": declared(&rules) }).await.unwrap();
+            assert!(plan.to_string().contains(expected), "{plan}");
+            assert_eq!(all(&village, "products").await, products());
+            assert_eq!(all(&village, "reviews").await, Vec::<Document>::new());
             assert_eq!(village.states().await, []);
             village.close().await;
         }
