@@ -17,6 +17,7 @@ const MONGODBS_OWN_20: &[&str] = &[
     "server/src/commands/explain.rs",
     "server/src/commands/rename_collection.rs",
     "server/src/commands/set_parameter.rs",
+    "server/src/profiler/collection.rs",
     "server/src/sink.rs",
 ];
 

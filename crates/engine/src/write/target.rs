@@ -95,12 +95,11 @@ fn one(
     let examined = query.env.examined.as_deref();
     if let Some(examined) = examined {
         examined.planned(&Arc::new(Summary::by_id()));
-        examined.add(0, 1);
     }
     let candidate = |key: Bytes, value: Option<Bytes>, hold: Hold| -> Result<Option<Candidate>> {
         let Some(doc) = value.map(document).transpose()? else { return Ok(None) };
         if let Some(examined) = examined {
-            examined.add(1, 0);
+            examined.add(1, 1);
         }
         let mut details = Details::default();
         let matches = query.filter.matches_with(&doc, query.env, &mut details)?;

@@ -85,12 +85,14 @@ pub(super) fn entry(client: &Client, seen: &Seen<'_>, outcome: &Outcome<'_>, too
     writer.finish()
 }
 
-/// A single update or delete is shown as a statement, anything else as it was sent, without the documents of an insert.
+/// The fields of an update statement, in the order in which MongoDB shows them.
+const UPDATE: [&str; 8] = ["q", "u", "c", "arrayFilters", "hint", "multi", "upsert", "collation"];
+
+/// An update or delete is shown as its first statement, anything else as its body: documents that travel beside it are left out.
 fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
     let list = match seen.class {
         Class::Update => "updates",
         Class::Delete => "deletes",
-        Class::Insert => "documents",
         _ => "",
     };
     let body = &seen.command.body;
@@ -102,27 +104,9 @@ fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
         _ => None,
     });
     let shown: Doc<'_> = match (seen.kind, statement) {
-        (Kind::Update | Kind::Remove, Some(statement)) => {
-            let mut own = DocWriter::new();
-            statement.iter().for_each(|(name, value)| {
-                own.append(name.as_str(), &value);
-            });
-            if seen.kind == Kind::Update {
-                for name in ["multi", "upsert"] {
-                    if !statement.contains(name) {
-                        own.append(name, &Value::Bool(false));
-                    }
-                }
-            }
-            own.finish()
-        }
-        _ => {
-            let mut own = DocWriter::new();
-            for (name, value) in body.iter().filter(|(name, _)| name.as_str() != list) {
-                own.append(name.as_str(), &value);
-            }
-            own.finish()
-        }
+        (Kind::Update, Some(statement)) => shown_update(&statement),
+        (Kind::Remove, Some(statement)) => statement,
+        _ => body.clone(),
     };
     if shown.as_bytes().len() <= COMMAND {
         writer.append("command", &Value::Document(shown));
@@ -134,6 +118,20 @@ fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
         writer.append("comment", &comment);
     }
     writer.end();
+}
+
+fn shown_update(statement: &Doc<'_>) -> Doc<'static> {
+    let mut own = DocWriter::new();
+    for name in UPDATE {
+        let absent = ["multi", "upsert"].contains(&name).then_some(Value::Bool(false));
+        if let Some(value) = statement.get(name).or(absent) {
+            own.append(name, &value);
+        }
+    }
+    for (name, value) in statement.iter().filter(|(name, _)| !UPDATE.contains(&name.as_str())) {
+        own.append(name.as_str(), &value);
+    }
+    own.finish()
 }
 
 fn written(writer: &mut DocWriter, seen: &Seen<'_>, outcome: &Outcome<'_>) {
