@@ -1,3 +1,5 @@
+//! Which paths of a host copy paths of its source.
+
 use super::*;
 use bson::{Document, doc};
 use document::Doc;

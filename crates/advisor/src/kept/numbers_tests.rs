@@ -1,3 +1,5 @@
+//! Which numbers of a parent follow from its children.
+
 use super::*;
 use bson::{Document, doc};
 use document::Doc;

@@ -1,3 +1,5 @@
+//! Which arrays of a parent hold its first children.
+
 use super::*;
 use crate::values::key_bytes;
 use bson::{Bson, DateTime, Document, doc};

@@ -1,3 +1,5 @@
+//! Relations by containment: found where they beat chance, and only there.
+
 use super::*;
 use crate::testing::Fixture;
 use crate::{LookedAt, Unwatched, traffic};

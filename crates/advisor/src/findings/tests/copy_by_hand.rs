@@ -1,3 +1,5 @@
+//! Copies that are kept by hand: found, with the wrong ones counted, and what is no copy.
+
 use crate::Severity;
 use crate::testing::{Fixture, date, evidence, id_of_age};
 use bson::{Document, doc};

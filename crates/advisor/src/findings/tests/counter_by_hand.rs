@@ -1,3 +1,5 @@
+//! Counters that are kept by hand: found, with the wrong ones counted, and what is no counter.
+
 use crate::Severity;
 use crate::testing::{Fixture, date, evidence, id_of_age};
 use bson::{Document, doc};

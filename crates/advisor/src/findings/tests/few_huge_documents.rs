@@ -1,3 +1,5 @@
+//! Few huge documents among many ordinary ones, and collections that have none.
+
 use crate::Severity;
 use crate::testing::{Fixture, date, evidence};
 use bson::{Bson, Document, doc};

@@ -1,3 +1,5 @@
+//! Many small documents with a time and a series, and collections that only look so.
+
 use crate::Severity;
 use crate::testing::{Fixture, NOW, date, evidence};
 use bson::{DateTime, Document, doc};

@@ -1,3 +1,5 @@
+//! Documents of an older shape, and fields that are optional.
+
 use crate::Severity;
 use crate::testing::{Fixture, evidence, id_of_age};
 use bson::{Document, doc};

@@ -1,3 +1,5 @@
+//! Array elements that repeat a bounded discriminator, and ones whose discriminator has no bound.
+
 use crate::Severity;
 use crate::testing::{Fixture, date, evidence};
 use bson::{Bson, Document, doc};

@@ -1,3 +1,5 @@
+//! Several kinds of documents in one collection, and collections of one kind.
+
 use crate::Severity;
 use crate::testing::{Fixture, evidence};
 use bson::{Document, doc};

@@ -1,3 +1,5 @@
+//! Arrays that grow without bound, and arrays that stay short.
+
 use crate::Severity;
 use crate::testing::{Fixture, date, evidence, id_of_age};
 use bson::{Bson, Document, doc};

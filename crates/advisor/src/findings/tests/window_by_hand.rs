@@ -1,3 +1,5 @@
+//! Windows that are kept by hand: found, with the wrong ones counted, and what is no window.
+
 use crate::Severity;
 use crate::testing::{DAY, Fixture, NOW, evidence, id_of_age};
 use bson::{Document, doc};
