@@ -88,7 +88,7 @@ pub(super) fn entry(client: &Client, seen: &Seen<'_>, outcome: &Outcome<'_>, too
 /// The fields of an update statement, in the order in which MongoDB shows them.
 const UPDATE: [&str; 8] = ["q", "u", "c", "arrayFilters", "hint", "multi", "upsert", "collation"];
 
-/// An update or delete is shown as its first statement, anything else as its body, without the documents of an insert.
+/// An update or delete is shown as its first statement, anything else as its body: documents that travel beside the body are left out.
 fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
     let list = match seen.class {
         Class::Update => "updates",
@@ -106,7 +106,6 @@ fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
     let shown: Doc<'_> = match (seen.kind, statement) {
         (Kind::Update, Some(statement)) => shown_update(&statement),
         (Kind::Remove, Some(statement)) => statement,
-        (Kind::Insert, _) => without_documents(body),
         _ => body.clone(),
     };
     if shown.as_bytes().len() <= COMMAND {
@@ -119,14 +118,6 @@ fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
         writer.append("comment", &comment);
     }
     writer.end();
-}
-
-fn without_documents(body: &Doc<'_>) -> Doc<'static> {
-    let mut own = DocWriter::new();
-    for (name, value) in body.iter().filter(|(name, _)| name.as_str() != "documents") {
-        own.append(name.as_str(), &value);
-    }
-    own.finish()
 }
 
 fn shown_update(statement: &Doc<'_>) -> Doc<'static> {
