@@ -138,7 +138,8 @@ def state(client, name=NAME):
         is_view = row["type"] == "view"
         indexes = [] if is_view else sorted(str(sorted(index.items())) for index in db[row["name"]].list_indexes())
         documents = sorted((bson.encode(document) for document in db[row["name"]].find()))
-        found[row["name"]] = (row["type"], str(row["options"].get("validator")), indexes, documents)
+        # As a document: mongorestore gives the keys inside of options in any order.
+        found[row["name"]] = (row["type"], row["options"].get("validator"), indexes, documents)
     return found
 
 

@@ -379,11 +379,15 @@ impl Life {
         entries.iter().find(same).cloned()
     }
 
-    /// Puts a rule in the place of the one of the same name, or behind all.
-    pub(crate) fn put_entry(&self, entry: CatalogRule) {
+    /// Puts a rule in the place of the one of the same name, or behind all. A problem that was cleared since the entry was read stays
+    /// cleared: it may be mended.
+    pub(crate) fn put_entry(&self, mut entry: CatalogRule) {
         let mut entries = self.entries.lock();
         match entries.iter_mut().find(|other| Life::is(other, &entry.db, &entry.row.rule)) {
-            Some(place) => *place = entry,
+            Some(place) => {
+                entry.problem = entry.problem.and_then(|_| place.problem.take());
+                *place = entry;
+            }
             None => entries.push(entry),
         }
         Life::sort(&mut entries);

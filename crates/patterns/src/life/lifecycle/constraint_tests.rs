@@ -250,3 +250,18 @@ async fn audit_names_documents_that_were_there_before() {
     assert_eq!(report.examples.first().map(|drift| drift.id.clone()), Some(Value::from("car")));
     store.engine.close();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_problem_that_was_cleared_does_not_come_back_with_an_entry_read_before() {
+    let store = Store::new();
+    let on = store.begin(declared()).await;
+    store.life.note_problem(&on, Some("a broken document".to_owned()), 0);
+    let before = store.life.current(&on).unwrap();
+    assert!(before.problem.is_some());
+    store.life.put_entry(before.clone());
+    assert_eq!(store.life.current(&on).unwrap().problem, before.problem, "it is not mended");
+    store.life.try_again("shop");
+    store.life.put_entry(before);
+    assert_eq!(store.life.current(&on).unwrap().problem, None);
+    store.engine.close();
+}
