@@ -8,7 +8,7 @@ use document::{Doc, Value};
 /// A property that changed at one moment has at most so many exceptions, of the documents of the smaller side.
 const EXCEPTIONS: f64 = 0.1;
 
-/// The kept documents from the oldest to the newest; nothing if nothing tells.
+/// The kept documents from the oldest to the newest; `None` if nothing tells.
 pub fn by_age(collection: &Collection) -> Option<Vec<&Doc<'static>>> {
     let documents = || collection.sample.iter();
     match &collection.age {

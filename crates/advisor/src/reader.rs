@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const BATCH: BatchLimit = BatchLimit { documents: 1_000, bytes: 4 << 20 };
 
 /// One read that is not answered within this time is given up: the server has other work.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_READ: Duration = Duration::from_secs(60);
 
 /// How much of an answer is taken.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl<'b> Reader<'b> {
 
     /// Gives each document to `visit` until it says stop, and says whether the answer was seen to its end.
     pub async fn each(&self, op: ReadOp, visit: &mut (dyn FnMut(Doc<'static>) -> bool + Send)) -> Result<bool> {
-        let context = Context { deadline: Some(Instant::now() + PATIENCE), ..self.context.clone() };
+        let context = Context { deadline: Some(Instant::now() + LONGEST_READ), ..self.context.clone() };
         let mut session = Session::default();
         let mut cursor = self.backend.read(&mut session, &context, op).await?;
         loop {

@@ -114,7 +114,7 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// Nothing if the values are too uneven: then too many points lead to documents that were met before.
+    /// `None` if the values are too uneven: then too many points lead to documents that were met before.
     async fn by_value(&self, ends: &Ends, seeded: &mut Seeded) -> Result<Option<Vec<Doc<'static>>>> {
         let mut last: Option<(Vec<u8>, Value<'static>)> = None;
         let (mut overlaps, mut found) = (0, Vec::new());

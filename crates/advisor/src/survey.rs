@@ -48,7 +48,7 @@ impl Collection {
         &self.ns.collection
     }
 
-    /// Another name for a field that the documents have already; nothing if they do not.
+    /// Another name for a field that the documents have already; `None` if they do not.
     pub fn other_name(&self, field: &str) -> Option<String> {
         self.shape.path(field)?;
         let mut names = (2..).map(|number| format!("{field}{number}"));

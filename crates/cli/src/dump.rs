@@ -154,7 +154,7 @@ fn dumped(db: &str, path: &Path) -> io::Result<Option<Dumped>> {
     Ok(Some(Dumped { ns: Namespace::new(db, &name), file: path.to_owned(), bytes, metadata }))
 }
 
-/// What stands beside the documents; nothing if there is no such file.
+/// What stands beside the documents; empty if there is no such file.
 fn metadata(path: &Path) -> io::Result<Document> {
     let name = name_of(path);
     let base = name.trim_end_matches(".gz").trim_end_matches(".bson");

@@ -1,23 +1,24 @@
-//! From a message to its reply: find the command, its session, its concerns; run it; keep or end its transaction.
+//! From a message to its reply: the command is found, [prepared](prepare), run [in its session](in_session), and answered.
+
+mod in_session;
+mod prepare;
 
 use crate::client::Client;
-use crate::commands::{self, Access, Command, InTransaction};
-use crate::concern::{Reading, WriteConcern, time_limit};
+use crate::commands::{self, Command};
+use crate::concern::WriteConcern;
 use crate::cursors::Owner;
-use crate::params::Param;
 use crate::reply::{Form, Reply};
 use crate::request::Request;
 use crate::session::{Role, Visit};
 use crate::state::Server;
-use crate::{entitled, identity, labels, namespace, route};
+use crate::{entitled, identity, labels, route};
 use bytes::Bytes;
-use document::backend::{Class, Joined, Restoring, Session};
+use document::backend::{Restoring, Session};
 use document::op::{Context, ReadConcern, Sent};
 use document::{Code, Doc, Env, Error, Result, Text, Value};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 use wire::{Header, Message, OpCode};
 
 /// What a running command has at hand.
@@ -228,8 +229,8 @@ async fn serve<'a>(server: &'a Arc<Server>, client: &'a Arc<Client>, request: &'
         statement_failed: false,
         source_moved: false,
     };
-    let result = match prepare(&mut call) {
-        Ok(()) => run_in_session(&mut call).await,
+    let result = match prepare::prepare(&mut call) {
+        Ok(()) => in_session::run_in_session(&mut call).await,
         Err(error) => Err(error),
     };
     let result = match result {
@@ -272,241 +273,6 @@ fn sent(client: &Client, request: &Request<'_>) -> Sent {
         expiry: false,
         makes_room: false,
         read_at: Some(Arc::default()),
-    }
-}
-
-/// Everything that can be refused before the command runs or its session is looked at.
-fn prepare(call: &mut Call<'_>) -> Result<()> {
-    let (request, command) = (call.request, call.command);
-    let generic = &request.generic;
-    let name = command.names.first().copied().unwrap_or_default();
-    namespace::check_database(request.db.as_str())?;
-    check_api(call)?;
-    call.role = Role::of(generic, command)?;
-    if command.admin_only && request.db.as_str() != "admin" {
-        return Err(Error::new(
-            Code::Unauthorized,
-            format!("{} may only be run against the admin database.", request.name),
-        ));
-    }
-    if let Role::InTransaction { first, .. } = call.role {
-        check_in_transaction(command, name, first)?;
-        if !command.ends_transaction {
-            check_place_in_transaction(request)?;
-        }
-    }
-    if command.class == Class::Aggregate
-        && let Some(value) = &generic.max_time_ms
-        && value.is_number()
-    {
-        Param::new(command.structure, Text::borrowed("maxTimeMS"), value.clone()).count()?;
-    }
-    if let Some(limit) = time_limit(generic.max_time_ms.as_ref())? {
-        let deadline = Instant::now() + limit;
-        call.context.deadline = Some(deadline);
-        call.client.operation.set_deadline(deadline);
-    }
-    // The server behind has its own clock, and gets what the client asks for.
-    let now = call.client.relay.is_none().then_some(call.context.env.cluster_time);
-    let reading = Reading::parse(generic.read_concern.as_ref(), now)?;
-    check_read_concern(call.role, command, reading)?;
-    call.context.read_concern = reading.level.unwrap_or_default();
-    if generic.write_concern.is_some() {
-        if matches!(call.role, Role::InTransaction { .. }) && !command.ends_transaction {
-            return Err(Error::new(
-                Code::InvalidOptions,
-                "writeConcern is not allowed within a multi-statement transaction",
-            ));
-        }
-        if !command.takes_write_concern {
-            return Err(Error::new(Code::InvalidOptions, "Command does not support writeConcern"));
-        }
-        call.concern = WriteConcern::parse(generic.write_concern.as_ref())?;
-        if call.client.relay.is_some() {
-            // How many nodes there are is known behind.
-            call.concern.error = None;
-        }
-        call.context.durability = call.concern.durability;
-    }
-    request.check_duplicates(command.structure)?;
-    if !command.takes_sequences {
-        request.check_sequences(command.structure, None)?;
-    }
-    Ok(())
-}
-
-fn check_in_transaction(command: &Command, name: &str, first: bool) -> Result<()> {
-    let refused = |message: String| Err(Error::new(Code::OperationNotSupportedInTransaction, message));
-    match command.in_transaction {
-        InTransaction::Allowed => Ok(()),
-        InTransaction::NotFirst if !first => Ok(()),
-        InTransaction::NotFirst => {
-            refused(format!("Cannot run {name} as the first operation in a multi-document transaction."))
-        }
-        InTransaction::Outside => refused("This command is not supported in transactions".into()),
-        InTransaction::Refused("") => refused(format!("Cannot run '{name}' in a multi-document transaction.")),
-        InTransaction::Refused(more) => refused(format!("Cannot run '{name}' in a multi-document transaction. {more}")),
-    }
-}
-
-/// Databases and collections that no transaction may touch.
-fn check_place_in_transaction(request: &Request<'_>) -> Result<()> {
-    let db = request.db.as_str();
-    let where_ = match (db, request.target.as_str()) {
-        ("config", _) => "config database".to_owned(),
-        ("local", _) => "'local' database".to_owned(),
-        (_, Some("system.profile")) => format!("'{db}.system.profile' collection"),
-        _ => return Ok(()),
-    };
-    Err(Error::new(
-        Code::OperationNotSupportedInTransaction,
-        format!("Cannot run command against the {where_} in a transaction."),
-    ))
-}
-
-fn check_read_concern(role: Role, command: &Command, reading: Reading) -> Result<()> {
-    let invalid = |message: String| Err(Error::new(Code::InvalidOptions, message));
-    match role {
-        Role::InTransaction { first: false, .. } if reading.given => {
-            invalid("Only the first command in a transaction may specify a readConcern".into())
-        }
-        Role::InTransaction { .. } => match reading.level {
-            Some(ReadConcern::Linearizable | ReadConcern::Available) => invalid(
-                "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction"
-                    .into(),
-            ),
-            _ => Ok(()),
-        },
-        _ => match reading.level {
-            None | Some(ReadConcern::Local) => Ok(()),
-            Some(_) if command.takes_read_concern => Ok(()),
-            Some(level) => invalid(format!(
-                "Command {} does not support {{ readConcern: {{ level: \"{}\", provenance: \"clientSupplied\" }} }} :: caused by :: read concern not supported",
-                command.names.first().copied().unwrap_or_default(),
-                format!("{level:?}").to_lowercase()
-            )),
-        },
-    }
-}
-
-fn check_api(call: &Call<'_>) -> Result<()> {
-    let generic = &call.request.generic;
-    let Some(version) = &generic.api_version else {
-        return match generic.api_strict || generic.api_deprecation_errors {
-            true => Err(Error::new(
-                Code::Location(4_886_600),
-                "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion",
-            )),
-            false => Ok(()),
-        };
-    };
-    match version {
-        Value::String(text) if text.as_str() == "1" => {}
-        Value::String(text) => {
-            return Err(Error::new(Code::APIVersionError, format!("Cannot accept API version {text}")));
-        }
-        other => {
-            return Err(Error::type_mismatch(format!(
-                "BSON field 'APIParametersFromClient.apiVersion' is the wrong type '{}', expected type 'string'",
-                other.type_name()
-            )));
-        }
-    }
-    if generic.api_strict && !call.command.in_api_version_1 {
-        return Err(Error::new(
-            Code::APIStrictError,
-            format!(
-                "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api",
-                call.request.name
-            ),
-        ));
-    }
-    Ok(())
-}
-
-/// Runs the command as a plain one, as a retryable write, or as a part of a transaction.
-async fn run_in_session(call: &mut Call<'_>) -> Result<()> {
-    if let Some(relay) = &call.client.relay
-        && call.command.access != Access::Server
-    {
-        // What is remembered for a client serves only its user (SEMANTICS R37).
-        relay.identify().await?;
-    }
-    let Some(session) = call.session.id else { return run(call).await };
-    match call.role {
-        Role::Plain => run(call).await,
-        Role::Retryable { number } => {
-            let mut visit = call.server.sessions.visit(&session, call.owner().user).await?;
-            let ended = visit.retryable(&session, number)?;
-            forget_transaction(call.server, &session, ended);
-            call.session.retry = Some(number);
-            // Kept until the end: an attempt and its retry do not overlap.
-            call.visit = Some(visit);
-            run(call).await
-        }
-        Role::InTransaction { number, first } if call.client.relay.is_some() => run_joined(call, number, first).await,
-        Role::InTransaction { number, first } => run_in_transaction(call, session, number, first).await,
-    }
-}
-
-async fn run_in_transaction(call: &mut Call<'_>, session: [u8; 16], number: i64, first: bool) -> Result<()> {
-    let server = call.server;
-    let mut visit = server.sessions.visit(&session, None).await?;
-    if !first && visit.is_fresh() && server.backend.committed(&session, number) {
-        visit.recall_commit(number);
-    }
-    if first {
-        let ends = Instant::now() + server.options.transaction_lifetime;
-        let ended = visit.start(&session, number, ends)?;
-        forget_transaction(server, &session, ended);
-        server.counters.transactions_started.add(1);
-        call.client.operation.set_transaction_end(ends);
-        call.session.number = Some(number);
-        if let Err(error) = server.backend.begin(&mut call.session, &call.context).await {
-            visit.abort();
-            return Err(error);
-        }
-    } else if !(call.command.ends_transaction && visit.is_committed(number)) {
-        let ends = visit.resume(&session, number, &mut call.session)?;
-        call.client.operation.set_transaction_end(ends);
-    } else if call.command.class == Class::AbortTransaction {
-        visit.resume(&session, number, &mut call.session)?;
-    }
-    call.visit = Some(visit);
-    let result = run(call).await;
-    let Some(visit) = call.visit.as_mut() else { return result };
-    if call.command.ends_transaction {
-        server.cursors.end_of_transaction(&session, number);
-    } else if result.is_ok() && !call.statement_failed {
-        visit.keep(&mut call.session);
-    } else {
-        if let Some(transaction) = call.session.transaction.take() {
-            transaction.abort();
-        }
-        visit.abort();
-        forget_transaction(server, &session, Some(number));
-    }
-    result
-}
-
-/// A statement of a transaction that lives in the server behind: what is done here is done in it, under its number.
-async fn run_joined(call: &mut Call<'_>, number: i64, first: bool) -> Result<()> {
-    call.session.joined = Some(Joined { number, first });
-    call.server.backend.begin(&mut call.session, &call.context).await?;
-    let result = run(call).await;
-    if let Some(transaction) = call.session.transaction.take()
-        && (result.is_err() || call.statement_failed)
-    {
-        transaction.abort();
-    }
-    result
-}
-
-/// After a transaction was ended from outside.
-fn forget_transaction(server: &Server, session: &[u8; 16], number: Option<i64>) {
-    if let Some(number) = number {
-        server.counters.transactions_aborted.add(1);
-        server.cursors.end_of_transaction(session, number);
     }
 }
 

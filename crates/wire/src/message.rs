@@ -88,7 +88,7 @@ pub fn parse<'a>(header: &Header, bytes: &'a [u8]) -> Result<Message<'a>, WireEr
     }
 }
 
-/// What decides who answers a request: its flags and its body, nothing else checked. Nothing if the message is torn or of
+/// What decides who answers a request: its flags and its body, nothing else checked. `None` if the message is torn or of
 /// another kind.
 pub fn peek<'a>(header: &Header, bytes: &'a [u8]) -> Option<(u32, &'a [u8])> {
     if header.op_code != OpCode::Msg || bytes.len() != header.length {

@@ -37,7 +37,7 @@ const NO_SCHEMA: &[&str] = &["_id", "__v", "_pleach"];
 struct Change {
     path: String,
     kind: Kind,
-    /// Nothing if it has no order in time.
+    /// `None` if it has no order in time.
     step: Option<Step>,
     /// Of the older documents' side.
     documents: u64,

@@ -175,7 +175,7 @@ struct Growth {
 }
 
 impl Growth {
-    /// The mean lengths in the oldest and in the newest third of the sample. Nothing if no age is known.
+    /// The mean lengths in the oldest and in the newest third of the sample. `None` if no age is known.
     fn of(collection: &Collection, path: &str) -> Option<Growth> {
         let mut made: Vec<(i64, u64)> = lengths(collection, path).collect();
         if made.len() < 30 {

@@ -189,7 +189,7 @@ fn declaration(
     declare::field_rule(survey.database, parent.name(), "subset", path, &declare::map(&body))
 }
 
-/// Nothing if the items are whole children.
+/// `None` if the items are whole children.
 fn fields(survey: &Survey<'_>, relation: &Relation, families: &Families, window: &Window) -> Option<String> {
     let pairs: Vec<(&str, &str)> =
         window.fields.iter().map(|field| (field.name.as_str(), families.paths.name(field.child))).collect();

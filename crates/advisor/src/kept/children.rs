@@ -73,7 +73,7 @@ pub struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    /// Nothing if the children cannot be read within bounds.
+    /// `None` if the children cannot be read within bounds.
     pub fn of(survey: &'r Survey<'r>, relation: &'r Relation) -> Result<Option<Reading<'r>>> {
         let Some(collection) = survey.collection(&relation.from) else { return Ok(None) };
         let child = Source::of(collection);

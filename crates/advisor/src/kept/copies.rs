@@ -248,7 +248,7 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }
 
-/// When a host was written and when its source last changed, for each pair; nothing if it is not known.
+/// When a host was written and when its source last changed, for each pair; `None` if it is not known.
 pub type Times = (Option<i64>, Option<i64>);
 
 /// Whether the wrong copies look frozen on purpose: all of them are older than the last change of their source, and that is no

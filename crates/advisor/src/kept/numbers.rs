@@ -222,7 +222,7 @@ impl Compared<'_> {
         is_kept.then(|| Kept { path, making, checked, wrong, digits, random_share: pairing.random_share() })
     }
 
-    /// To how many digits the parents' averages are rounded; nothing if they are not.
+    /// To how many digits the parents' averages are rounded; `None` if they are not.
     fn digits(&self, path: PathId, fold: Fold) -> Option<i32> {
         const MOST: i32 = 4;
         if fold != Fold::Avg {

@@ -13,8 +13,8 @@ use hashbrown::HashMap;
 /// So many references of the items of one array are followed.
 const MOST_ITEMS: usize = 100;
 /// So many sources are read at once, and so many bytes of them.
-const AT_ONCE: usize = 200;
-const BYTES_AT_ONCE: u64 = 16 << 20;
+const VALUES_PER_READ: usize = 200;
+const BYTES_PER_READ: u64 = 16 << 20;
 
 /// A reference in a document.
 pub struct Reference {
@@ -151,9 +151,9 @@ pub async fn sources(
     }
     let mut values: Vec<(u64, Value<'static>)> = wanted.iter().map(|(key, value)| (*key, (*value).clone())).collect();
     values.sort_by_key(|(key, _)| *key);
-    for chunk in values.chunks(AT_ONCE) {
+    for chunk in values.chunks(VALUES_PER_READ) {
         let filter = Filter::among(key, chunk.iter().map(|(_, value)| value.clone()).collect());
-        let bound = Bound { documents: AT_ONCE as u64 * 2, bytes: BYTES_AT_ONCE };
+        let bound = Bound { documents: VALUES_PER_READ as u64 * 2, bytes: BYTES_PER_READ };
         let read = reader.find(Find::matching(parent.ns.clone(), filter), bound).await?;
         read.iter().for_each(&mut take);
         if reader.cancel.is_set() {

@@ -18,7 +18,7 @@ const MOST_AGAIN: usize = 1_000;
 /// What changes each time it is looked at is left out.
 const ATTEMPTS: usize = 3;
 /// So many documents are read at once.
-const AT_ONCE: usize = 200;
+const DOCUMENTS_PER_READ: usize = 200;
 const EXAMPLES: usize = 5;
 
 /// What was found about values that are kept by hand.
@@ -101,10 +101,10 @@ pub async fn read_again(
     documents: &[Doc<'static>],
 ) -> Result<HashMap<u64, Doc<'static>>> {
     let mut now = HashMap::new();
-    for chunk in documents.chunks(AT_ONCE) {
+    for chunk in documents.chunks(DOCUMENTS_PER_READ) {
         let ids = chunk.iter().filter_map(|doc| doc.get("_id")).map(Value::into_owned).collect();
         let find = Find::matching(ns.clone(), Filter::among("_id", ids));
-        let bound = Bound { documents: AT_ONCE as u64, bytes: 64 << 20 };
+        let bound = Bound { documents: DOCUMENTS_PER_READ as u64, bytes: 64 << 20 };
         for doc in reader.find(find, bound).await? {
             let Some(key) = doc.get("_id").map(|id| hash(&id)) else { continue };
             now.insert(key, doc);

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 pub struct Arrays {
     pub path: String,
     pub item_paths: Paths,
-    /// For each parent; nothing if it has no such array.
+    /// For each parent; `None` if it has no such array.
     pub items: Vec<Option<Vec<Row>>>,
 }
 
@@ -147,7 +147,7 @@ impl Compared<'_> {
         self.mapped(tables, &seen)
     }
 
-    /// Each field of items with the best one of children; nothing if all of them may be chance.
+    /// Each field of items with the best one of children; `None` if all of them may be chance.
     fn mapped(&self, tables: HashMap<(PathId, PathId), Pairing>, seen: &HashMap<PathId, u64>) -> Vec<WindowField> {
         let same_name = |item: PathId, child: PathId| self.arrays.item_paths.name(item) == self.child_paths.name(child);
         let mut best: HashMap<PathId, (PathId, Pairing)> = HashMap::new();

@@ -96,7 +96,7 @@ pub struct Finding {
     /// All figures, in order.
     pub evidence: Doc<'static>,
     pub against: Vec<Against>,
-    /// A declaration that `pleach check` accepts; nothing if there is none to propose.
+    /// A declaration that `pleach check` accepts; `None` if there is none to propose.
     pub declaration: Option<String>,
     /// What the rule would bring, as far as the sample says.
     pub gain: Doc<'static>,
@@ -165,7 +165,7 @@ impl Report {
         });
     }
 
-    /// The strongest severity; nothing if nothing was found.
+    /// The strongest severity; `None` if nothing was found.
     pub fn severity(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }

@@ -1,7 +1,7 @@
 //! `$all`, `$elemMatch`, `$size`.
 
-use super::parse::{Operator, Parser, References, find, is_operator_document};
-use super::{FilterDef, InSet, Place, Test};
+use super::parse::{FilterOperator, FilterParser, References, find, is_operator_document};
+use super::{FilterDef, FilterPlace, InSet, Test};
 use crate::error::{Error, Result};
 use crate::raw::{Array, Doc};
 use crate::value::Value;
@@ -10,22 +10,22 @@ use std::sync::Arc;
 pub(super) const ALL: FilterDef = FilterDef {
     name: "$all",
     help: "Matches arrays that contain every one of the given values.",
-    parse: Place::Field(all),
+    parse: FilterPlace::Field(all),
 };
 
 pub(super) const ELEM_MATCH: FilterDef = FilterDef {
     name: "$elemMatch",
     help: "Matches arrays with an element that passes all the given conditions.",
-    parse: Place::Field(|operator, parser| Ok(Some(elem_match(&operator.argument, parser)?))),
+    parse: FilterPlace::Field(|operator, parser| Ok(Some(elem_match(&operator.argument, parser)?))),
 };
 
 pub(super) const SIZE: FilterDef = FilterDef {
     name: "$size",
     help: "Matches arrays with exactly so many elements.",
-    parse: Place::Field(|operator, _| Ok(Some(Test::Size(size(&operator.argument)?)))),
+    parse: FilterPlace::Field(|operator, _| Ok(Some(Test::Size(size(&operator.argument)?)))),
 };
 
-fn all(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>> {
+fn all(operator: &FilterOperator<'_>, parser: &mut FilterParser<'_>) -> Result<Option<Test>> {
     let Value::Array(items) = &operator.argument else { return Err(Error::bad_value("$all needs an array")) };
     if items.get(0).is_some_and(|first| elem_match_argument(&first).is_some()) {
         return Ok(Some(Test::All(all_elem_match(items, parser)?)));
@@ -44,7 +44,7 @@ fn all(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>>
     Ok(Some(if tests.is_empty() { Test::In(Arc::new(InSet::default())) } else { Test::All(tests) }))
 }
 
-fn all_elem_match(items: &Array<'_>, parser: &mut Parser<'_>) -> Result<Vec<Test>> {
+fn all_elem_match(items: &Array<'_>, parser: &mut FilterParser<'_>) -> Result<Vec<Test>> {
     items
         .iter()
         .map(|item| match elem_match_argument(&item) {
@@ -64,10 +64,10 @@ fn elem_match_argument<'a>(item: &Value<'a>) -> Option<Value<'a>> {
 fn starts_with_field_operator(doc: &Doc<'_>) -> bool {
     doc.iter()
         .next()
-        .is_some_and(|(name, _)| find(name.as_str()).is_some_and(|def| matches!(def.parse, Place::Field(_))))
+        .is_some_and(|(name, _)| find(name.as_str()).is_some_and(|def| matches!(def.parse, FilterPlace::Field(_))))
 }
 
-fn elem_match(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Test> {
+fn elem_match(argument: &Value<'_>, parser: &mut FilterParser<'_>) -> Result<Test> {
     let Value::Document(conditions) = argument else { return Err(Error::bad_value("$elemMatch needs an Object")) };
     if is_operator_document(conditions, References::Partial) && !starts_with_document_operator(conditions) {
         return Ok(Test::ElemMatchValue(parser.operators("", conditions)?));
@@ -82,7 +82,7 @@ fn elem_match(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Test> {
 fn starts_with_document_operator(doc: &Doc<'_>) -> bool {
     doc.iter()
         .next()
-        .is_some_and(|(name, _)| find(name.as_str()).is_some_and(|def| matches!(def.parse, Place::Document(_))))
+        .is_some_and(|(name, _)| find(name.as_str()).is_some_and(|def| matches!(def.parse, FilterPlace::Document(_))))
 }
 
 fn size(argument: &Value<'_>) -> Result<i64> {

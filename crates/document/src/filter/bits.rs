@@ -1,8 +1,8 @@
 //! `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear`, `$bitsAnyClear`.
 
 use super::number::{non_negative, non_negative_int, truncated};
-use super::parse::Operator;
-use super::{FilterDef, LeafTest, Place, Test};
+use super::parse::FilterOperator;
+use super::{FilterDef, FilterPlace, LeafTest, Test};
 use crate::error::{Error, Result};
 use crate::raw::DocWriter;
 use crate::value::{Decimal128, Value, show};
@@ -11,28 +11,28 @@ use std::sync::Arc;
 pub(super) const ALL_CLEAR: FilterDef = FilterDef {
     name: "$bitsAllClear",
     help: "Matches numbers and binary values with all the given bits clear.",
-    parse: Place::Field(|operator, _| parse(operator, "$bitsAllClear", Want::AllClear)),
+    parse: FilterPlace::Field(|operator, _| parse(operator, "$bitsAllClear", Want::AllClear)),
 };
 
 pub(super) const ALL_SET: FilterDef = FilterDef {
     name: "$bitsAllSet",
     help: "Matches numbers and binary values with all the given bits set.",
-    parse: Place::Field(|operator, _| parse(operator, "$bitsAllSet", Want::AllSet)),
+    parse: FilterPlace::Field(|operator, _| parse(operator, "$bitsAllSet", Want::AllSet)),
 };
 
 pub(super) const ANY_CLEAR: FilterDef = FilterDef {
     name: "$bitsAnyClear",
     help: "Matches numbers and binary values with at least one of the given bits clear.",
-    parse: Place::Field(|operator, _| parse(operator, "$bitsAnyClear", Want::AnyClear)),
+    parse: FilterPlace::Field(|operator, _| parse(operator, "$bitsAnyClear", Want::AnyClear)),
 };
 
 pub(super) const ANY_SET: FilterDef = FilterDef {
     name: "$bitsAnySet",
     help: "Matches numbers and binary values with at least one of the given bits set.",
-    parse: Place::Field(|operator, _| parse(operator, "$bitsAnySet", Want::AnySet)),
+    parse: FilterPlace::Field(|operator, _| parse(operator, "$bitsAnySet", Want::AnySet)),
 };
 
-fn parse(operator: &Operator<'_>, name: &'static str, want: Want) -> Result<Option<Test>> {
+fn parse(operator: &FilterOperator<'_>, name: &'static str, want: Want) -> Result<Option<Test>> {
     let argument = &operator.argument;
     let mut positions: Vec<usize> = match argument {
         Value::Array(items) => items

@@ -1,7 +1,7 @@
 //! `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`, `$nin`, and equality without an operator.
 
-use super::parse::{Operator, Parser, References, is_operator_document};
-use super::{FilterDef, InSet, Place, Test};
+use super::parse::{FilterOperator, FilterParser, References, is_operator_document};
+use super::{FilterDef, FilterPlace, InSet, Test};
 use crate::error::{Error, Result};
 use crate::value::Value;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 pub(super) const EQ: FilterDef = FilterDef {
     name: "$eq",
     help: "Matches values equal to the given one.",
-    parse: Place::Field(|operator, _| Ok(Some(equality(&operator.argument)?))),
+    parse: FilterPlace::Field(|operator, _| Ok(Some(equality(&operator.argument)?))),
 };
 
 pub(super) const NE: FilterDef = FilterDef {
     name: "$ne",
     help: "Matches documents whose field is not equal to the given value, or is missing.",
-    parse: Place::Field(|operator, _| match &operator.argument {
+    parse: FilterPlace::Field(|operator, _| match &operator.argument {
         Value::Regex { .. } => Err(Error::bad_value("Can't have regex as arg to $ne.")),
         argument => Ok(Some(Test::Not(Box::new(equality(argument)?)))),
     }),
@@ -24,37 +24,37 @@ pub(super) const NE: FilterDef = FilterDef {
 pub(super) const GT: FilterDef = FilterDef {
     name: "$gt",
     help: "Matches values of the same type above the given one.",
-    parse: Place::Field(|operator, _| bound(operator, Test::Gt)),
+    parse: FilterPlace::Field(|operator, _| bound(operator, Test::Gt)),
 };
 
 pub(super) const GTE: FilterDef = FilterDef {
     name: "$gte",
     help: "Matches values of the same type equal to the given one or above it.",
-    parse: Place::Field(|operator, _| bound(operator, Test::Gte)),
+    parse: FilterPlace::Field(|operator, _| bound(operator, Test::Gte)),
 };
 
 pub(super) const LT: FilterDef = FilterDef {
     name: "$lt",
     help: "Matches values of the same type below the given one.",
-    parse: Place::Field(|operator, _| bound(operator, Test::Lt)),
+    parse: FilterPlace::Field(|operator, _| bound(operator, Test::Lt)),
 };
 
 pub(super) const LTE: FilterDef = FilterDef {
     name: "$lte",
     help: "Matches values of the same type equal to the given one or below it.",
-    parse: Place::Field(|operator, _| bound(operator, Test::Lte)),
+    parse: FilterPlace::Field(|operator, _| bound(operator, Test::Lte)),
 };
 
 pub(super) const IN: FilterDef = FilterDef {
     name: "$in",
     help: "Matches values equal to one of the given ones or matched by one of the given regular expressions.",
-    parse: Place::Field(|operator, parser| Ok(Some(membership(operator, parser)?))),
+    parse: FilterPlace::Field(|operator, parser| Ok(Some(membership(operator, parser)?))),
 };
 
 pub(super) const NIN: FilterDef = FilterDef {
     name: "$nin",
     help: "Matches documents whose field is none of the given values, or is missing.",
-    parse: Place::Field(|operator, parser| Ok(Some(Test::Not(Box::new(membership(operator, parser)?))))),
+    parse: FilterPlace::Field(|operator, parser| Ok(Some(Test::Not(Box::new(membership(operator, parser)?))))),
 };
 
 /// Equality with a value, a document or an array, taken whole.
@@ -69,14 +69,14 @@ fn comparable(value: &Value<'_>) -> Result<Value<'static>> {
     }
 }
 
-fn bound(operator: &Operator<'_>, test: fn(Value<'static>) -> Test) -> Result<Option<Test>> {
+fn bound(operator: &FilterOperator<'_>, test: fn(Value<'static>) -> Test) -> Result<Option<Test>> {
     if matches!(operator.argument, Value::Regex { .. }) {
         return Err(Error::bad_value(format!("Can't have RegEx as arg to predicate over field '{}'.", operator.path)));
     }
     Ok(Some(test(comparable(&operator.argument)?)))
 }
 
-fn membership(operator: &Operator<'_>, _: &mut Parser<'_>) -> Result<Test> {
+fn membership(operator: &FilterOperator<'_>, _: &mut FilterParser<'_>) -> Result<Test> {
     let Value::Array(items) = &operator.argument else {
         return Err(Error::bad_value(format!("{} needs an array", operator.name)));
     };

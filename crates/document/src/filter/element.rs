@@ -1,8 +1,8 @@
 //! `$exists` and `$type`.
 
-use super::parse::Operator;
+use super::parse::FilterOperator;
 use super::types::TypeSet;
-use super::{FilterDef, LeafTest, Parser, Place, Test};
+use super::{FilterDef, FilterParser, FilterPlace, LeafTest, Test};
 use crate::error::{Error, Result};
 use crate::raw::DocWriter;
 use crate::value::Value;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) const EXISTS: FilterDef = FilterDef {
     name: "$exists",
     help: "Matches documents that have the field, null included, or with false those that do not.",
-    parse: Place::Field(|operator, _| {
+    parse: FilterPlace::Field(|operator, _| {
         Ok(Some(match operator.argument.is_truthy() {
             true => Test::Exists,
             false => Test::Not(Box::new(Test::Exists)),
@@ -22,10 +22,10 @@ pub(super) const EXISTS: FilterDef = FilterDef {
 pub(super) const TYPE: FilterDef = FilterDef {
     name: "$type",
     help: "Matches values, or elements of arrays, of the given BSON types.",
-    parse: Place::Field(parse_type),
+    parse: FilterPlace::Field(parse_type),
 };
 
-fn parse_type(operator: &Operator<'_>, _: &mut Parser<'_>) -> Result<Option<Test>> {
+fn parse_type(operator: &FilterOperator<'_>, _: &mut FilterParser<'_>) -> Result<Option<Test>> {
     let types = TypeSet::parse(&operator.argument)?;
     if types.is_empty() {
         return Err(Error::failed_to_parse(format!("{} must match at least one type", operator.path)));

@@ -1,7 +1,7 @@
 //! `$expr`, `$comment`, `$alwaysTrue`, `$alwaysFalse`, `$sampleRate`.
 
-use super::parse::Parser;
-use super::{FilterDef, FilterExpr, Node, Place, WholeTest};
+use super::parse::FilterParser;
+use super::{FilterDef, FilterExpr, FilterPlace, Node, WholeTest};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::pipeline::expr;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) const EXPR: FilterDef = FilterDef {
     name: "$expr",
     help: "Matches documents for which an aggregation expression is true.",
-    parse: Place::Document(|argument, parser| {
+    parse: FilterPlace::Document(|argument, parser| {
         if parser.inside_element {
             return Err(Error::bad_value("$expr can only be applied to the top-level document"));
         }
@@ -23,28 +23,28 @@ pub(super) const EXPR: FilterDef = FilterDef {
 pub(super) const COMMENT: FilterDef = FilterDef {
     name: "$comment",
     help: "Attaches a comment; matches everything.",
-    parse: Place::Document(|_, _| Ok(Node::And(Vec::new()))),
+    parse: FilterPlace::Document(|_, _| Ok(Node::And(Vec::new()))),
 };
 
 pub(super) const ALWAYS_TRUE: FilterDef = FilterDef {
     name: "$alwaysTrue",
     help: "Matches every document.",
-    parse: Place::Document(|argument, _| constant("$alwaysTrue", argument, Node::And(Vec::new()))),
+    parse: FilterPlace::Document(|argument, _| constant("$alwaysTrue", argument, Node::And(Vec::new()))),
 };
 
 pub(super) const ALWAYS_FALSE: FilterDef = FilterDef {
     name: "$alwaysFalse",
     help: "Matches no document.",
-    parse: Place::Document(|argument, _| constant("$alwaysFalse", argument, Node::Or(Vec::new()))),
+    parse: FilterPlace::Document(|argument, _| constant("$alwaysFalse", argument, Node::Or(Vec::new()))),
 };
 
 pub(super) const SAMPLE_RATE: FilterDef = FilterDef {
     name: "$sampleRate",
     help: "Matches each document with the given probability.",
-    parse: Place::Document(|argument, _| sample_rate(argument)),
+    parse: FilterPlace::Document(|argument, _| sample_rate(argument)),
 };
 
-fn expression(argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Node> {
+fn expression(argument: &Value<'_>, parser: &mut FilterParser<'_>) -> Result<Node> {
     let expr = expr::parse(argument, parser.names).map_err(|error| match parser.names.folding_failed() {
         true => error.context("Failed to optimize expression :: caused by :: "),
         false => error,

@@ -1,35 +1,35 @@
 //! `$and`, `$or`, `$nor`, `$not`.
 
-use super::parse::{Operator, Parser};
-use super::{FilterDef, Node, Place, Test};
+use super::parse::{FilterOperator, FilterParser};
+use super::{FilterDef, FilterPlace, Node, Test};
 use crate::error::{Error, Result};
 use crate::value::Value;
 
 pub(super) const AND: FilterDef = FilterDef {
     name: "$and",
     help: "Matches documents that match every one of the given filters.",
-    parse: Place::Document(|argument, parser| Ok(Node::all_of(list("$and", argument, parser)?))),
+    parse: FilterPlace::Document(|argument, parser| Ok(Node::all_of(list("$and", argument, parser)?))),
 };
 
 pub(super) const OR: FilterDef = FilterDef {
     name: "$or",
     help: "Matches documents that match at least one of the given filters.",
-    parse: Place::Document(|argument, parser| Ok(any_of(list("$or", argument, parser)?))),
+    parse: FilterPlace::Document(|argument, parser| Ok(any_of(list("$or", argument, parser)?))),
 };
 
 pub(super) const NOR: FilterDef = FilterDef {
     name: "$nor",
     help: "Matches documents that match none of the given filters.",
-    parse: Place::Document(|argument, parser| Ok(Node::Nor(list("$nor", argument, parser)?))),
+    parse: FilterPlace::Document(|argument, parser| Ok(Node::Nor(list("$nor", argument, parser)?))),
 };
 
 pub(super) const NOT: FilterDef = FilterDef {
     name: "$not",
     help: "Matches documents whose field does not pass the given operators, or is missing.",
-    parse: Place::Field(not),
+    parse: FilterPlace::Field(not),
 };
 
-fn list(name: &str, argument: &Value<'_>, parser: &mut Parser<'_>) -> Result<Vec<Node>> {
+fn list(name: &str, argument: &Value<'_>, parser: &mut FilterParser<'_>) -> Result<Vec<Node>> {
     let Value::Array(filters) = argument else {
         return Err(Error::bad_value(format!("{name} must be an array")));
     };
@@ -64,7 +64,7 @@ fn any_of(mut nodes: Vec<Node>) -> Node {
     Node::Field { path: first.clone(), test: Test::among(values) }
 }
 
-fn not(operator: &Operator<'_>, parser: &mut Parser<'_>) -> Result<Option<Test>> {
+fn not(operator: &FilterOperator<'_>, parser: &mut FilterParser<'_>) -> Result<Option<Test>> {
     let negated = match &operator.argument {
         Value::Regex { pattern, options } => Test::Leaf(super::regex::from_value(pattern, options)?),
         Value::Document(operators) if operators.is_empty() => {

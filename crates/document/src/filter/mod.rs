@@ -30,7 +30,7 @@ mod tests;
 
 pub use failure::failure_details;
 pub use node::{FilterExpr, InSet, LeafTest, Node, Test, WholeTest};
-pub use parse::{Operator, Parser};
+pub use parse::{FilterOperator, FilterParser};
 pub use regex::{Finder, Regex, RegexMatch};
 pub use types::TypeSet;
 pub use walk::{Leaves, walk};
@@ -63,16 +63,16 @@ pub struct Details {
 pub struct FilterDef {
     pub name: &'static str,
     pub help: &'static str,
-    pub parse: Place,
+    pub parse: FilterPlace,
 }
 
 /// Where an operator may stand, and how its argument is read there.
 #[derive(Clone, Copy)]
-pub enum Place {
+pub enum FilterPlace {
     /// In the place of a field name: `{ $or: … }`.
-    Document(fn(&crate::Value<'_>, &mut Parser<'_>) -> Result<Node>),
+    Document(fn(&crate::Value<'_>, &mut FilterParser<'_>) -> Result<Node>),
     /// Under a field: `{ a: { $gt: … } }`. `None` if a neighbour takes care of it (`$options`).
-    Field(fn(&Operator<'_>, &mut Parser<'_>) -> Result<Option<Test>>),
+    Field(fn(&FilterOperator<'_>, &mut FilterParser<'_>) -> Result<Option<Test>>),
 }
 
 /// All filter operators, sorted by name.
@@ -121,7 +121,7 @@ impl Filter {
     pub fn parse(source: &Doc<'_>, names: &mut Names) -> Result<Filter> {
         // Owned first: the values in the tree then share the source's bytes.
         let source = source.clone().into_owned();
-        let root = Parser::new(names).document(&source)?.sorted();
+        let root = FilterParser::new(names).document(&source)?.sorted();
         Ok(Filter { root, source, collation: None })
     }
 

@@ -1,20 +1,20 @@
 //! From a query document to a [`Node`]: which names are fields, which are operators, and which documents are values.
 
-use super::{FILTERS, FilterDef, Node, Place, Test};
+use super::{FILTERS, FilterDef, FilterPlace, Node, Test};
 use crate::error::{Error, Result};
 use crate::pipeline::expr::Names;
 use crate::raw::Doc;
 use crate::value::{Path, Value};
 
 /// The state of one parse.
-pub struct Parser<'n> {
+pub struct FilterParser<'n> {
     pub names: &'n mut Names,
     /// Inside an `$elemMatch`: `$expr` and others that need the whole document are refused there.
     pub inside_element: bool,
 }
 
 /// An operator under a field, with what stands around it.
-pub struct Operator<'v> {
+pub struct FilterOperator<'v> {
     pub path: &'v str,
     pub name: &'v str,
     pub argument: Value<'v>,
@@ -22,9 +22,9 @@ pub struct Operator<'v> {
     pub siblings: &'v Doc<'v>,
 }
 
-impl<'n> Parser<'n> {
-    pub fn new(names: &'n mut Names) -> Parser<'n> {
-        Parser { names, inside_element: false }
+impl<'n> FilterParser<'n> {
+    pub fn new(names: &'n mut Names) -> FilterParser<'n> {
+        FilterParser { names, inside_element: false }
     }
 
     /// A whole query document: the conjunction of its fields.
@@ -55,7 +55,7 @@ impl<'n> Parser<'n> {
 
     fn document_operator(&mut self, name: &str, argument: &Value<'_>) -> Result<Node> {
         match find(name).map(|def| def.parse) {
-            Some(Place::Document(parse)) => parse(argument, self),
+            Some(FilterPlace::Document(parse)) => parse(argument, self),
             _ if name == "$not" => Err(Error::bad_value(
                 "unknown top level operator: $not. If you are trying to negate an entire expression, use $nor.",
             )),
@@ -69,7 +69,7 @@ impl<'n> Parser<'n> {
     pub fn operators(&mut self, path: &str, operators: &Doc<'_>) -> Result<Vec<Test>> {
         let mut tests = Vec::new();
         for (name, argument) in operators.iter() {
-            let operator = Operator { path, name: name.as_str(), argument, siblings: &operators.borrow() };
+            let operator = FilterOperator { path, name: name.as_str(), argument, siblings: &operators.borrow() };
             if let Some(test) = self.operator(&operator)? {
                 tests.push(test);
             }
@@ -77,9 +77,9 @@ impl<'n> Parser<'n> {
         Ok(tests)
     }
 
-    pub fn operator(&mut self, operator: &Operator<'_>) -> Result<Option<Test>> {
+    pub fn operator(&mut self, operator: &FilterOperator<'_>) -> Result<Option<Test>> {
         match find(operator.name).map(|def| def.parse) {
-            Some(Place::Field(parse)) => parse(operator, self),
+            Some(FilterPlace::Field(parse)) => parse(operator, self),
             _ if operator.name == "$where" => Err(Error::bad_value("$where cannot be applied to a field")),
             _ => Err(Error::bad_value(format!("unknown operator: {}", operator.name))),
         }

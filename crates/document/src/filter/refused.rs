@@ -1,14 +1,14 @@
 //! Operators of MongoDB that the embedded store does not have: known by name, refused with the code of a server that
 //! lacks what they need.
 
-use super::{FilterDef, Place};
+use super::{FilterDef, FilterPlace};
 use crate::code::Code;
 use crate::error::{Error, Result};
 
 pub(super) const WHERE: FilterDef = FilterDef {
     name: "$where",
     help: "Refused: would run JavaScript.",
-    parse: Place::Document(|_, parser| match parser.inside_element {
+    parse: FilterPlace::Document(|_, parser| match parser.inside_element {
         true => Err(Error::bad_value("$where can only be applied to the top-level document")),
         false => Err(Error::bad_value("$where is not supported by Pleach: it has no JavaScript engine")
             .with_hint("write the condition with $expr")),
@@ -26,7 +26,7 @@ const fn near(name: &'static str) -> FilterDef {
     FilterDef {
         name,
         help: "Refused: would search a geospatial index.",
-        parse: Place::Field(|operator, _| {
+        parse: FilterPlace::Field(|operator, _| {
             refuse(Code::NoQueryExecutionPlans, format!("unable to find index for $geoNear query: {}", operator.name))
         }),
     }
@@ -36,7 +36,7 @@ const fn shape(name: &'static str) -> FilterDef {
     FilterDef {
         name,
         help: "Refused: would compare geometric shapes.",
-        parse: Place::Field(|operator, _| refuse(Code::NotImplemented, operator.name.to_owned())),
+        parse: FilterPlace::Field(|operator, _| refuse(Code::NotImplemented, operator.name.to_owned())),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `$mod`.
 
 use super::number::truncated;
-use super::parse::{Operator, Parser};
-use super::{FilterDef, LeafTest, Place, Test};
+use super::parse::{FilterOperator, FilterParser};
+use super::{FilterDef, FilterPlace, LeafTest, Test};
 use crate::error::{Error, Result};
 use crate::raw::DocWriter;
 use crate::value::Value;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 pub(super) const MOD: FilterDef = FilterDef {
     name: "$mod",
     help: "Matches numbers that leave the given remainder when divided by the given divisor.",
-    parse: Place::Field(parse),
+    parse: FilterPlace::Field(parse),
 };
 
-fn parse(operator: &Operator<'_>, _: &mut Parser<'_>) -> Result<Option<Test>> {
+fn parse(operator: &FilterOperator<'_>, _: &mut FilterParser<'_>) -> Result<Option<Test>> {
     let Value::Array(items) = &operator.argument else {
         return Err(Error::bad_value("malformed mod, needs to be an array"));
     };

@@ -7,7 +7,7 @@ use super::meta;
 use super::tree::{Branch, Compute, Others, Step};
 use crate::code::Code;
 use crate::error::{Error, Result};
-use crate::filter::Parser;
+use crate::filter::FilterParser;
 use crate::pipeline::expr::{self, EXPRESSIONS, Expr, Names};
 use crate::raw::{Doc, DocWriter};
 use crate::value::path::is_operator_name;
@@ -308,7 +308,7 @@ impl Parse<'_> {
         if path.parts.len() > 1 || !above.is_empty() {
             return fail(31275, "Cannot use $elemMatch projection on a nested field.");
         }
-        let test = Parser::new(self.names).operators(name, whole)?.pop();
+        let test = FilterParser::new(self.names).operators(name, whole)?.pop();
         let test = test.ok_or_else(|| Error::bad_value("$elemMatch needs an Object"))?;
         self.has_elem_match = true;
         add(branch, &path, Step::Compute(Compute::ElemMatch { field: name.into(), test }))

@@ -5,7 +5,7 @@ use super::operation::{Blocked, Change, Operation, Site};
 use super::{Argument, Form, UpdateDef};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::filter::{FILTERS, Filter, Place};
+use crate::filter::{FILTERS, Filter, FilterPlace};
 use crate::pipeline::expr::Names;
 use crate::raw::{Array, ArrayWriter, Doc, DocWriter};
 use crate::value::{Value, order, show};
@@ -72,7 +72,7 @@ fn begins_with_field_operator(conditions: &Doc<'_>) -> bool {
     let Some((name, _)) = conditions.iter().next() else { return false };
     let name = name.as_str();
     // `$not` needs a field before it; the parser of whole documents says so.
-    name != "$not" && FILTERS.iter().any(|def| def.name == name && matches!(def.parse, Place::Field(_)))
+    name != "$not" && FILTERS.iter().any(|def| def.name == name && matches!(def.parse, FilterPlace::Field(_)))
 }
 
 fn pull_all(argument: Argument<'_>, _: &mut Names) -> Result<Arc<dyn Operation>> {

@@ -1,6 +1,6 @@
 //! `createIndexes`: all of them or none.
 
-use super::{alone, apply, build, create, index_spec, is_view, newest, not_found};
+use super::{alone, apply, build, create, existing_index, index_spec, is_view, newest, not_found};
 use crate::background::Job;
 use crate::catalog::{Collection, Index};
 use crate::engine::Engine;
@@ -120,7 +120,7 @@ fn with_new(collection: &Collection, specs: &[Doc<'static>], ready: bool) -> Res
     let mut next = collection.clone();
     let mut new: Vec<Arc<Index>> = Vec::new();
     for spec in specs {
-        if let Some(existing) = index_spec::find_existing(&next, spec)? {
+        if let Some(existing) = existing_index::find(&next, spec)? {
             if new.iter().any(|new| new.id == existing.id) {
                 let message = "Cannot build two identical indexes. Try again without duplicate indexes.";
                 return Err(failed(collection, Error::new(Code::OperationFailed, message)));

@@ -9,6 +9,7 @@ mod create_indexes;
 mod create_view;
 mod drop;
 mod drop_indexes;
+mod existing_index;
 mod index_spec;
 mod list;
 mod names;

@@ -3,6 +3,7 @@
 
 pub mod access;
 mod entries;
+mod range_cursor;
 pub mod scan;
 pub mod text_entries;
 mod text_scan;

@@ -1,6 +1,6 @@
 //! `count`: without a filter from the collection's own count, else by entries where these are enough.
 
-use super::pipeline::Source;
+use super::pipeline::ReadSource;
 use super::rows::{self, Window};
 use super::summary::Summary;
 use crate::index::access::{Query, text};
@@ -33,7 +33,7 @@ impl Counting {
     }
 }
 
-pub(super) fn begin(source: &Source, op: &Count) -> Result<Counting> {
+pub(super) fn begin(source: &ReadSource, op: &Count) -> Result<Counting> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
     Ok(match moment.catalog.get(&op.ns) {

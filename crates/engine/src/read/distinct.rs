@@ -1,7 +1,7 @@
 //! `distinct`: the different values of a path, arrays on the way and at its end taken apart.
 
 use super::distinct_scan;
-use super::pipeline::Source;
+use super::pipeline::ReadSource;
 use super::rows::{self, Window};
 use super::summary::{Summary, keys_of};
 use crate::catalog::{Collection, Index};
@@ -15,7 +15,7 @@ use document::value::distinct::{Values, each_value};
 use document::{Doc, Env, Result, Value};
 use std::sync::Arc;
 
-pub(crate) fn distinct(source: &Source, op: &Distinct) -> Result<Doc<'static>> {
+pub(crate) fn distinct(source: &ReadSource, op: &Distinct) -> Result<Doc<'static>> {
     let moment = source.present.moment()?;
     let mut values = Values::default();
     let indexed = moment.catalog.get(&op.ns).and_then(|collection| Some((collection, distinct_index(collection, op)?)));

@@ -1,6 +1,6 @@
 //! `find`: of a collection by its plan, of a view by its pipeline with the filter, order and window behind it.
 
-use super::pipeline::Source;
+use super::pipeline::ReadSource;
 use super::rows::{self, Window};
 use crate::catalog::Collection;
 use crate::index::access::{self, Query};
@@ -24,7 +24,7 @@ pub(super) struct Opened {
     pub(super) blocking: bool,
 }
 
-pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
+pub(super) fn open(source: &ReadSource, op: &Find) -> Result<Opened> {
     let moment = source.present.moment()?;
     let window = Window { skip: op.skip, limit: op.limit };
     if op.filter.has_text() {
@@ -40,7 +40,7 @@ pub(super) fn open(source: &Source, op: &Find) -> Result<Opened> {
     }
 }
 
-fn of_collection(source: &Source, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Opened> {
+fn of_collection(source: &ReadSource, op: &Find, collection: &Arc<Collection>, window: Window) -> Result<Opened> {
     let needed = needed(op).filter(|_| !op.return_key);
     let bound = access::text::bind(Some(collection), &op.ns, &op.filter, op.hint.as_ref())?;
     let filter = bound.as_ref().unwrap_or(&op.filter);
@@ -86,7 +86,7 @@ fn reads_score(op: &Find) -> bool {
     op.projection.as_ref().is_some_and(|projection| projection.reads_score())
 }
 
-fn of_view(source: &Source, op: &Find, window: Window) -> Result<Rows> {
+fn of_view(source: &ReadSource, op: &Find, window: Window) -> Result<Rows> {
     op.check_for_view()?;
     let mut pipeline = Pipeline::of_query(&op.filter, op.sort.as_ref(), window.skip, window.limit);
     if let Some(spec) = op.projection.as_ref().and_then(|projection| projection.source()) {

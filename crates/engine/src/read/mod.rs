@@ -32,7 +32,7 @@ use document::op::{Context, ReadConcern, ReadOp};
 use document::pipeline::{Rows, from_documents};
 use document::{Doc, Result};
 use find::Opened;
-use pipeline::Source;
+use pipeline::ReadSource;
 use present::Present;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) fn open(engine: &Engine, session: &mut Session, context: &Context, op
     } else {
         env.memory_limit = env.memory_limit.min(STAGE_MEMORY);
     }
-    let source = Source { present: present.clone(), env };
+    let source = ReadSource { present: present.clone(), env };
     let only = |doc| Opened { rows: from_documents(vec![doc]), left: Some(1), blocking: false };
     let Opened { mut rows, left, blocking } = match &op {
         ReadOp::Find(op) => find::open(&source, op)?,

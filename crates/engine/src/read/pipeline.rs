@@ -17,12 +17,12 @@ const MAX_VIEWS: usize = 20;
 
 /// What a pipeline is run on.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct ReadSource {
     pub(crate) present: Present,
     pub(crate) env: Env,
 }
 
-impl Source {
+impl ReadSource {
     /// The results of `pipeline` over a collection, or over a view of one.
     pub(crate) fn run(&self, ns: &Namespace, pipeline: Pipeline, hint: Option<&Hint>) -> Result<Rows> {
         self.open(ns, pipeline, hint).map(|(rows, _)| rows)
@@ -101,7 +101,7 @@ pub(crate) fn resolve(
 
 /// The other collections that a pipeline names, in the same moment.
 struct OfDatabase {
-    source: Source,
+    source: ReadSource,
     db: Arc<str>,
 }
 

@@ -2,7 +2,7 @@
 //! was read from the store goes into the cache.
 
 use super::key_value::{Space, StoreSnapshot, StoredRange};
-use super::range_cache::{BYTES, CacheLookUp, CachedRange, ENTRIES, Entry};
+use super::range_cache::{BYTES, CacheLookUp, CachedEntry, CachedRange, ENTRIES};
 use document::Result;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ enum Run {
 /// Entries of the store on their way into the cache.
 struct Gathered {
     edge: Edge,
-    entries: Vec<Entry>,
+    entries: Vec<CachedEntry>,
     bytes: usize,
 }
 
@@ -113,7 +113,7 @@ impl StoreRange {
         let (from, to) = if self.reverse { (end, &gathered.edge[..]) } else { (&gathered.edge[..], end) };
         let position = self.snapshot.position();
         if self.reverse {
-            let entries: Vec<Entry> = gathered.entries.iter().rev().cloned().collect();
+            let entries: Vec<CachedEntry> = gathered.entries.iter().rev().cloned().collect();
             self.space.range_cache().insert(from, to, position, &entries);
         } else {
             self.space.range_cache().insert(from, to, position, &gathered.entries);
@@ -121,7 +121,7 @@ impl StoreRange {
     }
 
     /// Keeps an entry of the store for the cache.
-    fn gather(&mut self, entry: &Entry) {
+    fn gather(&mut self, entry: &CachedEntry) {
         let Run::Stored { gathered, .. } = &mut self.run else { return };
         let Some(mut held) = gathered.take() else { return };
         self.small -= 1;
@@ -163,7 +163,7 @@ fn before(key: &[u8], reverse: bool) -> Edge {
 }
 
 impl Iterator for StoreRange {
-    type Item = Result<Entry>;
+    type Item = Result<CachedEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -291,9 +291,9 @@ mod tests {
                     Step::Read { from, to, reverse, take, back } => {
                         let (snapshot, model) = &states[states.len().saturating_sub(back + 1)];
                         let (from, to) = (key(from), key(to));
-                        let seen: Vec<Entry> =
+                        let seen: Vec<CachedEntry> =
                             snapshot.range(&space, &from, &to, reverse).take(take).collect::<Result<_>>().unwrap();
-                        let mut expected: Vec<Entry> =
+                        let mut expected: Vec<CachedEntry> =
                             model.iter().filter(|(k, _)| **k >= from && **k < to).map(|(k, v)| (k.clone(), v.clone())).collect();
                         if reverse {
                             expected.reverse();

@@ -20,10 +20,10 @@ pub(crate) const BYTES: usize = 16 << 10;
 /// A range that has grown to so many times that is let go.
 const GROWTH: usize = 2;
 /// What an entry and a range take beside their bytes.
-const ENTRY_COST: usize = size_of::<Entry>();
+const ENTRY_COST: usize = size_of::<CachedEntry>();
 const RANGE_COST: usize = 192;
 
-pub(crate) type Entry = (Bytes, Bytes);
+pub(crate) type CachedEntry = (Bytes, Bytes);
 /// A key and its new value; `None` if it was removed.
 pub(crate) type Written = (Bytes, Option<Bytes>);
 
@@ -34,14 +34,14 @@ pub(crate) struct CachedRange {
     pub(crate) to: Bytes,
     /// The position from which on snapshots see it so.
     since: u64,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<CachedEntry>,
     cost: usize,
 }
 
 impl CachedRange {
     /// Copies the entries together: they may be slices of large blocks.
-    fn pack(from: &[u8], to: &[u8], since: u64, entries: &[Entry]) -> CachedRange {
-        let length = |(key, value): &Entry| key.len() + value.len();
+    fn pack(from: &[u8], to: &[u8], since: u64, entries: &[CachedEntry]) -> CachedRange {
+        let length = |(key, value): &CachedEntry| key.len() + value.len();
         let bytes: usize = entries.iter().map(length).sum();
         let mut buffer = Vec::with_capacity(bytes);
         for (key, value) in entries {
@@ -203,7 +203,7 @@ impl RangeCache {
     }
 
     /// Takes in all entries of a range, as the snapshot at `position` has them.
-    pub(crate) fn insert(self: &Arc<Self>, from: &[u8], to: &[u8], position: u64, entries: &[Entry]) {
+    pub(crate) fn insert(self: &Arc<Self>, from: &[u8], to: &[u8], position: u64, entries: &[CachedEntry]) {
         if from >= to {
             return;
         }
@@ -349,7 +349,7 @@ mod tests {
         Bytes::copy_from_slice(text.as_bytes())
     }
 
-    fn entries(text: &str) -> Vec<Entry> {
+    fn entries(text: &str) -> Vec<CachedEntry> {
         text.split_whitespace().map(|key| (bytes(key), bytes(&key.to_uppercase()))).collect()
     }
 

@@ -21,7 +21,7 @@ const LARGEST: usize = 4 << 10;
 
 /// What a rule has read lately, by user and key. It goes with the rules that it was read under.
 ///
-/// What was read for one user fills no insert of another, who may not be allowed to read the source (SEMANTICS R37).
+/// What was read for one user fills no insert of another, which may not be allowed to read the source (SEMANTICS R37).
 #[derive(Debug, Default)]
 pub(crate) struct CopyCache {
     users: Mutex<HashMap<User, HashMap<Vec<u8>, Source>>>,

@@ -1,5 +1,5 @@
 //! The clients' own views in databases where documents have versions. MongoDB would run a view over documents as they are stored, so
-//! who reads one must know what it says. What was listed a moment ago is believed: a view that is made beside Pleach is seen by then.
+//! to read one is to know what it says. What was listed a moment ago is believed: a view that is made beside Pleach is seen by then.
 
 use document::Array;
 use document::op::NamespaceRef;

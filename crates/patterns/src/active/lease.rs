@@ -61,7 +61,7 @@ impl Lease {
         }
     }
 
-    /// An error that drivers try again after, for who wants to write without it.
+    /// The error of a write without it, after which drivers try again.
     pub(crate) fn check(&self) -> Result<()> {
         match self.is_valid() {
             true => Ok(()),

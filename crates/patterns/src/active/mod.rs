@@ -308,7 +308,7 @@ impl Rules {
         }
     }
 
-    /// Whether the collection is being renamed, so that who asks for it has to wait.
+    /// Whether the collection is being renamed, so that commands on it have to wait.
     pub fn is_switching(&self, ns: &Namespace) -> bool {
         self.switching.contains(ns)
     }

@@ -12,7 +12,7 @@ pub struct RuleInState {
     /// Where the documents of its collection are, if they are stored in another form: new ones go to the first. None while the
     /// collection is still stored as it is.
     pub places: Vec<Place>,
-    /// Its collections are being renamed: who asks for them waits.
+    /// Its collections are being renamed: commands on them wait.
     pub switching: bool,
     /// Its hosts are getting back what they had: clients leave the field alone until that is done.
     pub restoring: bool,

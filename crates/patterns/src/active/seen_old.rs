@@ -1,4 +1,4 @@
-//! Old documents that clients have read, by their `_id`s, for who writes them back in the newest version afterwards (SEMANTICS R19).
+//! Old documents that clients have read, by their `_id`s: they are written back in the newest version afterwards (SEMANTICS R19).
 //! It is only a hint: what does not fit is forgotten, and the background migration finds it.
 
 use document::Value;

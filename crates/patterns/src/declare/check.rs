@@ -19,7 +19,7 @@ const MOST_RULES: usize = 1_000;
 pub(crate) struct Draft {
     pub(crate) target: DeclaredField,
     pub(crate) kind: &'static str,
-    /// Nothing if its block has errors.
+    /// `None` if its block has errors.
     pub(crate) rule: Option<Rule>,
     /// Its field's key.
     pub(crate) at: At,
@@ -33,7 +33,7 @@ impl Draft {
     }
 }
 
-/// The rules in the order of their dependencies; nothing if they do not go together.
+/// The rules in the order of their dependencies; `None` if they do not go together.
 pub(crate) fn together(drafts: Vec<Draft>, findings: &mut Findings) -> Option<Vec<Rule>> {
     if let Some(draft) = drafts.get(MOST_RULES) {
         findings.error(

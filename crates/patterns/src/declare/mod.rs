@@ -54,7 +54,7 @@ pub struct Declaration {
 /// What reading a declaration gave.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// Nothing if there is an error among the findings.
+    /// `None` if there is an error among the findings.
     pub declaration: Option<Declaration>,
     /// In the order of the file.
     pub findings: Vec<Finding>,
@@ -142,7 +142,7 @@ fn read_yaml(text: &str, findings: &mut Findings) -> (Option<Arc<str>>, Vec<chec
     }
 }
 
-/// The file's text as the document that says the same over the wire; nothing if it is no map of YAML. Says nothing about whether
+/// The file's text as the document that says the same over the wire; `None` if it is no map of YAML. Says nothing about whether
 /// it is a valid declaration.
 pub fn to_bson(text: &str) -> Option<Doc<'static>> {
     let mut findings = Findings::default();

@@ -53,7 +53,7 @@ fn collections(item: &BlockItem<'_>, database: &str, drafts: &mut Vec<Draft>, fi
             continue;
         }
         let host = Namespace::new(database, item.key);
-        let what = format!("write a pattern under it: {}", spelling::one_of(Pattern::there()));
+        let what = format!("write a pattern under it: {}", spelling::one_of(Pattern::available()));
         if let Some(block) = Block::open(item.node, key, &what, findings) {
             patterns(&block, &host, drafts, findings);
         }
@@ -93,7 +93,7 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
     for item in block.items() {
         let mut at = block.key_at(item.key);
         let Some(pattern) = Pattern::named(item.key) else {
-            block.unknown(item.key, PATTERNS.iter().map(|pattern| pattern.name), Pattern::there(), findings);
+            block.unknown(item.key, PATTERNS.iter().map(|pattern| pattern.name), Pattern::available(), findings);
             continue;
         };
         let name: Arc<str> = format!("{}.{}", host.collection, pattern.name).into();
@@ -125,8 +125,8 @@ fn patterns(block: &Block<'_>, host: &Namespace, drafts: &mut Vec<Draft>, findin
 }
 
 fn not_yet(pattern: &Pattern, at: &At, findings: &mut Findings) {
-    let there = spelling::all_of(Pattern::there());
-    findings.error(at, format!("`{}` is not there yet", pattern.name), format!("there are {there}"));
+    let available = spelling::all_of(Pattern::available());
+    findings.error(at, format!("`{}` is not there yet", pattern.name), format!("there are {available}"));
 }
 
 /// The rule of one block, as far as it can be read.

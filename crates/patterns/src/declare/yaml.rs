@@ -7,7 +7,7 @@ use crate::declare::tree::{Entries, MapEntry, Node, NodeContent, Spot};
 use document::Value;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
-/// The tree of `text`; nothing if it is no YAML at all, which is a finding too.
+/// The tree of `text`; `None` if it is no YAML at all, which is a finding too.
 pub(crate) fn read(text: &str, findings: &mut Findings) -> Option<Node> {
     let options = granit_parser::options! {
         emit_comments: false,

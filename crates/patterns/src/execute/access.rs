@@ -13,7 +13,7 @@ use document::update::Update;
 use document::value::Path;
 use document::{Doc, Result, Value};
 
-/// A backend, and who asks it.
+/// A backend, and the session in which it is asked.
 pub(crate) struct Access<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) session: &'a mut Session,

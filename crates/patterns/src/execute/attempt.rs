@@ -45,7 +45,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) doomed: Vec<(Arc<ActiveRule>, Value<'static>)>,
     /// … and documents that were.
     pub(crate) cascaded: crate::execute::changes::Changes,
-    /// The hosts that this attempt wrote to and the fences it had to itself, for who tries again after a conflict.
+    /// The hosts that this attempt wrote to and the fences it had to itself, for the next attempt after a conflict.
     pub(crate) touched: Vec<HostHash>,
     /// Where derived statements wrote.
     pub(crate) derived: Vec<Namespace>,
@@ -236,7 +236,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// The same for a part of a key's value; a missing part is the whole key. Who comes again waits for the host.
+    /// The same for a part of a key's value; a missing part is the whole key. The next attempt waits for the host.
     pub(crate) async fn exclusive_part(
         &mut self,
         kept: &Arc<ActiveRule>,
@@ -329,7 +329,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Shows the step to who looks, and asks whether it may run.
+    /// Shows the step to the gate, and asks whether it may run.
     pub(crate) async fn pass(&mut self, rules: &[Arc<ActiveRule>], action: impl FnOnce() -> Action) -> Result<()> {
         let gate = self.executor.gate();
         if gate.is_none() && self.trace.is_none() {

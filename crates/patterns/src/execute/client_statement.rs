@@ -84,8 +84,8 @@ pub(super) async fn modified(
     }
 }
 
-/// What follows from a change may come back to the document by way of others: it is then shown, and remembered for who sends the
-/// same once more, as it is after that.
+/// What follows from a change may come back to the document by way of others: it is then shown, and remembered for a client that sends
+/// the same once more, as it is after that.
 pub(super) async fn read_back(
     attempt: &mut Attempt<'_>,
     op: &FindAndModify,
@@ -244,7 +244,7 @@ fn fresh(op: &Insert, retried: &[i32], changes: &mut Changes) {
 }
 
 /// `new: true` shows the document after all steps on it (SEMANTICS R26): where the update may concern fields that rules keep in
-/// the same document, it is found first, and one statement writes what it becomes with them. Nothing if it need not be.
+/// the same document, it is found first, and one statement writes what it becomes with them. `None` if it need not be.
 async fn final_document(
     attempt: &mut Attempt<'_>,
     local: &Arc<CollectionRules>,

@@ -7,7 +7,7 @@ use crate::execute::client_work::ClientWork;
 use crate::execute::executor::Executor;
 use crate::execute::flying::Flown;
 use crate::execute::gate::Point;
-use crate::execute::group::{Told, heard, lost, unsatisfied};
+use crate::execute::group::{JobOutcome, lost, outcome_of, unsatisfied};
 use crate::execute::host_queue::{HostHash, OwnedTurns, Turns};
 use crate::execute::retry::RetryWindow;
 use crate::execute::run::{Outcome, alone, settle};
@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 /// So many flights of one collection are in the air, and more where there are more cores: few enough for inserts to meet.
 const FEWEST_LANES: usize = 2;
 const MOST_LANES: usize = 8;
-/// Who came while all were in the air is expected to come again for so long.
+/// A client that came while all were in the air is expected to come again for so long.
 const COMPANY: Duration = Duration::from_millis(100);
 /// So many inserts share a flight …
 const TOGETHER: usize = 100;
@@ -64,7 +64,7 @@ struct Job {
     retry: Option<i64>,
     relay: Option<Arc<dyn Relay>>,
     context: Context,
-    done: oneshot::Sender<Told>,
+    done: oneshot::Sender<JobOutcome>,
 }
 
 impl Job {
@@ -111,7 +111,7 @@ impl Convoys {
         waited.is_some_and(|waited| waited.elapsed() < COMPANY)
     }
 
-    /// Gives a place back: who flies next. They are let go when nothing is locked any more.
+    /// Gives a place back, and says which inserts fly next. They are let go when nothing is locked any more.
     fn leave(&self, left: &Lane) -> Vec<(Lane, Vec<Job>, Option<OwnedTurns>)> {
         let mut convoys = self.of.lock();
         let mut departing = Vec::new();
@@ -136,7 +136,7 @@ impl Convoys {
 }
 
 impl Convoy {
-    /// Those who wait and can fly together now, with the turns on their hosts; no turns if somebody else has them.
+    /// The inserts that wait and can fly together now, with the turns on their hosts; no turns if somebody else has them.
     fn gather(&mut self, executor: &Arc<Executor>) -> Option<(Vec<Job>, Option<OwnedTurns>)> {
         let at = self.waiting.iter().position(|job| !job.hosts.iter().any(|host| self.held.contains(host)))?;
         let first = self.waiting.remove(at);
@@ -186,7 +186,7 @@ pub(crate) async fn insert(
     hosts.dedup();
     let attempts = RetryWindow::new(context);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let (done, mut told) = oneshot::channel();
+    let (done, mut reply) = oneshot::channel();
     let lane = {
         let mut convoys = executor.convoys.of.lock();
         let convoy = convoys.entry(op.ns.clone()).or_default();
@@ -220,10 +220,10 @@ pub(crate) async fn insert(
     let place = Place { executor, ns: &op.ns, number };
     tokio::select! {
         biased;
-        outcome = &mut told => heard(client, outcome),
+        outcome = &mut reply => outcome_of(client, outcome),
         error = attempts.past() => match place.withdraw() {
             true => Err(error),
-            false => heard(client, told.await),
+            false => outcome_of(client, reply.await),
         },
     }
 }

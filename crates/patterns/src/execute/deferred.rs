@@ -1,4 +1,4 @@
-//! What a client needs so that work is put off for it (SEMANTICS R13, R37). Who works on the outbox does it later with rights of its
+//! What a client needs so that work is put off for it (SEMANTICS R13, R37). The worker of the outbox does it later with rights of its
 //! own, so the client's are looked at when the job is written: those that the same statements would need in its transaction.
 
 use crate::active::{ActiveRule, Rules};

@@ -124,7 +124,7 @@ impl Evaluator {
         let mode = self.mode();
         let mut fences: Vec<(FenceKey, Mode)> = Vec::with_capacity(hosts.len() + 1);
         if self.shows_gathered {
-            // Against who still adds to states alone: a host whose value is right is not written by the walk.
+            // Against writers that still add to states alone: a host whose value is right is not written by the walk.
             fences.push((fence_key(&self.rule, &WHOLE_RULE), Mode::Exclusive));
         }
         if self.by_state {
@@ -292,8 +292,8 @@ impl Evaluator {
         distinct(hosts.iter().flat_map(|host| self.keys(host)).collect())
     }
 
-    /// What there is of some keys, by what `at` sees. Who reads has passed the fences that go before it, and passes the others at the
-    /// end (SEMANTICS R1).
+    /// What there is of some keys, by what `at` sees. The caller has passed the fences that go before it, and passes the others at
+    /// the end (SEMANTICS R1).
     pub(crate) async fn rows(&self, at: &mut Access<'_>, keys: &[Value<'static>]) -> Result<Rows> {
         let rules = self.executor.as_ref().map(|executor| executor.rules());
         let stack = rules.as_ref().and_then(|rules| Some((rules, self.stack(rules)?)));

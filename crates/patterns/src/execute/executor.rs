@@ -23,7 +23,7 @@ pub(crate) struct Executor {
     /// Other rules are in force.
     pub(crate) changed: Notify,
     gate: Option<Arc<dyn Gate>>,
-    /// Who waits for which hot host.
+    /// The turns on hot hosts.
     pub(crate) lines: Lines,
     /// Inserts that fly together.
     pub(crate) convoys: Convoys,
@@ -108,7 +108,7 @@ impl Executor {
         self.jobs_added.load(Ordering::Relaxed)
     }
 
-    /// Wakes who works on the outbox, after a commit: if jobs were added since the transaction began, by it or by others.
+    /// Wakes the worker of the outbox, after a commit: if jobs were added since the transaction began, by it or by others.
     pub(crate) fn wake_jobs(&self, before: u64) {
         if self.jobs_so_far() != before {
             self.jobs_committed.notify_one();

@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 /// So many inserts share a transaction.
 const TOGETHER: usize = 100;
 
-/// What came of it, and whether its write concern was left unsatisfied.
-pub(crate) type Told = (Result<Outcome>, Option<Error>);
+/// The outcome of a job, and whether its write concern was left unsatisfied.
+pub(crate) type JobOutcome = (Result<Outcome>, Option<Error>);
 
 /// An insert that waits for its turn.
 pub(crate) struct Job {
@@ -36,7 +36,7 @@ pub(crate) struct Job {
     relay: Option<Arc<dyn Relay>>,
     durability: Durability,
     concern: Option<Doc<'static>>,
-    done: oneshot::Sender<Told>,
+    done: oneshot::Sender<JobOutcome>,
 }
 
 /// The hosts that inserted children are added to; none if they are not known, or more than `limit`.
@@ -48,7 +48,7 @@ pub(crate) fn hosts(rules: &Rules, op: &WriteOp, context: &Context, limit: usize
         // With `lag`, it is the job that all of them write to.
         let Some(field) = &kept.field else { continue };
         for doc in &insert.documents {
-            // What is wrong with a document is told when it is written.
+            // What is wrong with a document is said when it is written.
             for value in field.hosts_of_source(doc, &context.env).unwrap_or_default() {
                 let host = hash(&kept.rule.host, &key::bytes(&value));
                 if !hosts.contains(&host) {
@@ -96,7 +96,7 @@ pub(crate) async fn insert(
     }
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let (done, mut told) = oneshot::channel();
+    let (done, mut reply) = oneshot::channel();
     let mut place = Place { executor, host, line: Some(line), number };
     let Some(line) = place.line.clone() else { return Err(lost()) };
     line.waiting.lock().push(Job {
@@ -112,19 +112,19 @@ pub(crate) async fn insert(
     let attempts = RetryWindow::new(context);
     let turn = tokio::select! {
         biased;
-        outcome = &mut told => return heard(client, outcome),
+        outcome = &mut reply => return outcome_of(client, outcome),
         turn = line.turn.clone().lock_owned() => turn,
         error = attempts.past() => {
             if place.withdraw() {
                 return Err(error);
             }
-            return heard(client, told.await);
+            return outcome_of(client, reply.await);
         }
     };
     if !line.waiting.lock().iter().any(|job| job.number == number) {
         // Somebody took it along and is about to tell.
         drop(turn);
-        return heard(client, told.await);
+        return outcome_of(client, reply.await);
     }
     let jobs = together(&line, number);
     let turns = Turns::of(&executor.lines, host, line, turn);
@@ -135,14 +135,14 @@ pub(crate) async fn insert(
     let executor = executor.clone();
     let turns = turns.into_owned();
     tokio::spawn(async move { run(&executor, &context, jobs, turns.borrowed(&executor.lines)).await });
-    heard(client, told.await)
+    outcome_of(client, reply.await)
 }
 
-pub(crate) fn heard(
+pub(crate) fn outcome_of(
     client: &mut Session,
-    told: std::result::Result<Told, oneshot::error::RecvError>,
+    reply: std::result::Result<JobOutcome, oneshot::error::RecvError>,
 ) -> Result<Outcome> {
-    let (outcome, unsatisfied) = told.unwrap_or_else(|_| (Err(lost()), None));
+    let (outcome, unsatisfied) = reply.unwrap_or_else(|_| (Err(lost()), None));
     client.concern_error = unsatisfied;
     outcome
 }

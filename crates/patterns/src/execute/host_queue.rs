@@ -1,5 +1,5 @@
-//! Turns on hot hosts (SEMANTICS R12): who is about to write to the same host waits in line, outside any transaction, instead
-//! of running into conflicts. A turn ends when the writes are visible, before they are synced.
+//! Turns on hot hosts (SEMANTICS R12): writers of the same host wait in line, outside any transaction, instead of running
+//! into conflicts. A turn ends when the writes are visible, before they are synced.
 
 use crate::active::ActiveRule;
 use crate::execute::convoy::Lane;
@@ -20,7 +20,7 @@ pub(crate) fn hash(host: &document::op::Namespace, key: &[u8]) -> HostHash {
     xxhash_rust::xxh3::xxh3_64_with_seed(key, seed)
 }
 
-/// What is waited for by who passes the exclusive fence on (link, value): for a count the host itself, for a copy its source.
+/// What an attempt waits for that passes the exclusive fence on (link, value): for a count the host itself, for a copy its source.
 pub(crate) fn of_fence(kept: &ActiveRule, fence: &FenceKey, value: &Value<'_>) -> HostHash {
     match kept.field.as_ref().is_some_and(|field| field.fences().change.is_none()) {
         true => hash(&kept.rule.host, &key::bytes(value)),
@@ -34,7 +34,7 @@ pub(crate) struct Lines {
     lines: Mutex<HashMap<HostHash, Arc<Line>>>,
 }
 
-/// Those who wait for one host.
+/// The writers that wait for one host.
 #[derive(Default)]
 pub(crate) struct Line {
     pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
@@ -56,7 +56,7 @@ impl Lines {
         }
     }
 
-    /// Waits until nobody has the turn on any of these: shared fences make way for who needs one to itself.
+    /// Waits until nobody has the turn on any of these: shared fences make way for exclusive ones.
     pub(crate) async fn make_way(&self, hosts: Vec<HostHash>) {
         for host in hosts {
             let line = self.lines.lock().get(&host).cloned();
@@ -109,7 +109,7 @@ pub(crate) struct Turns<'l> {
     lane: Option<Lane>,
 }
 
-/// Turns that outlive who took them.
+/// Turns that outlive the work that took them.
 pub(crate) struct OwnedTurns(Vec<(HostHash, Arc<Line>, OwnedMutexGuard<()>)>);
 
 impl OwnedTurns {

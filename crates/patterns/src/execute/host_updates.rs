@@ -223,8 +223,8 @@ impl Statements {
         }
     }
 
-    /// Those without a host leave a shared fence, against who creates it meanwhile; those whose host stays as it was, against who
-    /// evaluates it (SEMANTICS R1): a statement that changes nothing is no write.
+    /// Those without a host leave a shared fence, against its creation meanwhile; those whose host stays as it was, against an
+    /// evaluation (SEMANTICS R1): a statement that changes nothing is no write.
     async fn write(self, attempt: &mut Attempt<'_>, host: &Namespace, changes: &mut Changes) -> Result<()> {
         for (kept, key, about) in &self.cancelled {
             attempt.exclusive_part(kept, key, about).await?;

@@ -64,36 +64,36 @@ impl Inquiries {
     }
 
     /// Asks, and adds what follows.
-    pub(super) async fn ask(self, run: &mut Attempt<'_>, updates: &mut HostUpdates) -> Result<()> {
+    pub(super) async fn ask(self, attempt: &mut Attempt<'_>, updates: &mut HostUpdates) -> Result<()> {
         for inquiries in self.fields {
-            inquiries.ask(run, updates).await?;
+            inquiries.ask(attempt, updates).await?;
         }
         Ok(())
     }
 }
 
 impl FieldInquiries {
-    async fn ask(self, run: &mut Attempt<'_>, updates: &mut HostUpdates) -> Result<()> {
+    async fn ask(self, attempt: &mut Attempt<'_>, updates: &mut HostUpdates) -> Result<()> {
         let FieldInquiries { kept, field, keys, .. } = self;
         let mut questions = Vec::new();
         let mut modes = Vec::new();
         for (key, inquiries) in keys {
             for Inquiry { about, delta, mode } in inquiries {
                 match mode {
-                    Mode::Exclusive => run.exclusive_part(&kept, &key, &about).await?,
-                    Mode::Shared => run.shared_later(&kept, fence::part(&key, &about)),
+                    Mode::Exclusive => attempt.exclusive_part(&kept, &key, &about).await?,
+                    Mode::Shared => attempt.shared_later(&kept, fence::part(&key, &about)),
                 }
                 modes.push(mode);
                 questions.push(Question { key: key.clone(), about, delta });
             }
         }
-        let rows = read(run, &kept, &*field, &questions).await?;
+        let rows = read(attempt, &kept, &*field, &questions).await?;
         for answered in answers(&*field, &questions, &modes, &rows)? {
             let Answered { key, delta, children, shared } = answered;
             let delta = match delta {
                 Some(delta) => delta.with_children(children),
                 None => {
-                    run.unwritten(&kept, key.clone());
+                    attempt.unwritten(&kept, key.clone());
                     Delta::of_children(children)
                 }
             };
@@ -109,15 +109,15 @@ impl FieldInquiries {
 type AnswerRows = HashMap<(Vec<u8>, Vec<u8>), Doc<'static>>;
 
 async fn read(
-    run: &mut Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     kept: &Arc<ActiveRule>,
     field: &dyn Field,
     questions: &[Question],
 ) -> Result<AnswerRows> {
-    let fetch = run.fetch_of(field);
+    let fetch = attempt.fetch_of(field);
     let mut rows = AnswerRows::new();
     for some in questions.chunks(field.lookup().inquiries_per_read(questions.len(), fetch)) {
-        let documents = run.read(std::slice::from_ref(kept), field.ask(some, fetch)?).await?;
+        let documents = attempt.read(std::slice::from_ref(kept), field.ask(some, fetch)?).await?;
         let found = documents.iter().filter_map(|document| field.answer_row(document, fetch));
         rows.extend(found.map(|(key, about, row)| ((key::bytes(&key), key::bytes(&about)), row)));
     }

@@ -49,29 +49,29 @@ impl Looks {
     /// Reads the hosts, and adds what each delta means for them.
     pub(super) async fn decide(
         self,
-        run: &mut Attempt<'_>,
+        attempt: &mut Attempt<'_>,
         updates: &mut HostUpdates,
         inquiries: &mut Inquiries,
     ) -> Result<()> {
         for (ns, fields) in self.hosts {
-            let hosts = read(run, &ns, &fields).await?;
+            let hosts = read(attempt, &ns, &fields).await?;
             for FieldLooks { kept, field, keys } in fields {
                 let known = by_key(&kept, &*field, &hosts);
                 for (key, delta) in keys {
                     let hosts = known.get(&key::bytes(&key)).map_or(&[][..], |hosts| hosts);
                     let effect = decided(&kept, &*field, &key, hosts, &delta)?;
-                    if field.stages_decide(&delta) && run.executor.flights() {
+                    if field.stages_decide(&delta) && attempt.executor.flights() {
                         let host = host_queue::hash(&kept.rule.host, &key::bytes(&key));
                         match &effect {
-                            Effect::Ask(_) => run.executor.undecided_hosts.add(host),
-                            _ => run.executor.undecided_hosts.remove(&[host]),
+                            Effect::Ask(_) => attempt.executor.undecided_hosts.add(host),
+                            _ => attempt.executor.undecided_hosts.remove(&[host]),
                         }
                     }
                     match effect {
                         Effect::Update(delta) if !delta.is_zero() => updates.add(&kept, &field, key, delta)?,
                         Effect::Ask(inquiry) => inquiries.add(&kept, &field, key, inquiry)?,
                         _ => {
-                            run.unwritten(&kept, key.clone());
+                            attempt.unwritten(&kept, key.clone());
                             if delta.children() != 0 {
                                 updates.add(&kept, &field, key, Delta::of_children(delta.children()))?;
                             }
@@ -137,7 +137,7 @@ fn by_key<'h>(
 }
 
 /// The hosts of all fields' keys.
-async fn read(run: &mut Attempt<'_>, ns: &Namespace, fields: &[FieldLooks]) -> Result<Vec<Doc<'static>>> {
+async fn read(attempt: &mut Attempt<'_>, ns: &Namespace, fields: &[FieldLooks]) -> Result<Vec<Doc<'static>>> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut paths: Vec<(String, Vec<Value<'static>>)> = Vec::new();
     for looks in fields {
@@ -161,13 +161,13 @@ async fn read(run: &mut Attempt<'_>, ns: &Namespace, fields: &[FieldLooks]) -> R
     }));
     let root = if nodes.len() == 1 { nodes.remove(0) } else { Node::Or(nodes) };
     let filter = Filter::from_node(root);
-    let projection = match run.fetch() {
+    let projection = match attempt.fetch() {
         Fetch::Documents => None,
         Fetch::Rows | Fetch::Shortest | Fetch::Shaped => Some(Arc::new(looked_at(fields, &filter)?)),
     };
     let rules: Vec<Arc<ActiveRule>> = fields.iter().map(|looks| looks.kept.clone()).collect();
     let find = Find { projection, ..Find::matching(ns.clone(), filter) };
-    run.read(&rules, ReadOp::Find(find)).await
+    attempt.read(&rules, ReadOp::Find(find)).await
 }
 
 /// The fields of the first level that decisions depend on: what is sent over a network is small.

@@ -11,7 +11,7 @@ use document::{Result, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Who asks for more sources at once reads them: one command is cheaper than as many conditions.
+/// More sources at once are read: one command is cheaper than as many conditions.
 const TOGETHER: usize = 16;
 
 /// The user that the run acts for.

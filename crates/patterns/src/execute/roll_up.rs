@@ -1,7 +1,7 @@
 //! Roll-ups (SEMANTICS R35): hosts that are made by their first child and go with their last.
 //!
-//! The number of children per rule is in the host's state. Who adds a child makes the host if it is not there; who takes one away
-//! adds one guarded delete. While such a rule is being seeded, a change of a child counts exactly if the walk over the source has
+//! The number of children per rule is in the host's state. An added child makes the host if it is not there; one that is taken
+//! away adds one guarded delete. While such a rule is being seeded, a change of a child counts exactly if the walk over the source has
 //! passed the child (SEMANTICS R2): an addition, unlike a value, must not happen twice.
 
 use crate::active::{ActiveRule, CollectionRules};
@@ -21,7 +21,7 @@ use document::{Code, Doc, Error, Result, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What orders the walk over a rule's source against those who change it: no key is null.
+/// What orders the walk over a rule's source against writers that change it: no key is null.
 pub(crate) const WHOLE_RULE: Value<'static> = Value::Null;
 
 /// Where the rule is in its life by what the transaction sees: while its source is walked, the position is read in it.
@@ -31,7 +31,7 @@ pub(super) async fn state(attempt: &mut Attempt<'_>, kept: &Arc<ActiveRule>) -> 
     }
     attempt.shared_later(kept, WHOLE_RULE);
     let row = catalog_row(attempt, kept).await?;
-    // By a newer row nothing is counted until all who write know of it.
+    // By a newer row nothing is counted until all writers know of it.
     let epoch = |row: &Doc<'static>| row.get("epoch").and_then(|epoch| epoch.as_i64_exact());
     let row = row.filter(|row| epoch(row) >= Some(kept.epoch));
     row.as_ref().and_then(State::of).ok_or_else(|| conflict("the rules changed meanwhile"))

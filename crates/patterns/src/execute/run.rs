@@ -27,7 +27,7 @@ pub(crate) enum Outcome {
     },
 }
 
-/// So many hosts are waited for before the first attempt; who writes to more finds out which of them are hot.
+/// So many hosts are waited for before the first attempt; a write to more finds out which of them are hot.
 const WAITED_FOR: usize = 16;
 
 /// A longer insert is not looked through for them.
@@ -57,7 +57,7 @@ pub(crate) async fn run_statements(
     {
         return convoy::insert(executor, client, context, insert, hosts).await;
     }
-    // Who may not share a transaction with others flies alone, in turn.
+    // A client that may not share a transaction with others flies alone, in turn.
     if let ([host], WriteOp::Insert(insert)) = (&hosts[..], op)
         && !flies
         && executor.current().of(&insert.ns).is_none_or(|local| local.outliers.is_empty())
@@ -135,7 +135,7 @@ async fn attempt(
     let mut session = client.attempt();
     let jobs = executor.jobs_so_far();
     executor.inner.begin(&mut session, context).await?;
-    // Looked at after the transaction's moment is fixed: who seeds moves a rule's position before the commit (SEMANTICS R2).
+    // Looked at after the transaction's moment is fixed: a seeding moves a rule's position before the commit (SEMANTICS R2).
     let rules = executor.rules();
     let mut run = Attempt::new(executor, &mut session, context, rules);
     run.together.allowed = work.stack.is_none() && executor.inner.pipelining().is_some();
@@ -200,7 +200,7 @@ pub(crate) fn settle(result: Result<Written>) -> Result<Outcome> {
     }
 }
 
-/// Commits; who waits for the same hosts goes on as soon as the writes are visible, before they are synced.
+/// Commits; writers that wait for the same hosts go on as soon as the writes are visible, before they are synced.
 pub(crate) async fn commit(
     executor: &Arc<Executor>,
     session: &mut Session,

@@ -118,7 +118,7 @@ impl Writing<'_> {
             let is_found = self.bring_up(&target.filter, target.multi).await?;
             let written = self.send(&op).await?;
             tries += 1;
-            // The document was made an old one in between, by a writer who does not go through here.
+            // The document was made an old one in between, by a writer beside Pleach.
             if !is_found || target.multi || written.n > 0 || !written.errors.is_empty() || tries == TRIES {
                 return Ok(written);
             }

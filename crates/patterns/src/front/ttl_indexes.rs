@@ -12,7 +12,7 @@ use document::{Code, Doc, DocWriter, Error, Result, Value};
 
 const FIELD: &str = "expireAfterSeconds";
 
-/// Runs a command about indexes so that nothing expires behind the rules' back; nothing if it is none.
+/// Runs a command about indexes so that nothing expires behind the rules' back; `None` if it is none.
 pub(super) async fn run(
     front: &ClientFront,
     session: &mut Session,
@@ -135,7 +135,7 @@ async fn create(
     Ok(answer)
 }
 
-/// `collMod` of an index's expiry; nothing if it is about something else, or wrong: the server says what.
+/// `collMod` of an index's expiry; `None` if it is about something else, or wrong: the server says what.
 async fn modify(
     at: &mut Access<'_>,
     session: &mut Session,

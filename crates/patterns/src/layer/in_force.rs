@@ -63,7 +63,7 @@ fn find<'r>(rules: &'r Rules, rule: &Rule) -> Result<&'r Arc<ActiveRule>> {
 }
 
 impl Patterned {
-    /// Waits until none of these collections is being renamed. Who holds the rules that are returned is waited for before one is.
+    /// Waits until none of these collections is being renamed. As long as the rules that are returned are held, none is.
     pub(crate) async fn until_free(&self, context: &Context, names: &[&Namespace]) -> Result<Arc<Rules>> {
         let is_free = |rules: &Arc<Rules>| !names.iter().any(|ns| rules.is_switching(ns));
         switchover_wait::until(&self.executor, context, is_free).await

@@ -50,7 +50,7 @@ impl Patterned {
         Patterned { executor: Arc::new(Executor::new(inner, gate)), transactions: Arc::default() }
     }
 
-    /// The backend underneath, for who keeps the books.
+    /// The backend underneath, for the life of rules.
     pub fn inner(&self) -> &Arc<dyn Backend> {
         &self.executor.inner
     }

@@ -1,4 +1,4 @@
-//! Waiting for a collection that is being renamed. That is no transaction: who came between its steps would find nothing there.
+//! Waiting for a collection that is being renamed. That is no transaction: a command between its steps would find no collection.
 //!
 //! Whoever works by earlier rules, a client's open transaction above all, is not held: the renaming waits for them.
 
@@ -11,7 +11,7 @@ use document::backend::Session;
 use document::op::{AdminOp, Context, Namespace, ReadOp};
 use std::sync::Arc;
 
-/// Waits until nobody renames the collection. Returns the rules that say so: who holds them is waited for before it is renamed.
+/// Waits until nobody renames the collection. Returns the rules that say so: as long as they are held, it is not renamed.
 pub(crate) async fn until_free(
     executor: &Executor,
     session: &mut Session,

@@ -30,7 +30,7 @@ pub(super) async fn write(
 ) -> Result<Written> {
     executor.lease.check()?;
     let ns = namespace(op);
-    // Held for the whole write: who changes the rules waits for those that work by the old ones.
+    // Held for the whole write: a change of rules waits for writes that work by the old ones.
     let rules = switchover_wait::until_free(executor, session, context, ns).await?;
     // What a client inserts is of the version that is the newest now, whatever comes before it is stored.
     let numbered;

@@ -197,7 +197,7 @@ impl Life {
             self.settle_validators(at, db).await?;
         }
         self.put_in_force()?;
-        // What was made meanwhile by who did not know of the rule; before it is seeded.
+        // What was made meanwhile by processes that did not know the rule; before it is seeded.
         self.settle_expiry(at, db).await?;
         self.publish(at, db).await?;
         let mut pending = self.pending.lock();

@@ -49,7 +49,7 @@ pub(super) async fn audit(life: &Life, asked: &AuditedRule, figures: &mut Figure
         Some(State::Seeding { position: Some(position) }) => count_before(&mut at, host, position).await?,
         Some(State::On) | None => count(&mut at, host).await?,
     };
-    // Who may only read may not make the index that looking host by host needs.
+    // A user that may only read may not make the index that looking host by host needs.
     let is_indexed = install::missing(&mut at, &asked.rule).await.map_or(true, |missing| missing.is_empty());
     let few_sources = match asked.rule.link() {
         Some(link) => count(&mut at, &link.source).await?.saturating_mul(SHARED_BY) <= figures.checked,

@@ -180,13 +180,13 @@ pub(crate) async fn write_over(
     retried(life, attempt).await
 }
 
-/// When a rule was last changed; nothing if it is not there.
+/// When a rule was last changed; `None` if it is not there.
 pub(crate) async fn epoch(at: &mut Access<'_>, db: &str, rule: &str) -> Result<Option<i64>> {
     let row = at.one(&names::catalog(db), &Value::from(rule)).await?;
     Ok(row.map(|row| long(row.get("epoch"))))
 }
 
-/// The row of a rule; nothing if it is not there.
+/// The row of a rule; `None` if it is not there.
 pub(crate) async fn one(at: &mut Access<'_>, db: &str, rule: &str) -> Result<Option<Row>> {
     Ok(load(at, db).await?.into_iter().find(|row| row.rule == rule))
 }

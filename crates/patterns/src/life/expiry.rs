@@ -37,7 +37,7 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// That of an index as it is asked for or listed; nothing if MongoDB would not expire anything by it.
+    /// That of an index as it is asked for or listed; `None` if MongoDB would not expire anything by it.
     pub(crate) fn of(ns: &Namespace, index: &Doc<'_>) -> Option<Expiry> {
         let after = seconds(&index.get("expireAfterSeconds")?)?;
         let name = index.get("name")?.as_str()?.to_owned();
@@ -220,7 +220,7 @@ impl Life {
         self.note_expiries(at, db).await
     }
 
-    /// Looks at what the catalog says, for who shows indexes.
+    /// Looks at what the catalog says, to show indexes.
     pub(crate) async fn note_expiries(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         let mut known: Vec<Expiry> = self.expiries.load().iter().filter(|row| &*row.ns.db != db).cloned().collect();
         known.extend(rows(at, db).await?);

@@ -1,5 +1,5 @@
 //! Leases (SEMANTICS R3), where several processes can serve one MongoDB: each is announced in the registry while it lives,
-//! works by the newest rules soon after they changed, and says so. Who brings a rule on waits for that.
+//! works by the newest rules soon after they changed, and says so. A rule comes on only then.
 //!
 //! Of a process that is gone or silent the transactions are ended, and those of its clients waited for; then its lease is
 //! removed, and another process goes on with the rules that it was bringing on or off.
@@ -128,7 +128,7 @@ impl Life {
                 (registry.loaded, registry.seen) = (-1, contents.epoch);
             }
             if contents.epoch < registry.seen {
-                // The registry was removed meanwhile, by who thought to be the last, and counts anew.
+                // The registry was removed meanwhile, by a process that took itself for the last, and counts anew.
                 (registry.loaded, registry.seen) = (-1, -1);
             }
             if due {
@@ -136,7 +136,7 @@ impl Life {
                     .await?;
             }
             if registry.loaded != contents.epoch {
-                // Who is about a change here, such as building an index, must not keep the lease from being renewed. If it only
+                // A change under way here, such as the build of an index, must not keep the lease from being renewed. If it only
                 // waits for other processes, they may be waiting for this one.
                 let (changing, waiting_for_others) = (self.changing.try_lock(), self.waiting_for_others.lock().await);
                 if changing.is_err() && !*waiting_for_others {
@@ -245,7 +245,7 @@ impl Life {
         let (mut session, context) = (Session::default(), self.context());
         let mut at = Access { backend: &*self.backend, session: &mut session, context: &context };
         {
-            // Who is about a change publishes it first.
+            // A change under way is published first.
             let _changing = self.changing.lock().await;
             if self.unpublished.load(Ordering::Relaxed) {
                 self.publish(&mut at, db).await?;
@@ -254,7 +254,7 @@ impl Life {
         self.seen_everywhere(&mut at, &registry).await
     }
 
-    /// The same for who changes rules already, and has published what it changed.
+    /// The same within a change of rules, which has published what it changed.
     pub(crate) async fn settled_by_all(&self, at: &mut Access<'_>, db: &str) -> Result<()> {
         self.settled().await?;
         match self.registry_of(db) {
@@ -263,7 +263,7 @@ impl Life {
         }
     }
 
-    /// Says that who is about a change of rules only waits now, or does so no longer: meanwhile others' changes are taken in.
+    /// Says that a change of rules only waits now, or does so no longer: meanwhile others' changes are taken in.
     pub(crate) async fn park(&self, waits: bool) {
         *self.waiting_for_others.lock().await = waits;
     }
@@ -356,7 +356,7 @@ impl Life {
             match Registry::read(&mut at, &registry).await {
                 Ok(contents) if contents.first().is_some() => return Ok(true),
                 Ok(_) => {}
-                // Who may not look does not know.
+                // A user without the right to look does not know.
                 Err(error) if error.code() == Code::Unauthorized => return Ok(true),
                 Err(error) => return Err(error),
             }

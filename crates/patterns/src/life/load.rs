@@ -45,7 +45,7 @@ impl Life {
         self.only_looks.load(Ordering::Relaxed)
     }
 
-    /// What another process has done a moment ago, for who decides by it.
+    /// What another process has done a moment ago, for a decision by it.
     pub(super) async fn catch_up(&self) -> Result<()> {
         let is_alone = self.registries.lock().is_empty();
         match is_alone || self.raw.load(Ordering::Relaxed) {
@@ -61,7 +61,7 @@ impl Life {
         self.refresh(&mut at).await
     }
 
-    /// The same for who changes rules already.
+    /// The same within a change of rules.
     pub(crate) async fn refresh(&self, at: &mut Access<'_>) -> Result<()> {
         let known: BTreeSet<Arc<str>> = self.entries().into_iter().map(|entry| entry.db).collect();
         let mut rows: Vec<(Arc<str>, catalog::Row)> = Vec::new();
@@ -81,7 +81,7 @@ impl Life {
             }
         }
         {
-            // What is known meanwhile is not lost: who seeds goes on beside this.
+            // What is known meanwhile is not lost: a seeding goes on beside this.
             let mut known = self.entries.lock();
             let (mut entries, mut ignored) = (Vec::with_capacity(rows.len()), Vec::new());
             for (db, row) in rows {

@@ -79,7 +79,7 @@ pub struct Life {
     entries: Mutex<Vec<CatalogRule>>,
     /// One change of the catalog at a time.
     changing: tokio::sync::Mutex<()>,
-    /// Who changes it only waits for other processes.
+    /// Its change only waits for other processes.
     waiting_for_others: tokio::sync::Mutex<bool>,
     /// Databases with indexes that no rule needs any more and that could not be removed yet.
     untidy: Mutex<std::collections::BTreeSet<String>>,
@@ -321,7 +321,7 @@ impl Life {
         self.stopped.store(true, Ordering::Relaxed);
         for all in [&self.stopping, &self.wake_reconciler, &self.patterned.executor.jobs_committed] {
             all.notify_waiters();
-            // For who is about to wait.
+            // For a caller that is about to wait.
             all.notify_one();
         }
     }
@@ -371,7 +371,7 @@ impl Life {
         entries.iter().find(|other| Life::is(other, &entry.db, &entry.row.rule)).map(|other| other.row.clone())
     }
 
-    /// The same rule as it is now; nothing if it was changed or dropped meanwhile.
+    /// The same rule as it is now; `None` if it was changed or dropped meanwhile.
     pub(crate) fn current(&self, entry: &CatalogRule) -> Option<CatalogRule> {
         let entries = self.entries.lock();
         let same =
@@ -428,7 +428,7 @@ impl Life {
         self.enforce(&self.entries.lock())
     }
 
-    /// The entries stay locked meanwhile: who looked at them earlier must not put older rules in force later.
+    /// The entries stay locked meanwhile: what was seen of them earlier must not come into force later.
     fn enforce(&self, entries: &[CatalogRule]) -> Result<()> {
         let in_force = entries.iter().filter(|entry| entry.row.state != State::Restoring);
         self.patterned.set_rules(in_force.map(|entry| entry.rule_in_state(self.is_ours(&entry.row))).collect())
@@ -462,8 +462,8 @@ impl Life {
         Ok(true)
     }
 
-    /// Whether the rule is in force as it is known here. Who holds the answer while working by the rule is waited for before a
-    /// change of it takes its next step (see [`Life::settled`]).
+    /// Whether the rule is in force as it is known here. A change of the rule takes its next step only when no work by it still holds
+    /// the answer (see [`Life::settled`]).
     pub(crate) fn in_force(&self, rule: &Arc<Rule>) -> Option<Arc<Rules>> {
         let rules = self.patterned.rules();
         let kept = rules.find(&rule.host.db, &rule.name)?;

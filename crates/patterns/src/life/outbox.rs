@@ -176,7 +176,7 @@ async fn finish(life: &Life, job: &Job) -> Result<bool> {
     Ok(true)
 }
 
-/// Nothing if the job is gone: another worker has done it.
+/// `None` if the job is gone: another worker has done it.
 async fn find_job_hosts(life: &Life, context: &Context, evaluator: &Evaluator, job: &Job) -> Result<Option<JobHosts>> {
     life.pass(Point::Life("look")).await?;
     let mut session = Session::default();

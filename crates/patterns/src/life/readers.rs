@@ -1,4 +1,4 @@
-//! Cursors that clients have open between two batches: who takes a collection away waits a little for those on it.
+//! Cursors that clients have open between two batches: before a collection is taken away, those on it are given a little time.
 
 use document::op::Namespace;
 use parking_lot::Mutex;

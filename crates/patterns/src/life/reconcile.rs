@@ -61,7 +61,7 @@ fn next(life: &Life) -> Option<CatalogRule> {
     unfinished().find(|entry| entry.problem.is_none()).or_else(|| unfinished().next())
 }
 
-/// The same once, for who waits for it.
+/// The same once, for a caller that waits for it.
 pub(crate) async fn bring_on(life: &Life) -> Result<()> {
     while let Some(entry) = next(life) {
         life.check_stopped()?;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long other clients wait for the rules when a restore is done: for small databases they are on by then.
 const WRITES_WAIT: Duration = Duration::from_secs(5);
 
-/// The same for who asks about rules.
+/// The same for questions about rules.
 const VERBS_WAIT: Duration = Duration::from_secs(60);
 
 /// A tool that is connected and asks nothing for so long is not at its end: it reads its files.
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// One that asks nothing for so long has stopped without saying so.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How often those who wait look.
+/// How often waiting clients look.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The restores that are under way.
@@ -43,7 +43,7 @@ struct RestoreState {
     /// How many of their commands are under way, and when the last one was answered.
     commands: usize,
     answered: Option<Instant>,
-    /// Who restores a database; one that is not here is not being restored.
+    /// The client that restores each database; one that is not listed is not being restored.
     databases: BTreeMap<Arc<str>, Restoring>,
     /// Databases whose rules rest, or are not on yet since then.
     pending: BTreeSet<Arc<str>>,
@@ -150,7 +150,7 @@ impl Life {
         note(restoring);
     }
 
-    /// Waits for the rules of the database (of all, if none is named) after a restore, so that who comes behind it finds them in
+    /// Waits for the rules of the database (of all, if none is named) after a restore, so that the next command finds them in
     /// force. A restore that is under way is not waited for, and neither are rules that take long.
     pub(crate) async fn after_restore(&self, db: Option<&str>, for_verb: bool) {
         let limit = if for_verb { VERBS_WAIT } else { WRITES_WAIT };

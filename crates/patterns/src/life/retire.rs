@@ -143,7 +143,7 @@ pub(crate) fn need_to_drop(needed: RequiredPrivileges, rights: &Rights, entry: &
     lifecycle::of(&entry.rule).need_to_change(needed, rights, &entry.rule)
 }
 
-/// The error of who wants to change a rule whose hosts are getting back what they had.
+/// The error of a change of a rule whose hosts are getting back what they had.
 pub(crate) fn being_restored(rule: &Rule) -> Error {
     let message = format!("rule {} is being dropped, and its documents are getting back what they had", rule.name);
     Error::new(Code::ConflictingOperationInProgress, message).with_hint("wait until `pleach status` no longer shows it")
@@ -166,7 +166,7 @@ fn no_such_rule(life: &Life, db: Option<&str>, rule: &str, rights: &Rights) -> E
 
 /// Removes what a retiring rule has left.
 pub(crate) async fn retire(life: &Life, entry: &CatalogRule) -> Result<()> {
-    // Nobody may still be writing who keeps it.
+    // No process may still keep it.
     life.settled_everywhere(&entry.db).await?;
     let context = Context { durability: Durability::Relaxed, ..life.context() };
     let mut session = Session::default();
@@ -305,7 +305,7 @@ impl Cleaning<'_> {
             return Ok(None);
         }
         let context = Context { durability: Durability::Relaxed, ..life.context() };
-        // Held until the commit: who declares the rule anew in another process waits for this one.
+        // Held until the commit: another process that applies the rule anew waits for this one.
         let _held = life.patterned.rules();
         let mut began = OwnTransaction::begin(life, &context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context: &context };

@@ -87,7 +87,7 @@ fn stages(link: &Link) -> Array<'static> {
     stages.into_iter().collect()
 }
 
-/// Of some source documents, how many count nowhere for want of a key: for who reads them anyway.
+/// Of some source documents, how many count nowhere for want of a key: for a walk that reads them anyway.
 pub(crate) fn among(link: &Link, sources: &[Doc<'static>], env: &Env) -> Result<i64> {
     let mut number = 0;
     for source in sources {

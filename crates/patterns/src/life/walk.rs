@@ -173,7 +173,7 @@ pub(crate) fn range(ns: &Namespace, from: Option<&Value<'_>>, to: Option<&Value<
     }
 }
 
-/// The `_id` of the document `count` places behind `from`; nothing if there are fewer.
+/// The `_id` of the document `count` places behind `from`; `None` if there are fewer.
 pub(crate) async fn boundary(
     at: &mut Access<'_>,
     ns: &Namespace,

@@ -31,7 +31,7 @@ impl Lifting {
     }
 }
 
-/// The function in JavaScript; nothing if the rule lifts nothing.
+/// The function in JavaScript; empty if the rule lifts nothing.
 pub(super) fn javascript(rule: &Kept, flavor: &Flavor, name: impl Fn(&str, &Kept) -> String) -> String {
     let Some(lifting) = &rule.lift else { return String::new() };
     let Flavor { wait, function, option, .. } = flavor;

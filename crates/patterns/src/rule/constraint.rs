@@ -1,5 +1,5 @@
 //! What documents of a collection must be like (SEMANTICS R36): validators and indexes that the database itself enforces, also against
-//! writers who do not go through Pleach. Nothing runs with a write.
+//! writers that bypass Pleach. Nothing runs with a write.
 
 use crate::rule::Needs;
 use document::filter::Filter;

@@ -194,7 +194,7 @@ pub struct OwnStage {
     pub program: Pipeline,
 }
 
-/// What a field's values look like, for who must know before they are written: samples, of which each must be allowed or, for
+/// What a field's values look like, to know before they are written: samples, of which each must be allowed or, for
 /// `any`, one.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {

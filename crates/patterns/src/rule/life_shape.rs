@@ -29,7 +29,7 @@ pub trait LifeShape {
     fn mend(&self, stored: &Doc<'_>) -> Option<Doc<'static>>;
 
     /// How many logical documents a stored one holds, as an expression.
-    fn held(&self) -> Value<'static>;
+    fn logical_count(&self) -> Value<'static>;
 
     /// The fields that every logical document has.
     fn required(&self) -> Vec<Path> {
@@ -70,7 +70,12 @@ pub trait LifeShape {
     }
 
     /// What clients would see of these documents in the place of `logical`, as one; `None` if they do not belong there.
-    fn seen_together(&self, documents: &[Doc<'static>], logical: &Doc<'static>) -> Option<Doc<'static>>;
+    fn seen_together(&self, documents: &[Doc<'static>], _logical: &Doc<'static>) -> Option<Doc<'static>> {
+        match documents {
+            [only] => Some(only.clone()),
+            _ => None,
+        }
+    }
 }
 
 /// A way to look up documents for which nothing is in order.

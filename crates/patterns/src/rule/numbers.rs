@@ -109,7 +109,7 @@ impl Numbers {
         self
     }
 
-    /// Nothing if the sum leaves 34 digits.
+    /// `None` if the sum leaves 34 digits.
     pub fn plus(self, other: &Numbers) -> Option<Numbers> {
         let sum = exact_sum(self.sum, other.sum)?;
         Some(Numbers { sum, ..self.counted(other) })
@@ -177,7 +177,7 @@ impl Numbers {
         writer.finish()
     }
 
-    /// A host's state; a missing one is empty. Nothing if it is no state at all.
+    /// A host's state; a missing one is empty. `None` if it is no state at all.
     pub fn from_state(state: &Value<'_>) -> Option<Numbers> {
         let mut numbers = Numbers::default();
         let state = match state {

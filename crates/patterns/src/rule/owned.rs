@@ -100,7 +100,7 @@ fn is_position(step: &str) -> bool {
     step.starts_with('$') || !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The update without what it says about `owned` (`client_writes: ignore`); nothing if nothing is left of it.
+/// The update without what it says about `owned` (`client_writes: ignore`); `None` if nothing is left of it.
 pub fn without_owned(update: &Update, owned: &[Path]) -> Result<Option<Update>> {
     let is_owned = |named: &str| owned.iter().any(|path| leads(path, named) == Some(Leads::Into));
     let rest = match &update.source {
@@ -152,7 +152,7 @@ fn operators_without(operators: &Doc<'_>, is_owned: &dyn Fn(&str) -> bool) -> Do
     rest.finish()
 }
 
-/// The stage without owned fields; nothing if it does nothing else.
+/// The stage without owned fields; `None` if it does nothing else.
 fn stage_without(stage: &Value<'_>, is_owned: &dyn Fn(&str) -> bool) -> Option<Value<'static>> {
     let Value::Document(doc) = stage else { return Some(stage.clone().into_owned()) };
     let (name, argument) = doc.iter().next()?;

@@ -78,7 +78,7 @@ impl State {
         !matches!(self, State::Retiring | State::Restoring)
     }
 
-    /// From a row of the catalog; nothing if it is no state that we know.
+    /// From a row of the catalog; `None` if it is no state that we know.
     pub(crate) fn of(row: &Doc<'_>) -> Option<State> {
         Some(match row.get("state")?.as_str()? {
             "maintaining" => State::Maintaining,

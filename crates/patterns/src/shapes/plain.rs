@@ -65,19 +65,12 @@ impl LifeShape for Plain {
         Some(stored.clone().into_owned())
     }
 
-    fn held(&self) -> Value<'static> {
+    fn logical_count(&self) -> Value<'static> {
         Value::Int32(1)
     }
 
     fn conversion(&self, _from: &dyn Shape, into: &Namespace) -> Vec<Value<'static>> {
         vec![mql::call("$merge", mql::object([("into", Value::from(&*into.collection))]))]
-    }
-
-    fn seen_together(&self, documents: &[Doc<'static>], _logical: &Doc<'static>) -> Option<Doc<'static>> {
-        match documents {
-            [only] => Some(only.clone()),
-            _ => None,
-        }
     }
 }
 

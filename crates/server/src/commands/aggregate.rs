@@ -26,7 +26,7 @@ pub(crate) const COMMAND: Command = Command {
 /// The collection name of a pipeline that reads none.
 const COLLECTIONLESS: &str = "$cmd.aggregate";
 
-pub(crate) struct Parsed {
+pub(crate) struct ParsedAggregate {
     pub(crate) op: Aggregate,
     batch_size: Option<u64>,
     explain: bool,
@@ -66,12 +66,17 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 }
 
 /// `explained`: the command stands inside `explain`, where a cursor is not needed.
-pub(crate) fn parse(request: &Request<'_>, env: &Env, explained: bool) -> Result<Parsed> {
+pub(crate) fn parse(request: &Request<'_>, env: &Env, explained: bool) -> Result<ParsedAggregate> {
     parse_with(request, env, explained, None)
 }
 
 /// `replaced` is run instead of the pipeline that was sent: its documents do not come from the collection.
-fn parse_with(request: &Request<'_>, env: &Env, explained: bool, replaced: Option<Array<'static>>) -> Result<Parsed> {
+fn parse_with(
+    request: &Request<'_>,
+    env: &Env,
+    explained: bool,
+    replaced: Option<Array<'static>>,
+) -> Result<ParsedAggregate> {
     let collectionless = replaced.is_some() || !matches!(request.target, Value::String(_));
     let ns = match &request.target {
         Value::String(_) => namespace::to_read(request.db.as_str(), &request.target)?,
@@ -125,7 +130,7 @@ fn parse_with(request: &Request<'_>, env: &Env, explained: bool, replaced: Optio
     let pipeline = Pipeline::parse(&stages, &mut names)?;
     check_source(&pipeline, &stages, collectionless)?;
     let op = Aggregate { ns, collectionless, pipeline, hint, allow_disk_use, collation };
-    Ok(Parsed { op, batch_size, explain, bypass_validation })
+    Ok(ParsedAggregate { op, batch_size, explain, bypass_validation })
 }
 
 fn cursor_option(value: &Value<'_>) -> Result<Option<u64>> {

@@ -26,7 +26,7 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The parameters of one statement, not yet compiled.
-pub(crate) struct Parameters<'a> {
+pub(crate) struct DeleteParameters<'a> {
     filter: Doc<'a>,
     multi: bool,
     hint: Option<Hint>,
@@ -42,13 +42,13 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 impl Statement for DeleteStatement {
     const STRUCTURE: &'static str = STRUCTURE;
     const LIST: &'static str = "deletes";
-    type Read<'a> = Parameters<'a>;
+    type Read<'a> = DeleteParameters<'a>;
 
-    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<DeleteParameters<'a>> {
         read(doc, collates)
     }
 
-    fn compile(read: Parameters<'_>, names: Names, retryable: bool) -> Result<DeleteStatement> {
+    fn compile(read: DeleteParameters<'_>, names: Names, retryable: bool) -> Result<DeleteStatement> {
         compile(read, names, retryable)
     }
 
@@ -57,7 +57,7 @@ impl Statement for DeleteStatement {
     }
 }
 
-fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<DeleteParameters<'a>> {
     let (mut filter, mut limit, mut hint, mut collation) = (None, None, None, None);
     for param in Params::of(STATEMENT, &doc.borrow()) {
         match param.name() {
@@ -77,7 +77,7 @@ fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
         _ => Some(0),
     };
     match number {
-        Some(number @ (0 | 1)) => Ok(Parameters { filter, multi: number == 0, hint, collation }),
+        Some(number @ (0 | 1)) => Ok(DeleteParameters { filter, multi: number == 0, hint, collation }),
         _ => Err(Error::failed_to_parse(format!(
             "The limit field in delete objects must be 0 or 1. Got {}",
             show::element(&limit)
@@ -85,8 +85,8 @@ fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
     }
 }
 
-fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Result<DeleteStatement> {
-    let Parameters { filter, multi, hint, collation } = statement;
+fn compile(statement: DeleteParameters<'_>, mut names: Names, retryable: bool) -> Result<DeleteStatement> {
+    let DeleteParameters { filter, multi, hint, collation } = statement;
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with limit=0"));
     }

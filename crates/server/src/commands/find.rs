@@ -26,14 +26,14 @@ pub(crate) const COMMAND: Command = Command {
     ..Command::READ
 };
 
-pub(crate) struct Parsed {
+pub(crate) struct ParsedFind {
     pub(crate) op: Find,
     first: First,
 }
 
 async fn run(call: &mut Call<'_>) -> Result<()> {
     call.server.counters.queries.add(1);
-    let Parsed { op, first } = parse(call.request, &call.context.env)?;
+    let ParsedFind { op, first } = parse(call.request, &call.context.env)?;
     let cursor = match collection::entries(call) {
         Some(entries) => collection::find(entries, &op, &call.context.env)?,
         None => batch::open(call, ReadOp::Find(op)).await?,
@@ -41,7 +41,7 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
     batch::first(call, cursor, first).await
 }
 
-pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
+pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<ParsedFind> {
     let ns = namespace::to_read(request.db.as_str(), &request.target)?;
     let (mut filter, mut projection, mut sort, mut variables) = (None, None, None, None);
     let (mut hint, mut min, mut max, mut collation) = (None, None, None, None);
@@ -141,7 +141,7 @@ pub(crate) fn parse(request: &Request<'_>, env: &Env) -> Result<Parsed> {
     first.limit = limit.filter(|_| sort.as_ref().is_none_or(by_id));
     let op =
         Find { ns, filter, sort, projection, skip, limit, hint, min, max, return_key, show_record_id, allow_disk_use };
-    Ok(Parsed { op, first })
+    Ok(ParsedFind { op, first })
 }
 
 /// `{ $natural: 1 }`: the order of the collection itself.

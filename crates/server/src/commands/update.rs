@@ -27,7 +27,7 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// The parameters of one statement, not yet compiled.
-pub(crate) struct Parameters<'a> {
+pub(crate) struct UpdateParameters<'a> {
     filter: Doc<'a>,
     update: Value<'a>,
     constants: Option<Doc<'a>>,
@@ -59,13 +59,13 @@ async fn run(call: &mut Call<'_>) -> Result<()> {
 impl Statement for UpdateStatement {
     const STRUCTURE: &'static str = STRUCTURE;
     const LIST: &'static str = "updates";
-    type Read<'a> = Parameters<'a>;
+    type Read<'a> = UpdateParameters<'a>;
 
-    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+    fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<UpdateParameters<'a>> {
         read(doc, collates)
     }
 
-    fn compile(read: Parameters<'_>, names: Names, retryable: bool) -> Result<UpdateStatement> {
+    fn compile(read: UpdateParameters<'_>, names: Names, retryable: bool) -> Result<UpdateStatement> {
         compile(read, names, retryable)
     }
 
@@ -75,7 +75,7 @@ impl Statement for UpdateStatement {
     }
 }
 
-fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
+fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<UpdateParameters<'a>> {
     let (mut filter, mut update, mut constants, mut hint, mut collation) = (None, None, None, None, None);
     let (mut multi, mut upsert, mut array_filters) = (false, false, Vec::new());
     for param in Params::of(STATEMENT, &doc.borrow()) {
@@ -100,11 +100,11 @@ fn read<'a>(doc: &'a Doc<'static>, collates: bool) -> Result<Parameters<'a>> {
         Value::Array(stages) => Pipeline::check_shape(stages)?,
         _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
-    Ok(Parameters { filter, update, constants, array_filters, multi, upsert, hint, collation })
+    Ok(UpdateParameters { filter, update, constants, array_filters, multi, upsert, hint, collation })
 }
 
-fn compile(statement: Parameters<'_>, mut names: Names, retryable: bool) -> Result<UpdateStatement> {
-    let Parameters { filter, update, constants, array_filters, multi, upsert, hint, collation } = statement;
+fn compile(statement: UpdateParameters<'_>, mut names: Names, retryable: bool) -> Result<UpdateStatement> {
+    let UpdateParameters { filter, update, constants, array_filters, multi, upsert, hint, collation } = statement;
     if multi && retryable {
         return Err(Error::new(Code::InvalidOptions, "Cannot use (or request) retryable writes with multi=true"));
     }

@@ -28,7 +28,7 @@ pub(super) struct Series {
     pub(super) number: u64,
     /// Documents of one series and day.
     pub(super) a_day: f64,
-    /// The share of days, between the first and the last, that have readings of a series; nothing if the sample cannot tell.
+    /// The share of days, between the first and the last, that have readings of a series; `None` if the sample cannot tell.
     pub(super) fill: Option<f64>,
     /// All other fields that are numbers.
     pub(super) numbers: Vec<String>,

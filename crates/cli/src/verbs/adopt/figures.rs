@@ -101,7 +101,7 @@ async fn size(target: &Target, namespace: &Namespace) -> Option<Size> {
     is_there.then(|| Size { name: namespace.collection.to_string(), documents, bytes, index_bytes })
 }
 
-/// The median of the reads; nothing if one of them fails.
+/// The median of the reads; `None` if one of them fails.
 async fn cost(target: &Target, name: &str, pipelines: &[(Namespace, Vec<Document>)]) -> Option<ReadCost> {
     let (mut times, mut documents, mut bytes) = (Vec::new(), 0_usize, 0_usize);
     for (namespace, stages) in pipelines {

@@ -1,7 +1,7 @@
 //! Where some words may stand: what only a backend, a bucket, a registry of commands or the errors know is said there and nowhere
 //! else. Each check is a function over sources, so that a test can show what it refuses.
 
-use super::{FACTS, code, report, root, sources};
+use super::{FACTS, code, comments, report, root, sources};
 use document::backend::Class;
 use std::collections::BTreeSet;
 use std::fs;
@@ -103,6 +103,13 @@ fn decisive_names() -> Vec<String> {
     decisive.flat_map(|command| command.names).map(|name| format!("\"{name}\"")).collect()
 }
 
+/// Comments in which a pronoun stands for a caller, or `nothing` for `None`.
+fn is_vague(comment: &str) -> bool {
+    let pronouns = [" against who ", " by who ", " for who ", " from who ", " of who ", " to who "];
+    let nothing = ["; nothing if ", ". Nothing if ", "/// Nothing if "];
+    pronouns.iter().chain(&nothing).any(|words| comment.contains(words))
+}
+
 fn is_test(file: &str) -> bool {
     file.contains("tests") || file.contains("testing")
 }
@@ -122,6 +129,17 @@ fn every_backend_decides_about_every_method() {
         "implement it in each backend",
         &default_bodies(&text, "Backend"),
     );
+}
+
+#[test]
+fn comments_name_callers_and_values() {
+    let mut vague = Vec::new();
+    for (file, text) in sources() {
+        // One action of several may be left out.
+        let lines = comments(&text).filter(|line| is_vague(line) && !line.contains("; nothing if nothing waits"));
+        vague.extend(lines.map(|line| format!("{file}: {line}")));
+    }
+    report("a comment names the caller, and `None`", "no `who` for a caller, no `nothing if` for `None`", &vague);
 }
 
 #[test]
@@ -210,6 +228,13 @@ mod counter_examples {
         assert_eq!(unlisted(&tree, &[&["a/b"], &["c.rs"]], looks), (vec!["a/x.rs".into()], vec!["c.rs".into()]));
         assert_eq!(unlisted(&tree, &[&["a"]], looks), (vec![], vec![]));
         assert_eq!(unlisted(&tree, &[&["a/x", "a/b", "a/x.rs"]], looks), (vec![], vec!["a/x".into()]));
+    }
+
+    #[test]
+    fn a_vague_comment() {
+        assert!(is_vague("/// The row of a rule; nothing if it is not there."));
+        assert!(is_vague("// The same for who changes rules already."));
+        assert!(!is_vague("/// The row of a rule; `None` if there is none. Says who answers."));
     }
 
     #[test]

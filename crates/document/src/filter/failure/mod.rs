@@ -10,7 +10,7 @@ mod operator;
 mod tests;
 
 use super::parse::{References, is_operator_document};
-use super::{Filter, Parser, schema};
+use super::{Filter, FilterParser, schema};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::pipeline::expr::{self, Names, Scope};
@@ -95,7 +95,7 @@ impl Explain<'_> {
     }
 
     fn matches(&self, query: &Doc<'_>) -> Result<bool> {
-        Parser::new(&mut Names::new()).document(query)?.matches(&self.doc, self.env, None)
+        FilterParser::new(&mut Names::new()).document(query)?.matches(&self.doc, self.env, None)
     }
 
     fn clause(&self, clause: &Clause<'_>, outcome: Outcome) -> Result<Doc<'static>> {

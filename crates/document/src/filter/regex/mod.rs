@@ -10,8 +10,8 @@ mod literal;
 
 pub use find::{Finder, RegexMatch};
 
-use super::parse::{Operator, Parser};
-use super::{FilterDef, LeafTest, Place, Test};
+use super::parse::{FilterOperator, FilterParser};
+use super::{FilterDef, FilterPlace, LeafTest, Test};
 use crate::code::Code;
 use crate::error::{Error, Result};
 use crate::raw::{DocWriter, Text};
@@ -23,19 +23,19 @@ use std::sync::{Arc, OnceLock};
 pub(super) const REGEX: FilterDef = FilterDef {
     name: "$regex",
     help: "Matches strings in which a regular expression is found.",
-    parse: Place::Field(parse_regex),
+    parse: FilterPlace::Field(parse_regex),
 };
 
 pub(super) const OPTIONS: FilterDef = FilterDef {
     name: "$options",
     help: "The options of a $regex beside it: i, m, s, x, u.",
-    parse: Place::Field(|operator, _| match operator.siblings.contains("$regex") {
+    parse: FilterPlace::Field(|operator, _| match operator.siblings.contains("$regex") {
         true => Ok(None),
         false => Err(Error::bad_value("$options needs a $regex")),
     }),
 };
 
-fn parse_regex(operator: &Operator<'_>, _: &mut Parser<'_>) -> Result<Option<Test>> {
+fn parse_regex(operator: &FilterOperator<'_>, _: &mut FilterParser<'_>) -> Result<Option<Test>> {
     // `$regex` and `$options` are read together, in the order they stand; so a repeated one replaces the former.
     let mut pattern = None;
     let mut options: Option<Text<'_>> = None;

@@ -13,7 +13,7 @@ pub(super) use explain::explain;
 pub(super) use parse::parse;
 use rule::Rule;
 
-use super::{FilterDef, Node, Place, WholeTest};
+use super::{FilterDef, FilterPlace, Node, WholeTest};
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::raw::{Doc, DocWriter};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(super) const JSON_SCHEMA: FilterDef = FilterDef {
     name: "$jsonSchema",
     help: "Matches documents that satisfy a JSON Schema.",
-    parse: Place::Document(|argument, _| match argument {
+    parse: FilterPlace::Document(|argument, _| match argument {
         Value::Document(source) => {
             let source = source.clone().into_owned();
             Ok(Node::Whole(Arc::new(JsonSchema { schema: parse(&source)?, source })))

@@ -15,7 +15,7 @@ use crate::declare::{programs, spelling};
 use crate::fields::first::{End, First};
 use crate::fields::order::SortOrder;
 use crate::fields::{DistinctField, ExpressionField, Extreme, ExtremeField, FirstField, Tally, TallyField};
-use crate::rule::{Field, Rule};
+use crate::rule::{Field, Lookup, Rule};
 use document::{DocWriter, Value};
 use std::sync::Arc;
 
@@ -33,6 +33,9 @@ pub(super) const PATTERN: Pattern = Pattern {
 
 /// Exactly one of these says what is computed.
 const KINDS: &[&str] = &["count", "sum", "avg", "min", "max", "first", "last", "distinct", "expr"];
+
+/// Those whose value is looked up again among the children: their fields have a [`Field::lookup`].
+const SOUGHT: &[&str] = &["min", "max", "first", "last", "distinct"];
 
 const KEYS: &[KeyDef] = &[
     KeyDef { name: "avg", help: "The field of the children whose average is kept.", shape: ValueType::Path },
@@ -144,7 +147,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
         "count" => None,
         _ => block.get(kind).and_then(|item| item.path("amount", findings)),
     };
-    let is_sought = matches!(kind, "min" | "max" | "first" | "last" | "distinct");
+    let is_sought = SOUGHT.contains(&kind);
     let children = Children::read(block, target, source, is_sought, findings);
     let client_writes = client_writes(block, findings);
     let each_value = match block.get("each_value") {
@@ -209,6 +212,7 @@ fn aggregate(kind: &str, block: &Block<'_>, target: &DeclaredField, findings: &m
             Arc::new(block.compiled(TallyField::new(host, link, tally), findings)?)
         }
     };
+    debug_assert_eq!(is_sought, field.lookup() != Lookup::Never, "SOUGHT names each kind with a lookup: {kind}");
     Some(target.rule(&PATTERN, field, client_writes, own))
 }
 

@@ -163,7 +163,7 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
     Some(target.rule(&PATTERN, Arc::new(field), client_writes, own))
 }
 
-/// What `client_writes` says; nothing if it is wrong.
+/// What `client_writes` says; `None` if it is wrong.
 pub(super) fn client_writes(block: &Block<'_>, findings: &mut Findings) -> Option<ClientWrites> {
     block.get("client_writes").map_or(Some(ClientWrites::Override), |item| item.choice(CLIENT_WRITES, findings))
 }

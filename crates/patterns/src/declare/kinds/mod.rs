@@ -211,8 +211,8 @@ impl Pattern {
         !matches!(self.status, Status::NotYet)
     }
 
-    /// The names of the patterns that are there, as keys of a collection.
-    pub fn there() -> impl Iterator<Item = &'static str> + Clone {
+    /// The names of the available patterns, as keys of a collection.
+    pub fn available() -> impl Iterator<Item = &'static str> + Clone {
         PATTERNS.iter().filter(|pattern| matches!(pattern.status, Status::There(_))).map(|pattern| pattern.name)
     }
 }

@@ -6,9 +6,10 @@
 
 use crate::active::Lenses;
 use crate::execute::read::find_projection::FindProjection;
+use crate::execute::read::found_documents::{FoundDocuments, ShownVersion};
 use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::{self, ResultForm};
-use crate::execute::read::seen_documents::{self, SeenDocuments};
+use crate::execute::read::seen_documents;
 use crate::execute::read::seen_joins;
 use crate::rule::Lens;
 use document::backend::{Backend, Cursor, Session};
@@ -55,7 +56,7 @@ pub(crate) async fn explain(
 /// What is asked of newest documents, and what is left to do.
 struct SeenPlan {
     op: ReadOp,
-    seen: Option<SeenDocuments>,
+    seen: Option<FoundDocuments>,
     form: ResultForm,
 }
 
@@ -111,7 +112,8 @@ fn find_plan(lens: &Arc<Lens>, version: i32, find: Find) -> SeenPlan {
     let is_exact = filter.left.is_none();
     let projection = find.projection.as_ref().map(|shown| FindProjection::new(shown.clone(), &find.filter));
     let (skip, limit) = if is_exact { (0, None) } else { (find.skip, find.limit) };
-    let seen = SeenDocuments { lens: lens.clone(), version, left: filter.left, skip, limit, projection };
+    let version = ShownVersion::Older(lens.clone(), version);
+    let seen = FoundDocuments { version, filter: filter.left, skip, limit, projection, seen: None };
     let mut asked = Find { filter: filter.asked, projection: None, ..find };
     if !is_exact {
         (asked.skip, asked.limit) = (0, None);

@@ -13,6 +13,7 @@ pub(crate) mod client_version;
 mod explain;
 mod facets;
 mod find_projection;
+mod found_documents;
 mod general;
 mod local_pipeline;
 mod newest_documents;

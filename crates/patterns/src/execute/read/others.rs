@@ -11,7 +11,7 @@ use document::pipeline::Pipeline;
 use document::{Array, Doc, Result, Value};
 use std::sync::Arc;
 
-/// Who reads other collections for a pipeline that is run in this process.
+/// Reads other collections for a pipeline that is run in this process.
 pub(crate) trait OtherCollections: Send + Sync {
     /// The documents that may match, by what the session's transaction sees.
     fn read<'a>(

@@ -7,7 +7,8 @@
 use crate::active::Lenses;
 use crate::active::known_views::ClientViews;
 use crate::execute::read::find_projection::FindProjection;
-use crate::execute::read::newest_documents::{self, FoundDocuments};
+use crate::execute::read::found_documents::{FoundDocuments, ShownVersion};
+use crate::execute::read::newest_documents;
 use crate::execute::read::request::ParsedRead;
 use crate::execute::read::result::{self, ResultForm};
 use crate::execute::read::versioned_order::{self, OrderedFinds};
@@ -165,7 +166,7 @@ fn found_by(lens: &Arc<Lens>, find: &Find) -> FoundDocuments {
     let projection = find.projection.as_ref().map(|shown| FindProjection::new(shown.clone(), &find.filter));
     let (skip, limit) = if is_exact { (0, None) } else { (find.skip, find.limit) };
     let filter = (!is_exact).then(|| find.filter.clone());
-    FoundDocuments { lens: lens.clone(), filter, skip, limit, projection, seen: None }
+    FoundDocuments { version: ShownVersion::Newest(lens.clone()), filter, skip, limit, projection, seen: None }
 }
 
 /// A find of stored documents.

@@ -1,7 +1,7 @@
 //! A page of newest documents in the order of a path that versions move: one find per stored version, each in the order of an index
 //! and no longer than the page, put together in this process. A sort behind the lens would have to see every document first.
 
-use crate::execute::read::newest_documents::FoundDocuments;
+use crate::execute::read::found_documents::FoundDocuments;
 use crate::rule::Lens;
 use document::backend::{Answer, Backend, Batch, BatchLimit, Cursor, Session};
 use document::op::{Context, Find, ReadOp, SortSpec};
@@ -75,7 +75,7 @@ impl OrderedFinds {
         let env = &context.env;
         let mut rows = Vec::with_capacity(stored.len());
         for stored in stored {
-            let newest = self.found.lens.up(&stored, env)?;
+            let newest = self.found.version.of(&stored, env)?;
             let shown = newest.as_ref().unwrap_or(&stored);
             let key: Vec<Value<'static>> =
                 sort_spec::key(&self.sort, shown)?.into_iter().map(Value::into_owned).collect();

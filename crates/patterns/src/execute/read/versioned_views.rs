@@ -87,7 +87,7 @@ pub(super) fn beneath(lenses: &Lenses, views: &ClientViews, ns: &Namespace) -> O
     (is_view && (is_concerned || lenses.of(&on).is_some())).then_some((on, stages))
 }
 
-/// The views of a database, as they were a moment ago at the latest. Who may not list them has none.
+/// The views of a database, as they were a moment ago at the latest. A user without the right to list them has none.
 pub(crate) async fn list(backend: &dyn Backend, lenses: &Lenses, context: &Context, db: &str) -> Arc<ClientViews> {
     if let Some(known) = lenses.views.of(db) {
         return known;

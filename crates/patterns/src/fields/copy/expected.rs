@@ -124,7 +124,7 @@ impl CopyField {
         cond(call("$isArray", ids), call("$map", each), single)
     }
 
-    /// The copy for one id: nothing if it cannot link.
+    /// The copy for one id: none if it cannot link.
     fn right_for(&self, id: Value<'static>, stored: Value<'static>) -> Value<'static> {
         let same = call_with("$eq", [Value::from("$$f.key"), Value::from("$$id")]);
         let filter = object([("input", field(FOUND)), ("as", Value::from("f")), ("cond", same)]);

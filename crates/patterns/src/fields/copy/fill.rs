@@ -35,7 +35,7 @@ impl Placements {
         }
     }
 
-    /// The same as an update of the host that was looked at; nothing if it is right already.
+    /// The same as an update of the host that was looked at; `None` if it is right already.
     fn update(&self) -> Result<Option<Update>> {
         if self.list.is_empty() {
             return Ok(None);

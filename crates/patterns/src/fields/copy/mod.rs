@@ -136,7 +136,7 @@ impl CopyField {
         }
     }
 
-    /// The shortest way to documents by their `_id`, whose copies are then made here; nothing if that is not what hosts refer to.
+    /// The shortest way to documents by their `_id`, whose copies are then made here; `None` if that is not what hosts refer to.
     fn by_id(&self, keys: &[Value<'_>]) -> Result<Option<Find>> {
         let path = &self.matched.path;
         if path.parts.len() != 1 || path.first() != "_id" {

@@ -78,7 +78,7 @@ impl<F: Fold> FoldField<F> {
         stages.into_iter().collect()
     }
 
-    /// As [`FoldField::definition`], in one pass over hosts and children: for who may not make the index that the other form
+    /// As [`FoldField::definition`], in one pass over hosts and children: for a user that may not make the index that the other form
     /// needs. Gives hosts whose value differs.
     pub(crate) fn differing_without_index(&self) -> Vec<Value<'static>> {
         self.meeting(false).into_iter().chain([crate::fields::differing()]).collect()

@@ -327,7 +327,7 @@ impl<F: Fold> Field for FoldField<F> {
 }
 
 impl<F: Fold> FoldField<F> {
-    /// The key under which a host collects; nothing if it links to nothing.
+    /// The key under which a host collects; `None` if it links to nothing.
     fn host_key(&self, host: &Doc<'_>) -> Option<Value<'static>> {
         key::linked(host, &self.link.local).values.into_iter().next()
     }

@@ -82,7 +82,7 @@ fn is_internal(db: &str) -> bool {
     matches!(db, "admin" | "config" | "local")
 }
 
-/// The `name` of each row; nothing if listing is not allowed.
+/// The `name` of each row; `None` if listing is not allowed.
 async fn names_of(at: &mut Access<'_>, list: AdminOp) -> Result<Option<BTreeSet<String>>> {
     let name = |row: &Doc<'static>| match row.get("name") {
         Some(Value::String(name)) => Some(name.as_str().to_owned()),

@@ -87,7 +87,7 @@ impl Lifecycle for OfField {
                     if entry.rule.lift.is_some() && !entry.is_lifting() {
                         lift::announce(life)?;
                     }
-                    // Nobody may still be writing who does not know of the rule.
+                    // No process may still write without knowing the rule.
                     life.settled_everywhere(&entry.db).await?;
                     if entry.is_lifting() {
                         return lift::lift(life, entry).await;

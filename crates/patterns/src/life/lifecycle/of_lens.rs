@@ -110,7 +110,7 @@ impl Lifecycle for OfLens {
             let lens = of(&entry.rule)?;
             match &entry.row.state {
                 State::Maintaining | State::Gathering { .. } => {
-                    // Nobody may still be writing who does not know of the version: to them its documents are none of theirs.
+                    // No process may still write without knowing the version: to them its documents are none of theirs.
                     life.settled_everywhere(&entry.db).await?;
                     let (mut session, context) = (Session::default(), life.context());
                     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };

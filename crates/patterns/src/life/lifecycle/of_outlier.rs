@@ -85,7 +85,7 @@ impl Lifecycle for OfOutlier {
             let outlier = of(&entry.rule)?;
             match &entry.row.state {
                 State::Maintaining | State::Gathering { .. } => {
-                    // Nobody may still be writing who does not know of the rule.
+                    // No process may still write without knowing the rule.
                     life.settled_everywhere(&entry.db).await?;
                     let (mut session, context) = (Session::default(), life.context());
                     let mut at = Access { backend: &*life.backend, session: &mut session, context: &context };

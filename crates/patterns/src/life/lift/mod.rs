@@ -45,7 +45,7 @@ const PACE: Pace = Pace { first: 200, most: 2_000, bytes: usize::MAX };
 /// So many ids are asked for at a time.
 pub(super) const IDS: usize = 5_000;
 
-/// Lifts what is left. Who looks at the rule next finds that nothing is (see [`announce`]).
+/// Lifts what is left. The next look at the rule finds that nothing is (see [`announce`]).
 pub(super) async fn lift(life: &Life, entry: &CatalogRule) -> Result<()> {
     let Some(lift) = Lift::of(&entry.rule) else { return Ok(()) };
     let mut row = entry.row.clone();

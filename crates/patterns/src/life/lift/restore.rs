@@ -117,7 +117,7 @@ impl ReturningItems<'_> {
         let (lift, rule) = (&self.lift, self.lift.rule);
         let context = &Context { durability: Durability::Relaxed, ..life.context() };
         let to = self.boundary(context, part).await?;
-        // Held until the commit: who declares the rule anew in another process waits for this one.
+        // Held until the commit: another process that applies the rule anew waits for this one.
         let _held = life.patterned.rules();
         let mut began = OwnTransaction::begin(life, context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };

@@ -27,7 +27,7 @@ pub(crate) struct References {
     example: Option<Value<'static>>,
 }
 
-/// The two sides of a link: who refers, and to what.
+/// The two sides of a link: the one that refers, and the other.
 struct Sides<'r> {
     from: (&'r Namespace, &'r KeyPath),
     to: (&'r Namespace, &'r KeyPath),

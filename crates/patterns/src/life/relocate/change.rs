@@ -98,7 +98,7 @@ async fn from_outside(at: &mut Access<'_>, rule: &Rule, into: &Namespace, place:
     }
 }
 
-/// The way back: documents as they are, under their own name. Nothing if they are there already.
+/// The way back: documents as they are, under their own name. `None` if they are there already.
 pub(crate) async fn to_plain(at: &mut Access<'_>, entry: &CatalogRule) -> Result<Option<Switchover>> {
     let relocation = entry.row.shape.clone().unwrap_or_default();
     if relocation.switchover.as_ref().is_some_and(|switchover| switchover.begun) {

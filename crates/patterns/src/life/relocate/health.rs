@@ -141,7 +141,7 @@ fn figures(bucket: &Bucket, first: Vec<Value<'static>>) -> Array<'static> {
         ("splits", one_if(split)),
         ("sparse", one_if(sparse)),
     ]);
-    let project = mql::call("$project", mql::object([("held", bucket.held())]));
+    let project = mql::call("$project", mql::object([("held", bucket.logical_count())]));
     first.into_iter().chain([project, mql::call("$group", group)]).collect()
 }
 

@@ -50,7 +50,7 @@ pub(crate) async fn advance(life: &Life, entry: &CatalogRule) -> Result<()> {
     }
 }
 
-/// Nobody may still be writing who does not know where documents go.
+/// No process may still write without knowing where documents go.
 async fn settled_and_drained(life: &Life, entry: &CatalogRule) -> Result<bool> {
     if entry.places.len() > 1 {
         life.settled_everywhere(&entry.db).await?;

@@ -69,7 +69,7 @@ async fn counted(at: &mut Access<'_>, now: &Namespace, place: &Place) -> Result<
     let group = mql::object([
         ("_id", Value::Null),
         ("buckets", mql::call("$sum", Value::Int32(1))),
-        ("readings", mql::call("$sum", place.shape.held())),
+        ("readings", mql::call("$sum", place.shape.logical_count())),
     ]);
     let stages: Array<'static> = [mql::call("$group", group)].into_iter().collect();
     let rows = at.all(aggregate(now, Pipeline::parse(&stages, &mut Names::new())?)).await?;

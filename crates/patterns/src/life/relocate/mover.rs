@@ -68,7 +68,7 @@ fn do_not_fit(from: &Place, misfits: &[(Value<'static>, String)]) -> Error {
     Error::new(Code::OperationFailed, message).with_hint("change or delete them, or drop the rule")
 }
 
-/// One walk over a place, from where the last one was stopped. Gives what did not fit; nothing if the rule was changed meanwhile.
+/// One walk over a place, from where the last one was stopped. Gives what did not fit; `None` if the rule was changed meanwhile.
 async fn all(
     life: &Life,
     entry: &CatalogRule,

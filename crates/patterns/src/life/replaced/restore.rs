@@ -136,7 +136,7 @@ impl ReturningValues<'_> {
         let ReturningValues { life, entry, ref row, since, places } = *self;
         let (rule, from) = (&entry.rule, part.from);
         let context = &Context { durability: Durability::Relaxed, ..life.context() };
-        // Held until the commit: who declares the rule anew in another process waits for this one.
+        // Held until the commit: another process that applies the rule anew waits for this one.
         let _held = life.patterned.rules();
         let mut began = OwnTransaction::begin(life, context).await?;
         let mut at = Access { backend: &*life.backend, session: &mut began.session, context };

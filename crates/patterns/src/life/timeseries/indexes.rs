@@ -20,7 +20,7 @@ pub(crate) fn is_timeseries(ns: &Namespace) -> Error {
 }
 
 impl Life {
-    /// What clients have made; nothing if it is no time-series collection.
+    /// What clients have made; `None` if it is no time-series collection.
     pub(crate) fn timeseries_indexes(&self, ns: &Namespace) -> Option<Vec<Doc<'static>>> {
         Some(self.timeseries(ns)?.row.shape?.indexes)
     }

@@ -80,7 +80,7 @@ pub(crate) async fn work(life: Arc<Life>) {
     }
 }
 
-/// Writes old documents back that clients have read, as far as they are still old. Who read them may lack the right: it is our work.
+/// Writes old documents back that clients have read, as far as they are still old. Such a client may lack the right: it is our work.
 async fn write_back(backend: &dyn Backend, context: &Context, lenses: &Lenses) -> Result<()> {
     for (ns, ids) in lenses.seen.take() {
         let Some(lens) = lenses.of(&ns) else { continue };

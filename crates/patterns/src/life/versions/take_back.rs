@@ -1,4 +1,4 @@
-//! Brings documents back whose version is given up (see [`super::change`]). It is asked for by somebody who waits, so it keeps to the
+//! Brings documents back whose version is given up (see [`super::change`]). A client waits for it, so it keeps to the
 //! declared rate, but not to the hours. It needs no position: what is left to do is what is stored in such a version.
 
 use crate::execute::access::Access;

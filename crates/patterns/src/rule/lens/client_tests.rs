@@ -171,7 +171,7 @@ fn what_is_not_seen_stays() {
             bson!({ "$set": { "price": 6 } }),
             doc! { "cents": 600, "tax": 7, "v": 2 },
         ),
-        // A field that came with a later version is not taken away by who does not know it.
+        // A field that came with a later version is not taken away by a client that does not know it.
         (
             of(Default { path: path("on"), value: Value::Bool(true) }),
             doc! { "on": false, "v": 2 },

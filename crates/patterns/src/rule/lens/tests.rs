@@ -209,7 +209,7 @@ fn a_condition_is_asked_of_each_version() {
     assert!(is_unindexed(doc! { "v": 2 }));
 }
 
-/// Whatever is asked: who matches afterwards is asked for.
+/// Whatever is asked: what matches afterwards is asked for.
 #[test]
 fn no_document_that_matches_is_missed() {
     let lenses = [

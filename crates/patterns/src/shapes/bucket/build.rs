@@ -16,7 +16,7 @@ pub(super) struct SlotSums<'e> {
 }
 
 impl Bucket {
-    /// The document that holds exactly these entries; nothing if there are none, as an emptied bucket disappears.
+    /// The document that holds exactly these entries; `None` if there are none, as an emptied bucket disappears.
     pub fn build(&self, key: &Key, n: i32, entries: &[BucketEntry]) -> Option<Doc<'static>> {
         if entries.is_empty() {
             return None;

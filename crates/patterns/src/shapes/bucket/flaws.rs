@@ -9,12 +9,12 @@ use document::value::order;
 use document::{Array, Doc, DocWriter, Value};
 
 impl Bucket {
-    /// Nothing if it is as it should be. The order of fields is no flaw.
+    /// What is not as it should be. The order of fields is no flaw.
     pub fn flaws(&self, stored: &Doc<'_>) -> Vec<Flaw> {
         self.examine(stored).flaws
     }
 
-    /// The document with all mendable flaws mended; nothing if it is empty and should not be there.
+    /// The document with all mendable flaws mended; `None` if it is empty and should not be there.
     pub fn canonical(&self, stored: &Doc<'_>) -> Option<Doc<'static>> {
         let found = self.examine(stored);
         if found.empty {

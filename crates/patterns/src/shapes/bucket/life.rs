@@ -31,8 +31,8 @@ impl LifeShape for BucketShape {
         self.bucket.canonical(stored)
     }
 
-    fn held(&self) -> Value<'static> {
-        self.bucket.held()
+    fn logical_count(&self) -> Value<'static> {
+        self.bucket.logical_count()
     }
 
     /// Series, time and the name of the slot.
@@ -98,7 +98,7 @@ impl Bucket {
     }
 
     /// How many readings or slots a bucket holds, as an expression.
-    pub(crate) fn held(&self) -> Value<'static> {
+    pub(crate) fn logical_count(&self) -> Value<'static> {
         match &self.body {
             Body::Readings(_) => mql::field("count"),
             Body::Slots(slots) => match slots.layout {

@@ -123,7 +123,7 @@ impl Grain {
         }
     }
 
-    /// The moment so many units behind `start`; nothing if there is no such date.
+    /// The moment so many units behind `start`; `None` if there is no such date.
     pub fn after(self, start: i64, units: i64) -> Option<i64> {
         match self.millis() {
             Some(size) => start.checked_add(units.checked_mul(size)?),

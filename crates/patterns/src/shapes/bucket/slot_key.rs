@@ -46,7 +46,7 @@ pub fn slot_key(every: Period, slot: Grain, at: i64) -> String {
     key
 }
 
-/// When the slot of that name begins, in the bucket that begins at `start`; nothing if that bucket has no such slot.
+/// When the slot of that name begins, in the bucket that begins at `start`; `None` if that bucket has no such slot.
 pub fn slot_start(every: Period, slot: Grain, start: i64, key: &str) -> Option<i64> {
     let mut moment = Moment::of(start);
     let mut rest = key;

@@ -162,7 +162,7 @@ impl LifeShape for ItemsShape {
         Some(stored.clone().into_owned())
     }
 
-    fn held(&self) -> Value<'static> {
+    fn logical_count(&self) -> Value<'static> {
         match self.part {
             ArrayPart::Embedded => mql::call("$size", mql::field(&self.outlier.field)),
             ArrayPart::Overflow => Value::Int32(1),

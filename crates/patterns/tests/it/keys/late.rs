@@ -1,16 +1,14 @@
 //! Roll-ups that may be late: a job makes the document of a key, keeps it and removes it (SEMANTICS R13, R35).
 
 use crate::harness::{context, delete, insert, run, update};
-use crate::life::dying::Dying;
+use crate::keys::orders::{BY, apply_under_load, at, cut_off_everywhere, fill, order};
 use crate::life::village::Village;
-use bson::{DateTime, doc};
+use bson::doc;
+use document::Error;
 use document::backend::{Backend, Session};
 use document::op::Capture;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-
-const BY: &str = "by: { day: { $dateTrunc: { date: $at, unit: day } }, region: $region }, create: true";
 
 /// One late, one in time, and one of another kind in the same documents.
 fn rules() -> String {
@@ -22,14 +20,6 @@ fn rules() -> String {
 /// Nothing but what is late.
 fn only_late(lag: &str) -> String {
     format!("{{ days: {{ computed: {{ late: {{ count: orders, {BY}, lag: {lag} }} }} }} }}")
-}
-
-fn at(number: i32) -> DateTime {
-    DateTime::from_millis(1_700_000_000_000 + i64::from(number % 5) * 86_400_000)
-}
-
-fn order(id: i32) -> bson::Document {
-    doc! {"_id": id, "at": at(id), "region": id % 3, "total": id}
 }
 
 async fn drained(village: &Village) {
@@ -60,7 +50,7 @@ fn a_job_makes_keeps_and_removes_the_document() {
     run(async {
         let village = Village::new().await;
         village.apply(&only_late("1s")).await.unwrap();
-        village.write(insert("orders", vec![order(1), order(6), order(16)])).await;
+        village.write(insert("orders", vec![order(1), order(12), order(34)])).await;
         // Nothing is there yet, and that is no drift.
         assert!(village.find("days", doc! {}).await.is_empty());
         village.assert_clean().await;
@@ -94,34 +84,9 @@ fn a_job_makes_keeps_and_removes_the_document() {
 fn seeding_and_late_changes_count_each_document_once() {
     run(async {
         let village = Village::new().await;
-        village.behind(insert("orders", (0..800).map(order).collect())).await;
+        fill(&village, 800).await;
         village.life.limit_hosts(50);
-        let stop = Arc::new(AtomicBool::new(false));
-        let client = |number: i32| {
-            let (layer, stop) = (village.front.clone(), stop.clone());
-            tokio::spawn(async move {
-                let mut made = 0;
-                while !stop.load(Ordering::Relaxed) || made < 20 {
-                    let old = rand::random_range(0..800);
-                    let id = if made % 2 == 0 { 10_000 * (number + 1) + made } else { -10_000 * (number + 1) - made };
-                    let op = match made % 4 {
-                        0 | 1 => insert("orders", vec![order(id)]),
-                        2 => update("orders", doc! {"_id": old}, doc! {"$set": {"region": made % 5}}, &[]),
-                        _ => delete("orders", doc! {"_id": old}, false),
-                    };
-                    let written =
-                        layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
-                    assert!(written.errors.is_empty(), "{:?}", written.errors);
-                    made += 1;
-                }
-            })
-        };
-        let clients: Vec<_> = (0..3).map(client).collect();
-        village.apply(&rules()).await.unwrap();
-        stop.store(true, Ordering::Relaxed);
-        for client in clients {
-            client.await.unwrap();
-        }
+        apply_under_load(&village, &rules(), 800).await;
         assert_right(&village, "late").await;
         assert_right(&village, "orders").await;
         // Without lag the same rule goes on from the same state, whatever still waits.
@@ -133,52 +98,31 @@ fn seeding_and_late_changes_count_each_document_once() {
     });
 }
 
-/// One life that is cut off after so many operations: seeded, written to, worked off.
-async fn cut_off(folder: testing::Data, after: i64) -> (testing::Data, bool) {
-    let left = Arc::new(AtomicI64::new(after));
-    let killer = left.clone();
-    let village = Village::open(folder, |inner| Arc::new(Dying { inner, left: killer, shared: false })).await.unwrap();
-    village.life.limit_hosts(7);
-    let all = async {
-        village.apply(&only_late("1ms")).await?;
-        let write = |op| {
-            let front = village.front.clone();
-            async move { front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await }
-        };
-        write(insert("orders", (5_000..5_004).map(order).collect())).await?;
-        write(delete("orders", doc! {"_id": {"$lt": 10}}, true)).await?;
-        for _ in 0..100 {
-            if left.load(Ordering::Relaxed) <= 0 || village.find("pleach.outbox", doc! {}).await.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+/// Seeded, written to, worked off.
+async fn life(village: &Village, left: &AtomicI64) -> Result<(), Error> {
+    village.apply(&only_late("1ms")).await?;
+    for op in [insert("orders", (5_000..5_004).map(order).collect()), delete("orders", doc! {"_id": {"$lt": 10}}, true)]
+    {
+        village.front.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await?;
+    }
+    for _ in 0..100 {
+        if left.load(Ordering::Relaxed) <= 0 || village.find("pleach.outbox", doc! {}).await.is_empty() {
+            break;
         }
-        Ok::<_, document::Error>(())
-    };
-    let finished = all.await.is_ok() && left.load(Ordering::Relaxed) > 0;
-    left.store(0, Ordering::Relaxed);
-    (village.close().await, finished)
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
 }
 
 #[test]
 fn a_killed_worker_is_resumed() {
     run(async {
-        let mut tried = 0;
-        for after in (6..).step_by(11) {
-            let village = Village::new().await;
-            village.behind(insert("orders", (0..30).map(order).collect())).await;
-            let (folder, finished) = cut_off(village.close().await, after).await;
-            let village = Village::open(folder, |backend| backend).await.unwrap();
+        cut_off_everywhere(30, 11, life, async |village| {
             village.life.settle("shop").await.unwrap();
             village.apply(&only_late("1ms")).await.unwrap();
-            assert_right(&village, "late").await;
-            village.close().await;
-            tried += 1;
-            if finished {
-                break;
-            }
-        }
-        assert!(tried > 5, "{tried}");
+            assert_right(village, "late").await;
+        })
+        .await;
     });
 }
 

@@ -2,6 +2,7 @@
 
 mod kinds;
 mod late;
+mod orders;
 mod rolled_up;
 mod seeded;
 

@@ -1,17 +1,15 @@
 //! Roll-ups over orders that were there before: seeded in two walks, under load, killed and resumed; audited and repaired.
 
 use crate::harness::{Opened, context, delete, insert, run, update};
-use crate::life::dying::Dying;
+use crate::keys::orders::{BY, apply_under_load, cut_off_everywhere, fill, order};
 use crate::life::several::{LONG, Process};
 use crate::life::village::{Village, declared};
-use bson::{Bson, DateTime, doc};
+use bson::{Bson, doc};
 use document::Error;
 use document::backend::{Backend, Session};
 use document::op::Capture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-
-const BY: &str = "by: { day: { $dateTrunc: { date: $at, unit: day } }, region: $region }, create: true";
 
 fn rules() -> String {
     format!(
@@ -21,18 +19,6 @@ fn rules() -> String {
 
 /// By a key that no index serves.
 const WORDS: &str = "{ words: { computed: { n: { count: texts, by: { $toLower: $word }, create: true } } } }";
-
-fn at(number: i32) -> DateTime {
-    DateTime::from_millis(1_700_000_000_000 + i64::from(number % 11) * 86_400_000)
-}
-
-fn order(id: i32) -> bson::Document {
-    doc! {"_id": id, "at": at(id), "region": id % 3, "total": id}
-}
-
-async fn fill(village: &Village, orders: i32) {
-    village.behind(insert("orders", (0..orders).map(order).collect())).await;
-}
 
 /// Each day is there exactly if it has orders.
 async fn assert_right(village: &Village) {
@@ -78,83 +64,29 @@ fn seeding_under_load_counts_each_document_once() {
         let village = Village::new().await;
         fill(&village, 2_000).await;
         village.life.limit_hosts(200);
-        let stop = Arc::new(AtomicBool::new(false));
-        let client = |number: i32| {
-            let (layer, stop) = (village.front.clone(), stop.clone());
-            tokio::spawn(async move {
-                let mut made = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    // Some before the position of the walk, some behind it.
-                    let old = rand::random_range(0..2_000);
-                    let id = if made % 2 == 0 { 10_000 * (number + 1) + made } else { -10_000 * (number + 1) - made };
-                    let op = match made % 4 {
-                        0 | 1 => {
-                            insert("orders", vec![doc! {"_id": id, "at": at(made), "region": made % 4, "total": 1.5}])
-                        }
-                        2 => update(
-                            "orders",
-                            doc! {"_id": old},
-                            doc! {"$set": {"region": made % 5}, "$inc": {"total": 1}},
-                            &[],
-                        ),
-                        _ => delete("orders", doc! {"_id": old}, false),
-                    };
-                    let written =
-                        layer.write(&mut Session::default(), &context(), &op, &Capture::Nothing).await.unwrap();
-                    assert!(written.errors.is_empty(), "{:?}", written.errors);
-                    made += 1;
-                }
-                made
-            })
-        };
-        let clients: Vec<_> = (0..3).map(client).collect();
-        village.apply(&rules()).await.unwrap();
-        stop.store(true, Ordering::Relaxed);
-        for client in clients {
-            assert!(client.await.unwrap() > 0);
-        }
+        apply_under_load(&village, &rules(), 2_000).await;
         assert_right(&village).await;
         village.close().await;
     });
 }
 
-/// One life that is cut off after so many operations.
-async fn cut_off(folder: testing::Data, after: i64) -> (testing::Data, bool) {
-    let left = Arc::new(AtomicI64::new(after));
-    let killer = left.clone();
-    let village = Village::open(folder, |inner| Arc::new(Dying { inner, left: killer, shared: false })).await.unwrap();
-    village.life.limit_hosts(7);
-    let all = async {
-        village.apply(&rules()).await?;
-        let write = insert("orders", vec![order(5_000)]);
-        village.front.write(&mut Session::default(), &context(), &write, &Capture::Nothing).await?;
-        Ok::<_, Error>(())
-    };
-    let finished = all.await.is_ok();
-    left.store(0, Ordering::Relaxed);
-    (village.close().await, finished)
+async fn life(village: &Village, _: &AtomicI64) -> Result<(), Error> {
+    village.apply(&rules()).await?;
+    let write = insert("orders", vec![order(5_000)]);
+    village.front.write(&mut Session::default(), &context(), &write, &Capture::Nothing).await?;
+    Ok(())
 }
 
 #[test]
 fn whatever_was_cut_off_is_counted_once() {
     run(async {
-        let mut tried = 0;
-        for after in (6..).step_by(9) {
-            let village = Village::new().await;
-            fill(&village, 40).await;
-            let (folder, finished) = cut_off(village.close().await, after).await;
-            let village = Village::open(folder, |backend| backend).await.unwrap();
+        cut_off_everywhere(40, 9, life, async |village| {
             village.write(insert("orders", vec![order(6_000), order(-1)])).await;
             village.life.settle("shop").await.unwrap();
             village.ask("apply", doc! {"declaration": declared(&rules())}).await.unwrap();
-            assert_right(&village).await;
-            village.close().await;
-            tried += 1;
-            if finished {
-                break;
-            }
-        }
-        assert!(tried > 5, "{tried}");
+            assert_right(village).await;
+        })
+        .await;
     });
 }
 

@@ -166,7 +166,7 @@ fn lower(block: &Block<'_>, target: &DeclaredField, findings: &mut Findings) -> 
         return None;
     }
     match &bucket.body {
-        Body::Readings(readings) => readings::told(readings, block, findings),
+        Body::Readings(readings) => readings::note(readings, block, findings),
         Body::Slots(_) => slots::note(block, findings),
     }
     Some(Rule {

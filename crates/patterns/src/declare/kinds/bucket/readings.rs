@@ -31,7 +31,7 @@ pub(super) fn read(block: &Block<'_>, every: Option<Period>, findings: &mut Find
 }
 
 /// What is worth knowing about a valid one.
-pub(super) fn told(readings: &Readings, block: &Block<'_>, findings: &mut Findings) {
+pub(super) fn note(readings: &Readings, block: &Block<'_>, findings: &mut Findings) {
     match readings.reading_id {
         // SEMANTICS R14: as with MongoDB's own time series.
         ReadingId::Stored | ReadingId::Indexed => findings.note(

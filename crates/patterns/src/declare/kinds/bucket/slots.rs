@@ -150,13 +150,13 @@ fn sums(item: &BlockItem<'_>, block: &Block<'_>, findings: &mut Findings) -> Opt
     let mut all: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     let (mut logicals, mut shorts) = (HashSet::new(), HashSet::new());
     let mut add = |item: &BlockItem<'_>, logical: Arc<str>, short: Arc<str>, findings: &mut Findings| {
-        let told = |name: &str, findings: &mut Findings| {
+        let twice = |name: &str, findings: &mut Findings| {
             findings.error(&item.at, format!("`{name}` is there twice"), "each sum has a name of its own");
         };
         if logicals.contains(&logical) {
-            told(&logical, findings);
+            twice(&logical, findings);
         } else if shorts.contains(&short) {
-            told(&short, findings);
+            twice(&short, findings);
         } else {
             logicals.insert(logical.clone());
             shorts.insert(short.clone());
