@@ -5,7 +5,9 @@ mod counter_by_hand;
 mod few_huge_documents;
 mod many_small_documents;
 mod old_shapes;
+mod repeated_aggregation;
 mod repeated_discriminator;
+mod second_read;
 mod several_kinds;
 mod unbounded_array;
 mod window_by_hand;
@@ -38,7 +40,9 @@ pub const FINDINGS: &[&Symptom] = &[
     &few_huge_documents::SYMPTOM,
     &many_small_documents::SYMPTOM,
     &old_shapes::SYMPTOM,
+    &repeated_aggregation::SYMPTOM,
     &repeated_discriminator::SYMPTOM,
+    &second_read::SYMPTOM,
     &several_kinds::SYMPTOM,
     &unbounded_array::SYMPTOM,
     &window_by_hand::SYMPTOM,

@@ -160,8 +160,7 @@ fn reads_of_whole_array(survey: &Survey<'_>, collection: &Collection, path: &str
     for shape in survey.traffic.of(survey.database, collection.name()).filter(|shape| shape.kind == "find") {
         let (whole, all) = seen.get_or_insert((0, 0));
         *all += shape.count;
-        let takes = shape.fields.as_ref().is_none_or(|fields| fields.iter().any(|field| field == path));
-        *whole += if takes { shape.count } else { 0 };
+        *whole += if shape.takes_whole(path) { shape.count } else { 0 };
     }
     seen
 }
@@ -245,7 +244,7 @@ fn order(collection: &Collection, path: &str) -> Option<String> {
 
 fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, order: &str) -> Option<String> {
     let from = survey.free_name(&format!("{}_{}", collection.name(), facts.path.replace('.', "_")));
-    let by = free_field(collection, &facts.path, &format!("{}Id", singular(collection.name())));
+    let by = free_field(collection, &facts.path, &format!("{}Id", declare::singular(collection.name())));
     let body = declare::map(&[
         ("from", declare::word(&from)),
         ("by", declare::word(&by)),
@@ -260,14 +259,4 @@ fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, 
 fn free_field(collection: &Collection, path: &str, name: &str) -> String {
     let is_free = |name: &str| collection.shape.path(&format!("{path}.{name}")).is_none();
     if is_free(name) { name.to_owned() } else { format!("{name}_parent") }
-}
-
-/// `products` as `product`.
-fn singular(name: &str) -> String {
-    let last = name.rsplit(['.', '_', '-']).next().unwrap_or(name);
-    match last {
-        _ if last.ends_with("ies") => format!("{}y", last.trim_end_matches("ies")),
-        _ if last.ends_with("ss") => last.to_owned(),
-        _ => last.strip_suffix('s').unwrap_or(last).to_owned(),
-    }
 }
