@@ -48,6 +48,9 @@ pub const FINDINGS: &[&Symptom] = &[
     &window_by_hand::SYMPTOM,
 ];
 
+/// Those that show in commands only; all others rest on the data, and traffic speaks for or against them.
+pub const IN_TRAFFIC: &[&str] = &[repeated_aggregation::SYMPTOM.name, second_read::SYMPTOM.name];
+
 #[cfg(test)]
 mod tests;
 

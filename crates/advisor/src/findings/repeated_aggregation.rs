@@ -98,7 +98,7 @@ fn of_runs(survey: &Survey<'_>, runs: &Runs<'_>) -> Option<Finding> {
             children.name(),
             100.0 * returned(&seen)
         ),
-        format!("{} was written {} times meanwhile", children.name(), grouped(writes)),
+        format!("{} was written {} meanwhile", children.name(), times(writes)),
     ];
     let mut evidence = vec![
         ("runs", count(seen.count)),
@@ -172,7 +172,13 @@ impl Computed {
         let of = self.of.as_ref().map_or_else(String::new, |path| format!(" of {path}"));
         let only: Vec<String> =
             self.only.iter().map(|(path, value)| format!(" with {path} {}", declare::flow(value))).collect();
-        format!("{}{of}{}", self.word, only.join(""))
+        let word = match self.word {
+            "avg" => "average",
+            "min" => "least",
+            "max" => "greatest",
+            other => other,
+        };
+        format!("{word}{of}{}", only.join(""))
     }
 
     /// What the field is called, if the clients' own word says nothing.
@@ -200,6 +206,14 @@ fn words(computed: &[&Computed]) -> String {
             let each: Vec<String> = all.iter().take(4).map(|one| format!("the {}", one.words())).collect();
             each.join(", ")
         }
+    }
+}
+
+fn times(number: u64) -> String {
+    match number {
+        0 => "not".to_owned(),
+        1 => "once".to_owned(),
+        many => format!("{} times", grouped(many)),
     }
 }
 

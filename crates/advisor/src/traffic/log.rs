@@ -99,6 +99,11 @@ fn skip_line(lines: &mut (dyn BufRead + Send)) -> std::io::Result<()> {
 }
 
 impl Seen {
+    #[cfg(test)]
+    pub(super) fn into_shapes(self) -> Vec<super::CommandShape> {
+        self.table.finish(0)
+    }
+
     fn line(&mut self, line: &[u8], databases: &[String]) {
         if line.trim_ascii().is_empty() {
             self.lines -= 1;
