@@ -15,7 +15,7 @@ pub(super) const SYMPTOM: Symptom = Symptom {
     name: "repeated_aggregation",
     pattern: "computed",
     help: "The same number is computed of a parent's children again and again.",
-    looks_at: "`count`, `countDocuments`, `$count` and `$group` by a key of a parent, and `$lookup` of children of which only a number is taken: over 100 runs that return under 1 % of what they examine.",
+    looks_at: "Runs of `count`, `countDocuments`, `$count` and `$group` by a key of a parent, and `$lookup` of children of which only a number is taken: over 100 runs that return under 1 % of what they examine.",
     reasons_against: "The children are written more often than the number is read: then with `lag`, or not at all.",
     find: |survey| Box::pin(async move { find(survey) }),
 };

@@ -19,7 +19,7 @@ pub(super) const SYMPTOM: Symptom = Symptom {
     name: "second_read",
     pattern: "extended_reference",
     help: "A second read fetches a few fields of a referenced document.",
-    looks_at: "`$lookup` by a reference, and reads by ids of the answer before on one connection, also several ids at once (populate): in over 20 % of the reads of a collection, or over 100 an hour of few fields.",
+    looks_at: "The `$lookup`s by a reference, and reads by ids of the answer before on one connection, also several ids at once (populate): in over 20 % of the reads of a collection, or over 100 an hour of few fields.",
     reasons_against: "The source changes more than once per 10 reads of the copies; the copied fields are over 1 KB or 25 % of the document; most references lead nowhere.",
     find: |survey| Box::pin(find(survey)),
 };

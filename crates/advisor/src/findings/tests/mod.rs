@@ -1,5 +1,6 @@
 //! A positive and a negative fixture of each symptom, and those of the contract's sentences.
 
+mod by_traffic;
 mod copy_by_hand;
 mod counter_by_hand;
 mod few_huge_documents;
