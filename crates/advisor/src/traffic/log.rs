@@ -13,6 +13,8 @@ use std::io::{BufRead, Read};
 const LINE: usize = 256 << 10;
 /// What the lines have that matter.
 const SLOW: &[u8] = b"\"Slow query\"";
+/// How every line begins.
+const TIME: &[u8] = b"{\"t\":{\"$date\":\"";
 
 #[derive(Default)]
 pub(super) struct Seen {
@@ -23,6 +25,9 @@ pub(super) struct Seen {
     unreadable: u64,
     /// The log goes on behind what was read.
     stopped: bool,
+    /// When its first line and its last were written: the time that it covers, however few operations were slow.
+    first: Option<i64>,
+    last: Option<i64>,
 }
 
 /// Reads a log, as far as it can be read.
@@ -36,7 +41,7 @@ pub(super) fn read(log: &Log, databases: &[String], cancel: &Cancel, traffic: &m
             return;
         }
     };
-    let source = traffic.source(name, seen.table.seconds(), Some(note(&seen)));
+    let source = traffic.source(name, seen.seconds(), Some(note(&seen)));
     traffic.shapes.extend(seen.table.finish(source));
     traffic.second_reads.extend(seen.followed.finish(source));
 }
@@ -99,6 +104,14 @@ fn skip_line(lines: &mut (dyn BufRead + Send)) -> std::io::Result<()> {
 }
 
 impl Seen {
+    fn seconds(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a log")]
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => (last - first).max(0) as f64 / 1_000.0,
+            _ => self.table.seconds(),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn into_shapes(self) -> Vec<super::CommandShape> {
         self.table.finish(0)
@@ -112,6 +125,10 @@ impl Seen {
         if !line.trim_ascii_start().starts_with(b"{") {
             self.unreadable += 1;
             return;
+        }
+        if let Some(at) = time(line) {
+            self.first = self.first.or(Some(at));
+            self.last = Some(at);
         }
         if !line.windows(SLOW.len()).any(|part| part == SLOW) {
             return;
@@ -131,6 +148,14 @@ impl Seen {
             self.followed.see(&operation);
         }
     }
+}
+
+/// When a line was written, without reading the rest of it.
+fn time(line: &[u8]) -> Option<i64> {
+    let rest = line.strip_prefix(TIME)?;
+    let end = rest.iter().take(40).position(|byte| *byte == b'"')?;
+    let text = std::str::from_utf8(rest.get(..end)?).ok()?;
+    Some(bson::DateTime::parse_rfc3339_str(text).ok()?.timestamp_millis())
 }
 
 /// A line of extended JSON.

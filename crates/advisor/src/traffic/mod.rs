@@ -24,6 +24,9 @@ use document::{Doc, Result, Value};
 /// What connections of Pleach's own tools call themselves (`appName`).
 pub const OWN_NAME: &str = "pleach";
 
+/// Fewer commands say nothing about how often something is done.
+const ENOUGH: u64 = 20;
+
 /// All that the sources say together.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
@@ -210,6 +213,24 @@ impl Traffic {
     pub fn reads_of(&self, source: usize, database: &str, collection: &str) -> u64 {
         let reads = self.of(database, collection).filter(|shape| shape.source == source && shape.is_read());
         reads.map(|shape| shape.count).sum()
+    }
+
+    /// Changes of some fields of one collection, and reads of another that would hold copies of them, where there are more changes than
+    /// these reads allow; by the source that shows most of both.
+    pub fn changes_too_often(
+        &self,
+        database: &str,
+        (changed, fields): (&str, &[String]),
+        read: &str,
+        reads_per_change: u64,
+    ) -> Option<(u64, u64)> {
+        let of_source = |source: usize| {
+            let changes =
+                self.of(database, changed).filter(|shape| shape.source == source && shape.changes_any(fields));
+            (changes.map(CommandShape::writes).sum::<u64>(), self.reads_of(source, database, read))
+        };
+        let clearest = (0..self.sources.len()).map(of_source).max_by_key(|(changes, reads)| changes + reads);
+        clearest.filter(|(changes, reads)| changes + reads >= ENOUGH && changes * reads_per_change > *reads)
     }
 
     /// A count as one of an hour, if the source has counted for long enough to say.

@@ -60,6 +60,17 @@ fn lines_that_are_torn_huge_or_foreign_do_no_harm() {
 }
 
 #[test]
+fn a_log_covers_the_time_of_all_its_lines() {
+    let other = |at: &str| format!("{{\"t\":{{\"$date\":\"{at}\"}},\"s\":\"I\",\"msg\":\"Connection accepted\"}}");
+    let lines =
+        [other("2026-01-01T00:00:00.000+00:00"), find(60_000, doc! { "a": 1 }), other("2026-01-01T02:00:00.000+01:00")];
+    let open = crate::testing::log(lines.join("\n"));
+    let mut traffic = Traffic::default();
+    super::log::read(&open, &databases(), &Cancel::default(), &mut traffic);
+    assert_eq!((&*traffic.sources[0].name, traffic.sources[0].seconds), ("log mongod.log", 3_600.0));
+}
+
+#[test]
 fn shapes_are_bounded_and_those_that_run_often_stay() {
     let often = (0..50).map(|n| find(n, doc! { "often": n }));
     let seldom = (0..2_500).map(|n| find(n, doc! { format!("path{n}"): 1 }));

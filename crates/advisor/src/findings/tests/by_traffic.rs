@@ -73,3 +73,24 @@ async fn kinds_that_are_searched_together_belong_together() {
     let fixture = Fixture::new().with("things", mixed()).await.logged(together);
     assert_eq!(fixture.one("several_kinds").await.severity, Severity::Warn);
 }
+
+#[tokio::test]
+async fn a_copy_whose_source_changes_often_is_kept_with_lag() {
+    let fixture = async |updates: i64| {
+        let customers = (0..50).map(|n| doc! { "_id": id_of_age(900, n as u32), "name": format!("Customer {n}") });
+        let orders = (0..400).map(|n| {
+            doc! { "_id": n, "customerId": id_of_age(900, (n * 37 % 50) as u32), "customer": { "name": format!("Customer {}", n * 37 % 50) } }
+        });
+        let update = |n: i64| {
+            let command = doc! { "q": { "_id": n }, "u": { "$set": { "name": "x" } }, "multi": false, "upsert": false };
+            slow(n * 100, "conn2", "customers", command, doc! { "type": "update", "nMatched": 1 })
+        };
+        let fixture = Fixture::new().with("customers", customers).await.with("orders", orders).await;
+        let read = fixture.logged(finds("orders", 100, |n| doc! { "_id": n }, doc! {}));
+        read.logged((0..updates).map(update)).one("copy_by_hand").await
+    };
+    let (often, seldom) = (fixture(30).await, fixture(5).await);
+    assert!(often.declaration.unwrap().contains("fields: [name], lag: 5s"));
+    assert_eq!((often.against.len(), seldom.against.len()), (1, 0));
+    assert!(!seldom.declaration.unwrap().contains("lag"));
+}

@@ -202,3 +202,48 @@ async fn what_pleach_reads_itself_is_not_counted() {
     });
     assert_eq!(shop("Ada").await.logged(own).found(SYMPTOM).await.len(), 0);
 }
+
+/// Ids in the items of an array, a list of plain ids, and a key that is unique.
+#[tokio::test]
+async fn references_stand_in_arrays_and_lead_to_other_keys() {
+    let products =
+        (0..50).map(|n| doc! { "_id": format!("product {n}"), "title": format!("Title {n}"), "text": "x".repeat(300) });
+    let item = |n: i64| doc! { "productId": format!("product {}", n % 50), "pieces": n, "note": "z".repeat(90) };
+    let orders = (0..400).map(move |n| {
+        let mail = format!("c{}@example.org", n % 80);
+        doc! { "_id": n, "items": [item(n), item(n * 7)], "mail": mail, "text": "y".repeat(300) }
+    });
+    let customers =
+        (0..80).map(|n| doc! { "_id": n + 7_000, "email": format!("c{n}@example.org"), "name": format!("Ada {n}") });
+    let fixture = Fixture::new().with("products", products).await.with("orders", orders).await;
+    let fixture = fixture.with("customers", customers).await;
+    let unique = document::op::AdminOp::CreateIndexes {
+        ns: fixture.world.ns("customers"),
+        indexes: vec![document::Doc::from(doc! { "key": { "email": 1 }, "name": "email_1", "unique": true })],
+    };
+    let mut session = document::backend::Session::default();
+    let context = fixture.world.context();
+    document::backend::Backend::admin(&fixture.world.front, &mut session, &context, unique).await.unwrap();
+    let populated = (0..30).flat_map(|n| {
+        let ids = vec![format!("product {}", n % 50), format!("product {}", n * 7 % 50)];
+        [
+            read(n * 6_000, "conn1", "orders", doc! { "_id": n }, doc! {}),
+            read(n * 6_000 + 3, "conn1", "products", doc! { "_id": { "$in": ids } }, doc! { "title": 1 }),
+        ]
+    });
+    let by_mail = (0..30).map(|n| {
+        let stage = doc! { "from": "customers", "localField": "mail", "foreignField": "email", "as": "c",
+        "pipeline": [{ "$project": { "name": 1 } }] };
+        let command = doc! { "aggregate": "orders", "pipeline": [{ "$lookup": stage }], "cursor": {} };
+        slow(n * 6_000, "conn2", "orders", command, doc! { "docsExamined": 2, "nreturned": 1 })
+    });
+    let mut found = fixture.logged(populated.chain(by_mail)).found(SYMPTOM).await;
+    found.sort_by(|one, other| one.field.cmp(&other.field));
+    let said: Vec<(&str, Severity)> = found.iter().map(|finding| (&*finding.field, finding.severity)).collect();
+    assert_eq!(said, [("items.productId", Severity::Warn), ("mail", Severity::Warn)], "{found:#?}");
+    let declared = |at: usize| found[at].declaration.clone().unwrap();
+    let items = "items.product: { from: products, by: items.productId, fields: [title] }";
+    assert!(declared(0).contains(items), "{}", declared(0));
+    let mail = "{ from: customers, by: mail, match: email, fields: [name] }";
+    assert!(declared(1).contains(mail), "{}", declared(1));
+}
