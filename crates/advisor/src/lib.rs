@@ -65,6 +65,7 @@ pub async fn advise(
     let databases = survey::databases(&reader, options, &mut report.looked_at).await?;
     let traffic = traffic::gather(&reader, &databases, options).await?;
     report.looked_at.traffic = traffic.sources.clone();
+    report.looked_at.sees_commands = traffic.shows_commands();
     for name in &databases {
         if options.cancel.is_set() {
             break;

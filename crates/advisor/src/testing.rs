@@ -1,7 +1,9 @@
 //! Fixtures: collections on an engine of their own, and what the advisor says about them.
 
-use crate::{Finding, Options, Report, Severity, Unwatched, advise};
+use crate::{Finding, Log, Options, Report, Severity, Unwatched, advise};
 use bson::{Document, doc, oid::ObjectId};
+use std::io::{BufRead, Cursor};
+use std::sync::Arc;
 use testing::{World, insert};
 
 /// So many documents are inserted at once.
@@ -9,12 +11,14 @@ const BATCH: usize = 1_000;
 
 pub(crate) struct Fixture {
     pub(crate) world: World,
+    /// A log of MongoDB with these lines.
+    log: Vec<String>,
 }
 
 impl Fixture {
     /// On an engine of its own, database `shop`, without rules.
     pub(crate) fn new() -> Fixture {
-        Fixture { world: World::new("{}") }
+        Fixture { world: World::new("{}"), log: Vec::new() }
     }
 
     pub(crate) async fn with(self, collection: &str, documents: impl IntoIterator<Item = Document>) -> Fixture {
@@ -26,8 +30,15 @@ impl Fixture {
         self
     }
 
+    /// With these operations in a log, see [`slow`].
+    pub(crate) fn logged(mut self, lines: impl IntoIterator<Item = String>) -> Fixture {
+        self.log.extend(lines);
+        self
+    }
+
     pub(crate) async fn report(&self) -> Report {
-        self.report_with(&Options::default()).await
+        let logs = if self.log.is_empty() { Vec::new() } else { vec![log(self.log.join("\n"))] };
+        self.report_with(&Options { logs, ..Options::default() }).await
     }
 
     pub(crate) async fn report_with(&self, options: &Options) -> Report {
@@ -62,6 +73,25 @@ impl Fixture {
         let found = self.found(symptom).await;
         assert!(found.iter().all(|finding| finding.severity == Severity::Note), "{found:#?}");
     }
+}
+
+/// A log with this text.
+pub(crate) fn log(text: String) -> Log {
+    let open =
+        move || -> std::io::Result<Box<dyn BufRead + Send>> { Ok(Box::new(Cursor::new(text.clone().into_bytes()))) };
+    Log { name: "mongod.log".to_owned(), open: Arc::new(open) }
+}
+
+/// A line of the log about an operation in `shop`: so many milliseconds after [`NOW`], on a connection, with MongoDB's own figures.
+pub(crate) fn slow(at: i64, connection: &str, collection: &str, command: Document, figures: Document) -> String {
+    let mut attributes = doc! { "type": "command", "ns": format!("shop.{collection}"), "command": command };
+    attributes.extend(figures);
+    attributes.extend(doc! { "durationMillis": 120 });
+    let line = doc! {
+        "t": bson::DateTime::from_millis(NOW + at), "s": "I", "c": "COMMAND", "id": 51803, "ctx": connection,
+        "msg": "Slow query", "attr": attributes,
+    };
+    bson::Bson::Document(line).into_relaxed_extjson().to_string()
 }
 
 /// The time of all fixtures: 2026-01-01.

@@ -46,6 +46,10 @@ pub const URGENT_WRONG: f64 = 0.1;
 pub const SECOND_READ_SHARE: f64 = 0.2;
 /// Or so many an hour of one shape.
 pub const SECOND_READS_AN_HOUR: f64 = 100.0;
+/// So many of a collection's reads at least were followed by another: fewer are chance.
+pub const SECOND_READ_RUNS: u64 = 10;
+/// A copy of so many fields is one of few.
+pub const FEW_FIELDS: usize = 8;
 /// The source may change once in so many reads of the copies.
 pub const READS_PER_CHANGE: f64 = 10.0;
 /// Copied fields of more bytes, or of more of the host, are no small copy.

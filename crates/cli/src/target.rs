@@ -101,7 +101,7 @@ impl Place {
     }
 
     async fn upstream(uri: &str, purpose: Purpose) -> Result<Place, Failure> {
-        let uri = compose::connection_string(uri)?;
+        let uri = as_own(compose::connection_string(uri)?);
         let patterns = compose::Patterns::upstream(uri, purpose == Purpose::Look).await?;
         let loaded = patterns.patiently(async || patterns.life.load_to_read().await).await;
         match (loaded, purpose) {
@@ -112,6 +112,11 @@ impl Place {
         }
         Ok(Place::Here(patterns))
     }
+}
+
+/// Under the name of Pleach's own tools, whatever the connection string says: what they read is no part of what applications do.
+fn as_own(uri: upstream::Uri) -> upstream::Uri {
+    upstream::Uri { app_name: Some(advisor::traffic::OWN_NAME.to_owned()), ..uri }
 }
 
 /// The connection strings of `--server` and `--upstream`, wherever they stand.
@@ -149,7 +154,7 @@ pub(crate) fn is_store(folder: &Path) -> Result<(), Failure> {
 /// A running Pleach.
 pub(crate) async fn running(uri: &str) -> Result<Arc<Upstream>, Failure> {
     // A standalone MongoDB would be refused for what it is, not for being the wrong kind of target.
-    let uri = upstream::Uri { standalone: true, ..compose::connection_string(uri)? };
+    let uri = upstream::Uri { standalone: true, ..as_own(compose::connection_string(uri)?) };
     let server = compose::connect(uri).await.map_err(|failure| {
         match failure.code == report::Code::Number(Code::HostUnreachable.number()) {
             true => failure.hint("check the address, and that a `pleach serve` runs and listens there; serverSelectionTimeoutMS in the connection string waits longer"),

@@ -1,5 +1,7 @@
 //! Declarations as YAML that `pleach check` accepts. What does not pass the check is not printed.
 
+pub mod reference;
+
 use document::Value;
 use patterns::declare;
 use patterns::languages::yaml;
@@ -44,4 +46,14 @@ pub fn collection_rule(database: &str, collection: &str, pattern: &str, lines: &
 /// The text, if it is a declaration without errors.
 pub fn checked(text: String) -> Option<String> {
     declare::from_yaml("advise", &text).declaration.is_some().then_some(text)
+}
+
+/// `products` as `product`.
+pub fn singular(name: &str) -> String {
+    let last = name.rsplit(['.', '_', '-']).next().unwrap_or(name);
+    match last {
+        _ if last.ends_with("ies") => format!("{}y", last.trim_end_matches("ies")),
+        _ if last.ends_with("ss") => last.to_owned(),
+        _ => last.strip_suffix('s').unwrap_or(last).to_owned(),
+    }
 }

@@ -229,7 +229,20 @@ impl Looking<'_> {
         finding.evidence = figures(evidence);
         finding.declaration = self.declaration(copy, copies, is_frozen, (above, below), source_paths);
         finding.gain = figures([("wrong_values_now", count(verdict.wrong)), ("wrong_values_then", count(0))]);
-        finding.weighed(self.against(copy, &field, below))
+        let mut against = self.against(copy, &field, below);
+        against.extend(self.changes_often(&sources).filter(|_| !is_frozen).map(|(changes, reads)| {
+            let figures = figures([("changes", count(changes)), ("reads", count(reads))]);
+            Against::new("its source changes more than once per 10 reads: the rule keeps it with `lag`", figures)
+        }));
+        finding.weighed(against)
+    }
+
+    /// Changes of these fields of the source and reads of the host, if traffic shows many changes.
+    fn changes_often(&self, sources: &[&str]) -> Option<(u64, u64)> {
+        const READS: u64 = 10;
+        let fields: Vec<String> = sources.iter().map(|name| (*name).to_owned()).collect();
+        let (survey, host) = (self.survey, self.child.name());
+        survey.traffic.changes_too_often(survey.database, (self.parent.name(), &fields), host, READS)
     }
 
     fn against(&self, copy: &Copy, field: &str, below: &str) -> Vec<Against> {
@@ -293,6 +306,8 @@ impl Looking<'_> {
         }
         if is_frozen {
             body.push(("when_changed", "keep".to_owned()));
+        } else if self.changes_often(&fields.iter().map(|(_, path)| *path).collect::<Vec<_>>()).is_some() {
+            body.push(("lag", "5s".to_owned()));
         }
         let field = join(above, &name);
         declare::field_rule(self.survey.database, self.child.name(), "extended_reference", &field, &declare::map(&body))

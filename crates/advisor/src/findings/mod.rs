@@ -5,7 +5,9 @@ mod counter_by_hand;
 mod few_huge_documents;
 mod many_small_documents;
 mod old_shapes;
+mod repeated_aggregation;
 mod repeated_discriminator;
+mod second_read;
 mod several_kinds;
 mod unbounded_array;
 mod window_by_hand;
@@ -38,11 +40,16 @@ pub const FINDINGS: &[&Symptom] = &[
     &few_huge_documents::SYMPTOM,
     &many_small_documents::SYMPTOM,
     &old_shapes::SYMPTOM,
+    &repeated_aggregation::SYMPTOM,
     &repeated_discriminator::SYMPTOM,
+    &second_read::SYMPTOM,
     &several_kinds::SYMPTOM,
     &unbounded_array::SYMPTOM,
     &window_by_hand::SYMPTOM,
 ];
+
+/// Those that show in commands only; all others rest on the data, and traffic speaks for or against them.
+pub const IN_TRAFFIC: &[&str] = &[repeated_aggregation::SYMPTOM.name, second_read::SYMPTOM.name];
 
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,9 @@ pub(super) const SYMPTOM: Symptom = Symptom {
 /// A window keeps so many items.
 const KEEP: u64 = 10;
 
+/// With fewer reads nothing is said of all.
+const READS: u64 = 20;
+
 /// An array that is cut at a length has it in so many documents.
 const CUT_SHARE: f64 = 0.05;
 
@@ -136,9 +139,12 @@ fn against(
 ) -> Vec<Against> {
     let mut all = Vec::new();
     let all_read = reads_of_whole_array(survey, collection, &facts.path);
-    if let Some((whole, reads)) = all_read.filter(|(whole, reads)| *reads > 0 && share(*whole, *reads) > 0.9) {
-        let figures = figures([("reads", count(reads)), ("of_the_whole_array", count(whole))]);
-        all.push(Against::new("nearly every read takes the whole array", figures));
+    if let Some(reads) = all_read.filter(|reads| reads.all > 0 && share(reads.whole, reads.all) > 0.9) {
+        let figures = figures([("reads", count(reads.all)), ("of_the_whole_array", count(reads.whole))]);
+        let reason = Against::new("nearly every read takes the whole array", figures);
+        // Reads that name no fields take it whether they need it or not.
+        let is_meant = reads.all >= READS && share(reads.named, reads.all) > 0.9;
+        all.push(if is_meant { reason.outweighing() } else { reason });
     }
     if has_no_order {
         let reason = "its items have neither a date nor a number by which the first ones could be told";
@@ -154,14 +160,24 @@ fn against(
     all
 }
 
-/// How many of the reads of the collection take the array whole, if traffic tells.
-fn reads_of_whole_array(survey: &Survey<'_>, collection: &Collection, path: &str) -> Option<(u64, u64)> {
-    let mut seen = None;
+/// How many reads of the collection there are, how many take the array whole, and how many of these name it.
+#[derive(Clone, Copy, Default)]
+struct Reads {
+    all: u64,
+    whole: u64,
+    named: u64,
+}
+
+/// What traffic tells of them.
+fn reads_of_whole_array(survey: &Survey<'_>, collection: &Collection, path: &str) -> Option<Reads> {
+    let mut seen: Option<Reads> = None;
     for shape in survey.traffic.of(survey.database, collection.name()).filter(|shape| shape.kind == "find") {
-        let (whole, all) = seen.get_or_insert((0, 0));
-        *all += shape.count;
-        let takes = shape.fields.as_ref().is_none_or(|fields| fields.iter().any(|field| field == path));
-        *whole += if takes { shape.count } else { 0 };
+        let reads = seen.get_or_insert_default();
+        reads.all += shape.count;
+        if shape.takes_whole(path) {
+            reads.whole += shape.count;
+            reads.named += if shape.fields.is_some() { shape.count } else { 0 };
+        }
     }
     seen
 }
@@ -245,7 +261,7 @@ fn order(collection: &Collection, path: &str) -> Option<String> {
 
 fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, order: &str) -> Option<String> {
     let from = survey.free_name(&format!("{}_{}", collection.name(), facts.path.replace('.', "_")));
-    let by = free_field(collection, &facts.path, &format!("{}Id", singular(collection.name())));
+    let by = free_field(collection, &facts.path, &format!("{}Id", declare::singular(collection.name())));
     let body = declare::map(&[
         ("from", declare::word(&from)),
         ("by", declare::word(&by)),
@@ -260,14 +276,4 @@ fn declaration(survey: &Survey<'_>, collection: &Collection, facts: &PathFacts, 
 fn free_field(collection: &Collection, path: &str, name: &str) -> String {
     let is_free = |name: &str| collection.shape.path(&format!("{path}.{name}")).is_none();
     if is_free(name) { name.to_owned() } else { format!("{name}_parent") }
-}
-
-/// `products` as `product`.
-fn singular(name: &str) -> String {
-    let last = name.rsplit(['.', '_', '-']).next().unwrap_or(name);
-    match last {
-        _ if last.ends_with("ies") => format!("{}y", last.trim_end_matches("ies")),
-        _ if last.ends_with("ss") => last.to_owned(),
-        _ => last.strip_suffix('s').unwrap_or(last).to_owned(),
-    }
 }

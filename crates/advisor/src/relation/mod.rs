@@ -8,6 +8,9 @@ pub mod candidate;
 pub mod chance;
 pub mod column;
 pub mod lookup;
+mod named;
+
+pub use named::named;
 
 use crate::options::Options;
 use crate::reader::Reader;

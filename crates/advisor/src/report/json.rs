@@ -1,6 +1,7 @@
 //! The report as one document, which prints as JSON.
 
 use super::{Against, Finding, LookedAt, Report};
+use crate::traffic::Source;
 use crate::values::{count, list, measure};
 use document::{Doc, DocWriter, Value};
 
@@ -23,12 +24,24 @@ impl LookedAt {
         doc.append("documents", &count(self.documents));
         doc.append("sampled", &count(self.sampled));
         doc.append("traffic", &list(self.traffic.iter().map(|source| Value::string(&*source.name))));
+        doc.append("sources", &list(self.traffic.iter().map(|source| Value::Document(source.to_document()))));
         doc.append("seconds", &measure(self.seconds));
         if !self.unseen.is_empty() {
             doc.append("unseen", &texts(&self.unseen));
         }
         if self.interrupted {
             doc.append("interrupted", &Value::Bool(true));
+        }
+        doc.finish()
+    }
+}
+
+impl Source {
+    fn to_document(&self) -> Doc<'static> {
+        let mut doc = DocWriter::new();
+        doc.append("name", &Value::from(&*self.name)).append("seconds", &measure(self.seconds));
+        if let Some(note) = &self.note {
+            doc.append("note", &Value::from(&**note));
         }
         doc.finish()
     }

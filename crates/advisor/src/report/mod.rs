@@ -25,6 +25,8 @@ pub struct LookedAt {
     pub documents: u64,
     pub sampled: u64,
     pub traffic: Vec<crate::traffic::Source>,
+    /// Some of these sources show single commands, and not only how many there were.
+    pub sees_commands: bool,
     pub seconds: f64,
     /// What could not be looked at, and why.
     pub unseen: Vec<String>,

@@ -1,6 +1,7 @@
 //! The report for people: one block per finding, strongest first, in 80 columns.
 
 use super::{Finding, LookedAt, Report};
+use crate::findings::IN_TRAFFIC;
 
 const WIDTH: usize = 80;
 
@@ -31,13 +32,19 @@ impl LookedAt {
                 self.seconds
             ),
         );
-        let names: Vec<&str> = self.traffic.iter().map(|source| &*source.name).collect();
-        out.push_str(&match names.is_empty() {
-            true => folded("", "No traffic was seen: all of it rests on the data alone."),
-            false => folded("", &format!("Traffic from {}.", names.join(", "))),
-        });
-        for note in self.traffic.iter().filter_map(|source| Some((&source.name, source.note.as_ref()?))) {
-            out.push_str(&folded("", &format!("{}: {}", note.0, note.1)));
+        if self.traffic.is_empty() {
+            out.push_str(&folded("", "No traffic was seen."));
+        } else {
+            out.push_str("Traffic:\n");
+        }
+        for source in &self.traffic {
+            let covered = if source.seconds > 0.0 { format!(", {}", time(source.seconds)) } else { String::new() };
+            let note = source.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+            out.push_str(&folded("  ", &format!("{}{covered}{note}", source.name)));
+        }
+        if !self.sees_commands {
+            let only = IN_TRAFFIC.join(" and ");
+            out.push_str(&folded("", &format!("All of it rests on the data alone; {only} show only in commands.")));
         }
         for unseen in &self.unseen {
             out.push_str(&folded("", &format!("Not seen: {unseen}")));
@@ -46,6 +53,16 @@ impl LookedAt {
             out.push_str(&folded("", "It was stopped before its end: this is what it had seen by then."));
         }
         out
+    }
+}
+
+/// Seconds as people say them.
+fn time(seconds: f64) -> String {
+    match seconds {
+        few if few < 120.0 => format!("{few:.0} s"),
+        few if few < 7_200.0 => format!("{:.0} min", few / 60.0),
+        few if few < 172_800.0 => format!("{:.0} h", few / 3_600.0),
+        many => format!("{:.0} days", many / 86_400.0),
     }
 }
 

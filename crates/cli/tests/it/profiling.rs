@@ -58,6 +58,42 @@ fn level_2_keeps_every_operation() {
 }
 
 #[test]
+fn an_entry_says_what_was_written_and_what_opened_a_cursor() {
+    let door = door("written");
+    door.must(doc! { "profile": 2 });
+    let mut client = door.client();
+    let opened = door.run(&mut client, doc! { "find": "a", "filter": { "k": { "$gte": 0 } }, "batchSize": 2 });
+    let cursor = opened.get_document("cursor").unwrap().get_i64("id").unwrap();
+    for _ in 0..2 {
+        door.run(&mut client, doc! { "getMore": cursor, "collection": "a", "batchSize": 2 });
+    }
+    door.run(&mut client, doc! { "findAndModify": "a", "query": { "_id": 1 }, "update": { "$set": { "x": 1 } } });
+    door.run(&mut client, doc! { "findAndModify": "a", "query": { "_id": 2 }, "remove": true });
+    door.run(
+        &mut client,
+        doc! { "findAndModify": "a", "query": { "_id": 99 }, "update": { "$set": { "x": 1 } }, "upsert": true },
+    );
+    door.ask(doc! { "insert": "a", "documents": [{ "_id": 500 }, { "_id": 1 }, { "_id": 501 }] });
+    let all = entries(&door);
+    let figures = |at: usize| -> Vec<(String, i32)> {
+        let names = ["ninserted", "nMatched", "nModified", "nUpserted", "ndeleted"];
+        names.iter().filter_map(|name| Some(((*name).to_owned(), all[at].get_i32(name).ok()?))).collect()
+    };
+    let named = |figures: &[(&str, i32)]| -> Vec<(String, i32)> {
+        figures.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+    };
+    for more in &all[1..3] {
+        let original = more.get_document("originatingCommand").unwrap();
+        assert_eq!(original.get_document("filter").unwrap(), &doc! { "k": { "$gte": 0 } });
+    }
+    assert_eq!(figures(3), named(&[("nMatched", 1), ("nModified", 1), ("nUpserted", 0)]));
+    assert_eq!(figures(4), named(&[("ndeleted", 1)]));
+    assert_eq!(figures(5), named(&[("nMatched", 0), ("nModified", 0), ("nUpserted", 1)]));
+    assert_eq!(figures(6), named(&[("ninserted", 1)]));
+    door.finish();
+}
+
+#[test]
 fn level_1_keeps_what_is_slow_or_what_a_filter_says() {
     let door = door("level1");
     door.must(doc! { "profile": 1, "slowms": 60_000 });

@@ -58,6 +58,8 @@ fn everything_else_matters() {
         rawdoc! { "find": "orders", "filter": { "a": { "$gt": 1 } } },
         rawdoc! { "find": "orders", "filter": { "a": 1 }, "sort": { "b": 1 } },
         rawdoc! { "find": "orders", "filter": { "a": 1 }, "sort": { "b": -1 } },
+        rawdoc! { "find": "orders", "filter": { "a": 1 }, "projection": { "b": 1 } },
+        rawdoc! { "find": "orders", "filter": { "a": 1 }, "projection": { "b": 0 } },
         rawdoc! { "aggregate": "orders", "pipeline": [{ "$lookup": { "from": "users", "localField": "u", "foreignField": "_id", "as": "x" } }] },
         rawdoc! { "aggregate": "orders", "pipeline": [{ "$lookup": { "from": "admins", "localField": "u", "foreignField": "_id", "as": "x" } }] },
         rawdoc! { "aggregate": "orders", "pipeline": [{ "$group": { "_id": "$a" } }] },
@@ -92,6 +94,14 @@ fn a_shape_is_described() {
     shows(
         rawdoc! { "update": "products", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "price": 2 }, "$inc": { "n": 1 } } }] },
         r#"{ ns: "shop.products", command: "update", filter: [ "_id $eq" ], changes: [ "price $set", "n $inc" ] }"#,
+    );
+    shows(
+        rawdoc! { "find": "orders", "projection": { "total": 1, "_id": 0, "items": { "$slice": 3 }, "last": { "$arrayElemAt": ["$items", 0] } } },
+        r#"{ ns: "shop.orders", command: "find", projection: [ "total", "_id 0", "items $slice ?", "last $arrayElemAt $items ?" ] }"#,
+    );
+    shows(
+        rawdoc! { "aggregate": "orders", "pipeline": [{ "$project": { "city": "$address.city", "b": true, "c": false } }] },
+        r#"{ ns: "shop.orders", command: "aggregate", stages: [ { $project: [ "city $address.city", "b", "c 0" ] } ] }"#,
     );
     shows(
         rawdoc! { "distinct": "orders", "key": "city", "query": { "a": 1 } },

@@ -31,6 +31,7 @@ pub struct Command<'a> {
 pub struct Statement<'a> {
     filter: Option<Doc<'a>>,
     sort: Option<Doc<'a>>,
+    projection: Option<Doc<'a>>,
     pipeline: Option<Array<'a>>,
     key: Option<Value<'a>>,
     change: Option<Value<'a>>,
@@ -54,6 +55,7 @@ impl<'a> Statement<'a> {
             match (name.as_str(), value) {
                 ("filter" | "query", Value::Document(doc)) => found.filter = Some(doc),
                 ("sort", Value::Document(doc)) => found.sort = Some(doc),
+                ("projection" | "fields", Value::Document(doc)) => found.projection = Some(doc),
                 ("pipeline", Value::Array(stages)) => found.pipeline = Some(stages),
                 ("key", value) if takes_key => found.key = Some(value),
                 ("update", value) => found.change = Some(value),
@@ -111,6 +113,9 @@ pub(super) fn walk(db: &str, command: &Command<'_>, statement: &Statement<'_>, v
     }
     if let Some(sort) = statement.sort.as_ref().filter(|sort| !sort.is_empty()) {
         walk.sort("sort", sort);
+    }
+    if let Some(projection) = statement.projection.as_ref().filter(|projection| !projection.is_empty()) {
+        walk.projection("projection", projection);
     }
     if let Some(stages) = &statement.pipeline {
         walk.stages("stages", stages, DEPTH);
@@ -185,6 +190,22 @@ impl<V: Visit> Walk<'_, V> {
         self.visit.end();
     }
 
+    /// One entry for each path: `name` is given, `name 0` is not, `name $slice` and `name $customer.name` are computed.
+    fn projection(&mut self, name: &str, fields: &Doc<'_>) {
+        let chooses = matches!(name, "projection" | "$project");
+        self.visit.list(name);
+        for (path, value) in fields.iter() {
+            let path = path.as_str();
+            match &value {
+                Value::Document(_) | Value::Array(_) | Value::String(_) => self.expression("", &[path], &value),
+                // What a stage sets is a value.
+                value if chooses && !value.is_truthy() => self.words("", &[path, "0"]),
+                _ => self.words("", &[path]),
+            }
+        }
+        self.visit.end();
+    }
+
     fn stages(&mut self, name: &str, stages: &Array<'_>, depth: u32) {
         self.visit.list(name);
         if depth > 0 {
@@ -219,13 +240,7 @@ impl<V: Visit> Walk<'_, V> {
                 }
                 self.visit.end();
             }
-            ("$project" | "$addFields" | "$set", Value::Document(fields)) => {
-                self.visit.list(name);
-                for (path, _) in fields.iter() {
-                    self.words("", &[path.as_str()]);
-                }
-                self.visit.end();
-            }
+            ("$project" | "$addFields" | "$set", Value::Document(fields)) => self.projection(name, fields),
             // Numbers are values, texts are paths or collections.
             ("$limit" | "$skip" | "$sample" | "$documents", _) => self.words(name, &[]),
             (_, Value::String(text)) => self.words(name, &[text.as_str()]),

@@ -37,6 +37,9 @@ pub(super) fn entry(client: &Client, seen: &Seen<'_>, outcome: &Outcome<'_>, too
     let namespace = format!("{}.{}", seen.db, seen.command.collection);
     writer.append("op", &Value::from(operation(seen.kind))).append("ns", &Value::from(namespace));
     command(&mut writer, seen);
+    if let Some(original) = &seen.original {
+        show(&mut writer, "originatingCommand", original, original);
+    }
     if outcome.cursor != 0 {
         writer.append("cursorid", &Value::Int64(outcome.cursor));
     } else if let (Kind::GetMore, Some((_, id))) = (seen.kind, seen.command.body.iter().next()) {
@@ -108,13 +111,18 @@ fn command(writer: &mut DocWriter, seen: &Seen<'_>) {
         (Kind::Remove, Some(statement)) => statement,
         _ => body.clone(),
     };
-    if shown.as_bytes().len() <= COMMAND {
-        writer.append("command", &Value::Document(shown));
+    show(writer, "command", &shown, body);
+}
+
+/// A command, or the beginning of one that is too long, with the comment of the whole.
+fn show(writer: &mut DocWriter, name: &str, command: &Doc<'_>, whole: &Doc<'_>) {
+    if command.as_bytes().len() <= COMMAND {
+        writer.append(name, &Value::Document(command.borrow()));
         return;
     }
-    let text: String = show::document(&shown).to_string().chars().take(SHOWN).collect();
-    writer.start_document("command").append("$truncated", &Value::from(format!("{text}...")));
-    if let Some(comment) = body.get("comment") {
+    let text: String = show::document(command).to_string().chars().take(SHOWN).collect();
+    writer.start_document(name).append("$truncated", &Value::from(format!("{text}...")));
+    if let Some(comment) = whole.get("comment") {
         writer.append("comment", &comment);
     }
     writer.end();
@@ -135,7 +143,8 @@ fn shown_update(statement: &Doc<'_>) -> Doc<'static> {
 }
 
 fn written(writer: &mut DocWriter, seen: &Seen<'_>, outcome: &Outcome<'_>) {
-    if !outcome.ok {
+    // An insert that fails halfway says how far it came.
+    if !outcome.ok && (seen.kind != Kind::Insert || outcome.error.is_some()) {
         return;
     }
     match seen.kind {
@@ -150,8 +159,13 @@ fn written(writer: &mut DocWriter, seen: &Seen<'_>, outcome: &Outcome<'_>) {
         Kind::Remove => {
             writer.append("ndeleted", &long(outcome.written));
         }
+        Kind::WriteCommand if seen.command.body.get("remove").is_some_and(|remove| remove.is_truthy()) => {
+            writer.append("ndeleted", &long(outcome.written));
+        }
         Kind::WriteCommand => {
-            writer.append("nMatched", &long(outcome.written)).append("nModified", &long(outcome.written));
+            let matched = outcome.written.saturating_sub(outcome.upserted);
+            writer.append("nMatched", &long(matched)).append("nModified", &long(matched));
+            writer.append("nUpserted", &long(outcome.upserted));
         }
         Kind::Query | Kind::GetMore | Kind::ReadCommand | Kind::Command => {}
     }

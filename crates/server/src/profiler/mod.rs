@@ -117,11 +117,16 @@ impl Profiler {
         }
     }
 
+    /// Whether any database keeps operations.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.watching.load(Ordering::Relaxed) > 0
+    }
+
     /// An operation has ended: keeps it, logs it, or, almost always, neither.
     pub(crate) fn ended(&self, client: &Client, seen: &Seen<'_>, outcome: &Outcome<'_>, took: Duration) {
         let milliseconds = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         let is_slow = milliseconds >= self.slow.load(Ordering::Relaxed);
-        if !is_slow && self.watching.load(Ordering::Relaxed) == 0 {
+        if !is_slow && !self.is_watching() {
             return;
         }
         // Behind a proxy the real MongoDB profiles and logs.

@@ -19,6 +19,7 @@ pub(crate) use watch::{Seen, Watch};
 
 use crate::identity;
 use bounded::Bounded;
+use document::Doc;
 use hashbrown::HashMap;
 use namespaces::Namespaces;
 use parking_lot::Mutex;
@@ -41,7 +42,14 @@ pub(crate) struct Workload {
     shapes: Bounded<Shape>,
     second_reads: Bounded<SecondRead>,
     pub(crate) namespaces: Namespaces,
-    cursors: Mutex<HashMap<i64, Arc<Shape>>>,
+    cursors: Mutex<HashMap<i64, Opened>>,
+}
+
+/// What opened a cursor.
+struct Opened {
+    shape: Arc<Shape>,
+    /// The command itself, while a profiler watches: it shows it with each `getMore`.
+    command: Option<Doc<'static>>,
 }
 
 impl Workload {
@@ -56,15 +64,14 @@ impl Workload {
         }
     }
 
-    /// A cursor was opened, or has more: what it returns later is counted with the command that opened it.
-    fn cursor_goes_on(&self, id: i64, shape: &Arc<Shape>) {
+    /// A cursor was opened: what it returns later is counted with the command that opened it.
+    fn cursor_opened(&self, id: i64, shape: &Arc<Shape>, command: Option<Doc<'static>>) {
         let mut cursors = self.cursors.lock();
-        if cursors.len() < CURSORS || cursors.contains_key(&id) {
-            cursors.insert(id, shape.clone());
-        } else {
+        if cursors.len() >= CURSORS && !cursors.contains_key(&id) {
             // Cursors that clients left open: their owners are forgotten together.
             cursors.clear();
         }
+        cursors.insert(id, Opened { shape: shape.clone(), command });
     }
 
     /// What is counted about collections of its name begins anew.
@@ -73,7 +80,11 @@ impl Workload {
     }
 
     fn of_cursor(&self, id: i64) -> Option<Arc<Shape>> {
-        self.cursors.lock().get(&id).cloned()
+        self.cursors.lock().get(&id).map(|opened| opened.shape.clone())
+    }
+
+    fn opened_by(&self, id: i64) -> Option<Doc<'static>> {
+        self.cursors.lock().get(&id)?.command.clone()
     }
 
     fn cursor_ended(&self, id: i64) {

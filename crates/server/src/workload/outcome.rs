@@ -50,6 +50,7 @@ impl<'r> Outcome<'r> {
                 ("lastErrorObject", Value::Document(last)) => {
                     let changed = last.get("n").and_then(|n| n.as_i64_exact()).unwrap_or_default();
                     outcome.written = changed.unsigned_abs();
+                    outcome.upserted = u64::from(last.contains("upserted"));
                 }
                 ("writeErrors", _) => outcome.ok = false,
                 ("ok", value) => outcome.ok &= value.is_truthy(),

@@ -38,6 +38,8 @@ pub(crate) struct Seen<'f> {
     pub(crate) statement: Statement<'f>,
     /// The length of the request.
     pub(crate) bytes: usize,
+    /// Of a `getMore` the command that opened the cursor, while a profiler watches.
+    pub(crate) original: Option<Doc<'static>>,
     counted: Counted,
 }
 
@@ -99,7 +101,7 @@ impl Watch {
                 Counted::Shape(self.shape(workload, db.as_str(), &command, &statement, now))
             }
         };
-        Some(Seen { began, class, kind, db, command, statement, bytes: frame.len(), counted })
+        Some(Seen { began, class, kind, db, command, statement, bytes: frame.len(), original: None, counted })
     }
 
     fn shape(
@@ -129,13 +131,19 @@ impl Watch {
 
     /// Counts a command that was answered with these bytes.
     pub(crate) fn end(&mut self, server: &Server, client: &Client, seen: Option<Seen<'_>>, reply: &[u8]) {
-        let Some(seen) = seen else { return };
+        let Some(mut seen) = seen else { return };
         let took = seen.began.elapsed();
         let mut outcome = Outcome::of(reply, seen.kind.is_write());
         outcome.documents = client.examined.documents();
         outcome.keys = client.examined.keys();
         let workload = &server.workload;
         let now = server.started.elapsed().as_secs();
+        let is_watched = server.profiler.is_watching();
+        if let (true, Kind::GetMore, Some((_, Value::Int64(id)))) =
+            (is_watched, seen.kind, seen.command.body.iter().next())
+        {
+            seen.original = workload.opened_by(id);
+        }
         match &seen.counted {
             Counted::Shape(shape) | Counted::More(shape) => {
                 let is_more = seen.kind == Kind::GetMore;
@@ -143,8 +151,11 @@ impl Watch {
                 shape.activity.add(seen.kind, took);
                 match (outcome.cursor, seen.kind, seen.command.body.iter().next()) {
                     (0, Kind::GetMore, Some((_, Value::Int64(id)))) => workload.cursor_ended(id),
-                    (0, ..) => {}
-                    (id, ..) => workload.cursor_goes_on(id, shape),
+                    (0, ..) | (_, Kind::GetMore, _) => {}
+                    (id, ..) => {
+                        let command = is_watched.then(|| seen.command.body.borrow().into_owned());
+                        workload.cursor_opened(id, shape, command);
+                    }
                 }
                 if seen.kind.is_read() && !is_more && outcome.ok {
                     let asked = match seen.class {
