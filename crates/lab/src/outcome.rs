@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 /// One candidate, measured.
 pub struct Row {
     pub name: String,
+    /// Its rules, by which `--verify` finds it again.
+    pub declaration: Value,
     pub sizes: Sizes,
     pub speed: Speed,
     /// What the whole would take.
