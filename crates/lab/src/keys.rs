@@ -152,7 +152,10 @@ mod tests {
     fn hex_digits_of_either_case_are_one_key() {
         let (key, doc) = (Key::of_path(&Path::new("k")), Doc::from(doc! { "k": "00A1" }));
         assert_eq!(key.lowered(&doc), Some(key.of(&Doc::from(doc! { "k": "00a1" }))));
-        assert_eq!((key.lowered(&Doc::from(doc! { "k": "00a1" })), key.lowered(&Doc::from(doc! { "k": 7 }))), (None, None));
+        assert_eq!(
+            (key.lowered(&Doc::from(doc! { "k": "00a1" })), key.lowered(&Doc::from(doc! { "k": 7 }))),
+            (None, None)
+        );
     }
 
     #[test]

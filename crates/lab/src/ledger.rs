@@ -90,9 +90,8 @@ impl Ledger {
         let (entries, _) = self.entries()?;
         let newest = |fits: &dyn Fn(&Value) -> bool| {
             let of_database = entries.iter().rev().filter(|entry| entry["database"] == database);
-            let mut rows = of_database.flat_map(|entry| {
-                entry["predicted"].as_array().into_iter().flatten().map(move |row| (entry, row))
-            });
+            let mut rows = of_database
+                .flat_map(|entry| entry["predicted"].as_array().into_iter().flatten().map(move |row| (entry, row)));
             rows.find(|(_, row)| fits(row))
         };
         let same = newest(&|row| row["declaration"] == *declaration);
@@ -186,7 +185,8 @@ mod tests {
         std::thread::scope(|scope| {
             for run in 0..4 {
                 let ledger = &ledger;
-                scope.spawn(move || (0..50).for_each(|number| ledger.add(&entry("c", run, f64::from(number))).unwrap()));
+                scope
+                    .spawn(move || (0..50).for_each(|number| ledger.add(&entry("c", run, f64::from(number))).unwrap()));
             }
         });
         let (entries, broken) = ledger.entries().unwrap();

@@ -39,9 +39,8 @@ impl Candidate {
 
     /// Its rules, to tell candidates apart.
     pub fn canonical(&self, db: &str) -> serde_json::Value {
-        self.declaration(db).map_or(serde_json::Value::Null, |declaration| {
-            Bson::Document(declaration).into_relaxed_extjson()
-        })
+        self.declaration(db)
+            .map_or(serde_json::Value::Null, |declaration| Bson::Document(declaration).into_relaxed_extjson())
     }
 
     /// Takes in the rules that stay in force beside its own.

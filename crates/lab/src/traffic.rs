@@ -37,7 +37,11 @@ async fn of_counters(line: &Line, db: &str) -> Traffic {
         };
         all.filter(of_database).cloned().collect()
     };
-    Traffic { source: "serverStatus.pleach.workload", shapes: list("shapes", "ns"), second_reads: list("secondReads", "from") }
+    Traffic {
+        source: "serverStatus.pleach.workload",
+        shapes: list("shapes", "ns"),
+        second_reads: list("secondReads", "from"),
+    }
 }
 
 async fn of_profile(line: &Line, db: &str) -> Traffic {
@@ -99,7 +103,8 @@ mod tests {
         let shown = |entry: Document| shape(&Doc::from(entry), "shop").map(|shape| shape.to_string());
         let find = doc! { "op": "query", "ns": "shop.orders", "command": { "find": "orders", "filter": { "a": 1 } } };
         assert!(shown(find).unwrap().contains("a $eq"));
-        let update = doc! { "op": "update", "ns": "shop.orders", "command": { "q": { "_id": 1 }, "u": { "$set": { "b": 2 } } } };
+        let update =
+            doc! { "op": "update", "ns": "shop.orders", "command": { "q": { "_id": 1 }, "u": { "$set": { "b": 2 } } } };
         let said = shown(update).unwrap();
         assert!(said.contains("_id $eq") && said.contains("b $set") && said.contains("\"update\""), "{said}");
         for other in ["elsewhere.orders", "shop.system.views", "shop.pleach.catalog"] {

@@ -35,6 +35,7 @@ mod outlier_explained;
 mod own_collections;
 mod planned;
 mod polymorphic;
+mod predicted;
 mod profiling;
 mod readers;
 mod reading;

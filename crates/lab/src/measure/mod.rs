@@ -100,13 +100,23 @@ pub async fn sizes(
                 (Estimate::exact(documents * times), Estimate::exact(bytes.data * times))
             }
         };
-        if !matches!(belonging, Some(Belonging::Plain { .. } | Belonging::Decoded { .. } | Belonging::Owned { .. })) {
+        let is_of_units =
+            matches!(belonging, Some(Belonging::Plain { .. } | Belonging::Decoded { .. } | Belonging::Owned { .. }));
+        if !is_of_units {
             all.full_documents = all.full_documents.and(full_documents);
             all.full_data = all.full_data.and(full_data);
         }
-        all.collections.push(Stored::new(name, measured, full_documents, full_data, store.is_mongodb));
+        let full = Bytes::default();
+        let stored = Stored { name, measured, is_of_units, full_documents, full_data, full };
+        all.collections.push(stored.with_data(full_data, store.is_mongodb));
     }
     let (documents, data) = totals(sample, &together);
+    // The units as a whole are known better than their parts, which must add up to it.
+    let parts: f64 =
+        all.collections.iter().filter(|stored| stored.is_of_units).map(|stored| stored.full_data.total).sum();
+    for stored in all.collections.iter_mut().filter(|stored| stored.is_of_units && parts > 0.0) {
+        *stored = stored.with_data(stored.full_data.times(data.total / parts), store.is_mongodb);
+    }
     all.full_documents = all.full_documents.and(documents);
     all.full_data = all.full_data.and(data);
     Ok(all)

@@ -26,18 +26,22 @@ pub struct Statistics {
 pub struct Stored {
     pub name: String,
     pub measured: Statistics,
+    /// Whether it is known to which unit of the sample each document belongs.
+    pub is_of_units: bool,
     pub full_documents: Estimate,
     pub full_data: Estimate,
     pub full: Bytes,
 }
 
 impl Stored {
-    pub fn new(name: String, measured: Statistics, full_documents: Estimate, full_data: Estimate, is_mongodb: bool) -> Stored {
+    /// The same with other data bytes of the whole, and what follows from them.
+    #[must_use]
+    pub fn with_data(&self, full_data: Estimate, is_mongodb: bool) -> Stored {
         let full = match is_mongodb {
-            true => in_proportion(&measured, &full_documents, &full_data),
-            false => as_embedded(&measured, &full_documents, &full_data),
+            true => in_proportion(&self.measured, &self.full_documents, &full_data),
+            false => as_embedded(&self.measured, &self.full_documents, &full_data),
         };
-        Stored { name, measured, full_documents, full_data, full }
+        Stored { full_data, full, ..self.clone() }
     }
 }
 
@@ -90,6 +94,20 @@ impl Sizes {
         self.full_data.share().max(self.full_documents.share())
     }
 
+    /// The same for each part. A sample's spread does not say how a storage engine lays out its pages.
+    pub fn errors(&self, is_mongodb: bool) -> Bytes {
+        /// Indexes on the same keys differ by so much in a real MongoDB, by the order in which they were filled.
+        const PAGES: f64 = 0.2;
+        /// Blocks that are compressed hold other neighbours in a sample than in the whole; few blocks are not full.
+        const BLOCKS: f64 = 0.15;
+        const FEW_BLOCKS: f64 = 0.5;
+        const FEW: f64 = 1_048_576.0;
+        let blocks = if self.bytes().disk < FEW { FEW_BLOCKS } else { BLOCKS };
+        let documents = self.full_documents.share();
+        let indexes = if is_mongodb { documents.max(PAGES) } else { documents };
+        Bytes { data: self.full_data.share(), indexes, disk: self.error().max(blocks) }
+    }
+
     pub fn average(&self) -> f64 {
         times(self.full_data.total, self.full_documents.total)
     }
@@ -136,10 +154,15 @@ mod tests {
 
     #[test]
     fn a_small_sample_in_the_embedded_store_is_not_scaled_by_its_pages() {
-        let measured =
-            Statistics { documents: 10.0, bytes: Bytes { data: 1_000.0, indexes: 8_192.0, disk: 4_096.0 }, indexes: 2.0 };
+        let measured = Statistics {
+            documents: 10.0,
+            bytes: Bytes { data: 1_000.0, indexes: 8_192.0, disk: 4_096.0 },
+            indexes: 2.0,
+        };
         let (documents, data) = (Estimate::exact(1_000.0), Estimate::exact(100_000.0));
-        let full = |is_mongodb| Stored::new("c".to_owned(), measured, documents, data, is_mongodb).full;
+        let (name, full, is_of_units) = ("c".to_owned(), Bytes::default(), true);
+        let stored = Stored { name, measured, is_of_units, full_documents: documents, full_data: data, full };
+        let full = |is_mongodb| stored.with_data(data, is_mongodb).full;
         assert_eq!((full(false).indexes, full(true).indexes), (80_000.0, 819_200.0));
     }
 

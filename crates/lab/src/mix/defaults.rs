@@ -164,7 +164,9 @@ fn write_of_link(rule: &Rule, link: &Link) -> Option<Operation> {
         }
         // All items of an array are a collection to read only.
         _ if source.contains('.') => None,
-        (_, LinkKey::Path(foreign)) if block(rule).contains_key("lift") => write_of_lifted(rule, link, &foreign.path.dotted()),
+        (_, LinkKey::Path(foreign)) if block(rule).contains_key("lift") => {
+            write_of_lifted(rule, link, &foreign.path.dotted())
+        }
         _ => {
             let insert = doc! { "insert": source, "documents": [{ "$copy": source }] };
             Some(operation(format!("insert into {source}"), vec![insert]))

@@ -218,7 +218,8 @@ mod tests {
         let copy = filled.get_array("documents").unwrap()[0].as_document().unwrap().clone();
         assert!(!copy.contains_key("_id"));
         assert!(copy.get_str("name").unwrap() != "abcdefghij" && copy.get_str("name").unwrap().len() == 10);
-        let with = doc! { "insert": "x", "documents": [{ "$copy": "orders", "with": { "to": { "$sample": "orders._id" } } }] };
+        let with =
+            doc! { "insert": "x", "documents": [{ "$copy": "orders", "with": { "to": { "$sample": "orders._id" } } }] };
         let filled = run.command(&with, None).unwrap();
         assert!(filled.get_array("documents").unwrap()[0].as_document().unwrap().get_i32("to").is_ok());
         assert!(run.command(&doc! { "find": "x", "filter": { "a": { "$sample": "nobody._id" } } }, None).is_err());

@@ -44,12 +44,21 @@ pub fn of_traffic<'r>(
             observed.shape(&collection, shape, count);
         }
     }
-    let Observed { mut mix, mut left, .. } = observed;
+    let Observed { mut mix, mut left, known } = observed;
+    if mix.reads.is_empty() && mix.writes.is_empty() {
+        return None;
+    }
     for (operations, most) in [(&mut mix.reads, READS), (&mut mix.writes, WRITES)] {
         operations.sort_by(|one, other| other.weight.total_cmp(&one.weight));
         left.extend(operations.drain(most.min(operations.len())..).map(|operation| operation.name));
     }
-    (!mix.reads.is_empty() || !mix.writes.is_empty()).then_some((mix, left))
+    // Data that was only loaded is to be read one day.
+    for (operations, others) in [(&mut mix.reads, known.reads), (&mut mix.writes, known.writes)] {
+        if operations.is_empty() {
+            *operations = others;
+        }
+    }
+    Some((mix, left))
 }
 
 struct Observed {
@@ -80,7 +89,11 @@ impl Observed {
     fn shape(&mut self, collection: &str, shape: &Document, count: f64) {
         let command = command(shape);
         let words = [texts(shape, "filter"), texts(shape, "changes")].concat().join(", ");
-        let name = if words.is_empty() { format!("{command} of {collection}") } else { format!("{command} of {collection}: {words}") };
+        let name = if words.is_empty() {
+            format!("{command} of {collection}")
+        } else {
+            format!("{command} of {collection}: {words}")
+        };
         let is_read = ["aggregate", "count", "distinct", "find"].contains(&command);
         let new = match self.saved(collection, shape).filter(|_| is_read) {
             Some(known) => Some(known),
@@ -242,7 +255,9 @@ fn stage(collection: &str, stage: &Bson, limit: i64) -> Option<Option<Document>>
             let lookup = stage.get_document("$lookup").ok()?;
             let of = |name: &str| lookup.get_str(name).ok();
             let (from, local, foreign) = (of("from")?, of("localField")?, of("foreignField")?);
-            Some(Some(doc! { "$lookup": { "from": from, "localField": local, "foreignField": foreign, "as": "found" } }))
+            Some(Some(
+                doc! { "$lookup": { "from": from, "localField": local, "foreignField": foreign, "as": "found" } },
+            ))
         }
         _ => None,
     }

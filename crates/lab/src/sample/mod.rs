@@ -100,8 +100,8 @@ pub async fn take(
     stores: &[Store],
     report: &mut Report<'_>,
 ) -> Result<Sample> {
-    let there = source.collections().await?;
-    if !plan.members.iter().any(|member| there.contains(&member.name)) {
+    let existing = source.collections().await?;
+    if !plan.members.iter().any(|member| existing.contains(&member.name)) {
         let names: Vec<&str> = plan.members.iter().map(|member| &*member.name).collect();
         return Err(Error::bad_value(format!(
             "database {} has none of the collections {}",

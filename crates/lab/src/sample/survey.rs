@@ -85,12 +85,7 @@ impl Stream {
     }
 }
 
-async fn merged(
-    mut streams: Vec<Stream>,
-    key: &Key,
-    seed: u64,
-    counts: &mut HashMap<usize, u64>,
-) -> Result<Units> {
+async fn merged(mut streams: Vec<Stream>, key: &Key, seed: u64, counts: &mut HashMap<usize, u64>) -> Result<Units> {
     let mut units = Units::default();
     loop {
         let keys = streams.iter().filter_map(|stream| stream.next.as_ref().map(|group| &group.key));
