@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::random::{Random, place};
-use crate::strata::Strata;
+use crate::strata::{Strata, Stratum};
 
 /// Units as they are today and in the candidate.
 struct Population(Vec<(u64, f64)>);
@@ -36,7 +36,7 @@ impl Population {
             then: self.0[unit.key].1,
         };
         let sample: Vec<Measured> = units.into_iter().map(measured).collect();
-        Estimate::of(&strata, &sample)
+        Estimate::of(&strata.iter().map(Stratum::bytes).collect::<Vec<_>>(), &sample)
     }
 }
 
@@ -86,11 +86,20 @@ fn all_of_it_is_exact_and_nothing_is_nothing() {
 
 #[test]
 fn classes_of_which_nothing_was_seen_widen_the_error() {
-    let stratum = |units, bytes| Stratum { units, documents: units, bytes };
+    let known = |units, today| Known { units, today };
     let seen = [(0, 10.0, 5.0), (0, 11.0, 5.0), (0, 12.0, 6.5)];
     let sample: Vec<Measured> =
         seen.iter().map(|(stratum, today, then)| Measured { stratum: *stratum, today: *today, then: *then }).collect();
-    let narrow = Estimate::of(&[stratum(100, 1_100)], &sample);
-    let wide = Estimate::of(&[stratum(100, 1_100), stratum(1, 100_000)], &sample);
+    let narrow = Estimate::of(&[known(100.0, 1_100.0)], &sample);
+    let wide = Estimate::of(&[known(100.0, 1_100.0), known(1.0, 100_000.0)], &sample);
     assert!(wide.error() > 10.0 * narrow.error(), "{narrow:?} {wide:?}");
+}
+
+#[test]
+fn a_field_that_every_unit_gets_is_exact_whatever_their_sizes() {
+    let mut random = Random::seeded(3);
+    let sizes: Vec<u64> = (0..5_000).map(|_| (random.fraction().powf(-0.9) * 300.0) as u64).collect();
+    let population = Population(sizes.iter().map(|today| (*today, *today as f64 + 40.0)).collect());
+    let estimate = population.estimate(1, 0.05);
+    assert!((estimate.total - population.truth()).abs() < 1.0 && estimate.share() < 1e-6, "{estimate:?}");
 }

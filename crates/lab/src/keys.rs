@@ -55,6 +55,22 @@ impl Key {
         bytes
     }
 
+    /// The same with text in lower case, as hex digits come back from a store (`as: hex`); `None` if it is so already.
+    pub fn lowered(&self, doc: &Doc<'_>) -> Option<Vec<u8>> {
+        let (mut bytes, mut differs) = (Vec::new(), false);
+        for path in &self.paths {
+            let value = linked(doc, path).values.into_iter().next().unwrap_or(Value::Null);
+            match value.as_str().filter(|text| text.contains(|letter: char| letter.is_ascii_uppercase())) {
+                Some(text) => {
+                    differs = true;
+                    add(&Value::from(&*text.to_ascii_lowercase()), &mut bytes);
+                }
+                None => add(&value, &mut bytes),
+            }
+        }
+        differs.then_some(bytes)
+    }
+
     /// The same of what `$group` gave for it.
     pub fn of_group(&self, group: &Value<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -130,6 +146,16 @@ mod tests {
         assert_eq!(of(doc! { "a": { "b": 7_i64 } }), of(doc! { "a": { "b": 7.0 } }));
         assert_ne!(of(doc! { "a": { "b": 7.5 } }), of(doc! { "a": { "b": 7.0 } }));
         assert_eq!(of(doc! {}), of(doc! { "a": { "b": Bson::Null } }));
+    }
+
+    #[test]
+    fn hex_digits_of_either_case_are_one_key() {
+        let (key, doc) = (Key::of_path(&Path::new("k")), Doc::from(doc! { "k": "00A1" }));
+        assert_eq!(key.lowered(&doc), Some(key.of(&Doc::from(doc! { "k": "00a1" }))));
+        assert_eq!(
+            (key.lowered(&Doc::from(doc! { "k": "00a1" })), key.lowered(&Doc::from(doc! { "k": 7 }))),
+            (None, None)
+        );
     }
 
     #[test]

@@ -8,12 +8,16 @@ use serde_json::{Value, json};
 /// One candidate, measured.
 pub struct Row {
     pub name: String,
+    /// Its rules, by which `--verify` finds it again.
+    pub declaration: Value,
     pub sizes: Sizes,
     pub speed: Speed,
     /// What the whole would take.
     pub full: Bytes,
-    /// The share by which that may differ.
+    /// The share by which its documents and data may differ.
     pub error: f64,
+    /// The same for each part.
+    pub errors: Bytes,
 }
 
 pub struct Outcome {
@@ -38,6 +42,8 @@ impl Outcome {
         let moves = self.moves();
         json!({
             "candidates": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
+            "sample": { "documents": self.sampled, "of": self.of, "seed": self.seed, "snapshot": self.is_snapshot },
+            "notes": self.notes,
             "bottleneck": { "before": moves.before().name(), "after": moves.after().name(), "because": moves.because() },
         })
     }
@@ -53,7 +59,7 @@ impl Row {
             "reads": self.speed.reads.iter().map(timed).collect::<Vec<_>>(),
             "writes": self.speed.writes.iter().map(timed).collect::<Vec<_>>(),
             "amplification": { "statements": rounded(self.speed.statements, 2), "bytes": rounded(self.speed.bytes, 0) },
-            "full_size": { "bytes": bytes(self.full), "error": rounded(self.error, 6) },
+            "full_size": { "bytes": bytes(self.full), "error": rounded(self.error, 6), "errors": shares(self.errors) },
         })
     }
 
@@ -81,6 +87,11 @@ fn timed(timed: &Timed) -> Value {
 
 fn bytes(bytes: Bytes) -> Value {
     json!({ "data": whole(bytes.data), "indexes": whole(bytes.indexes), "disk": whole(bytes.disk) })
+}
+
+fn shares(errors: Bytes) -> Value {
+    let [data, indexes, disk] = [errors.data, errors.indexes, errors.disk].map(|share| rounded(share, 6));
+    json!({ "data": data, "indexes": indexes, "disk": disk })
 }
 
 fn whole(number: f64) -> u64 {

@@ -276,7 +276,15 @@ mod tests {
             let timed = Timed { name: "order <page>".to_owned(), times: vec![0.5, 1.0, 2.0], failed: None };
             let speed = Speed { reads: vec![timed], ..Speed::default() };
             let full = Bytes { data, indexes: data / 10.0, disk: data / 3.0 };
-            Row { name: name.to_owned(), sizes: Sizes::default(), speed, full, error: 0.015 }
+            Row {
+                name: name.to_owned(),
+                declaration: serde_json::Value::Null,
+                sizes: Sizes::default(),
+                speed,
+                full,
+                error: 0.015,
+                errors: Bytes::default(),
+            }
         };
         let outcome = Outcome {
             database: "shop".to_owned(),

@@ -109,6 +109,15 @@ impl Plan {
         at
     }
 
+    /// By what units of a collection's documents are found: the place of a collection, and its field.
+    pub fn unit_key(&self, at: usize) -> (usize, Vec<String>) {
+        match self.members.get(at).map(|member| (member, &member.follows)) {
+            Some((_, Some(follows))) => (follows.parent, follows.by.dotted()),
+            Some((member, None)) => (at, member.key.dotted()),
+            None => (at, Vec::new()),
+        }
+    }
+
     fn member(
         &self,
         name: &str,

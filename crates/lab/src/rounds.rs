@@ -47,7 +47,7 @@ const ROUNDS: u64 = 6;
 /// So many writes of each kind are counted beneath the rules.
 const COUNTED: u64 = 16;
 
-/// Measures all candidates; each takes about that long.
+/// Measures all candidates; each takes about that long. Reads come first: what writes add would make them slower.
 pub async fn measure(
     built: &[(&Candidate, &Store)],
     mix: &Mix,
@@ -56,77 +56,103 @@ pub async fn measure(
     time: Duration,
     report: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Result<Vec<Speed>> {
-    let mut all = Vec::new();
-    for (candidate, store) in built {
-        all.push(amplification(candidate, store, mix, pools, seed).await?);
-    }
     let weights: f64 = mix.reads.iter().chain(&mix.writes).map(|operation| operation.weight).sum();
-    for round in 0..ROUNDS {
-        for turn in 0..built.len() {
-            let at = (turn + usize::try_from(round).unwrap_or_default()) % built.len();
-            let (Some((candidate, store)), Some(speed)) = (built.get(at), all.get_mut(at)) else { continue };
-            let operations = mix.reads.iter().zip(&mut speed.reads).chain(mix.writes.iter().zip(&mut speed.writes));
-            for (number, (operation, timed)) in operations.enumerate() {
-                let share = time.mul_f64(operation.weight / weights.max(1e-9) / ROUNDS as f64);
-                // The same documents for every candidate.
-                let mut random = Random::seeded(seed ^ (round << 32) ^ number as u64);
-                let begun = Instant::now();
-                while timed.failed.is_none() && (begun.elapsed() < share) {
-                    let started = Instant::now();
-                    if let Err(error) = run(operation, candidate, store, pools, &mut random).await {
-                        timed.failed = Some(error.message().to_owned());
-                    } else if round > 0 {
-                        timed.times.push(started.elapsed().as_secs_f64() * 1_000.0);
-                    }
-                }
-            }
-            report(round * built.len() as u64 + turn as u64 + 1, ROUNDS * built.len() as u64);
-        }
+    let run = Run { pools, seed, weights: weights.max(1e-9), time: time.div_f64(ROUNDS as f64) };
+    let total = 2 * ROUNDS;
+    let reads = run.rounds(built, &mix.reads, &mut |done| report(done, total)).await?;
+    let mut all = Vec::new();
+    for ((candidate, store), reads) in built.iter().zip(reads) {
+        let (statements, bytes) = amplification(candidate, store, &mix.writes, pools, seed).await?;
+        all.push(Speed { reads, statements, bytes, ..Speed::default() });
     }
-    for timed in all.iter_mut().flat_map(|speed| speed.reads.iter_mut().chain(&mut speed.writes)) {
-        timed.times.sort_by(f64::total_cmp);
+    let writes = run.rounds(built, &mix.writes, &mut |done| report(ROUNDS + done, total)).await?;
+    for (speed, writes) in all.iter_mut().zip(writes) {
+        speed.writes = writes;
     }
     Ok(all)
 }
 
-/// Counts what the writes of the mix really write, with what is done later.
-async fn amplification(candidate: &Candidate, store: &Store, mix: &Mix, pools: &Pools, seed: u64) -> Result<Speed> {
-    let named = |operation: &Operation| Timed { name: operation.name.clone(), ..Timed::default() };
-    let mut speed = Speed {
-        reads: mix.reads.iter().map(named).collect(),
-        writes: mix.writes.iter().map(named).collect(),
-        ..Speed::default()
-    };
-    let mut weights = 0.0;
-    for (operation, timed) in mix.writes.iter().zip(&mut speed.writes) {
+/// What is the same in all rounds.
+struct Run<'r> {
+    pools: &'r Pools,
+    seed: u64,
+    /// The weights of all operations together.
+    weights: f64,
+    /// Of all operations in one round.
+    time: Duration,
+}
+
+/// What is seldom done gets this share of the time at least: its figures are wanted too.
+const LEAST_SHARE: f64 = 0.03;
+
+impl Run<'_> {
+    /// The operations on every candidate, in rounds that begin with another candidate each.
+    async fn rounds(
+        &self,
+        built: &[(&Candidate, &Store)],
+        operations: &[Operation],
+        report: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<Vec<Vec<Timed>>> {
+        let named = |operation: &Operation| Timed { name: operation.name.clone(), ..Timed::default() };
+        let mut all: Vec<Vec<Timed>> = built.iter().map(|_| operations.iter().map(named).collect()).collect();
+        for round in 0..ROUNDS {
+            for turn in 0..built.len() {
+                let at = (turn + usize::try_from(round).unwrap_or_default()) % built.len();
+                let (Some((candidate, store)), Some(timed)) = (built.get(at), all.get_mut(at)) else { continue };
+                for (number, (operation, timed)) in operations.iter().zip(timed).enumerate() {
+                    // The same documents for every candidate.
+                    let mut random = Random::seeded(self.seed ^ (round << 32) ^ number as u64);
+                    let share = self.time.mul_f64((operation.weight / self.weights).max(LEAST_SHARE));
+                    let begun = Instant::now();
+                    while timed.failed.is_none() && begun.elapsed() < share {
+                        let started = Instant::now();
+                        if let Err(error) = once(operation, candidate, store, self.pools, &mut random).await {
+                            timed.failed = Some(error.message().to_owned());
+                        } else if round > 0 {
+                            timed.times.push(started.elapsed().as_secs_f64() * 1_000.0);
+                        }
+                    }
+                }
+            }
+            report(round + 1);
+        }
+        all.iter_mut().flatten().for_each(|timed| timed.times.sort_by(f64::total_cmp));
+        Ok(all)
+    }
+}
+
+/// Counts what the writes of the mix really write, with what is done later: statements and bytes for each.
+async fn amplification(
+    candidate: &Candidate,
+    store: &Store,
+    writes: &[Operation],
+    pools: &Pools,
+    seed: u64,
+) -> Result<(f64, f64)> {
+    let (mut all_statements, mut all_bytes, mut weights) = (0.0, 0.0, 0.0);
+    for operation in writes {
         let mut random = Random::seeded(seed);
         store.meter.start();
         let mut done = 0.0;
         for _ in 0..COUNTED {
-            match run(operation, candidate, store, pools, &mut random).await {
-                Ok(()) => done += 1.0,
-                Err(error) => timed.failed = Some(error.message().to_owned()),
+            // A value that is unique in the data may come twice: that one is not counted.
+            if once(operation, candidate, store, pools, &mut random).await.is_ok() {
+                done += 1.0;
             }
         }
         store.settled().await?;
         let (statements, bytes) = store.meter.stop();
         if done > 0.0 {
-            // A value that is unique in the data may come twice: that alone is no reason to leave the write out.
-            timed.failed = None;
             weights += operation.weight;
-            speed.statements += operation.weight * statements as f64 / done;
-            speed.bytes += operation.weight * bytes as f64 / done;
+            all_statements += operation.weight * statements as f64 / done;
+            all_bytes += operation.weight * bytes as f64 / done;
         }
     }
-    if weights > 0.0 {
-        speed.statements /= weights;
-        speed.bytes /= weights;
-    }
-    Ok(speed)
+    Ok(if weights > 0.0 { (all_statements / weights, all_bytes / weights) } else { (0.0, 0.0) })
 }
 
 /// Runs an operation once.
-async fn run(
+async fn once(
     operation: &Operation,
     candidate: &Candidate,
     store: &Store,

@@ -1,20 +1,22 @@
 //! Sampling units by size: each class holds units up to twice as large as its smallest, so that few heavy ones do not decide.
 //!
-//! All units pass by once. Of each class the first ones in the random order are kept, which is a simple random sample however
+//! All units pass by once. Of each class the first ones in the random order stay, which is a simple random sample however
 //! many of them are taken afterwards.
 
+use crate::estimate::Known;
 use std::collections::BinaryHeap;
 
-/// How many units of one class are kept at most: more would not make an estimate better.
-const MOST_KEPT: usize = 200_000;
+/// How many units of one class stay at most: more would not make an estimate better.
+const CAPACITY: usize = 200_000;
 
 /// So many of each class are taken, whatever share was asked for: the spread within a class cannot be seen from fewer.
 const LEAST_TAKEN: u64 = 6;
 
-/// One thing that is taken into the sample as a whole: a parent with its children, a series, a document.
+/// What may be taken into the sample as a whole: a parent with its children, a series, a document. Ordered by its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept<K> {
+struct Candidate<K> {
     place: u64,
+    documents: u64,
     bytes: u64,
     key: K,
 }
@@ -29,7 +31,7 @@ pub struct Stratum {
 
 #[derive(Debug)]
 pub struct Strata<K: Ord> {
-    classes: Vec<(Stratum, BinaryHeap<Kept<K>>)>,
+    classes: Vec<(Stratum, BinaryHeap<Candidate<K>>)>,
 }
 
 /// A unit of the sample.
@@ -38,8 +40,19 @@ pub struct Unit<K> {
     pub key: K,
     /// Its class.
     pub stratum: usize,
-    /// What it takes as the data is.
+    /// What it has as the data is.
+    pub documents: u64,
     pub bytes: u64,
+}
+
+impl Stratum {
+    pub fn bytes(&self) -> Known {
+        Known { units: self.units as f64, today: self.bytes as f64 }
+    }
+
+    pub fn documents(&self) -> Known {
+        Known { units: self.units as f64, today: self.documents as f64 }
+    }
 }
 
 impl<K: Ord> Default for Strata<K> {
@@ -55,14 +68,14 @@ impl<K: Ord + Clone> Strata<K> {
         while self.classes.len() <= class {
             self.classes.push((Stratum::default(), BinaryHeap::new()));
         }
-        let Some((stratum, kept)) = self.classes.get_mut(class) else { return };
+        let Some((stratum, candidates)) = self.classes.get_mut(class) else { return };
         stratum.units += 1;
         stratum.documents += documents;
         stratum.bytes += bytes;
-        if kept.len() < MOST_KEPT || kept.peek().is_some_and(|last| place < last.place) {
-            kept.push(Kept { place, bytes, key });
-            if kept.len() > MOST_KEPT {
-                kept.pop();
+        if candidates.len() < CAPACITY || candidates.peek().is_some_and(|last| place < last.place) {
+            candidates.push(Candidate { place, documents, bytes, key });
+            if candidates.len() > CAPACITY {
+                candidates.pop();
             }
         }
     }
@@ -80,10 +93,15 @@ impl<K: Ord + Clone> Strata<K> {
     pub fn take(self, documents: u64) -> (Vec<Stratum>, Vec<Unit<K>>) {
         let factor = self.factor(documents);
         let (mut strata, mut units) = (Vec::new(), Vec::new());
-        for (at, (stratum, kept)) in self.classes.into_iter().enumerate() {
+        for (at, (stratum, candidates)) in self.classes.into_iter().enumerate() {
             let number = usize::try_from(taken(&stratum, factor)).unwrap_or(usize::MAX);
-            let chosen = kept.into_sorted_vec().into_iter().take(number);
-            units.extend(chosen.map(|kept| Unit { key: kept.key, stratum: at, bytes: kept.bytes }));
+            let chosen = candidates.into_sorted_vec().into_iter().take(number);
+            units.extend(chosen.map(|unit| Unit {
+                key: unit.key,
+                stratum: at,
+                documents: unit.documents,
+                bytes: unit.bytes,
+            }));
             strata.push(stratum);
         }
         (strata, units)

@@ -1,6 +1,6 @@
 //! One run: sample, build every candidate, measure, and keep what was found in the ledger.
 
-use super::scratch::Scratch;
+use super::scratch::{self, Scratch};
 use super::shown;
 use super::source::Opened;
 use crate::options::TargetOptions;
@@ -16,6 +16,7 @@ use lab::plan::Plan;
 use lab::sample::{self, Amount, Sample};
 use lab::source::Source;
 use lab::store::{Candidate, Store};
+use lab::traffic::{self, Traffic};
 use patterns::rule::Rule;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,25 +88,31 @@ async fn interruptible(asked: &Asked<'_>) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
+/// Ctrl-C, the end of the terminal, or the wish of a supervisor.
 async fn stop_signal() {
     #[cfg(unix)]
-    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            return;
         }
-        return;
     }
     let _ = tokio::signal::ctrl_c().await;
 }
 
 async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratch>) -> Result<Outcome, Failure> {
     let source = Source::new(opened.line.clone(), &asked.database);
-    let mut candidates = asked.candidates.clone();
+    let traffic = match asked.mix {
+        Some(_) => Traffic::default(),
+        None => traffic::of(&opened.line, &asked.database).await,
+    };
     let in_force = rules_in_force(&source).await;
-    for candidate in candidates.iter_mut().filter(|candidate| candidate.rules.is_empty()) {
-        candidate.rules.clone_from(&in_force);
-    }
+    let candidates = with_rules_in_force(&asked.candidates, &in_force);
     let rules: Vec<Arc<Rule>> = candidates.iter().flat_map(|candidate| candidate.rules.iter().cloned()).collect();
     let plan = Plan::of(rules.iter().map(|rule| &**rule));
     if plan.members.is_empty() {
@@ -113,19 +120,24 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
             .hint("name a declaration beside `now`: --declare now --declare candidate.yaml"));
     }
     let mut stores: Vec<Store> = Vec::new();
+    if let Some(uri) = &asked.scratch {
+        scratch::tell_of_leftovers(uri).await?;
+    }
     for _ in &candidates {
-        let (scratch, store) = match &asked.scratch {
-            Some(uri) => Scratch::mongodb(uri).await?,
-            None => Scratch::embedded(&asked.database).await?,
-        };
-        scratches.push(scratch);
-        stores.push(store);
+        match &asked.scratch {
+            // It is in the list before anything is made there: whatever happens, it is taken away.
+            Some(uri) => stores.push(Scratch::mongodb(uri, scratches).await?),
+            None => stores.push(Scratch::embedded(&asked.database, scratches).await?),
+        }
     }
     let mut progress = Progress::new();
     let mut show = |done: u64, total: u64| progress.show(done, total, &["the sample".to_owned()]);
     let sample = sample::take(&source, &plan, asked.amount, asked.seed, &stores, &mut show).await.map_err(room)?;
     progress.end();
-    let rows = built(asked, &source, &plan, &sample, &candidates, &stores).await.map_err(room)?;
+    let (mix, mut notes) = mix(asked, &traffic, &candidates, &plan);
+    let rows =
+        built(asked, &source, &plan, &sample, &candidates, &stores, &mix, opened.is_mongodb).await.map_err(room)?;
+    notes.extend(sample.notes.clone());
     let mut outcome = Outcome {
         database: asked.database.clone(),
         rows,
@@ -134,7 +146,7 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
         seed: asked.seed,
         memory: asked.memory,
         is_snapshot: sample.is_snapshot,
-        notes: sample.notes.clone(),
+        notes,
     };
     if opened.is_mongodb && asked.scratch.is_none() {
         calibrate(&mut outcome, opened, &plan, in_force.is_empty()).await;
@@ -148,6 +160,46 @@ async fn measured(asked: &Asked<'_>, opened: &Opened, scratches: &mut Vec<Scratc
     Ok(outcome)
 }
 
+/// The rules that are in force stay so beside those of a candidate; `now` has them alone.
+fn with_rules_in_force(asked: &[Candidate], in_force: &[Arc<Rule>]) -> Vec<Candidate> {
+    let rules = asked.iter().flat_map(|candidate| candidate.rules.clone()).collect();
+    let mut all = Candidate { name: String::new(), rules };
+    all.join(in_force);
+    let is_near = |rule: &&Arc<Rule>| all.rules.iter().any(|other| other.name == rule.name);
+    let near: Vec<Arc<Rule>> = in_force.iter().filter(is_near).cloned().collect();
+    let mut candidates = asked.to_vec();
+    for candidate in &mut candidates {
+        match candidate.rules.is_empty() {
+            true => candidate.rules.clone_from(&near),
+            false => candidate.join(&near),
+        }
+    }
+    candidates
+}
+
+/// The mix that was given, that of the traffic, or one read per pattern and one write per source; and where it comes from.
+fn mix(asked: &Asked<'_>, traffic: &Traffic, candidates: &[Candidate], plan: &Plan) -> (Mix, Vec<String>) {
+    if let Some(mix) = &asked.mix {
+        return (mix.clone(), Vec::new());
+    }
+    let rules = || candidates.iter().flat_map(|candidate| candidate.rules.iter().map(|rule| &**rule));
+    let collections: Vec<&str> = plan.members.iter().map(|member| &*member.name).collect();
+    match lab::mix::of_traffic(&asked.database, traffic, rules(), &collections) {
+        Some((mix, left)) => {
+            let mut notes = vec![format!("the mix is that of the traffic in {}", traffic.source)];
+            if !left.is_empty() {
+                notes.push(format!("not in the mix, since it cannot be repeated or is seldom: {}", left.join("; ")));
+            }
+            (mix, notes)
+        }
+        None => {
+            let note =
+                "the mix is one read per pattern and one write per source: no traffic is known (--mix names another)";
+            (lab::mix::of_rules(rules()), vec![note.to_owned()])
+        }
+    }
+}
+
 /// Builds every candidate, measures what it takes, then all of them in turns.
 async fn built(
     asked: &Asked<'_>,
@@ -156,12 +208,15 @@ async fn built(
     sample: &Sample,
     candidates: &[Candidate],
     stores: &[Store],
+    mix: &Mix,
+    is_mongodb: bool,
 ) -> document::Result<Vec<Row>> {
     let mut progress = Progress::of("candidates");
     let groups = async |rule: &Rule| measure::groups(source, rule).await;
     let mut all = Vec::new();
     for (at, (candidate, store)) in candidates.iter().zip(stores).enumerate() {
         progress.show(at as u64, candidates.len() as u64, &[format!("building {}", candidate.name)]);
+        let loaded = measure::loaded(store).await?;
         store.apply(candidate).await.map_err(|error| {
             let said = format!("{} cannot be built of the sample: {}", candidate.name, error.message());
             let hint = error.hint().unwrap_or(
@@ -169,22 +224,22 @@ async fn built(
             );
             document::Error::new(error.code(), said).with_hint(hint.to_owned())
         })?;
-        all.push(measure::sizes(store, candidate, plan, sample, &groups).await?);
+        all.push(measure::sizes(store, &loaded, candidate, plan, sample, &groups).await?);
     }
     progress.end();
     let built: Vec<(&Candidate, &Store)> = candidates.iter().zip(stores).collect();
-    let default =
-        || lab::mix::of_rules(candidates.iter().flat_map(|candidate| candidate.rules.iter().map(|rule| &**rule)));
-    let mix = asked.mix.clone().unwrap_or_else(default);
     let pools = Pools::new(plan, &sample.pools);
     let mut progress = Progress::of("rounds");
     let mut show = |done: u64, total: u64| progress.show(done, total, &["the mix".to_owned()]);
-    let speeds = lab::rounds::measure(&built, &mix, &pools, asked.seed, asked.time, &mut show).await?;
+    let speeds = lab::rounds::measure(&built, mix, &pools, asked.seed, asked.time, &mut show).await?;
     progress.end();
+    let is_mongodb = is_mongodb || stores.iter().any(|store| store.is_mongodb);
     let row = |((candidate, sizes), speed): ((&Candidate, measure::Sizes), lab::rounds::Speed)| Row {
         name: candidate.name.clone(),
+        declaration: declared(asked, &candidate.name),
         full: sizes.full(),
         error: sizes.error(),
+        errors: sizes.errors(is_mongodb),
         sizes,
         speed,
     };
@@ -197,6 +252,12 @@ async fn built(
         }
     }
     Ok(rows)
+}
+
+/// A candidate's own rules, as the ledger has them.
+fn declared(asked: &Asked<'_>, name: &str) -> serde_json::Value {
+    let candidate = asked.candidates.iter().find(|candidate| candidate.name == name);
+    candidate.map_or(serde_json::Value::Null, |candidate| candidate.canonical(&asked.database))
 }
 
 /// The rules that the data has now.
@@ -218,11 +279,11 @@ async fn rules_in_force(source: &Source) -> Vec<Arc<Rule>> {
 async fn calibrate(outcome: &mut Outcome, opened: &Opened, plan: &Plan, is_plain: bool) {
     let mut real = Bytes::default();
     for member in &plan.members {
-        let Ok((_, bytes)) = measure::statistics(&opened.stored, &outcome.database, &member.name).await else {
+        let Ok(found) = measure::statistics(&opened.stored, &outcome.database, &member.name).await else {
             continue;
         };
-        real.indexes += bytes.indexes;
-        real.disk += bytes.disk;
+        real.indexes += found.bytes.indexes;
+        real.disk += found.bytes.disk;
     }
     let now = outcome.rows.iter().find(|row| row.name == "now").map(|row| row.full);
     let Some(now) = now.filter(|now| is_plain && now.indexes > 0.0 && now.disk > 0.0 && real.disk > 0.0) else {

@@ -3,7 +3,7 @@
 
 use super::Loopback;
 use crate::compose::{self, DataFolder, Patterns};
-use crate::report::{Code, Failure};
+use crate::report::{self, Code, Failure};
 use bson::doc;
 use document::backend::Unruled;
 use lab::line;
@@ -48,7 +48,7 @@ enum Place {
 
 impl Scratch {
     /// In a temporary folder.
-    pub(super) async fn embedded(db: &str) -> Result<(Scratch, Store), Failure> {
+    pub(super) async fn embedded(db: &str, scratches: &mut Vec<Scratch>) -> Result<Store, Failure> {
         let folder = DataFolder::of(None)?;
         let engine = engine::Engine::open(&folder.path, options())?;
         let meter = Arc::new(Meter::default());
@@ -59,36 +59,24 @@ impl Scratch {
         let front = Loopback::serve(patterns.front.clone(), None).await?;
         let store = Store { db: db.to_owned(), front: front.line(), stored: stored.line(), meter, is_mongodb: false };
         let place = Place::Folder { _folder: folder };
-        Ok((Scratch { patterns, loopbacks: vec![front, stored], place }, store))
+        scratches.push(Scratch { patterns, loopbacks: vec![front, stored], place });
+        Ok(store)
     }
 
     /// In a new database of a MongoDB.
-    pub(super) async fn mongodb(uri: &str) -> Result<(Scratch, Store), Failure> {
-        let uri = compose::connection_string(uri)?;
-        let credentials = uri.credentials.clone();
-        let upstream = Arc::new(compose::connect(uri).await?);
-        if upstream.is_pleach() {
-            return Err(Failure::of(Code::Word("target"), format!("{} is a Pleach, not a MongoDB", upstream.uri()))
-                .hint("--scratch takes a MongoDB; without it candidates are built in temporary folders"));
-        }
+    pub(super) async fn mongodb(uri: &str, scratches: &mut Vec<Scratch>) -> Result<Store, Failure> {
+        let upstream = connected(uri).await?;
+        let credentials = upstream.uri().credentials.clone();
         let name = unused_name(&upstream).await?;
         let meter = Arc::new(Meter::default());
         let patterns = Patterns::metered_upstream(upstream.clone(), meter.clone());
         // Rules of other databases there are nothing of ours.
         patterns.life.limit_database(&name);
         let place = Place::Database { upstream: upstream.clone(), name: name.clone() };
-        let mut scratch = Scratch { patterns, loopbacks: Vec::new(), place };
-        match scratch.begin(credentials).await {
-            Ok(front) => {
-                let stored = upstream.line();
-                let store = Store { db: name, front, stored, meter, is_mongodb: true };
-                Ok((scratch, store))
-            }
-            Err(failure) => {
-                scratch.take_away().await?;
-                Err(failure)
-            }
-        }
+        scratches.push(Scratch { patterns, loopbacks: Vec::new(), place });
+        let Some(scratch) = scratches.last_mut() else { return Err(Failure::new("no scratch store was made")) };
+        let front = scratch.begin(credentials).await?;
+        Ok(Store { db: name, front, stored: upstream.line(), meter, is_mongodb: true })
     }
 
     async fn begin(&mut self, credentials: Option<upstream::Credentials>) -> Result<line::Line, Failure> {
@@ -116,6 +104,33 @@ impl Scratch {
             }
         }
     }
+}
+
+async fn connected(uri: &str) -> Result<Arc<Upstream>, Failure> {
+    let upstream = Arc::new(compose::connect(compose::connection_string(uri)?).await?);
+    match upstream.is_pleach() {
+        true => Err(Failure::of(Code::Word("target"), format!("{} is a Pleach, not a MongoDB", upstream.uri()))
+            .hint("--scratch takes a MongoDB; without it candidates are built in temporary folders")),
+        false => Ok(upstream),
+    }
+}
+
+/// A run that was killed leaves its databases. Another run may be going, so that they are only named.
+pub(super) async fn tell_of_leftovers(uri: &str) -> Result<(), Failure> {
+    let upstream = connected(uri).await?;
+    let filter = doc! { "name": { "$regex": format!("^{PREFIX}") } };
+    let command = doc! { "listDatabases": 1, "nameOnly": true, "filter": filter };
+    // Whoever may not list databases cannot be told.
+    let Ok(reply) = line::run(&upstream.line(), "admin", command).await else { return Ok(()) };
+    let databases = reply.get_array("databases").into_iter().flatten().filter_map(bson::Bson::as_document);
+    let names: Vec<&str> = databases.filter_map(|database| database.get_str("name").ok()).collect();
+    if !names.is_empty() {
+        report::note(&format!(
+            "note: there are scratch databases of runs that go on, or that were killed: {}. If no run goes on, drop them: they hold only samples",
+            names.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 /// A name that no database there has.

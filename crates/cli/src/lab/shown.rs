@@ -104,16 +104,20 @@ pub(super) fn compared(compared: &[Compared], predictions: &[Prediction]) -> Str
 /// `--history`: the ledger, oldest first.
 pub(crate) fn history(json: bool) -> Result<Verdict, Failure> {
     let ledger = Ledger::of(std::path::Path::new("."));
-    let entries = ledger.entries().map_err(|error| {
+    let (entries, broken) = ledger.entries().map_err(|error| {
         Failure::of(Code::Word("file"), format!("cannot read {}: {error}", ledger.path().display()))
             .hint("the ledger is one line of JSON for each run; the folder of the run holds it")
     })?;
+    if broken > 0 {
+        let lines = if broken == 1 { "a line".to_owned() } else { format!("{broken} lines") };
+        report::note(&format!("note: {lines} of {} cannot be read, and the others are shown", ledger.path().display()));
+    }
     match json {
         true => report::json(&serde_json::json!({ "history": entries })),
         false if entries.is_empty() => report::text(&format!("{} has no runs yet\n", ledger.path().display())),
         false => {
             let rows = entries.iter().flat_map(rows_of).collect();
-            let headings = ["when", "what", "database", "candidate", ">data", ">indexes", "came of it"];
+            let headings = ["when", "database", "candidate", ">data", ">indexes", "what"];
             report::text(&table(&headings, rows));
         }
     }
@@ -123,16 +127,15 @@ pub(crate) fn history(json: bool) -> Result<Verdict, Failure> {
 fn rows_of(entry: &Value) -> Vec<Vec<String>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let bytes = |value: &Value| value.as_f64().map(shown).unwrap_or_default();
-    let (when, what, database) = (text(&entry["at"]), text(&entry["what"]), text(&entry["database"]));
-    // The day and the minute are enough.
-    let when: String = when.chars().take(16).collect();
+    let database = text(&entry["database"]);
+    // The day and the minute are enough; nothing in it may be broken at the end of a line.
+    let when = text(&entry["at"]).chars().take(16).collect::<String>().replace('T', " ");
     if let Some(candidates) = entry["candidates"].as_array() {
         let row = |candidate: &Value| {
             let full = &candidate["full_size"];
             let error = full["error"].as_f64().unwrap_or_default() * 100.0;
             vec![
                 when.clone(),
-                what.clone(),
                 database.clone(),
                 text(&candidate["name"]),
                 bytes(&full["bytes"]["data"]),
@@ -147,7 +150,15 @@ fn rows_of(entry: &Value) -> Vec<Vec<String>> {
     data.map(|figure| {
         let off = figure["off"].as_f64().unwrap_or_default() * 100.0;
         let (candidate, real) = (text(&figure["candidate"]), bytes(&figure["real"]));
-        vec![when.clone(), what.clone(), database.clone(), candidate, real, String::new(), format!("off {off:+.1} %")]
+        let indexes = figure_of(entry, &candidate, "bytes.indexes");
+        vec![when.clone(), database.clone(), candidate, real, bytes(&indexes), format!("real, off {off:+.1} %")]
     })
     .collect()
+}
+
+/// What a comparison found of one figure.
+fn figure_of(entry: &Value, candidate: &str, figure: &str) -> Value {
+    let all = entry["verify"].as_array().into_iter().flatten();
+    let mut fitting = all.filter(|row| row["candidate"] == candidate && row["figure"] == figure);
+    fitting.next().map(|row| row["real"].clone()).unwrap_or_default()
 }

@@ -16,7 +16,8 @@ pub(super) struct Opened {
     pub(super) stored: Line,
     /// Whether it is a real MongoDB, whose indexes and files are unlike those of the embedded store.
     pub(super) is_mongodb: bool,
-    here: Option<(Patterns, Vec<Loopback>)>,
+    /// What this process has opened, and must close.
+    own: Option<(Patterns, Vec<Loopback>)>,
     _behind: Option<Arc<Upstream>>,
 }
 
@@ -47,7 +48,7 @@ impl Opened {
 
     fn behind(upstream: Arc<Upstream>, is_mongodb: bool) -> Opened {
         let (line, stored) = (upstream.line(), upstream.line());
-        Opened { line, stored, is_mongodb, here: None, _behind: Some(upstream) }
+        Opened { line, stored, is_mongodb, own: None, _behind: Some(upstream) }
     }
 
     async fn folder(folder: &Path) -> Result<Opened, Failure> {
@@ -65,12 +66,12 @@ impl Opened {
         patterns.life.load_to_read().await?;
         let front = Loopback::serve(patterns.front.clone(), None).await?;
         let lines = (front.line(), stored.line());
-        let here = Some((patterns, vec![front, stored]));
-        Ok(Opened { line: lines.0, stored: lines.1, is_mongodb: false, here, _behind: None })
+        let own = Some((patterns, vec![front, stored]));
+        Ok(Opened { line: lines.0, stored: lines.1, is_mongodb: false, own, _behind: None })
     }
 
     pub(super) async fn close(self) {
-        if let Some((patterns, loopbacks)) = self.here {
+        if let Some((patterns, loopbacks)) = self.own {
             for loopback in loopbacks {
                 loopback.end().await;
             }

@@ -8,6 +8,7 @@ use bson::doc;
 use lab::ledger::{Compared, Ledger, Prediction};
 use lab::line::Rows;
 use lab::measure::{self, Bytes, Spread};
+use lab::store::Candidate;
 use std::time::Duration;
 
 /// The time as it is kept in the ledger.
@@ -19,7 +20,7 @@ pub(super) fn now() -> String {
 pub(crate) fn verify(
     target: &TargetOptions,
     database: &str,
-    candidates: &[String],
+    candidates: &[Candidate],
     json: bool,
 ) -> Result<Verdict, Failure> {
     let ledger = Ledger::of(std::path::Path::new("."));
@@ -27,8 +28,12 @@ pub(crate) fn verify(
         Failure::of(Code::Word("file"), format!("cannot read {}: {error}", ledger.path().display()))
     };
     let mut predictions = Vec::new();
-    for name in candidates {
-        let found = ledger.prediction(database, name).map_err(unreadable)?;
+    for candidate in candidates {
+        let name = &candidate.name;
+        let found = ledger.prediction(database, name, &candidate.canonical(database)).map_err(unreadable)?;
+        if found.as_ref().is_some_and(|found| !found.is_same) {
+            report::note(&format!("note: {name} has changed since it was measured: the prediction is of other rules"));
+        }
         predictions.push(found.ok_or_else(|| {
             let path = ledger.path().display();
             Failure::of(Code::Word("file"), format!("the ledger {path} has no prediction of {name} for database {database}"))
@@ -69,14 +74,14 @@ pub(crate) fn verify(
 
 async fn compared(opened: &Opened, database: &str, prediction: &Prediction) -> Result<Vec<Compared>, Failure> {
     let (mut documents, mut bytes, mut spread) = (0.0, Bytes::default(), Spread::default());
-    let mut there = 0;
+    let mut filled = 0;
     for name in &prediction.collections {
-        let (count, own) = measure::statistics(&opened.stored, database, name).await?;
-        there += usize::from(count > 0.0);
-        documents += count;
-        bytes.data += own.data;
-        bytes.indexes += own.indexes;
-        bytes.disk += own.disk;
+        let measured = measure::statistics(&opened.stored, database, name).await?;
+        filled += usize::from(measured.documents > 0.0);
+        documents += measured.documents;
+        bytes.data += measured.bytes.data;
+        bytes.indexes += measured.bytes.indexes;
+        bytes.disk += measured.bytes.disk;
         // Sizes are grouped where the documents are: a line for each size comes back.
         let pipeline = vec![doc! { "$group": { "_id": { "$bsonSize": "$$ROOT" }, "n": { "$sum": 1 } } }];
         let command = doc! { "aggregate": &**name, "pipeline": pipeline, "allowDiskUse": true, "cursor": {} };
@@ -88,7 +93,7 @@ async fn compared(opened: &Opened, database: &str, prediction: &Prediction) -> R
             spread.add(size as u64, count);
         }
     }
-    if there < prediction.collections.len() {
+    if filled < prediction.collections.len() {
         report::note(&format!(
             "note: of the collections that {} would have ({}), some are missing or empty: is it applied?",
             prediction.candidate,

@@ -6,7 +6,7 @@ mod file_change;
 mod finding;
 mod reads;
 
-use super::{Verb, apply, compared, parsed, plan};
+use super::{Verb, advise, apply, compared, parsed, plan};
 use crate::ask::{self, Question, extended_json, list, text};
 use crate::options::{DeclarationFiles, OutputFormat, TargetOptions};
 use crate::report::{self, Code, Failure, Verdict};
@@ -30,9 +30,13 @@ pub(super) const VERB: Verb =
 #[command(after_help = EXAMPLES)]
 #[command(mut_arg("declare", |files| files.help(FILES_HELP)))]
 struct Adopt {
-    /// What `pleach advise --json` has printed
+    /// What `pleach advise --json` has printed. Without it the data is looked at now, as `advise` does
     #[arg(long, value_name = "FILE")]
-    from: PathBuf,
+    from: Option<PathBuf>,
+
+    /// A database to look at; without it all that may be read. May be repeated
+    #[arg(long = "db", value_name = "NAME", conflicts_with = "from")]
+    databases: Vec<String>,
 
     /// The finding: its number, its symptom, or collection.field
     #[arg(long, value_name = "WHICH")]
@@ -76,9 +80,9 @@ Exit code: 0 adopted, or nothing to adopt; 1 the answer was not yes, or values
 are wrong; 2 it could not be done, or nobody could be asked.
 
 Examples:
+  pleach adopt --data ~/shop
+      looks at the data, lists what it found, and asks which
   pleach advise --data ~/shop --json > advise.json
-  pleach adopt --from advise.json --data ~/shop
-      lists the findings and asks which
   pleach adopt --from advise.json --finding orders.customerId --data ~/shop
       that one
   pleach adopt --from advise.json --finding 1 --yes --json --data ~/shop
@@ -133,9 +137,14 @@ fn say(adopt: &Adopt, text: &str) {
     }
 }
 
+/// Those of the report, or of the data as it is now.
 fn findings(adopt: &Adopt) -> Result<Vec<Finding>, Failure> {
-    let text = input::read(&adopt.from, LONGEST_REPORT)?;
-    let name = adopt.from.display().to_string();
+    let Some(from) = &adopt.from else {
+        let report = advise::findings(&adopt.target, &adopt.databases)?;
+        return finding::of_report("the report of advise", &report);
+    };
+    let text = input::read(from, LONGEST_REPORT)?;
+    let name = from.display().to_string();
     let report = serde_json::from_str(&text)
         .map_err(|error| Failure::of(Code::Word("file"), format!("{name} is not JSON: {error}")))?;
     finding::of_report(&name, &report)

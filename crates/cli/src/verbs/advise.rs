@@ -101,6 +101,27 @@ fn stop_on_ctrl_c(cancel: Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What it finds in these databases, or in all, as `--json` prints it.
+pub(super) fn findings(target: &TargetOptions, databases: &[String]) -> Result<serde_json::Value, Failure> {
+    let options = Options {
+        databases: databases.to_vec(),
+        sample: advisor::options::SAMPLE,
+        seed: 1,
+        logs: Vec::new(),
+        cancel: Cancel::default(),
+        target: shown_target(target),
+    };
+    let report = ask::run(target, Purpose::Look, async |target| report(target, &options).await)?;
+    Ok(extended_json(bson::Document::try_from(&report.to_document())?))
+}
+
+async fn report(target: &mut Target, options: &Options) -> Result<Report, Failure> {
+    let watched = Watched(Mutex::new(Progress::new()));
+    let report = advisor::advise(&*target.backend(), &compose::new_context(), options, &watched).await;
+    watched.end();
+    Ok(report?)
+}
+
 async fn look(advise: &Advise, target: &mut Target, shown: String, cancel: Cancel) -> Result<Verdict, Failure> {
     let options = Options {
         databases: advise.databases.clone(),
@@ -110,10 +131,7 @@ async fn look(advise: &Advise, target: &mut Target, shown: String, cancel: Cance
         cancel,
         target: shown,
     };
-    let watched = Watched(Mutex::new(Progress::new()));
-    let report = advisor::advise(&*target.backend(), &compose::new_context(), &options, &watched).await;
-    watched.end();
-    let report = report?;
+    let report = report(target, &options).await?;
     match advise.output.json {
         true => report::json(&extended_json(bson::Document::try_from(&report.to_document())?)),
         false => report::text(&report.to_text(&options.target)),

@@ -2,11 +2,13 @@
 
 use super::{Verb, parsed};
 use crate::declaration::File;
+use crate::dump;
 use crate::input;
-use crate::lab::{self as here, Asked};
+use crate::lab::{self as runs, Asked};
 use crate::options::TargetOptions;
 use crate::report::{Code, Failure, Verdict};
 use crate::size::AnySize;
+use advisor::Cancel;
 use clap::{CommandFactory, Parser};
 use lab::mix::Mix;
 use lab::sample::Amount;
@@ -34,7 +36,8 @@ struct Lab {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// The reads and writes to measure, with their weights. Without it: one read per pattern and one write per source
+    /// The reads and writes to measure, with their weights. Without it: those that the server has counted or profiled, else
+    /// one read per pattern and one write per source
     #[arg(long, value_name = "FILE")]
     mix: Option<PathBuf>,
 
@@ -61,6 +64,10 @@ struct Lab {
     /// Measure the candidate's figures on the data, after `apply`, and compare them with the prediction
     #[arg(long)]
     verify: bool,
+
+    /// A folder as mongodump writes it, instead of a server
+    #[arg(long, value_name = "FOLDER", group = "target", conflicts_with = "verify", help_heading = "Target")]
+    dump: Option<PathBuf>,
 
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -92,12 +99,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn run(lab: &Lab) -> Result<Verdict, Failure> {
     if lab.history {
-        return here::history(lab.json);
+        return runs::history(lab.json);
     }
     let (database, candidates) = candidates(&lab.candidates)?;
     if lab.verify {
-        let names: Vec<String> = candidates.into_iter().map(|candidate| candidate.name).collect();
-        return here::verify(&lab.target, &database, &names, lab.json);
+        return runs::verify(&lab.target, &database, &candidates, lab.json);
     }
     if let Some(path) = &lab.report {
         // Before the work: a page that cannot be written is found at its end otherwise.
@@ -107,20 +113,25 @@ fn run(lab: &Lab) -> Result<Verdict, Failure> {
         };
         std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(cannot)?;
     }
+    let mix = lab.mix.as_deref().map(mix).transpose()?;
+    // A dump is loaded once all else is known to be right, and removed at the end.
+    let loaded =
+        lab.dump.as_ref().map(|folder| dump::load(folder, &[database.clone()], &Cancel::default())).transpose()?;
+    let target = loaded.as_ref().map_or_else(|| lab.target.clone(), |loaded| TargetOptions::of_folder(loaded.path()));
     let asked = Asked {
-        target: &lab.target,
+        target: &target,
         database,
         candidates,
         amount: lab.sample.unwrap_or(Amount::Default),
         seed: lab.seed,
-        mix: lab.mix.as_deref().map(mix).transpose()?,
+        mix,
         scratch: lab.scratch.clone(),
         memory: lab.memory.map_or_else(half_of_memory, |size| size.0 as f64),
         time: Duration::from_secs_f64(lab.seconds),
         report: lab.report.clone(),
         json: lab.json,
     };
-    here::run(&asked)
+    runs::run(&asked)
 }
 
 fn mix(path: &Path) -> Result<Mix, Failure> {

@@ -36,6 +36,7 @@ mod outlier_explained;
 mod own_collections;
 mod planned;
 mod polymorphic;
+mod predicted;
 mod profiling;
 mod readers;
 mod reading;

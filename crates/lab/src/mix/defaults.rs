@@ -88,6 +88,8 @@ fn read_of_link(rule: &Rule, link: &Link) -> Option<Operation> {
             let filter = doc! { foreign.path.dotted(): { "$previous": link.local.path.dotted() } };
             vec![first.clone(), doc! { "find": source, "filter": filter, "limit": 1 }]
         }
+        // The array is in the document already.
+        _ if block.contains_key("lift") => return Some(operation(name, vec![first])),
         (LinkKey::Path(foreign), Refers::Source) if !link.create => {
             let filter = doc! { foreign.path.dotted(): { "$previous": link.local.path.dotted() } };
             let second = match block.get_document("sort").ok().filter(|_| block.contains_key("keep")) {
@@ -162,11 +164,27 @@ fn write_of_link(rule: &Rule, link: &Link) -> Option<Operation> {
         }
         // All items of an array are a collection to read only.
         _ if source.contains('.') => None,
+        (_, LinkKey::Path(foreign)) if block(rule).contains_key("lift") => {
+            write_of_lifted(rule, link, &foreign.path.dotted())
+        }
         _ => {
             let insert = doc! { "insert": source, "documents": [{ "$copy": source }] };
             Some(operation(format!("insert into {source}"), vec![insert]))
         }
     }
+}
+
+/// One more item: into the array today, into its collection with the rule.
+fn write_of_lifted(rule: &Rule, link: &Link, foreign: &str) -> Option<Operation> {
+    let (host, source) = (&*rule.host.collection, &*link.source.collection);
+    let array = block(rule).get_str("lift").ok()?.to_owned();
+    let item = format!("{host}.{array}.0");
+    let update = doc! { "q": { "_id": sample(host, "_id") }, "u": { "$push": { &array: { "$sample": &item } } } };
+    let parent = sample(host, &link.local.path.dotted());
+    let insert = doc! { "insert": source, "documents": [{ "$copy": item, "with": { foreign: parent } }] };
+    let name = format!("one more of {host}.{array}");
+    let instead = vec![(rule.name.to_string(), vec![insert])];
+    Some(Operation { instead, ..operation(name, vec![doc! { "update": host, "updates": [update] }]) })
 }
 
 /// The first path of the source that is copied.
@@ -225,6 +243,16 @@ mod tests {
         assert!(mix.reads[1].commands[1].contains_key("limit"), "{mix:?}");
         let names: Vec<&str> = mix.writes.iter().map(|write| &*write.name).collect();
         assert_eq!(names, ["insert into sales", "insert into reviews"]);
+    }
+
+    #[test]
+    fn an_array_that_is_lifted_is_read_with_its_document() {
+        let mix = mix(
+            "  products:\n    subset:\n      reviews: { from: productReviews, by: productId, sort: { date: -1 }, keep: 2, lift: reviews }\n",
+        );
+        assert_eq!((mix.reads[0].commands.len(), mix.reads[0].instead.len()), (1, 0), "{mix:?}");
+        let write = &mix.writes[0];
+        assert!(write.commands[0].contains_key("update") && write.instead[0].1[0].contains_key("insert"), "{mix:?}");
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl<'p> Filled<'p> {
                     let value = copy.get(path).cloned().unwrap_or(Bson::Null);
                     copy.insert(path, self.changed(value));
                 }
+                if let Ok(with) = doc.get_document("with") {
+                    for (name, value) in with {
+                        copy.insert(name, self.value(value, previous)?);
+                    }
+                }
                 Ok(Bson::Document(copy))
             }
             ("$previous", Bson::String(path)) => {
@@ -213,6 +218,10 @@ mod tests {
         let copy = filled.get_array("documents").unwrap()[0].as_document().unwrap().clone();
         assert!(!copy.contains_key("_id"));
         assert!(copy.get_str("name").unwrap() != "abcdefghij" && copy.get_str("name").unwrap().len() == 10);
+        let with =
+            doc! { "insert": "x", "documents": [{ "$copy": "orders", "with": { "to": { "$sample": "orders._id" } } }] };
+        let filled = run.command(&with, None).unwrap();
+        assert!(filled.get_array("documents").unwrap()[0].as_document().unwrap().get_i32("to").is_ok());
         assert!(run.command(&doc! { "find": "x", "filter": { "a": { "$sample": "nobody._id" } } }, None).is_err());
         let tag = run.command(&doc! { "find": "x", "filter": { "a": { "$sample": "orders.tags.0" } } }, None).unwrap();
         assert_eq!(tag.get_document("filter").unwrap(), &doc! { "a": "x" });

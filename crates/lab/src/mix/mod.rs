@@ -3,10 +3,12 @@
 mod defaults;
 mod file;
 mod fill;
+mod observed;
 
 pub use defaults::of_rules;
 pub use file::read;
 pub use fill::{Filled, Pools};
+pub use observed::of_traffic;
 
 use bson::Document;
 use patterns::rule::Rule;

@@ -1,6 +1,6 @@
 //! Puts the units that were chosen, and what they refer to, into every scratch store: batch by batch, never all in memory.
 
-use super::survey::{Units, unpacked};
+use super::survey::{Surveyed, Units, unpacked};
 use super::{Amount, Report, Sample, Taken};
 use crate::keys::{Key, canonical};
 use crate::plan::Plan;
@@ -20,18 +20,19 @@ const DEEPEST: usize = 6;
 pub(super) async fn load(
     source: &Source,
     plan: &Plan,
-    surveyed: HashMap<usize, Units>,
+    surveyed: Surveyed,
     amount: Amount,
     seed: u64,
     stores: &[Store],
     report: &mut Report<'_>,
 ) -> Result<Sample> {
-    let all = surveyed.values().map(Units::documents).sum();
-    let mut sample = Sample { of: all, pools: vec![Vec::new(); plan.members.len()], ..Sample::default() };
+    let all = surveyed.units.values().map(Units::documents).sum();
+    let pools = vec![Vec::new(); plan.members.len()];
+    let mut sample = Sample { of: all, pools, counts: surveyed.counts, ..Sample::default() };
     let mut budget = 0;
-    let mut surveyed: Vec<(usize, Units)> = surveyed.into_iter().collect();
-    surveyed.sort_by_key(|(root, _)| *root);
-    for (root, units) in surveyed {
+    let mut families: Vec<(usize, Units)> = surveyed.units.into_iter().collect();
+    families.sort_by_key(|(root, _)| *root);
+    for (root, units) in families {
         let documents = amount.of(units.documents(), all);
         budget += documents;
         choose(&mut sample, plan, root, units, documents);
@@ -77,7 +78,13 @@ fn choose(sample: &mut Sample, plan: &Plan, root: usize, units: Units, documents
         let group = unpacked(&unit.key);
         let number = u32::try_from(sample.units.len()).unwrap_or(u32::MAX);
         belongs.insert(key.of_group(&group), (key.first(&group), number));
-        sample.units.push(Taken { family: root, stratum: unit.stratum, today: unit.bytes, weight });
+        sample.units.push(Taken {
+            family: root,
+            stratum: unit.stratum,
+            documents: unit.documents,
+            bytes: unit.bytes,
+            weight,
+        });
     }
     sample.belongs.insert((root, key.dotted()), belongs);
     sample.families.insert(root, strata);
@@ -121,10 +128,7 @@ impl Loader<'_, '_> {
     async fn units(&mut self, at: usize) -> Result<()> {
         let plan = self.plan;
         let Some(member) = plan.members.get(at) else { return Ok(()) };
-        let by = match &member.follows {
-            Some(follows) => (follows.parent, follows.by.dotted()),
-            None => (at, member.key.dotted()),
-        };
+        let by = plan.unit_key(at);
         let Some(wanted) = self.sample.belongs.get(&by) else { return Ok(()) };
         let wanted: HashMap<Vec<u8>, u32> = wanted.iter().map(|(key, (_, unit))| (key.clone(), *unit)).collect();
         let mut values: HashMap<Vec<u8>, Value<'static>> = HashMap::new();
@@ -182,6 +186,10 @@ impl Loader<'_, '_> {
         if let Some(unit) = unit
             && let Some(member) = plan.members.get(at)
         {
+            let by = plan.unit_key(at);
+            if let Some(lowered) = member.key.lowered(&doc) {
+                self.sample.lowered.entry(by).or_default().entry(lowered).or_insert(unit);
+            }
             for key in &member.referred {
                 let value = first_value(key, &doc);
                 self.sample.belongs.entry((at, key.dotted())).or_default().entry(key.of(&doc)).or_insert((value, unit));

@@ -59,7 +59,9 @@ pub struct Taken {
     /// The place of its family's root in the plan.
     pub family: usize,
     pub stratum: usize,
-    pub today: u64,
+    /// What it has as the data is.
+    pub documents: u64,
+    pub bytes: u64,
     /// How many units of the whole it stands for.
     pub weight: f64,
 }
@@ -72,9 +74,13 @@ pub struct Sample {
     pub units: Vec<Taken>,
     /// Which unit the documents of a collection belong to, by the fields that others refer to them by.
     pub belongs: HashMap<(usize, Vec<String>), HashMap<Vec<u8>, (Value<'static>, u32)>>,
+    /// The units again, by keys in lower case, as hex digits come back from a store.
+    pub lowered: HashMap<(usize, Vec<String>), HashMap<Vec<u8>, u32>>,
     pub documents: u64,
     /// How many documents the whole has.
     pub of: u64,
+    /// How many documents each collection has, by its place in the plan.
+    pub counts: HashMap<usize, u64>,
     /// Some documents of each collection, by its place: what reads and writes of the mix are made of.
     pub pools: Vec<Vec<Doc<'static>>>,
     /// What could not be taken as it is, in words.
@@ -94,8 +100,8 @@ pub async fn take(
     stores: &[Store],
     report: &mut Report<'_>,
 ) -> Result<Sample> {
-    let there = source.collections().await?;
-    if !plan.members.iter().any(|member| there.contains(&member.name)) {
+    let existing = source.collections().await?;
+    if !plan.members.iter().any(|member| existing.contains(&member.name)) {
         let names: Vec<&str> = plan.members.iter().map(|member| &*member.name).collect();
         return Err(Error::bad_value(format!(
             "database {} has none of the collections {}",
@@ -105,7 +111,7 @@ pub async fn take(
         .with_hint("the declaration names the database; `pleach check --infer` compares its names with the data"));
     }
     let surveyed = survey::survey(source, plan, seed).await?;
-    let all: u64 = surveyed.values().map(crate::strata::Strata::documents).sum();
+    let all: u64 = surveyed.units.values().map(crate::strata::Strata::documents).sum();
     if all == 0 {
         return Err(Error::bad_value(format!(
             "the collections of database {} are empty: there is nothing to measure",

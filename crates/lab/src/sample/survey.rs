@@ -16,24 +16,33 @@ use std::collections::HashMap;
 /// Units by their key, as a document `{ "": key }`.
 pub(super) type Units = Strata<Vec<u8>>;
 
-/// The units of each family, by the place of its root.
-pub(super) async fn survey(source: &Source, plan: &Plan, seed: u64) -> Result<HashMap<usize, Units>> {
-    let mut families = HashMap::new();
+/// What the pass has found, by places in the plan.
+pub(super) struct Surveyed {
+    /// The units of each family, by its root.
+    pub(super) units: HashMap<usize, Units>,
+    /// How many documents a collection has. Those of which only some are looked at are missing.
+    pub(super) counts: HashMap<usize, u64>,
+}
+
+pub(super) async fn survey(source: &Source, plan: &Plan, seed: u64) -> Result<Surveyed> {
+    let mut surveyed = Surveyed { units: HashMap::new(), counts: HashMap::new() };
     for (at, root) in plan.members.iter().enumerate().filter(|(_, member)| member.follows.is_none()) {
-        let mut streams = vec![Stream::open(source, &root.name, &root.key).await?];
-        for child in &plan.members {
+        let mut streams = vec![Stream::open(source, at, &root.name, &root.key).await?];
+        for (place, child) in plan.members.iter().enumerate() {
             let follows = child.follows.as_ref();
             if follows.is_some_and(|follows| follows.parent == at && follows.by == root.key) {
-                streams.push(Stream::open(source, &child.name, &child.key).await?);
+                streams.push(Stream::open(source, place, &child.name, &child.key).await?);
             }
         }
-        families.insert(at, merged(streams, &root.key, seed).await?);
+        surveyed.units.insert(at, merged(streams, &root.key, seed, &mut surveyed.counts).await?);
     }
-    Ok(families)
+    Ok(surveyed)
 }
 
 /// The groups of one collection, in the order of their keys.
 struct Stream {
+    /// The collection's place in the plan.
+    place: usize,
     rows: Rows,
     next: Option<Group>,
 }
@@ -45,7 +54,7 @@ struct Group {
 }
 
 impl Stream {
-    async fn open(source: &Source, collection: &str, key: &Key) -> Result<Stream> {
+    async fn open(source: &Source, place: usize, collection: &str, key: &Key) -> Result<Stream> {
         let size = doc! { "$bsonSize": "$$ROOT" };
         let pipeline = match key.is_id() {
             // In the order of its own index: nothing is sorted.
@@ -56,7 +65,7 @@ impl Stream {
             }
         };
         let command = doc! { "aggregate": collection, "pipeline": pipeline, "allowDiskUse": true, "cursor": { "batchSize": 5_000 } };
-        let mut stream = Stream { rows: source.rows(command).await?, next: None };
+        let mut stream = Stream { place, rows: source.rows(command).await?, next: None };
         stream.step().await?;
         Ok(stream)
     }
@@ -76,7 +85,7 @@ impl Stream {
     }
 }
 
-async fn merged(mut streams: Vec<Stream>, key: &Key, seed: u64) -> Result<Units> {
+async fn merged(mut streams: Vec<Stream>, key: &Key, seed: u64, counts: &mut HashMap<usize, u64>) -> Result<Units> {
     let mut units = Units::default();
     loop {
         let keys = streams.iter().filter_map(|stream| stream.next.as_ref().map(|group| &group.key));
@@ -87,6 +96,7 @@ async fn merged(mut streams: Vec<Stream>, key: &Key, seed: u64) -> Result<Units>
                 && compare(&group.key, &lowest) == Ordering::Equal
             {
                 documents += group.documents;
+                *counts.entry(stream.place).or_default() += group.documents;
                 bytes += group.bytes;
                 stream.step().await?;
             }
