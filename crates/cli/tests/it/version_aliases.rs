@@ -1,6 +1,7 @@
 //! Clients of an older version, at both doors: they work under the database's name and their number, and see and write documents of
 //! their version, whatever is stored (SEMANTICS R19, R34).
 
+mod arrays;
 mod names;
 mod reads;
 mod writes;

@@ -7,13 +7,18 @@ use crate::active::Rules;
 use crate::active::alias::Alias;
 use crate::active::route::is_stream;
 use crate::execute::client_version;
+use crate::execute::outlier::older;
+use crate::execute::outlier::reads::InOneMoment;
 use crate::execute::read;
 use crate::front::{ClientFront, rights};
+use crate::layer::refuse_collation;
+use crate::rule::Outlier;
 use document::backend::{Class, Cursor, Head, Route, Session};
 use document::op::{AdminOp, Capture, Context, Explained, Namespace, ReadOp, Verbosity, WriteOp, Written};
 use document::pipeline::Sink;
 use document::value::Path;
 use document::{Code, Doc, DocWriter, Error, Result, Value};
+use std::sync::Arc;
 
 /// Who answers a command on such a name.
 pub(super) fn route(command: &Head<'_>) -> Route {
@@ -64,7 +69,28 @@ pub(super) async fn read(
     let version = alias.version()?;
     let op = of_database(alias, op)?;
     let rules = front.executor().rules();
-    read::client_version::open(front, rules.lenses(), version, session, context, op).await
+    let Some(arrays) = tested_arrays(&rules, version, &op)? else {
+        return read::client_version::open(front, rules.lenses(), version, session, context, op).await;
+    };
+    refuse_collation(&op)?;
+    if session.transaction.is_some() {
+        let op = older::read(front.executor(), session, context, &arrays, op).await?;
+        return read::client_version::open(front, rules.lenses(), version, session, context, op).await;
+    }
+    let mut own = session.sibling();
+    front.executor().inner.begin(&mut own, context).await?;
+    let op = older::read(front.executor(), &mut own, context, &arrays, op).await?;
+    let cursor = read::client_version::open(front, rules.lenses(), version, &mut own, context, op).await?;
+    Ok(Box::new(InOneMoment { own, cursor }))
+}
+
+/// The arrays with overflow that the read's filter tests, if that is tested on what the client sees.
+fn tested_arrays(rules: &Rules, version: i32, op: &ReadOp) -> Result<Option<Vec<Arc<Outlier>>>> {
+    let ns = op.ns();
+    let Some(lens) = rules.lenses().at(ns, version)? else { return Ok(None) };
+    let arrays = older::arrays(rules, ns, lens, version);
+    let is_tested = older::concerns(&arrays, op) && !read::client_version::is_passed_on(lens, version, op);
+    Ok(is_tested.then_some(arrays))
 }
 
 pub(super) async fn write(

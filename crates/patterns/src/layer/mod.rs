@@ -12,6 +12,7 @@ mod named_collection;
 mod open_transactions;
 mod owned;
 mod read;
+pub(crate) use read::refuse_collation;
 pub(crate) mod refused;
 pub(crate) mod switchover_wait;
 mod write;

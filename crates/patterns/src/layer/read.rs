@@ -90,7 +90,7 @@ pub(super) fn read<'a>(
 }
 
 /// Items of a shape or an overflow are compared here, byte by byte. A command with a collation is passed on to MongoDB where it can be.
-pub(super) fn refuse_collation(op: &ReadOp) -> Result<()> {
+pub(crate) fn refuse_collation(op: &ReadOp) -> Result<()> {
     match op.collation() {
         Some(_) => Err(Error::not_implemented("a collation other than { locale: \"simple\" }")),
         None => Ok(()),

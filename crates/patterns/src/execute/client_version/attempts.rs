@@ -30,7 +30,7 @@ impl ClientVersion<'_> {
         }
         let (mut attempts, mut duplicates) = (RetryWindow::new(self.context), 0);
         loop {
-            match self.renewed(op).attempt(session, op, work, number, None).await {
+            match self.renewed(op)?.attempt(session, op, work, number, None).await {
                 Ok(written) => match written.errors.first() {
                     Some(failed) if is_transient(&failed.error) => {
                         attempts.again(failed.error.clone(), self.context).await?;
@@ -70,7 +70,7 @@ impl ClientVersion<'_> {
         while let Some(some) = left.pop() {
             let mut attempts = RetryWindow::new(self.context);
             let written = loop {
-                match self.renewed(op).attempt(&mut beside, op, work, None, Some(some)).await {
+                match self.renewed(op)?.attempt(&mut beside, op, work, None, Some(some)).await {
                     Ok(written) => match written.errors.first() {
                         Some(failed) if is_transient(&failed.error) => {
                             attempts.again(failed.error.clone(), self.context).await?;
@@ -133,9 +133,9 @@ impl ClientVersion<'_> {
     }
 
     /// The same with the versions that the collection has now.
-    fn renewed(&self, op: &WriteOp) -> ClientVersion<'_> {
+    fn renewed(&self, op: &WriteOp) -> Result<ClientVersion<'_>> {
         let lens = self.executor.rules().lenses().of(op.ns()).cloned().unwrap_or_else(|| self.lens.clone());
-        ClientVersion { lens, ..*self }
+        ClientVersion::of(self.backend, self.executor, (lens, self.version), self.context, op.ns())
     }
 
     /// What was read and written must be of the version that is the newest still.

@@ -2,6 +2,7 @@
 //! of them.
 
 use crate::execute::client_version::statement::{Place, Work};
+use crate::execute::outlier::older;
 use document::backend::BatchLimit;
 use document::filter::{Details, Filter};
 use document::op::{Find, Hint, Modify, ReadOp, SortSpec};
@@ -101,7 +102,9 @@ impl<'s> Search<'s> {
         take: &mut (dyn FnMut(Found) -> bool + Send),
     ) -> Result<()> {
         let client = place.client;
-        let filter = client.lens.seen_filter(self.filter, client.version);
+        let context = client.context;
+        let own = older::filter(client.executor, place.session, context, &client.arrays, self.filter).await?;
+        let filter = client.lens.seen_filter(&own, client.version);
         if filter.left.as_ref().is_some_and(|left| left.collation.is_some()) {
             let message = "a collation does not go together with fields that versions of documents have changed";
             return Err(Error::new(Code::NotImplemented, message));
@@ -111,7 +114,7 @@ impl<'s> Search<'s> {
             hint: self.hint.cloned().filter(|_| only.is_all()),
             ..Find::matching(place.ns.clone(), only.and(filter.asked))
         };
-        let (env, context) = (&client.context.env, client.context);
+        let env = &context.env;
         let mut cursor = client.backend.read(place.session, context, ReadOp::Find(find)).await?;
         loop {
             let batch = cursor.next(place.session, context, BATCH).await?;

@@ -11,12 +11,14 @@ mod statement;
 
 use crate::active::alias::Alias;
 use crate::execute::executor::Executor;
+use crate::execute::outlier::older;
 use crate::execute::read::client_version::projected;
 use crate::execute::statements;
-use crate::rule::Lens;
+use crate::rule::lens::ArrayName;
+use crate::rule::{Lens, Outlier};
 use document::backend::{Backend, Session};
 use document::op::{
-    Capture, Context, FindAndModify, Insert, Modify, SortSpec, UpdateStatement, WriteError, WriteOp, Written,
+    Capture, Context, FindAndModify, Insert, Modify, Namespace, SortSpec, UpdateStatement, WriteError, WriteOp, Written,
 };
 use document::{Error, Result};
 use statement::Work;
@@ -30,6 +32,10 @@ pub(super) struct ClientVersion<'c> {
     lens: Arc<Lens>,
     version: i32,
     context: &'c Context,
+    /// The arrays of the collection that overflow, under their names in the version.
+    arrays: Vec<Arc<Outlier>>,
+    /// Those that have another name now, and the versions without that.
+    renamed: Option<(Lens, Vec<ArrayName>)>,
 }
 
 /// Runs statements of a client of an older version. `op` names the collection in the database itself.
@@ -43,9 +49,11 @@ pub(crate) async fn write(
     capture: &Capture,
 ) -> Result<Written> {
     let version = alias.version()?;
-    let lens = executor.rules().lenses().at(op.ns(), version)?.cloned();
-    let Some(lens) = lens else { return backend.write(session, context, op, capture).await };
-    let client = ClientVersion { backend, executor, lens, version, context };
+    let rules = executor.rules();
+    let Some(lens) = rules.lenses().at(op.ns(), version)?.cloned() else {
+        return backend.write(session, context, op, capture).await;
+    };
+    let client = ClientVersion::of(backend, executor, (lens, version), context, op.ns())?;
     match op {
         WriteOp::Insert(insert) => client.insert(session, insert).await,
         WriteOp::FindAndModify(modify) => client.find_and_modify(session, op, modify).await,
@@ -53,6 +61,25 @@ pub(crate) async fn write(
             backend.write(session, context, op, capture).await
         }
         WriteOp::Update(_) | WriteOp::Delete(_) => client.statements(session, op).await,
+    }
+}
+
+impl<'c> ClientVersion<'c> {
+    fn of(
+        backend: &'c dyn Backend,
+        executor: &'c Arc<Executor>,
+        (lens, version): (Arc<Lens>, i32),
+        context: &'c Context,
+        ns: &Namespace,
+    ) -> Result<ClientVersion<'c>> {
+        let rules = executor.rules();
+        let arrays = older::arrays(&rules, ns, &lens, version);
+        let names = older::renamed(&rules, ns, &lens, version);
+        let renamed = match names.is_empty() {
+            true => None,
+            false => Some((lens.with_own_names(version, &names)?, names)),
+        };
+        Ok(ClientVersion { backend, executor, lens, version, context, arrays, renamed })
     }
 }
 

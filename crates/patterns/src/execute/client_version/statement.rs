@@ -4,7 +4,7 @@
 use crate::execute::client_version::ClientVersion;
 use crate::execute::client_version::found::{self, Found, Search};
 use crate::execute::read::client_version::projected;
-use crate::rule::lens::{Change, SeenDocument};
+use crate::rule::lens::{Change, SeenDocument, with_own_names};
 use crate::shapes::with_id;
 use document::backend::{BatchLimit, Session};
 use document::filter::Filter;
@@ -12,6 +12,7 @@ use document::op::{
     Capture, Delete, DeleteStatement, Find, FindAndModify, Insert, Modify, Namespace, ReadOp, UpdateOp,
     UpdateStatement, WriteOp, Written,
 };
+use document::pipeline::expr::Names;
 use document::update::{Applied, Update};
 use document::{Doc, Result, Value};
 
@@ -64,9 +65,8 @@ async fn updated(
     let asked = client.lens.seen_filter(filter, client.version).asked;
     let mut statements = Vec::new();
     for found in all {
-        let of = SeenDocument { newest: &found.newest, seen: &found.seen, details: &found.details };
-        let Some(update) = client.lens.seen_update(update, of, client.version, &client.context.env)? else { continue };
-        let update = place.unspilt(found, update)?;
+        let Some(sent) = client.update_of(found, update)? else { continue };
+        let update = place.unspilt(found, update, sent)?;
         // The condition stays beside it: positions in arrays depend on it.
         let filter = Filter::equality("_id", &found.id()).and(asked.clone());
         statements.push(UpdateStatement { filter, update, multi: false, upsert: false, hint: None });
@@ -138,6 +138,32 @@ async fn modified(place: &mut Place<'_>, op: &FindAndModify, found: Option<Found
     Ok(written)
 }
 
+/// The whole value that operators give a field.
+fn set_by(spec: &Doc<'static>, field: &str) -> Option<Value<'static>> {
+    match spec.get("$set")? {
+        Value::Document(fields) => fields.get(field).map(Value::into_owned),
+        _ => None,
+    }
+}
+
+impl ClientVersion<'_> {
+    /// The update of the newest document; `None` if it changes nothing. Arrays that overflow are written by their own operators.
+    fn update_of(&self, found: &Found, update: &Update) -> Result<Option<Update>> {
+        let (version, env) = (self.version, &self.context.env);
+        let of = SeenDocument { newest: &found.newest, seen: &found.seen, details: &found.details };
+        let (Some((lens, names)), Value::Document(spec)) = (&self.renamed, &update.source) else {
+            return self.lens.seen_update(update, of, version, env);
+        };
+        if update.is_replacement() {
+            return self.lens.seen_update(update, of, version, env);
+        }
+        let named = Value::Document(with_own_names(spec, names));
+        let named = Update::parse(&named, &update.array_filters, &mut Names::new())?;
+        let seen = lens.seen(&found.newest, version, env)?;
+        lens.seen_update(&named, SeenDocument { seen: &seen, ..of }, version, env)
+    }
+}
+
 impl Place<'_> {
     async fn write(&mut self, op: &WriteOp) -> Result<Written> {
         self.client.backend.write(self.session, self.client.context, op, &Capture::Nothing).await
@@ -155,18 +181,23 @@ impl Place<'_> {
         }
     }
 
-    /// The update, as a whole document if it would set an array of which a part overflows: what the client saw was an excerpt, and whoever
-    /// keeps the array decides (SEMANTICS R18).
-    fn unspilt(&self, found: &Found, update: Update) -> Result<Update> {
+    /// The update, as a whole document if it would set an array of which a part overflows and the client did not: what that saw was an
+    /// excerpt, and whoever keeps the array decides (SEMANTICS R18).
+    fn unspilt(&self, found: &Found, asked: &Update, update: Update) -> Result<Update> {
         let client = self.client;
         let rules = client.executor.rules();
         let Some(local) = rules.of(self.ns).filter(|local| !local.outliers.is_empty()) else { return Ok(update) };
         let Value::Document(spec) = &update.source else { return Ok(update) };
-        let sets = |field: &str| match spec.get("$set") {
-            Some(Value::Document(fields)) => fields.contains(field),
-            _ => false,
+        let is_taken = |field: &str| {
+            let set = set_by(spec, field);
+            let name = client.renamed.iter().flat_map(|(_, names)| names).find(|name| name.newest == field);
+            let wanted = match &asked.source {
+                Value::Document(asked) => set_by(asked, name.map_or(field, |name| &name.older)),
+                _ => None,
+            };
+            set.is_some() && set != wanted
         };
-        let own = local.outliers.iter().any(|outlier| sets(&outlier.field) && found.newest.contains(&outlier.flag));
+        let own = local.outliers.iter().any(|outlier| is_taken(&outlier.field) && found.newest.contains(&outlier.flag));
         if !own || update.is_replacement() {
             return Ok(update);
         }

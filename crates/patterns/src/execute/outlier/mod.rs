@@ -7,6 +7,7 @@ mod deletes;
 mod each_item;
 pub(crate) mod explained;
 mod many_owners;
+pub(crate) mod older;
 pub(crate) mod owners;
 pub(crate) mod reads;
 mod rows;

@@ -145,9 +145,9 @@ pub(super) fn put_together(op: ReadOp, filter: Filter) -> ReadOp {
 }
 
 /// A cursor in a transaction of its own, which ends with it.
-struct InOneMoment {
-    own: Session,
-    cursor: Box<dyn Cursor>,
+pub(crate) struct InOneMoment {
+    pub(crate) own: Session,
+    pub(crate) cursor: Box<dyn Cursor>,
 }
 
 impl Cursor for InOneMoment {

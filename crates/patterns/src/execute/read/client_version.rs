@@ -99,6 +99,21 @@ fn plan(lenses: &Lenses, version: i32, op: ReadOp, context: &Context) -> Result<
     }
 }
 
+/// Whether newest documents are asked the whole of it, in its own words.
+pub(crate) fn is_passed_on(lens: &Lens, version: i32, op: &ReadOp) -> bool {
+    let is_same = |filter: &Filter| lens.seen_filter(filter, version).left.is_none();
+    match op {
+        ReadOp::Find(find) => {
+            is_same(&find.filter)
+                && is_kept_order(lens, version, find)
+                && !op::is_collated(find.filter.collation.as_ref())
+        }
+        ReadOp::Count(count) => is_same(&count.filter),
+        ReadOp::Distinct(distinct) => !lens.changes_since(version, &distinct.key) && is_same(&distinct.filter),
+        ReadOp::Aggregate(aggregate) => !sees_versions(lens, version, &aggregate.pipeline),
+    }
+}
+
 fn sees_versions(lens: &Lens, version: i32, pipeline: &Pipeline) -> bool {
     pipeline.needs().is_none_or(|paths| paths.iter().any(|path| lens.changes_since(version, path)))
 }

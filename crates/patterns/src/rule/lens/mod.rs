@@ -4,6 +4,7 @@
 //! single documents, sent as MQL where a real MongoDB does the work. A document that says no number has version 1. One whose
 //! number is not known here (a newer one, or none of ours) passes unchanged.
 
+mod array_names;
 #[cfg(test)]
 mod client_tests;
 mod client_version;
@@ -18,6 +19,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use array_names::{ArrayName, with_own_names};
 pub use client_version::Seen;
 pub use difference::Change;
 pub use order::OrderedPart;

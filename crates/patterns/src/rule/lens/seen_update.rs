@@ -38,7 +38,7 @@ impl Lens {
         }
         if let Some((same, other)) = self.parts(update, version)? {
             let change = self.seen_change(&other, of, version, env)?;
-            match together(&same, &change)? {
+            match together(&same, &change, update)? {
                 Some(both) => return Ok(Some(both)),
                 None => tracing::trace!("an update of an older client is evaluated as a whole"),
             }
@@ -52,7 +52,7 @@ impl Lens {
     /// Operators on paths that are the same, and the rest; `None` if it cannot be divided.
     fn parts(&self, update: &Update, version: i32) -> Result<Option<(Doc<'static>, Update)>> {
         let Value::Document(spec) = &update.source else { return Ok(None) };
-        if update.is_replacement() || !update.array_filters.is_empty() {
+        if update.is_replacement() {
             return Ok(None);
         }
         let (mut same, mut other) = (DocWriter::new(), DocWriter::new());
@@ -76,7 +76,8 @@ impl Lens {
         if same.is_empty() || other.is_empty() {
             return Ok(None);
         }
-        Ok(Some((same, Update::parse(&Value::Document(other), &[], &mut Names::new())?)))
+        let filters = used_filters(&other, update);
+        Ok(Some((same, Update::parse(&Value::Document(other), &filters, &mut Names::new())?)))
     }
 
     /// What an update of the document that a client sees means for the newest one.
@@ -120,8 +121,34 @@ fn writes_whole(update: &Update) -> bool {
     }
 }
 
+/// Those of an update's `arrayFilters` that some of its operators use.
+fn used_filters(spec: &Doc<'_>, update: &Update) -> Vec<Doc<'static>> {
+    let mut used = Vec::new();
+    for (_, fields) in spec.iter() {
+        let Value::Document(fields) = fields else { continue };
+        for (path, _) in fields.iter() {
+            let names = path.as_str().split('.').filter_map(|part| part.strip_prefix("$[")?.strip_suffix(']'));
+            used.extend(names.map(str::to_owned));
+        }
+    }
+    let is_used = |filter: &&Doc<'static>| named_item(filter).is_some_and(|name| used.contains(&name));
+    update.array_filters.iter().filter(is_used).cloned().collect()
+}
+
+/// The item that one of `arrayFilters` is about: the first part of its paths.
+fn named_item(filter: &Doc<'_>) -> Option<String> {
+    let (name, value) = filter.iter().next()?;
+    match (name.as_str(), value) {
+        (operator, Value::Array(all)) if operator.starts_with('$') => match all.iter().next()? {
+            Value::Document(first) => named_item(&first),
+            _ => None,
+        },
+        (path, _) => path.split('.').next().map(str::to_owned),
+    }
+}
+
 /// One update of both; `None` if they get in each other's way.
-fn together(same: &Doc<'static>, change: &Change) -> Result<Option<Update>> {
+fn together(same: &Doc<'static>, change: &Change, asked: &Update) -> Result<Option<Update>> {
     let spec = match change {
         Change::Whole(_) => return Ok(None),
         Change::Nothing => same.clone(),
@@ -155,7 +182,7 @@ fn together(same: &Doc<'static>, change: &Change) -> Result<Option<Update>> {
             writer.finish()
         }
     };
-    Update::parse(&Value::Document(spec), &[], &mut Names::new()).map(Some)
+    Update::parse(&Value::Document(spec), &used_filters(same, asked), &mut Names::new()).map(Some)
 }
 
 /// The paths that operators name, up to where they go into an array.

@@ -43,6 +43,11 @@ pub trait VersionStep: Debug + Send + Sync {
     /// Where what an older client sees at a path is in the newer version.
     fn destination(&self, path: &Path) -> Origin;
 
+    /// The old and the new name of a field, if the step gives it another and does nothing else.
+    fn renamed(&self) -> Option<(&Path, &Path)> {
+        None
+    }
+
     /// The path that gets a value with the step where there was none, if that is all that the step does.
     fn added(&self) -> Option<&Path> {
         None

@@ -44,6 +44,10 @@ impl VersionStep for Rename {
         }
     }
 
+    fn renamed(&self) -> Option<(&Path, &Path)> {
+        Some((&self.from, &self.to))
+    }
+
     fn losses(&self) -> Vec<String> {
         Vec::new()
     }
