@@ -15,6 +15,7 @@ const BATCH: usize = 2_000;
 pub(crate) struct Judged {
     pub(crate) world: World,
     pub(crate) report: Report,
+    /// How many there are in it.
     pub(crate) documents: usize,
 }
 

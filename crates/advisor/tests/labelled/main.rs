@@ -1,10 +1,14 @@
 //! Precision and recall of the advisor on labelled data sets. `bench/run advise` does the same with more of them and larger ones.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+mod applied;
 mod judge;
+mod literature;
 
+use applied::apply_all;
 use judge::judge;
 use pleach_advisor::Options;
+use std::collections::BTreeSet;
 use testing::labelled::{Making, Score, Set, sets};
 
 /// The aim of `advise`: both at least this, at `warn` and above.
@@ -27,4 +31,23 @@ async fn precision_and_recall_are_what_is_aimed_at() {
     for (symptom, tally) in &score.by_symptom {
         assert!(tally.recall() >= 0.8 && tally.precision() >= 0.8, "{symptom}\n{told}");
     }
+}
+
+/// Every declaration that is printed can be applied, and audits clean. One set of each symptom; the command takes all of them (`--apply`).
+#[tokio::test(flavor = "multi_thread")]
+async fn every_declaration_can_be_applied_and_audits_clean() {
+    let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
+    for set in sets(Making { seed: 3, scale: 1 }) {
+        let symptoms: BTreeSet<&str> =
+            set.labels.iter().filter(|label| !label.is_note).map(|label| label.symptom).collect();
+        if symptoms.is_subset(&seen) || set.name.starts_with("together") {
+            continue;
+        }
+        seen.extend(symptoms);
+        let name = set.name.clone();
+        let judged = judge(set, &Options::default(), &mut Score::default()).await;
+        wrong.extend(apply_all(judged).await.into_iter().map(|what| format!("{name}: {what}")));
+    }
+    assert!(seen.len() >= 9, "{seen:?}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

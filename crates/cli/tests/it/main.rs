@@ -3,6 +3,7 @@
 
 mod adopting;
 mod advice;
+mod advising;
 mod audits;
 mod behind;
 mod bucket_shape;
